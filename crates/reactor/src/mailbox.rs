@@ -1,15 +1,15 @@
-//! A queue into a thread that has no sockets, whose work the senders may do themselves when that thread has none.
+//! A queue into a thread without sockets. A sender may execute its messages itself while that thread has no work.
 //!
-//! Many senders, one receiver, which takes everything that has arrived at once, so that a loaded thread works in batches
-//! and is woken once for each. Not limited here: senders limit what they have under way.
+//! There are many senders and one receiver. The receiver moves all messages out at once, so a loaded thread works in batches and is woken once
+//! for each. The queue has no limit: senders limit their own messages.
 //!
-//! What arrives is worked on by one *holder* at a time, in order of arrival: the receiver, or a sender that found nobody at work
-//! ([`MailSender::try_acquire`]). A sender that finds the mailbox held leaves its messages there: the holder looks again when it releases
-//! the mailbox. A holder that cannot finish hands the rest off to the receiver, and from then on nobody else takes anything until the
-//! receiver has been there.
+//! One *holder* at a time handles the messages, in order of arrival: the receiver, or a sender that found the mailbox free
+//! ([`MailSender::try_acquire`]). A sender that finds the mailbox held queues its messages, and the holder checks the queue when it
+//! releases the mailbox. A holder that cannot finish hands the rest off to the receiver; from then on no sender can acquire the mailbox until
+//! the receiver has held it.
 //!
-//! What a holder works with is its own between these calls. It gives that back first, a mutex for instance: the next holder may be there before
-//! the call returns.
+//! Between these calls the holder alone uses the data that the mailbox protects. It releases that data (a mutex, for example) before it
+//! releases the mailbox, because the next holder may begin before the call returns.
 //!
 //! ```text
 //! free --try_acquire--> held by a sender --release, nothing new--> free
@@ -26,7 +26,7 @@ use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct Mailbox<M>(Arc<Shared<M>>);
 
-/// A sending end; cheap to clone. The receiver learns when the last one is gone.
+/// A sending end; cheap to clone. The receiver learns when the last one is dropped.
 #[derive(Debug)]
 pub struct MailSender<M>(Arc<Shared<M>>);
 
@@ -39,15 +39,15 @@ struct Shared<M> {
 #[derive(Debug)]
 struct Queue<M> {
     messages: Vec<M>,
-    /// Somebody works on what has arrived.
+    /// A holder handles messages.
     is_held: bool,
-    /// A holder has left something to the receiver.
-    is_left: bool,
-    /// The receiver found its mailbox held, and sleeps until it is free.
-    is_wanted: bool,
+    /// A holder has handed work off to the receiver.
+    is_handed_off: bool,
+    /// The receiver found its mailbox held, and sleeps until it is released.
+    receiver_waits: bool,
     /// Whether the receiver sleeps: only then does a sender pay for a wake-up.
-    is_waiting: bool,
-    /// When the receiver wants to be there in any case, monotonic ms.
+    receiver_sleeps: bool,
+    /// When the receiver must wake up at the latest, monotonic ms.
     deadline_ms: Option<u64>,
     is_closed: bool,
     senders: usize,
@@ -76,7 +76,7 @@ impl<M> Shared<M> {
 
     /// Wakes the receiver if it sleeps.
     fn wake(&self, mut queue: MutexGuard<'_, Queue<M>>) {
-        if std::mem::take(&mut queue.is_waiting) {
+        if std::mem::take(&mut queue.receiver_sleeps) {
             drop(queue);
             self.arrived.notify_one();
         }
@@ -88,9 +88,9 @@ impl<M> Default for Mailbox<M> {
         let queue = Mutex::new(Queue {
             messages: Vec::new(),
             is_held: true,
-            is_left: false,
-            is_wanted: false,
-            is_waiting: false,
+            is_handed_off: false,
+            receiver_waits: false,
+            receiver_sleeps: false,
             deadline_ms: None,
             is_closed: false,
             senders: 0,
@@ -115,49 +115,49 @@ impl<M> Mailbox<M> {
         MailSender::new(&self.0)
     }
 
-    /// Releases the mailbox, waits until there is something to do or it is `deadline_ms` (monotonic; `None`: for as long as it takes), and holds
-    /// it again. Moves everything that has arrived into `into`, which is empty, and stays so when nothing arrived in time or the
-    /// last holder left only work behind. Returns false when nothing is left and nothing can come, because there is no sender.
+    /// Releases the mailbox, waits for messages, for a hand-off or until `deadline_ms` (monotonic; `None`: for ever), and acquires it again.
+    /// Moves all messages into `into`, which must be empty, and stays empty when no message came. Returns false when the queue is empty and
+    /// there is no sender.
     pub fn receive(&self, into: &mut Vec<M>, deadline_ms: Option<u64>) -> bool {
         debug_assert!(into.is_empty());
         let mut queue = self.0.lock();
         queue.is_held = false;
         queue.deadline_ms = deadline_ms;
         loop {
-            // While a sender holds it, that sender sees to it that the receiver is woken.
-            let mut patience = None;
+            // A sender that holds the mailbox wakes the receiver when it releases it.
+            let mut timeout = None;
             if !queue.is_held {
                 let now = Now::read();
                 let is_time = queue.deadline_ms.is_some_and(|at_ms| at_ms <= now.mono_ms);
-                if queue.is_left || !queue.messages.is_empty() || is_time {
+                if queue.is_handed_off || !queue.messages.is_empty() || is_time {
                     break;
                 }
                 if queue.senders == 0 {
                     return false;
                 }
-                patience = queue.deadline_ms.map(|at_ms| now.until(at_ms));
+                timeout = queue.deadline_ms.map(|at_ms| now.until(at_ms));
             }
-            queue.is_waiting = true;
-            queue.is_wanted = queue.is_held;
-            queue = match patience {
+            queue.receiver_sleeps = true;
+            queue.receiver_waits = queue.is_held;
+            queue = match timeout {
                 None => self
                     .0
                     .arrived
                     .wait(queue)
                     .unwrap_or_else(PoisonError::into_inner),
-                Some(patience) => {
+                Some(timeout) => {
                     self.0
                         .arrived
-                        .wait_timeout(queue, patience)
+                        .wait_timeout(queue, timeout)
                         .unwrap_or_else(PoisonError::into_inner)
                         .0
                 }
             };
-            queue.is_waiting = false;
+            queue.receiver_sleeps = false;
         }
         queue.is_held = true;
-        queue.is_left = false;
-        queue.is_wanted = false;
+        queue.is_handed_off = false;
+        queue.receiver_waits = false;
         std::mem::swap(&mut queue.messages, into);
         true
     }
@@ -177,7 +177,7 @@ impl<M> MailSender<M> {
         MailSender(Arc::clone(shared))
     }
 
-    /// Sends one message. Returns false when the receiver is gone, and the message with it.
+    /// Sends one message. Returns false, and drops the message, when the receiver was dropped.
     pub fn send(&self, message: M) -> bool {
         self.send_batch([message])
     }
@@ -195,47 +195,47 @@ impl<M> MailSender<M> {
         true
     }
 
-    /// Has the receiver come and look, though nothing may have arrived: what [`Mailbox::receive`] then yields may be empty. As soon as it
-    /// can, that is when the holder releases the mailbox.
-    pub fn call(&self) {
+    /// Ends the receiver's wait, though the queue may be empty: as soon as the mailbox is free, [`Mailbox::receive`] returns, perhaps without
+    /// messages.
+    pub fn wake_receiver(&self) {
         let mut queue = self.0.lock();
-        queue.is_left = true;
+        queue.is_handed_off = true;
         if queue.is_held {
-            queue.is_wanted = true;
+            queue.receiver_waits = true;
         } else {
             self.0.wake(queue);
         }
     }
 
-    /// Messages that nobody has taken yet.
+    /// Messages in the queue.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.0.lock().messages.len()
     }
 
-    /// Sends `messages`, and holds the mailbox if nobody does: then `messages` are all that is to be worked on, and
-    /// [`MailSender::release`] or [`MailSender::hand_off`] must follow. Otherwise they are empty afterwards.
+    /// Acquires the mailbox if it is free: then `messages` are all messages to handle, earlier ones first, and [`MailSender::release`] or
+    /// [`MailSender::hand_off`] must follow. Otherwise queues `messages`, which are empty afterwards.
     pub fn try_acquire(&self, messages: &mut Vec<M>) -> bool {
         let mut queue = self.0.lock();
         if queue.is_closed {
             messages.clear();
             return false;
         }
-        if queue.is_held || queue.is_left {
+        if queue.is_held || queue.is_handed_off {
             queue.messages.append(messages);
             return false;
         }
         queue.is_held = true;
         if !queue.messages.is_empty() {
-            // The receiver is on its way to them; it finds them done.
+            // The receiver was woken for them; it will find the queue empty.
             queue.messages.append(messages);
             std::mem::swap(&mut queue.messages, messages);
         }
         true
     }
 
-    /// Releases the mailbox, unless something has arrived: that is moved into `messages`, which is empty, and true returned. `deadline_ms` is when the
-    /// receiver must be there now, after what was done.
+    /// Releases the mailbox, unless messages have arrived: then moves them into `messages`, which must be empty, and returns true.
+    /// `deadline_ms` is the receiver's new deadline.
     pub fn release(&self, messages: &mut Vec<M>, deadline_ms: Option<u64>) -> bool {
         debug_assert!(messages.is_empty());
         let mut queue = self.0.lock();
@@ -247,20 +247,20 @@ impl<M> MailSender<M> {
         let is_earlier =
             deadline_ms.is_some_and(|at_ms| queue.deadline_ms.is_none_or(|slept| at_ms < slept));
         queue.deadline_ms = deadline_ms;
-        // It may have come meanwhile and gone to sleep until it is told.
-        if is_earlier || queue.is_wanted {
+        // The receiver may have found the mailbox held meanwhile, and sleeps until it is woken.
+        if is_earlier || queue.receiver_waits {
             self.0.wake(queue);
         }
         false
     }
 
-    /// Releases the mailbox and leaves `messages`, what arrived behind them, and whatever else there is to do to the receiver.
+    /// Releases the mailbox and hands `messages`, the messages queued after them and all other work off to the receiver.
     pub fn hand_off(&self, messages: &mut Vec<M>) {
         let mut queue = self.0.lock();
         messages.append(&mut queue.messages);
         std::mem::swap(&mut queue.messages, messages);
         queue.is_held = false;
-        queue.is_left = true;
+        queue.is_handed_off = true;
         self.0.wake(queue);
     }
 }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_ends_and_senders_notice_the_end() {
+    fn a_wait_ends_at_its_deadline_and_a_dropped_mailbox_refuses_messages() {
         let mailbox = Mailbox::<u8>::new();
         let sender = mailbox.sender();
         let mut batch = Vec::new();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_receiver_notices_that_the_last_sender_is_gone() {
+    fn receive_returns_false_after_the_last_sender_is_dropped() {
         let mailbox = Mailbox::new();
         let (first, second) = (mailbox.sender(), mailbox.sender());
         assert!(first.send(1));
@@ -314,13 +314,13 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_works_when_nobody_does() {
+    fn a_sender_acquires_a_free_mailbox() {
         let mailbox = Mailbox::new();
         let sender = mailbox.sender();
         let mut batch = vec![1];
         assert!(
             !sender.try_acquire(&mut batch),
-            "the receiver has not begun"
+            "the receiver holds the mailbox"
         );
         assert!(mailbox.receive(&mut batch, None));
         assert_eq!(std::mem::take(&mut batch), [1]);
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(std::mem::take(&mut mine), [2]);
         let mut others = vec![3];
         assert!(!sender.try_acquire(&mut others) && others.is_empty());
-        assert!(sender.release(&mut mine, None), "something has come");
+        assert!(sender.release(&mut mine, None), "a message has arrived");
         assert_eq!(std::mem::take(&mut mine), [3]);
         assert!(!sender.release(&mut mine, None));
 
@@ -345,39 +345,39 @@ mod tests {
         let mut others = vec![7];
         assert!(
             !sender.try_acquire(&mut others),
-            "it is left to the receiver"
+            "the receiver has priority"
         );
         assert!(mailbox.receive(&mut batch, None));
         assert_eq!(batch, [5, 6, 7]);
     }
 
     #[test]
-    fn a_receiver_that_is_called_comes() {
+    fn wake_receiver_ends_its_wait() {
         let mailbox = Mailbox::<u8>::new();
         let sender = mailbox.sender();
         let mut batch = Vec::new();
-        // At work, it comes back at once.
-        sender.call();
+        // A receiver that holds the mailbox returns at once.
+        sender.wake_receiver();
         assert!(mailbox.receive(&mut batch, None) && batch.is_empty());
-        // Kept out by a holder, it comes when that one releases it, and before everybody else.
+        // A receiver that waits for a holder acquires the mailbox next, before every sender.
         mailbox.0.lock().is_held = false;
         let mut mine = vec![1];
         assert!(sender.try_acquire(&mut mine));
-        sender.call();
+        sender.wake_receiver();
         mine.clear();
         assert!(!sender.release(&mut mine, None));
         let mut others = vec![2];
         assert!(!sender.try_acquire(&mut others));
         assert!(mailbox.receive(&mut batch, None));
         assert_eq!(std::mem::take(&mut batch), [2]);
-        // Asleep, it is woken.
+        // A receiver that sleeps is woken.
         let thread = std::thread::spawn(move || mailbox.receive(&mut batch, None));
-        sender.call();
+        sender.wake_receiver();
         assert!(thread.join().unwrap());
     }
 
     #[test]
-    fn everything_is_worked_on_once_and_in_order_whoever_does_it() {
+    fn every_message_is_handled_once_and_in_order() {
         const SENDERS: usize = 4;
         const EACH: usize = 20_000;
         let mailbox = Mailbox::new();

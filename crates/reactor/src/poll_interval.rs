@@ -1,20 +1,19 @@
-//! How long a loop is away from waiting. Whoever waits for it meanwhile notices, so a long absence is logged, in the words and with the
-//! figures that support tools look for (docs/spec/cli.md 7.7).
+//! The time between two waits of a loop. Requests wait meanwhile, so a long interval is logged, with the words and figures that support tools
+//! look for (docs/spec/cli.md 7.7).
 //!
-//! One [`PollInterval`] for each loop, used by the thread that runs it: main loops ([`corvid_shell::unixctl`]), connection shards
-//! ([`crate::shard`]) and whatever else works in batches. It knows nothing of what is done in between. CPU time and the like are counted for the
-//! thread. Reading them costs a system call, so they are read a few times a second at most: what is told may
-//! include what the thread did in the tenth of a second before.
+//! Each loop has one [`PollInterval`], used by its own thread: main loops, connection shards ([`crate::shard`]) and threads of databases. CPU
+//! time, faults and switches are those of the thread. Reading them costs a system call, so they are read a few times a second at most: the
+//! logged figures may include the tenth of a second before the interval.
 
 #![allow(unsafe_code)]
 
 use corvid_net::logging::{self, Module};
 use corvid_net::{clock, coverage};
 
-/// Absences longer than this are logged, ms.
+/// Longer intervals are logged, ms.
 pub const LONG_MS: u64 = 1000;
 
-/// Between two readings of what the thread has used, at least, ms.
+/// Between two readings of the thread's usage, at least, ms.
 const SAMPLE_MS: u64 = 100;
 
 /// The time since a loop last waited.
@@ -22,13 +21,13 @@ const SAMPLE_MS: u64 = 100;
 pub struct PollInterval {
     /// Names the loop in the log; empty: the main one.
     name: String,
-    /// When the present absence began; 0: it waits.
+    /// When the present interval began; 0: the loop waits.
     began_ms: u64,
     sampled_ms: u64,
     sample: Used,
 }
 
-/// What a thread has used since it began.
+/// The resources that a thread has used since it began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
     user_ms: u64,
@@ -42,7 +41,7 @@ struct Used {
 }
 
 impl PollInterval {
-    /// Of the loop of this name; empty: the main one.
+    /// For the loop of this name; empty: the main one.
     #[must_use]
     pub fn new(name: &str) -> PollInterval {
         PollInterval {
@@ -60,7 +59,7 @@ impl PollInterval {
         }
     }
 
-    /// The next wait is about to begin. Logs an absence that was long.
+    /// The next wait is about to begin. Logs a long interval.
     pub fn end(&mut self) {
         let began_ms = std::mem::take(&mut self.began_ms);
         if began_ms == 0 {
@@ -83,7 +82,7 @@ impl PollInterval {
     }
 }
 
-/// The lines; those about nothing are left out.
+/// The lines of the log; counts of zero are left out.
 fn lines(elapsed_ms: u64, before: &Used, after: &Used) -> Vec<String> {
     let mut lines = vec![format!(
         "Unreasonably long {elapsed_ms}ms poll interval ({}ms user, {}ms system)",
@@ -113,7 +112,7 @@ fn lines(elapsed_ms: u64, before: &Used, after: &Used) -> Vec<String> {
 }
 
 impl Used {
-    /// Of the calling thread.
+    /// Reads the usage of the calling thread.
     fn read() -> Used {
         // SAFETY: all-zero integers are a valid `rusage`; the call fills it in, and fails only for a bad pointer or an unknown `who`.
         let usage = unsafe {
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_itself_is_looked_at() {
+    fn usage_is_of_the_calling_thread() {
         let before = Used::read();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while Used::read().user_ms + Used::read().system_ms < before.user_ms + before.system_ms + 20

@@ -1,6 +1,6 @@
 //! Pieces of output: bodies that many connections share, and heads of one connection.
 //!
-//! A shared body is never copied, only counted; each client's message is its own small head followed by the body.
+//! A shared body is never copied, only guard; each client's message is its own small head followed by the body.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub enum Segment {
     /// bytes that other connections send as well
     Shared(Arc<[u8]>),
-    /// the same, with something that is kept until they are sent or given up
+    /// the same, with a value that is kept until they are sent or dropped
     Guarded(Arc<[u8]>, Arc<dyn Any + Send + Sync>),
     /// bytes of this connection alone
     Owned(Vec<u8>),

@@ -2,25 +2,25 @@
 //!
 //! A shard is one epoll loop. It reads, cuts the stream into JSON texts, hands them to its [`Handler`], and writes what the
 //! handler queued: one vectored write per connection and wake-up. Readiness is edge-triggered; a write is tried first and
-//! writability asked for only after the kernel refused. Everything a handler does happens on its shard's thread, so it
-//! needs no locks; other threads talk to it through [`ShardHandle::post`], which wakes it once per batch.
+//! readiness for writing requested only after the kernel refused. A handler runs on its shard's thread alone, so it
+//! needs no locks; other threads reach it through [`ShardHandle::post`], which wakes it once per batch.
 //!
 //! Invariants:
-//! - While a connection has unsent output (a write left bytes over) nothing is read from it and no text is delivered.
+//! - While a connection has unsent output after a write, nothing is read from it and no text is delivered.
 //! - Texts of a connection are delivered in arrival order. Those before a framing error, a text that is too long or an end of file
 //!   are delivered, and the handler answers them, before the connection is closed. Bytes after that point are not read.
 //! - [`Handler::closed`] is called exactly once for each connection, and nothing about it afterwards.
 //!
-//! The loop knows texts, not their meaning: requests, probes, sessions and reconnecting belong to the handler.
+//! The loop does not parse texts: requests, probes, sessions and reconnecting are the handler's.
 
 mod accept;
+mod closed_queue;
 mod conn;
 mod group;
 mod inbox;
 mod io;
 mod limits;
 mod output;
-mod remains;
 mod run;
 mod timers;
 
@@ -50,32 +50,32 @@ impl ConnId {
         ConnId(serial << Self::SLOT_BITS | slot as u64)
     }
 
-    /// Where in its shard's table the connection is.
+    /// Its index in the shard's table.
     fn slot(self) -> usize {
         (self.0 & ((1 << Self::SLOT_BITS) - 1)) as usize
     }
 }
 
-/// What is known of a connection from the outside.
+/// Name, listener and peer of a connection.
 #[derive(Debug, Clone)]
 pub struct ConnInfo {
     /// The name that log lines use: `tcp:IP:PORT`, `unix#N`, or the target of a connection that we opened.
     pub name: Arc<str>,
     /// The listener that accepted it; `None` for a connection that we opened.
     pub listener: Option<ListenerId>,
-    /// Whether it crosses a network, where a silent peer may be gone.
+    /// Whether it crosses a network, where a silent peer may have failed.
     pub is_network: bool,
-    /// Who the peer is by its certificate, with TLS.
+    /// The peer's name in its certificate, with TLS.
     pub identity: Option<Arc<str>>,
 }
 
-/// Why a connection is no more.
+/// Why a connection was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
     /// The handler asked for it.
     Local,
-    /// The peer closed, and the handler let it go.
+    /// The peer closed its side, and the handler then closed the connection.
     EndOfFile,
     /// Reading or writing failed with this error number; logged where the reference logs it.
     Failed(i32),
@@ -94,29 +94,29 @@ pub enum CloseReason {
 
 /// The state machine that a shard runs. Each method may use `io` freely; none may block.
 pub trait Handler: Send + 'static {
-    /// What other threads send to this shard.
+    /// A message of another thread to this shard.
     type Message: Send + 'static;
 
-    /// A connection stands: accepted, adopted, or opened with [`Io::connect`]; with TLS, once the handshake is complete.
+    /// A connection is open: accepted, adopted, or opened with [`Io::connect`]; with TLS, once the handshake is complete.
     fn opened(&mut self, now: Now, conn: ConnId, info: &ConnInfo, io: &mut Io);
 
-    /// One JSON text (an object or array, not yet parsed) has arrived. A long one is in pieces: putting it together takes time.
+    /// One JSON text (an object or array, not yet parsed) has arrived. A long one is in pieces, because joining them takes time.
     fn frame(&mut self, now: Now, conn: ConnId, frame: Pieces, io: &mut Io);
 
-    /// No further text will be delivered: the peer has closed its sending side, or has sent something that is no text or too long a
-    /// text. The default sends what is queued and closes.
+    /// No further text will be delivered: the peer has closed its sending side, has sent malformed bytes, or a text that is too long. The
+    /// default sends the queued output and closes.
     fn end_of_input(&mut self, now: Now, conn: ConnId, io: &mut Io) {
         let _ = now;
         io.close_after_flush(conn);
     }
 
-    /// The connection is gone.
+    /// The connection was closed.
     fn closed(&mut self, now: Now, conn: ConnId, reason: CloseReason, io: &mut Io);
 
-    /// Output that had to wait for the peer has all been sent.
+    /// All output that the kernel refused earlier has been sent.
     fn drained(&mut self, now: Now, conn: ConnId, io: &mut Io);
 
-    /// Another thread sent this.
+    /// A message of another thread has arrived.
     fn message(&mut self, now: Now, message: Self::Message, io: &mut Io);
 
     /// How many bytes of delivered texts of this connection are still held, which counts against [`Limits::unfinished_bytes_max`].
@@ -138,13 +138,13 @@ pub trait Handler: Send + 'static {
         None
     }
 
-    /// What was queued in this wake-up has been offered to the kernel; [`Io::is_drained`] tells whose output it took whole.
+    /// The output of this wake-up has been written; [`Io::is_drained`] says for which connections the kernel accepted all of it.
     fn flushed(&mut self, now: Now, io: &mut Io) {
         let _ = (now, io);
     }
 
     /// All events of one wake-up were handled: the moment to send batches to other threads. Output queued here is still
-    /// part of this wake-up's writes. Called again after answers that came at once.
+    /// part of this wake-up's writes. Called again after replies that came at once.
     fn batch_end(&mut self, now: Now, io: &mut Io) {
         let _ = (now, io);
     }

@@ -1,7 +1,7 @@
-//! Listeners as a shard sees them: accepting, dealing out, and trying again what could not be opened.
+//! Listeners of a shard: accepting, distributing, and retrying a listener that could not be opened.
 //!
-//! A listener that cannot be opened is never fatal: it is tried again every [`RETRY_MS`], and each new reason is logged
-//! once. Only the first shard accepts; it deals connections to all shards in turn.
+//! A listener that cannot be opened is never fatal: the shard tries again every [`RETRY_MS`] and logs each new reason once. Only the first
+//! shard accepts; it distributes connections over all shards in turn.
 
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 
 use super::ConnInfo;
-use super::limits::{Accounts, Admitted};
+use super::limits::{Accounts, Permit};
 use corvid_net::errno;
 use corvid_net::listener::{ListenError, Listener};
 use corvid_net::logging::{self, Module, RateLimit};
@@ -19,20 +19,20 @@ use corvid_net::stream::Stream;
 use corvid_net::target::Passive;
 use corvid_net::tls::Credentials;
 
-/// Between two looks whether the name of a host is known, ms.
+/// Between two checks whether a host name is resolved, ms.
 const RESOLVE_MS: u64 = 100;
 /// Between attempts to open a listener, ms.
 pub(super) const RETRY_MS: u64 = 2500;
-/// Pause after accepting failed (no descriptor left), ms: readiness is edge-triggered, so nothing else would wake us.
+/// Pause after accepting failed (no descriptor left), ms: readiness is edge-triggered, so no event would wake the shard.
 const ACCEPT_PAUSE_MS: u64 = 250;
-/// Connections accepted in one wake-up, so that those that stand are served in between.
+/// Connections accepted in one wake-up, so that open ones are served in between.
 const ACCEPTS_MAX: usize = 64;
 
 /// Names a listener; chosen by its owner, unique among the listeners of a group of shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(pub u64);
 
-/// How a listener fares; shared with its owner.
+/// The state of a listener; shared with its owner.
 #[derive(Debug, Default)]
 pub struct ListenerStatus {
     connections: AtomicUsize,
@@ -41,7 +41,7 @@ pub struct ListenerStatus {
 }
 
 impl ListenerStatus {
-    /// Connections that stand.
+    /// Open connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
@@ -53,7 +53,7 @@ impl ListenerStatus {
         self.listener.get().and_then(|listener| listener.port())
     }
 
-    /// Whether the socket stands.
+    /// Whether the socket is open.
     #[must_use]
     pub fn is_listening(&self) -> bool {
         self.listener
@@ -69,24 +69,24 @@ impl ListenerStatus {
     }
 }
 
-/// Counts one connection of a listener, and of all, for as long as it lives.
+/// Counts one connection of a listener, and of all listeners, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(super) struct ConnGuard {
     status: Arc<ListenerStatus>,
-    _admitted: Admitted,
+    _admitted: Permit,
 }
 
-impl Counted {
-    fn new(status: &Arc<ListenerStatus>, admitted: Admitted) -> Counted {
+impl ConnGuard {
+    fn new(status: &Arc<ListenerStatus>, permit: Permit) -> ConnGuard {
         status.connections.fetch_add(1, Ordering::Relaxed);
-        Counted {
+        ConnGuard {
             status: Arc::clone(status),
-            _admitted: admitted,
+            _admitted: permit,
         }
     }
 }
 
-impl Drop for Counted {
+impl Drop for ConnGuard {
     fn drop(&mut self) {
         self.status.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -97,12 +97,12 @@ impl Drop for Counted {
 pub(super) struct Accepted {
     pub(super) stream: Stream,
     pub(super) info: ConnInfo,
-    pub(super) counted: Counted,
+    pub(super) guard: ConnGuard,
 }
 
 /// One listener of the accepting shard, open or waiting to be opened.
 #[derive(Debug)]
-pub(super) struct Intake {
+pub(super) struct Acceptor {
     pub(super) id: ListenerId,
     pub(super) status: Arc<ListenerStatus>,
     name: Arc<str>,
@@ -117,16 +117,16 @@ pub(super) struct Intake {
     pub(super) retry_ms: Option<u64>,
 }
 
-impl Intake {
+impl Acceptor {
     pub(super) fn new(
         id: ListenerId,
         name: &str,
         target: Passive,
         dscp: u8,
         credentials: Option<Arc<Credentials>>,
-    ) -> Intake {
+    ) -> Acceptor {
         let status = Arc::default();
-        Intake {
+        Acceptor {
             id,
             status,
             name: name.into(),
@@ -139,15 +139,15 @@ impl Intake {
         }
     }
 
-    /// Sets the limits that hold for all listeners together.
+    /// Sets the limits that apply to all listeners together.
     pub(super) fn limit(&mut self, accounts: &Arc<Accounts>) {
         self.accounts = Arc::clone(accounts);
     }
 
-    /// Tries to open it; failing that, arranges for the next attempt.
+    /// Tries to open it; after a failure, schedules the next attempt.
     pub(super) fn open(&mut self, now_ms: u64) {
         let Some(target) = self.target.resolved() else {
-            // In silence: it will be known soon, or the look-up has told what is wrong.
+            // Not logged: the name is resolved soon, or the resolver has logged its failure.
             self.retry_ms = Some(now_ms + RESOLVE_MS);
             return;
         };
@@ -174,7 +174,7 @@ impl Intake {
         }
     }
 
-    /// Has the poll tell of who comes. One that it does not take is told of in the log: nobody can be accepted there.
+    /// Registers the socket with the poll. A failure is logged: no connection can be accepted there.
     pub(super) fn register(&self, registry: &Registry, token: Token) {
         let Some(listener) = self.status.listener.get() else {
             return;
@@ -195,13 +195,13 @@ impl Intake {
         }
     }
 
-    /// Whether the listener stands.
+    /// Whether the listener is open.
     pub(super) fn is_open(&self) -> bool {
         self.status.listener.get().is_some()
     }
 
-    /// Accepts what waits; who comes when all places are taken is sent away. When the limit of one wake-up is reached the rest is due
-    /// at once.
+    /// Accepts pending connections, and closes those beyond the limit at once. When the limit of one wake-up is reached, the next attempt is
+    /// due at once.
     pub(super) fn accept(&mut self, now_ms: u64) -> Vec<Accepted> {
         static LIMIT: RateLimit = RateLimit::new(1, 5);
         let mut accepted = Vec::new();
@@ -218,7 +218,7 @@ impl Intake {
             match listener.accept() {
                 Ok(Some((stream, name))) => {
                     count += 1;
-                    let Some(admitted) = self.accounts.admit() else {
+                    let Some(permit) = self.accounts.admit() else {
                         log_too_many(&self.name, &name, self.accounts.connections_max());
                         continue;
                     };
@@ -231,11 +231,11 @@ impl Intake {
                     accepted.push(Accepted {
                         stream,
                         info,
-                        counted: Counted::new(&self.status, admitted),
+                        guard: ConnGuard::new(&self.status, permit),
                     });
                 }
                 Ok(None) => break,
-                // A key or the like is missing: who came was sent away, the next one may fare better.
+                // A key is missing, for example: this connection was closed, and the next one may succeed.
                 Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
                     let (name, text) = (listener.shown(&self.name), errno::text(&error));
                     logging::warn_limited(

@@ -1,6 +1,6 @@
-//! One connection of a shard: its stream, the texts that arrived and the output that waits.
+//! One connection of a shard: its stream, the texts that arrived and its unsent output.
 //!
-//! Holds the state that the loop's rules are about; the rules themselves are in `run`.
+//! Holds the state; the rules of the loop are in `run`.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use corvid_json::Pieces;
 use corvid_json::frame::{Framed, Framer, unfinishable};
 
-use super::accept::Counted;
+use super::accept::ConnGuard;
 use super::limits::{Accounts, Charge};
 use super::output::{Output, Progress};
 use super::timers::Timer;
@@ -32,21 +32,21 @@ pub(super) struct Conn {
     pub(super) id: ConnId,
     pub(super) info: ConnInfo,
     pub(super) stream: Stream,
-    /// Whether the connection stands; before, it is being opened.
+    /// Whether the connection is open; before, its handshake is under way.
     pub(super) is_open: bool,
-    /// The kernel may have input for us: an edge was seen and not yet followed by EAGAIN.
+    /// The kernel may have input: an edge was reported, and no read has returned EAGAIN since.
     pub(super) may_read: bool,
-    /// The peer has closed its sending side: input must be read to its end, for no further edge will come.
+    /// The peer has closed its sending side: input must be read to its end, because no further edge comes.
     pub(super) is_read_closed: bool,
     /// The handler does not want texts now.
     pub(super) is_paused: bool,
-    /// A write left bytes over: nothing is read until they are gone.
+    /// A write left bytes unsent: nothing is read until they are sent.
     pub(super) is_blocked: bool,
     /// Close as soon as the output is sent.
     pub(super) is_finishing: bool,
     /// The connection is to be closed at the end of this wake-up.
-    pub(super) doom: Option<CloseReason>,
-    /// Whether it is queued for being looked at.
+    pub(super) closing: Option<CloseReason>,
+    /// Whether it is queued to be served.
     pub(super) is_scheduled: bool,
     /// Whether it is queued for writing.
     pub(super) is_dirty: bool,
@@ -59,22 +59,22 @@ pub(super) struct Conn {
     /// Sent since then.
     pub(super) sent_bytes: u64,
     pub(super) timer: Timer,
-    /// Held for the sake of its end.
-    pub(super) counted: Option<Counted>,
+    /// Ends the count of this connection when it is dropped.
+    pub(super) guard: Option<ConnGuard>,
     pub(super) output: Output,
     /// Texts cut but not delivered.
     pub(super) frames: VecDeque<Pieces>,
     pub(super) input_end: Option<InputEnd>,
-    /// The end was told to the handler, which may take its time to close.
-    pub(super) is_end_told: bool,
+    /// The end was reported to the handler, which may close later.
+    pub(super) is_end_reported: bool,
     framer: Framer,
-    /// The beginning of a text whose end has not arrived.
+    /// The beginning of an incomplete text.
     partial: Pieces,
     /// Its length.
     partial_bytes: usize,
-    /// For it, and for earlier texts until they are handled.
+    /// The charge for it, and for earlier texts until they are handled.
     charge: Charge,
-    /// Charged to nobody.
+    /// The bytes of a trusted peer, which are not charged.
     is_trusted: bool,
     /// Its length when it was last checked.
     checked: usize,
@@ -99,7 +99,7 @@ impl Conn {
             is_paused: false,
             is_blocked: false,
             is_finishing: false,
-            doom: None,
+            closing: None,
             is_scheduled: false,
             is_dirty: false,
             wants_writable: false,
@@ -107,11 +107,11 @@ impl Conn {
             received_bytes: 0,
             sent_bytes: 0,
             timer: Timer::default(),
-            counted: None,
+            guard: None,
             output: Output::default(),
             frames: VecDeque::new(),
             input_end: None,
-            is_end_told: false,
+            is_end_reported: false,
             framer: Framer::default(),
             partial: Pieces::default(),
             partial_bytes: 0,
@@ -127,7 +127,7 @@ impl Conn {
             && !self.is_paused
             && !self.is_blocked
             && !self.is_finishing
-            && self.doom.is_none()
+            && self.closing.is_none()
     }
 
     /// Reads once and cuts texts; returns how many bytes came. Zero means that there is nothing more now.
@@ -149,7 +149,7 @@ impl Conn {
             }
         };
         self.received_bytes += received as u64;
-        // A short read has emptied the socket: the next edge will tell, no need to ask.
+        // A short read has emptied the socket: the next edge reports further input.
         self.may_read = received == scratch.len() || (self.is_read_closed && received > 0);
         self.charge.raise(self.partial_bytes + received);
         if let Err(end) = self.cut(&scratch[..received]) {
@@ -158,30 +158,30 @@ impl Conn {
         received
     }
 
-    /// Limits texts no longer; before anything is received.
+    /// Removes the limits on texts. Call before anything is received.
     pub(super) fn trust(&mut self) {
         self.is_trusted = true;
         self.charge = Charge::new(&Arc::default());
     }
 
-    /// The length of the text in the making, if it is a long one that counts.
+    /// The length of the incomplete text, if it is long enough to be counted.
     pub(super) fn unfinished_bytes(&self) -> Option<usize> {
         let counts = !self.is_trusted && self.charge.bytes() > 0;
         (self.partial_bytes > 0 && counts).then_some(self.partial_bytes)
     }
 
-    /// Whether there is anything to [settle](Conn::settle).
+    /// Whether [`Conn::update_charge`] has something to do.
     pub(super) fn is_charged(&self) -> bool {
         self.charge.bytes() > 0
     }
 
-    /// Charges what is in the making, and what the handler still holds of earlier texts.
-    pub(super) fn settle(&mut self, held_bytes: usize) {
+    /// Charges the incomplete text and the bytes of earlier texts that the handler still holds.
+    pub(super) fn update_charge(&mut self, held_bytes: usize) {
         let waiting: usize = self.frames.iter().map(Pieces::len).sum();
         self.charge.set(self.partial_bytes + waiting + held_bytes);
     }
 
-    /// Frees the text in the making, for the connection is given up.
+    /// Frees the incomplete text of a connection that is being closed.
     pub(super) fn drop_unfinished(&mut self) {
         self.partial = Pieces::default();
         self.partial_bytes = 0;
@@ -220,8 +220,8 @@ impl Conn {
         Ok(())
     }
 
-    /// Notices bad bytes before the text that holds them ends, which may be never. Looks again only when the beginning has
-    /// grown by a thousandth, which keeps the cost below that of the reads; long texts wait for their last bracket.
+    /// Finds bad bytes before the end of their text arrives, which may be never. Checks again only when the beginning has grown by a
+    /// thousandth, which keeps the cost below that of the reads; long texts are checked when they are complete.
     fn check_partial(&mut self) -> Result<(), corvid_json::Error> {
         let length = self.partial_bytes;
         if length > PARTIAL_CHECKED_BYTES_MAX || length < self.checked + self.checked / 1024 {
@@ -231,7 +231,7 @@ impl Conn {
         unfinishable(self.partial.first()).map_or(Ok(()), Err)
     }
 
-    /// Writes what is queued. Sending counts as a sign of life only when it frees a peer that was behind.
+    /// Writes queued output. A write counts as activity of the peer only when earlier output was unsent.
     pub(super) fn write(&mut self, now_ms: u64, limit: &mut usize) -> io::Result<Progress> {
         let before = self.output.bytes();
         let progress = self.output.write_to(&mut self.stream, limit)?;

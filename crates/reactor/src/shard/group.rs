@@ -1,10 +1,10 @@
-//! A group of shards: threads, the remotes they listen on, and how connections are spread over them.
+//! A group of shards: their threads, the remotes on which they listen, and the distribution of connections over them.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::accept::Intake;
+use super::accept::Acceptor;
 use super::inbox::Envelope;
 use super::limits::{Accounts, Limits, Refusals};
 use super::run::Shard;
@@ -43,7 +43,7 @@ impl ListenerHandle {
         self.id
     }
 
-    /// How it fares now.
+    /// Its present state.
     #[must_use]
     pub fn status(&self) -> &ListenerStatus {
         &self.status
@@ -71,17 +71,17 @@ impl<M: Send + 'static> Shards<M> {
         })
     }
 
-    /// Limits what clients may have the shards hold. Call before [`Shards::start`].
+    /// Sets the limits of clients. Call before [`Shards::start`].
     pub fn set_limits(&mut self, limits: Limits) {
         self.accounts = Arc::new(Accounts::new(limits));
     }
 
-    /// Limits it otherwise from now on, while the shards run. Connections that stand stay, also when they are more than may.
+    /// Changes the limits while the shards run. Open connections stay open, also when they are more than the new limit.
     pub fn change_limits(&self, limits: &Limits) {
         self.accounts.change(limits);
     }
 
-    /// How often the limit of connections sent somebody away. Call after [`Shards::set_limits`].
+    /// Counts connections refused at the limit. Call after [`Shards::set_limits`].
     #[must_use]
     pub fn refusals(&self) -> Refusals {
         Refusals::new(&self.accounts)
@@ -132,11 +132,11 @@ impl<M: Send + 'static> Shards<M> {
     /// Listens on a remote, logged as `name`. The first attempt is made before this returns; when it fails (logged) there
     /// are others until [`Shards::unlisten`].
     pub fn listen(&self, id: ListenerId, name: &str, target: Passive, dscp: u8) -> ListenerHandle {
-        let mut intake = Intake::new(id, name, target, dscp, self.credentials.clone());
-        intake.limit(&self.accounts);
-        intake.open(clock::mono_ms());
-        let status = Arc::clone(&intake.status);
-        self.handles[0].extend([Envelope::Listen(Box::new(intake))]);
+        let mut acceptor = Acceptor::new(id, name, target, dscp, self.credentials.clone());
+        acceptor.limit(&self.accounts);
+        acceptor.open(clock::mono_ms());
+        let status = Arc::clone(&acceptor.status);
+        self.handles[0].extend([Envelope::Listen(Box::new(acceptor))]);
         ListenerHandle { id, status }
     }
 
@@ -155,7 +155,7 @@ impl<M: Send + 'static> Shards<M> {
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
-            // A panicked shard has already said so.
+            // A shard that panicked has logged it.
             let _ = thread.join();
         }
     }

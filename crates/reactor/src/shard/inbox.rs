@@ -1,11 +1,11 @@
-//! How other threads reach a shard: a queue behind one lock, and one wake-up per batch.
+//! The queue from other threads into a shard: one lock, and one wake-up per batch.
 //!
-//! The queue has no limit of its own: each producer limits what it has under way (a connection's requests stop while its
-//! output waits, an engine merges updates for connections that are behind).
+//! The queue has no limit of its own: each producer limits its own messages (a connection's requests are not read while
+//! its output is unsent, a database merges updates for connections that are behind).
 
 use std::sync::Arc;
 
-use super::accept::{Accepted, Intake, ListenerId};
+use super::accept::{Accepted, Acceptor, ListenerId};
 use crate::wake_queue::WakeQueue;
 
 /// One entry of the queue.
@@ -13,7 +13,7 @@ pub(super) enum Envelope<M> {
     Message(M),
     /// A connection that was accepted.
     Adopt(Accepted),
-    Listen(Box<Intake>),
+    Listen(Box<Acceptor>),
     /// Sent to the accepting shard, which passes [`Envelope::CloseAll`] on once nothing can be accepted any more.
     Unlisten(ListenerId),
     /// Close the connections of a listener.
@@ -56,19 +56,19 @@ impl<M> ShardHandle<M> {
         self.extend([Envelope::Message(message)]);
     }
 
-    /// Sends several messages with at most one wake-up. They are received in order, with none of others between them.
+    /// Sends several messages with at most one wake-up. They are received in order and together.
     pub fn post_batch(&self, messages: impl IntoIterator<Item = M>) {
         self.extend(messages.into_iter().map(Envelope::Message));
     }
 
     pub(super) fn extend(&self, envelopes: impl IntoIterator<Item = Envelope<M>>) {
         if self.0.queue.extend(envelopes) {
-            // Fails only when the eventfd is gone, and with it the shard.
+            // Fails only when the eventfd was closed, because the shard has ended.
             let _ = self.0.waker.wake();
         }
     }
 
-    /// Moves everything into `spare`, which must be empty. Until [`ShardHandle::sleep`] the shard is awake.
+    /// Moves everything into `spare`, which must be empty. The shard counts as awake until [`ShardHandle::sleep`].
     pub(super) fn take(&self, spare: &mut Vec<Envelope<M>>) {
         self.0.queue.take(spare);
     }

@@ -1,7 +1,7 @@
 //! What a handler can do with its shard's connections.
 //!
-//! Calls only note what is to be done; writing and closing happen at the end of the wake-up. A name of a connection that is
-//! gone is ignored everywhere, so a handler may use one that it has kept.
+//! Calls only queue work; writing and closing happen at the end of the wake-up. The id of a closed connection is ignored everywhere, so a
+//! handler may use an old one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,7 +25,7 @@ use corvid_net::tls::Credentials;
 /// Connections per shard; the next one is refused. Far above any limit of descriptors.
 pub(super) const CONNECTIONS_MAX: usize = 1 << ConnId::SLOT_BITS;
 
-/// The connections of a shard, and what is to be done with them.
+/// The connections of a shard, and the work that is queued for them.
 pub struct Io {
     pub(super) registry: Registry,
     /// For connections over TLS.
@@ -33,12 +33,12 @@ pub struct Io {
     pub(super) accounts: Arc<Accounts>,
     pub(super) conns: Slab<Conn>,
     pub(super) timers: Timers,
-    /// Connections to look at: input, or texts that wait.
+    /// Connections with input or undelivered texts.
     pub(super) scheduled: VecDeque<ConnId>,
     /// Connections with output to write.
     pub(super) dirty: Vec<ConnId>,
     /// Connections to close.
-    pub(super) doomed: Vec<ConnId>,
+    pub(super) to_close: Vec<ConnId>,
     pub(super) now_ms: u64,
     pub(super) is_shutdown: bool,
 }
@@ -57,7 +57,7 @@ impl Io {
             timers: Timers::default(),
             scheduled: VecDeque::new(),
             dirty: Vec::new(),
-            doomed: Vec::new(),
+            to_close: Vec::new(),
             now_ms: 0,
             is_shutdown: false,
         }
@@ -68,7 +68,7 @@ impl Io {
         self.send_all(conn, [segment.into()]);
     }
 
-    /// Queues several pieces of output, to be sent one after the other.
+    /// Queues several pieces of output, to be sent in this order.
     pub fn send_all(&mut self, conn: ConnId, segments: impl IntoIterator<Item = Segment>) {
         let Some(found) = self.conn(conn) else { return };
         segments
@@ -83,7 +83,7 @@ impl Io {
 
     /// Closes; queued output is lost.
     pub fn close(&mut self, conn: ConnId) {
-        self.doom(conn, CloseReason::Local);
+        self.close_with(conn, CloseReason::Local);
     }
 
     /// Stops reading, sends what is queued and closes.
@@ -110,7 +110,7 @@ impl Io {
     }
 
     /// Whether the peer keeps up: no write has left bytes over. When false, [`Handler::drained`](super::Handler::drained)
-    /// will be called. Output queued during this wake-up does not count. True for a connection that is gone.
+    /// will be called. Output queued during this wake-up does not count. True for a closed connection.
     #[must_use]
     pub fn is_drained(&self, conn: ConnId) -> bool {
         self.get(conn).is_none_or(|found| !found.is_blocked)
@@ -122,13 +122,13 @@ impl Io {
         self.get(conn).map_or(0, |found| found.output.bytes())
     }
 
-    /// When the peer last gave a sign of life (any byte received, or waiting output taken), monotonic ms.
+    /// When the peer was last active (any byte received, or unsent output accepted), monotonic ms.
     #[must_use]
     pub fn received_ms(&self, conn: ConnId) -> Option<u64> {
         self.get(conn).map(|found| found.received_ms)
     }
 
-    /// What is known of a connection.
+    /// Name, listener and identity of a connection.
     #[must_use]
     pub fn info(&self, conn: ConnId) -> Option<&ConnInfo> {
         self.get(conn).map(|found| &found.info)
@@ -154,8 +154,8 @@ impl Io {
         }
     }
 
-    /// Begins to open a connection, logged as `name`. Its end is `opened`, or `closed` with `ConnectFailed`. A host name is
-    /// looked up in the background: until it is known this fails with EAFNOSUPPORT; try again later.
+    /// Begins to open a connection, logged as `name`. The handler gets `opened`, or `closed` with `ConnectFailed`. A host name is
+    /// looked up in the background: until it is resolved this fails with EAFNOSUPPORT; try again later.
     ///
     /// # Errors
     /// The attempt fails at once.
@@ -177,7 +177,7 @@ impl Io {
             .map_or((0, 0), |found| (found.received_bytes, found.sent_bytes))
     }
 
-    /// What this peer sends counts against no limit: it was not the peer who chose to talk.
+    /// Input of this peer counts against no limit, because this server opened the connection.
     pub fn trust(&mut self, conn: ConnId) {
         if let Some(found) = self.conn(conn) {
             found.trust();
@@ -194,7 +194,7 @@ impl Io {
         self.is_shutdown = true;
     }
 
-    /// Takes a connection in; `is_open` tells whether it stands already.
+    /// Adds a connection; `is_open` says whether its handshake is complete.
     pub(super) fn insert(
         &mut self,
         mut stream: Stream,
@@ -221,7 +221,7 @@ impl Io {
         Ok(id)
     }
 
-    /// Asks the poll for writability, or no longer.
+    /// Switches readiness for writing on or off.
     pub(super) fn want_writable(&mut self, conn: ConnId, wanted: bool) -> io::Result<()> {
         let Some(found) = self
             .conns
@@ -243,23 +243,23 @@ impl Io {
             .reregister(found.stream.source(), Token(conn.slot()), interest)
     }
 
-    pub(super) fn doom_listener(&mut self, listener: ListenerId) {
+    pub(super) fn close_listener(&mut self, listener: ListenerId) {
         let of_listener =
             |(_, conn): (usize, &Conn)| (conn.info.listener == Some(listener)).then_some(conn.id);
         let ids: Vec<ConnId> = self.conns.iter().filter_map(of_listener).collect();
         ids.into_iter()
-            .for_each(|id| self.doom(id, CloseReason::ListenerRemoved));
+            .for_each(|id| self.close_with(id, CloseReason::ListenerRemoved));
     }
 
-    /// Notes that a connection ends with this wake-up; the first reason counts.
-    pub(super) fn doom(&mut self, conn: ConnId, reason: CloseReason) {
-        if let Some(found) = self.conn(conn).filter(|found| found.doom.is_none()) {
-            found.doom = Some(reason);
-            self.doomed.push(conn);
+    /// Closes a connection at the end of this wake-up; the first reason counts.
+    pub(super) fn close_with(&mut self, conn: ConnId, reason: CloseReason) {
+        if let Some(found) = self.conn(conn).filter(|found| found.closing.is_none()) {
+            found.closing = Some(reason);
+            self.to_close.push(conn);
         }
     }
 
-    /// Gives up a peer that leaves too much unread.
+    /// Disconnects a peer that leaves too much output unread.
     pub(super) fn check_backlog(&mut self, conn: ConnId) {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
         let backlog = self.backlog_bytes(conn);
@@ -273,17 +273,16 @@ impl Io {
                     "sending backlog exceeded maximum size ({backlog} > {backlog_max} bytes), disconnecting, jsonrpc: {name}."
                 ),
             );
-            self.doom(conn, CloseReason::LimitReached);
+            self.close_with(conn, CloseReason::LimitReached);
         }
     }
 
-    /// Gives up the longest text in the making while all of them together are too long.
+    /// Disconnects the peers with the longest incomplete texts while all of them together are too long.
     pub(super) fn check_unfinished(&mut self) {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
         while self.accounts.is_overdrawn() {
-            let living = self.conns.iter().filter(|(_, conn)| conn.doom.is_none());
-            let unfinished =
-                living.filter_map(|(_, conn)| Some((conn.unfinished_bytes()?, conn.id)));
+            let open = self.conns.iter().filter(|(_, conn)| conn.closing.is_none());
+            let unfinished = open.filter_map(|(_, conn)| Some((conn.unfinished_bytes()?, conn.id)));
             let Some((bytes, conn)) = unfinished.max() else {
                 return;
             };
@@ -298,7 +297,7 @@ impl Io {
             if let Some(found) = self.conn(conn) {
                 found.drop_unfinished();
             }
-            self.doom(conn, CloseReason::LimitReached);
+            self.close_with(conn, CloseReason::LimitReached);
         }
     }
 
@@ -326,17 +325,17 @@ impl Io {
         self.conns.get(conn.slot()).filter(|found| found.id == conn)
     }
 
-    /// Whether a listener has accepted it; the others are connections of ours.
+    /// Whether a listener has accepted it; this server opened the others.
     pub(super) fn is_accepted(&self, conn: ConnId) -> bool {
         self.info(conn).is_some_and(|info| info.listener.is_some())
     }
 
-    /// Logs that an accepted connection ends because its peer says what makes no sense. For the handler, which closes it.
+    /// Logs that an accepted connection ends because its peer violated the protocol. For the handler, which closes it.
     pub fn log_protocol_error(&self, conn: ConnId) {
         self.log_dropped(conn, libc::EPROTO);
     }
 
-    /// Logs that an accepted connection ends because of an error. Of a connection of ours its owner tells that, who makes it again.
+    /// Logs that an accepted connection ends because of an error. The owner of a connection that this server opened logs its errors itself.
     pub(super) fn log_dropped(&self, conn: ConnId, code: i32) {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
         if self.is_accepted(conn) {

@@ -1,20 +1,21 @@
-//! What the clients of a group of shards may have it hold: connections, texts that are not complete, output that is not read.
+//! Limits of the memory that clients occupy in a group of shards: connections, incomplete texts, unread output.
 //!
-//! Invariants: no more than [`Limits::connections_max`] accepted connections stand at a time; texts in the making hold at most
-//! [`Limits::unfinished_bytes_max`] together, and what one shard reads in one turn. A text counts until its handler is done with it
-//! ([`Handler::held_bytes`](super::Handler::held_bytes)), so that senders do not outrun those who read. Short texts ([`FREE_BYTES`]) are not counted, so
-//! most connections never touch the shared counters but when they come and go. What happens at a limit: a connection too many is
-//! closed at once, so that its client looks elsewhere instead of waiting; who sends too long a text, or reads too little, is
-//! disconnected; when texts in the making are too much together, the longest of the shard at hand goes. Limits may change while the shards run; what
-//! stands already stays. Peers that the handler trusts
-//! ([`Io::trust`](super::Io::trust)) count for nothing. Known to shards only.
+//! Invariants: no more than [`Limits::connections_max`] accepted connections are open at a time; incomplete texts hold at most
+//! [`Limits::unfinished_bytes_max`] together, plus the bytes that one shard reads in one turn. A text counts until its handler has finished with
+//! it ([`Handler::held_bytes`](super::Handler::held_bytes)), so a client cannot send faster than the handler reads. The first [`FREE_BYTES`] of a
+//! text are not counted, so most connections touch the shared counters only when they open and close.
+//!
+//! At a limit: a connection too many is closed at once, so that its client tries another server instead of waiting; a client that sends too
+//! long a text, or leaves too much output unread, is disconnected; when incomplete texts are too long together, the shard that notices it
+//! closes its connection with the longest one. Limits may change while the shards run; open connections stay open. Peers that the handler
+//! trusts ([`Io::trust`](super::Io::trust)) are not limited. Only shards use this file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::events;
 
-/// The beginning of a text that counts for nothing, bytes.
+/// The beginning of a text that is not counted, bytes.
 const FREE_BYTES: usize = 64 * 1024;
 
 /// Limits of a group of shards. The default is none.
@@ -24,9 +25,9 @@ pub struct Limits {
     pub connections_max: usize,
     /// Length of one JSON text, bytes.
     pub text_bytes_max: usize,
-    /// Texts whose end has not arrived or which are not handled, all together, bytes.
+    /// Texts that are incomplete or not yet handled, all together, bytes.
     pub unfinished_bytes_max: usize,
-    /// Output of one connection that waits for its peer, bytes.
+    /// Unsent output of one connection, bytes.
     pub backlog_bytes_max: usize,
 }
 
@@ -41,7 +42,7 @@ impl Default for Limits {
     }
 }
 
-/// The limits as they are now.
+/// The present limits.
 #[derive(Debug)]
 struct Current {
     connections_max: AtomicUsize,
@@ -78,7 +79,7 @@ impl Default for Current {
     }
 }
 
-/// The limits, and how far they are used.
+/// The limits, and how much of them is used.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     limits: Current,
@@ -95,12 +96,12 @@ impl Accounts {
         }
     }
 
-    /// Other limits hold from now on.
+    /// Replaces the limits.
     pub(super) fn change(&self, limits: &Limits) {
         self.limits.set(limits);
     }
 
-    /// Connections that may stand at a time.
+    /// Accepted connections that may be open at a time.
     pub(super) fn connections_max(&self) -> usize {
         self.limits.connections_max.load(Ordering::Relaxed)
     }
@@ -110,32 +111,32 @@ impl Accounts {
         self.limits.text_bytes_max.load(Ordering::Relaxed)
     }
 
-    /// How much output may wait for a peer, bytes.
+    /// How much unsent output a connection may have, bytes.
     pub(super) fn backlog_bytes_max(&self) -> usize {
         self.limits.backlog_bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Room for one more connection, for as long as the value lives; `None` when there is none.
-    pub(super) fn admit(self: &Arc<Accounts>) -> Option<Admitted> {
+    /// A permit for one more connection, valid until it is dropped; `None` at the limit.
+    pub(super) fn admit(self: &Arc<Accounts>) -> Option<Permit> {
         let before = self.connections.fetch_add(1, Ordering::Relaxed);
-        let admitted = Admitted(Arc::clone(self));
+        let permit = Permit(Arc::clone(self));
         if before >= self.connections_max() {
             self.refused.fetch_add(1, Ordering::Relaxed);
             events::STREAM_REFUSE.bump();
             return None;
         }
         events::STREAM_ACCEPT.bump();
-        Some(admitted)
+        Some(permit)
     }
 
-    /// Whether texts in the making are longer together than they may be.
+    /// Whether incomplete texts are longer together than they may be.
     pub(super) fn is_overdrawn(&self) -> bool {
         let unfinished_bytes_max = self.limits.unfinished_bytes_max.load(Ordering::Relaxed);
         self.unfinished.load(Ordering::Relaxed) > unfinished_bytes_max
     }
 }
 
-/// How often there was no room for a connection; for whoever watches.
+/// How often a connection was refused at the limit, for metrics.
 #[derive(Debug, Clone)]
 pub struct Refusals(Arc<Accounts>);
 
@@ -144,34 +145,34 @@ impl Refusals {
         Refusals(Arc::clone(accounts))
     }
 
-    /// Connections that were sent away since the start.
+    /// Connections that were refused since the start.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    /// How many may stand at a time; `None`: any number.
+    /// How many may be open at a time; `None`: any number.
     #[must_use]
     pub fn connections_max(&self) -> Option<usize> {
         Some(self.0.connections_max()).filter(|max| *max != usize::MAX)
     }
 }
 
-/// One of the connections that may stand.
+/// Permits one accepted connection.
 #[derive(Debug)]
-pub(super) struct Admitted(Arc<Accounts>);
+pub(super) struct Permit(Arc<Accounts>);
 
-impl Drop for Admitted {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// What one connection's text in the making is charged with.
+/// The bytes that one connection's incomplete text adds to the shared account.
 #[derive(Debug)]
 pub(super) struct Charge {
     accounts: Arc<Accounts>,
-    /// What counts of it.
+    /// The bytes that count.
     bytes: usize,
 }
 
@@ -187,7 +188,7 @@ impl Charge {
         self.bytes
     }
 
-    /// The text is so long now.
+    /// Sets the length of the text.
     pub(super) fn set(&mut self, text_bytes: usize) {
         let bytes = text_bytes.saturating_sub(FREE_BYTES);
         let unfinished = &self.accounts.unfinished;
@@ -199,7 +200,7 @@ impl Charge {
         self.bytes = bytes;
     }
 
-    /// The same if it has become longer.
+    /// Sets the length of the text if it has grown.
     pub(super) fn raise(&mut self, text_bytes: usize) {
         if text_bytes.saturating_sub(FREE_BYTES) > self.bytes {
             self.set(text_bytes);
@@ -223,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_makes_room() {
+    fn a_dropped_permit_makes_room() {
         let accounts = Arc::new(Accounts::new(Limits {
             connections_max: 1,
             unfinished_bytes_max: 1000,

@@ -1,4 +1,4 @@
-//! What a connection still has to send: a queue of segments and how much of the first is gone.
+//! The unsent output of a connection: a queue of segments, and how many bytes of the first are sent.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
@@ -8,16 +8,16 @@ use crate::segment::Segment;
 /// Segments per vectored write; more gain nothing, and the kernel's limit is 1024.
 const SLICES_MAX: usize = 64;
 
-/// Several segments that are no longer together are copied into one place and sent as one, bytes: the kernel takes longer over each slice than
-/// copying takes.
+/// Several segments up to this length together are copied into one buffer and sent as one, bytes: the kernel needs longer for each slice
+/// than the copy takes.
 const GATHERED_MAX: usize = 2048;
 
-/// How far writing got.
+/// How far a write got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     /// Nothing is left.
     Drained,
-    /// The peer does not take more now.
+    /// The kernel accepts no more bytes now.
     Blocked,
     /// The limit is reached.
     Paused,
@@ -43,7 +43,7 @@ impl Output {
         }
     }
 
-    /// Takes off the first segment, sent or not, of a connection that is gone.
+    /// Removes the first segment of a closed connection, sent or not.
     pub(super) fn pop(&mut self) -> Option<Segment> {
         self.segments.pop_front()
     }
@@ -56,8 +56,8 @@ impl Output {
         self.bytes == 0
     }
 
-    /// Writes until nothing is left, with the stream neither, the peer takes no more, or at least `limit` bytes are written, which are
-    /// taken off it.
+    /// Writes until all output is sent, also the stream's own, or the kernel accepts no more, or at least `limit` bytes are written. Subtracts
+    /// the written bytes from `limit`.
     pub(super) fn write_to(
         &mut self,
         stream: &mut impl Write,
@@ -87,10 +87,10 @@ impl Output {
         }
     }
 
-    /// Offers the stream as much as one call takes.
+    /// Writes once, as much as one call takes.
     fn write_once(&self, stream: &mut impl Write) -> io::Result<usize> {
         let mut segments = self.segments.iter().map(Segment::as_bytes);
-        // One segment is what most answers are, and sending it costs the kernel less.
+        // Most replies are one segment, and a plain write costs the kernel less.
         if let (1, Some(only)) = (self.segments.len(), segments.clone().next()) {
             return stream.write(&only[self.sent..]);
         }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// Takes a few bytes at a time and then refuses.
+    /// Accepts a few bytes at a time and then refuses.
     struct Narrow {
         taken: Vec<u8>,
         room: usize,
@@ -168,11 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn segments_leave_in_order_whatever_the_stream_takes() {
+    fn segments_keep_their_order_under_partial_writes() {
         let mut output = Output::default();
         let mut expected = Vec::new();
         for i in 0..200u8 {
-            // Too much to be sent as one at first.
+            // Too long to be copied into one buffer at first.
             let bytes = vec![i; usize::from(i % 7) * 9];
             expected.extend(&bytes);
             output.push(if i % 2 == 0 {

@@ -1,8 +1,8 @@
 //! The loop of one shard.
 //!
-//! One wake-up: note readiness, receive messages, serve connections that have input, fire timers, tell the handler that
-//! the batch is complete, receive what it was answered at once, write everything that was queued, close what is doomed. What a limit of fairness left over is
-//! done in the next wake-up, which then does not wait.
+//! One wake-up: record readiness, receive messages, serve connections that have input, fire timers, tell the handler that the batch is
+//! complete, receive the messages that answer it at once, write all queued output, close the connections that are to be closed. Work beyond a
+//! limit of fairness is done in the next wake-up, which then does not wait.
 
 use std::io;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use std::time::Duration;
 use mio::{Events, Poll, Token};
 use slab::Slab;
 
-use super::accept::{Accepted, Intake};
+use super::accept::{Accepted, Acceptor};
+use super::closed_queue::ClosedQueue;
 use super::conn::InputEnd;
 use super::group::WAKER;
 use super::inbox::Envelope;
 use super::io::Io;
 use super::limits::Accounts;
 use super::output::Progress;
-use super::remains::Remains;
 use super::{CloseReason, ConnId, Handler, ListenerId, ShardHandle};
 use crate::events;
 use crate::poll_interval::PollInterval;
@@ -34,18 +34,18 @@ const READ_BYTES_PER_TURN: usize = 4 * READ_BYTES;
 /// Texts delivered for one connection in one wake-up.
 const FRAMES_PER_TURN: usize = 128;
 /// Output up to this length is written at once.
-const LITTLE_BYTES: usize = 64 * 1024;
-/// Bytes of longer output written in one wake-up, to all connections together: some 500 us. A peer that reads as fast as we write would
-/// otherwise keep the shard for as long as there is something to send.
-const MUCH_BYTES_PER_TURN: usize = 2 << 20;
-/// How often in one wake-up answers to what the handler sent in its batches are looked for. Those that come at once are so written
-/// together with the rest.
-const ANSWER_ROUNDS: usize = 4;
-/// How long the handshake of an accepted connection may take, ms: as long as a silent peer is put up with by default.
+const SMALL_OUTPUT_BYTES: usize = 64 * 1024;
+/// Bytes of longer output written in one wake-up, to all connections together: some 500 us. A peer that reads as fast as the shard writes
+/// would otherwise occupy the shard until all its output is sent.
+const LARGE_OUTPUT_BYTES_PER_TURN: usize = 2 << 20;
+/// How often in one wake-up the shard looks for replies to the batches that its handler sent. Replies that come at once are written together
+/// with the other output of the wake-up.
+const REPLY_ROUNDS: usize = 4;
+/// How long the handshake of an accepted connection may take, ms: as long as the default probe interval tolerates a silent peer.
 const HANDSHAKE_MS_MAX: u64 = 10_000;
 /// Events taken from the kernel at a time.
 const EVENTS: usize = 1024;
-/// Tokens of listeners lie above those of connections.
+/// Tokens of listeners are above those of connections.
 const LISTENER_TOKENS: usize = super::io::CONNECTIONS_MAX;
 
 pub(super) struct Shard<H: Handler> {
@@ -53,14 +53,14 @@ pub(super) struct Shard<H: Handler> {
     io: Io,
     handler: H,
     inbox: ShardHandle<H::Message>,
-    /// All shards of the group, to deal connections to.
+    /// All shards of the group; accepted connections are distributed over them.
     group: Vec<ShardHandle<H::Message>>,
     next_in_group: usize,
-    intakes: Slab<Intake>,
+    acceptors: Slab<Acceptor>,
     scratch: Box<[u8]>,
     envelopes: Vec<Envelope<H::Message>>,
     interval: PollInterval,
-    remains: Remains,
+    closed_queue: ClosedQueue,
 }
 
 impl<H: Handler> Shard<H> {
@@ -80,11 +80,11 @@ impl<H: Handler> Shard<H> {
             inbox: group[index].clone(),
             group,
             next_in_group: 0,
-            intakes: Slab::new(),
+            acceptors: Slab::new(),
             scratch: vec![0; READ_BYTES].into_boxed_slice(),
             envelopes: Vec::new(),
             interval: PollInterval::new(&format!("shard{index}")),
-            remains: Remains::default(),
+            closed_queue: ClosedQueue::default(),
         })
     }
 
@@ -112,21 +112,22 @@ impl<H: Handler> Shard<H> {
         }
         let ids: Vec<ConnId> = self.io.connections().map(|(id, _)| id).collect();
         ids.into_iter()
-            .for_each(|id| self.io.doom(id, CloseReason::Shutdown));
-        self.bury(Now::read());
+            .for_each(|id| self.io.close_with(id, CloseReason::Shutdown));
+        self.reap_closed(Now::read());
     }
 
-    /// How long to wait for events; `None` for as long as it takes.
+    /// How long to wait for events; `None` is for ever.
     fn wait(&self) -> Option<Duration> {
-        let has_work =
-            !self.io.scheduled.is_empty() || !self.io.dirty.is_empty() || !self.remains.is_empty();
+        let has_work = !self.io.scheduled.is_empty()
+            || !self.io.dirty.is_empty()
+            || !self.closed_queue.is_empty();
         if has_work || !self.inbox.sleep() {
             return Some(Duration::ZERO);
         }
         let retry = self
-            .intakes
+            .acceptors
             .iter()
-            .filter_map(|(_, intake)| intake.retry_ms)
+            .filter_map(|(_, acceptor)| acceptor.retry_ms)
             .min();
         let deadlines = [self.io.timers.next_ms(), self.handler.next_timeout(), retry];
         deadlines
@@ -140,7 +141,7 @@ impl<H: Handler> Shard<H> {
         let now = Now::read();
         self.io.now_ms = now.mono_ms;
         self.interval.begin(now.mono_ms);
-        self.note_readiness(events, now);
+        self.record_readiness(events, now);
         self.receive(now);
         self.retry_listeners(now);
         for _ in 0..self.io.scheduled.len() {
@@ -156,7 +157,7 @@ impl<H: Handler> Shard<H> {
         {
             self.handler.timeout(now, &mut self.io);
         }
-        for _ in 0..ANSWER_ROUNDS {
+        for _ in 0..REPLY_ROUNDS {
             self.handler.batch_end(now, &mut self.io);
             if !self.receive(now) {
                 break;
@@ -164,11 +165,11 @@ impl<H: Handler> Shard<H> {
         }
         self.flush_all(now);
         self.handler.flushed(now, &mut self.io);
-        self.remains.dissolve();
-        self.bury(now);
+        self.closed_queue.reap();
+        self.reap_closed(now);
     }
 
-    fn note_readiness(&mut self, events: &Events, now: Now) {
+    fn record_readiness(&mut self, events: &Events, now: Now) {
         for event in events {
             let Token(token) = event.token();
             if event.token() == WAKER {
@@ -200,7 +201,7 @@ impl<H: Handler> Shard<H> {
         }
     }
 
-    /// Handles what other threads have sent; false when that is nothing.
+    /// Handles the messages of other threads; false when there were none.
     fn receive(&mut self, now: Now) -> bool {
         let mut envelopes = std::mem::take(&mut self.envelopes);
         self.inbox.take(&mut envelopes);
@@ -209,9 +210,9 @@ impl<H: Handler> Shard<H> {
             match envelope {
                 Envelope::Message(message) => self.handler.message(now, message, &mut self.io),
                 Envelope::Adopt(accepted) => self.adopt(accepted, now),
-                Envelope::Listen(intake) => self.listen(*intake, now),
+                Envelope::Listen(acceptor) => self.listen(*acceptor, now),
                 Envelope::Unlisten(listener) => self.unlisten(listener),
-                Envelope::CloseAll(listener) => self.io.doom_listener(listener),
+                Envelope::CloseAll(listener) => self.io.close_listener(listener),
                 Envelope::Shutdown => self.io.shutdown(),
             }
         }
@@ -223,13 +224,13 @@ impl<H: Handler> Shard<H> {
         let Accepted {
             stream,
             info,
-            counted,
+            guard,
         } = accepted;
         let is_open = !stream.needs_handshake();
         match self.io.insert(stream, info.clone(), is_open) {
             Ok(conn) => {
                 if let Some(conn) = self.io.conn(conn) {
-                    conn.counted = Some(counted);
+                    conn.guard = Some(guard);
                 }
                 if is_open {
                     self.handler.opened(now, conn, &info, &mut self.io);
@@ -252,16 +253,16 @@ impl<H: Handler> Shard<H> {
             Ok(None) => {}
             Ok(Some(())) => {
                 conn.is_open = true;
-                // What came right behind a handshake was read with it, and no edge will tell.
+                // Bytes that came right after the handshake were read with it, so no further edge reports them.
                 conn.may_read = true;
                 conn.received_ms = now.mono_ms;
                 conn.info.identity = conn.stream.peer_identity().map(Arc::from);
                 let info = conn.info.clone();
                 if let Err(error) = self.io.want_writable(id, false) {
-                    self.io.doom(id, failed(&error));
+                    self.io.close_with(id, failed(&error));
                 }
                 self.io.clear_timer(id);
-                // Something of the handshake may be left to send.
+                // Part of the handshake may still be unsent.
                 self.io.mark_dirty(id);
                 self.handler.opened(now, id, &info, &mut self.io);
                 self.io.schedule(id);
@@ -273,7 +274,7 @@ impl<H: Handler> Shard<H> {
         }
     }
 
-    /// A connection that never stood ends.
+    /// Closes a connection that was never open.
     fn connecting_failed(&mut self, id: ConnId, code: i32) {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
         if self.io.is_accepted(id) {
@@ -285,7 +286,7 @@ impl<H: Handler> Shard<H> {
             );
             self.io.log_dropped(id, code);
         }
-        self.io.doom(id, CloseReason::ConnectFailed(code));
+        self.io.close_with(id, CloseReason::ConnectFailed(code));
     }
 
     /// Reads from a connection and delivers its texts, as far as the rules allow.
@@ -306,7 +307,7 @@ impl<H: Handler> Shard<H> {
                 frames += 1;
                 self.handler.frame(now, id, frame, &mut self.io);
             } else if let Some(end) = conn.input_end.clone() {
-                if !conn.is_end_told {
+                if !conn.is_end_reported {
                     self.input_ended(id, end, now);
                 }
                 return;
@@ -320,16 +321,16 @@ impl<H: Handler> Shard<H> {
                     self.io.check_unfinished();
                 }
             } else {
-                self.settle(id);
+                self.update_charge(id);
                 return;
             }
         }
     }
 
-    /// Looks how much of the texts of a connection is done with.
-    fn settle(&mut self, id: ConnId) {
+    /// Reduces the charge of a connection by the texts that the handler has finished with.
+    fn update_charge(&mut self, id: ConnId) {
         if let Some(conn) = self.io.conn(id).filter(|conn| conn.is_charged()) {
-            conn.settle(self.handler.held_bytes(id));
+            conn.update_charge(self.handler.held_bytes(id));
         }
     }
 
@@ -346,7 +347,7 @@ impl<H: Handler> Shard<H> {
                     format_args!("{name}: receive error: {text}"),
                 );
                 self.io.log_dropped(id, code);
-                self.io.doom(id, CloseReason::Failed(code));
+                self.io.close_with(id, CloseReason::Failed(code));
             }
             InputEnd::TooLong => {
                 let limit = self.io.accounts.text_bytes_max();
@@ -369,10 +370,10 @@ impl<H: Handler> Shard<H> {
         }
     }
 
-    /// Nothing that follows is read. The handler closes the connection when it has answered what came before.
+    /// Stops reading. The handler closes the connection when it has answered the earlier texts.
     fn tell_end_of_input(&mut self, id: ConnId, now: Now) {
         if let Some(conn) = self.io.conn(id) {
-            conn.is_end_told = true;
+            conn.is_end_reported = true;
             conn.drop_unfinished();
         }
         self.handler.end_of_input(now, id, &mut self.io);
@@ -383,7 +384,7 @@ impl<H: Handler> Shard<H> {
             let Io { conns, timers, .. } = &mut self.io;
             let Some(conn) = conns
                 .get_mut(id.slot())
-                .filter(|conn| conn.id == id && conn.doom.is_none())
+                .filter(|conn| conn.id == id && conn.closing.is_none())
             else {
                 continue;
             };
@@ -397,23 +398,23 @@ impl<H: Handler> Shard<H> {
         }
     }
 
-    /// Writes what is queued: the little first, then the much, as far as the limit allows; what is left waits for the next wake-up.
+    /// Writes queued output: short output first, then long output as far as the limit allows; the rest is written in the next wake-up.
     fn flush_all(&mut self, now: Now) {
-        let is_much = |io: &Io, conn| io.backlog_bytes(conn) > LITTLE_BYTES;
+        let is_large = |io: &Io, conn| io.backlog_bytes(conn) > SMALL_OUTPUT_BYTES;
         let mut much = Vec::new();
         for conn in std::mem::take(&mut self.io.dirty) {
-            if is_much(&self.io, conn) {
+            if is_large(&self.io, conn) {
                 much.push(conn);
             } else {
                 self.flush(conn, now, &mut { usize::MAX });
             }
         }
-        let mut limit = MUCH_BYTES_PER_TURN;
+        let mut limit = LARGE_OUTPUT_BYTES_PER_TURN;
         let mut much = much.into_iter();
         let paused = much
             .by_ref()
             .find(|conn| self.flush(*conn, now, &mut limit) == Some(Progress::Paused));
-        // Who had no turn comes before who had one.
+        // Connections that had no turn come before those that had one.
         for id in much.chain(paused) {
             if let Some(conn) = self.io.conn(id) {
                 conn.is_blocked = true;
@@ -423,17 +424,17 @@ impl<H: Handler> Shard<H> {
         }
     }
 
-    /// How far writing got, if it did not fail.
+    /// How far the write got, if it did not fail.
     fn flush(&mut self, id: ConnId, now: Now, limit: &mut usize) -> Option<Progress> {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
         let conn = self.io.conn(id)?;
         conn.is_dirty = false;
-        if !conn.is_open || conn.doom.is_some() {
+        if !conn.is_open || conn.closing.is_some() {
             return None;
         }
         let progress = conn.write(now.mono_ms, limit);
         if conn.is_charged() {
-            conn.settle(self.handler.held_bytes(id));
+            conn.update_charge(self.handler.held_bytes(id));
         }
         match &progress {
             Ok(Progress::Drained) => {
@@ -445,10 +446,10 @@ impl<H: Handler> Shard<H> {
                         Some(InputEnd::TooLong) => CloseReason::LimitReached,
                         Some(InputEnd::Failed(_)) | None => CloseReason::Local,
                     };
-                    self.io.doom(id, reason);
+                    self.io.close_with(id, reason);
                 } else if was_blocked {
                     if let Err(error) = self.io.want_writable(id, false) {
-                        self.io.doom(id, failed(&error));
+                        self.io.close_with(id, failed(&error));
                     }
                     self.handler.drained(now, id, &mut self.io);
                     self.io.schedule(id);
@@ -457,7 +458,7 @@ impl<H: Handler> Shard<H> {
             Ok(Progress::Blocked) => {
                 conn.is_blocked = true;
                 if let Err(error) = self.io.want_writable(id, true) {
-                    self.io.doom(id, failed(&error));
+                    self.io.close_with(id, failed(&error));
                 }
                 self.io.check_backlog(id);
             }
@@ -471,15 +472,15 @@ impl<H: Handler> Shard<H> {
                 );
                 let code = error.raw_os_error().unwrap_or(libc::EIO);
                 self.io.log_dropped(id, code);
-                self.io.doom(id, failed(error));
+                self.io.close_with(id, failed(error));
             }
         }
         progress.ok()
     }
 
-    /// Closes what is doomed. Closing one connection may doom others.
-    fn bury(&mut self, now: Now) {
-        while let Some(id) = self.io.doomed.pop() {
+    /// Closes the connections that are to be closed. Closing one may add others.
+    fn reap_closed(&mut self, now: Now) {
+        while let Some(id) = self.io.to_close.pop() {
             let Some(mut conn) = self
                 .io
                 .get(id)
@@ -489,9 +490,9 @@ impl<H: Handler> Shard<H> {
                 continue;
             };
             let _ = self.io.registry.deregister(conn.stream.source());
-            let reason = conn.doom.take().unwrap_or(CloseReason::Local);
-            self.remains.take(std::mem::take(&mut conn.output));
-            // The peer sees the end before the handler does.
+            let reason = conn.closing.take().unwrap_or(CloseReason::Local);
+            self.closed_queue.push(std::mem::take(&mut conn.output));
+            // The socket is closed before the handler learns of it.
             drop(conn);
             self.handler.closed(now, id, reason, &mut self.io);
         }
@@ -504,45 +505,45 @@ fn failed(error: &io::Error) -> CloseReason {
 
 /// Listeners; only the first shard of a group has any.
 impl<H: Handler> Shard<H> {
-    fn listen(&mut self, mut intake: Intake, now: Now) {
-        let token = Token(LISTENER_TOKENS + self.intakes.vacant_key());
-        intake.register(&self.io.registry, token);
-        if intake.is_open() {
-            // Those who came before the registration are found by looking, not by an edge.
-            intake.retry_ms = Some(now.mono_ms);
+    fn listen(&mut self, mut acceptor: Acceptor, now: Now) {
+        let token = Token(LISTENER_TOKENS + self.acceptors.vacant_key());
+        acceptor.register(&self.io.registry, token);
+        if acceptor.is_open() {
+            // No edge reports clients that connected before the registration.
+            acceptor.retry_ms = Some(now.mono_ms);
         }
-        self.intakes.insert(intake);
+        self.acceptors.insert(acceptor);
     }
 
     fn unlisten(&mut self, listener: ListenerId) {
         let key = self
-            .intakes
+            .acceptors
             .iter()
-            .find(|(_, intake)| intake.id == listener)
+            .find(|(_, acceptor)| acceptor.id == listener)
             .map(|(key, _)| key);
         if let Some(key) = key {
-            self.intakes.remove(key).close(&self.io.registry);
+            self.acceptors.remove(key).close(&self.io.registry);
         }
-        // Connections dealt out earlier arrive at their shards before this.
+        // Connections that were distributed earlier arrive at their shards before this.
         for shard in &self.group {
             shard.extend([Envelope::CloseAll(listener)]);
         }
     }
 
     fn retry_listeners(&mut self, now: Now) {
-        let due = |(key, intake): (usize, &Intake)| {
-            intake
+        let due = |(key, acceptor): (usize, &Acceptor)| {
+            acceptor
                 .retry_ms
                 .filter(|&at_ms| at_ms <= now.mono_ms)
                 .map(|_| key)
         };
-        let keys: Vec<usize> = self.intakes.iter().filter_map(due).collect();
+        let keys: Vec<usize> = self.acceptors.iter().filter_map(due).collect();
         for key in keys {
-            let intake = &mut self.intakes[key];
-            if !intake.is_open() {
-                intake.open(now.mono_ms);
-                if intake.is_open() {
-                    intake.register(&self.io.registry, Token(LISTENER_TOKENS + key));
+            let acceptor = &mut self.acceptors[key];
+            if !acceptor.is_open() {
+                acceptor.open(now.mono_ms);
+                if acceptor.is_open() {
+                    acceptor.register(&self.io.registry, Token(LISTENER_TOKENS + key));
                 }
             }
             self.accept(key, now);
@@ -550,11 +551,11 @@ impl<H: Handler> Shard<H> {
     }
 
     fn accept(&mut self, key: usize, now: Now) {
-        let Some(intake) = self.intakes.get_mut(key) else {
+        let Some(acceptor) = self.acceptors.get_mut(key) else {
             return;
         };
-        // By their queues, our own too: what was posted before a client called is received before it is let in.
-        for accepted in intake.accept(now.mono_ms) {
+        // Through the queues, also to this shard: messages that were posted before a client connected are received before its connection.
+        for accepted in acceptor.accept(now.mono_ms) {
             let turn = self.next_in_group;
             self.next_in_group = (turn + 1) % self.group.len();
             self.group[turn].extend([Envelope::Adopt(accepted)]);

@@ -10,7 +10,7 @@ use super::*;
 use crate::segment::Segment;
 use corvid_net::target::{Active, Passive, Target};
 
-/// What the handler saw.
+/// An event of the handler.
 #[derive(Debug, PartialEq)]
 enum Seen {
     Opened(ConnId),
@@ -30,7 +30,7 @@ enum Order {
     Close(ConnId),
     Finish(ConnId),
     CloseAll,
-    /// Tells that the work of a wake-up is done, and lets the next begin when the other end is dropped.
+    /// Reports the end of a wake-up; the next one begins when the other end is dropped.
     Hold(Sender<()>, Receiver<()>),
 }
 
@@ -182,7 +182,7 @@ fn frame(conn: ConnId, text: &str) -> Seen {
 }
 
 #[test]
-fn texts_are_cut_wherever_the_segments_end() {
+fn texts_are_cut_at_any_segment_boundary() {
     let fixture = Fixture::new(1, true);
     let mut client = fixture.client();
     client.set_nodelay(true).unwrap();
@@ -236,7 +236,7 @@ fn texts_before_bad_framing_are_answered_and_the_connection_closed() {
 }
 
 #[test]
-fn a_handler_that_owes_replies_keeps_a_connection_with_bad_framing() {
+fn a_connection_with_bad_framing_stays_open_until_its_replies_are_sent() {
     let fixture = Fixture::with(1, false, true);
     let mut client = fixture.client();
     let conn = fixture.opened();
@@ -274,7 +274,7 @@ fn a_connection_with_unsent_output_is_not_read() {
     let body: Arc<[u8]> = vec![b'x'; 1 << 20].into();
     let total = 64;
     fixture.order(Order::Send(conn, vec![Segment::Shared(body); total]));
-    // The client reads nothing before the first write has ended, so that write leaves bytes over.
+    // The client reads nothing before the first write has ended, so that write leaves bytes unsent.
     let (held, is_held) = channel();
     let (release, released) = channel();
     fixture.order(Order::Hold(held, released));
@@ -286,7 +286,7 @@ fn a_connection_with_unsent_output_is_not_read() {
     let mut seen = Vec::new();
     while left > 0 {
         seen.extend(fixture.seen.try_iter());
-        // What the kernel holds for us has left the shard; more than that would mean that output was still waiting.
+        // The kernel's buffers hold bytes that have left the shard; more than that would mean that output was unsent.
         assert!(
             seen.is_empty() || left < 32 << 20,
             "read while output was waiting: {seen:?}"
@@ -300,7 +300,7 @@ fn a_connection_with_unsent_output_is_not_read() {
 }
 
 #[test]
-fn pausing_holds_texts_back() {
+fn a_paused_connection_delivers_no_texts() {
     let fixture = Fixture::new(1, false);
     let mut client = fixture.client();
     let conn = fixture.opened();
@@ -315,7 +315,7 @@ fn pausing_holds_texts_back() {
 }
 
 #[test]
-fn connections_are_dealt_out_and_go_with_their_listener() {
+fn connections_are_distributed_and_closed_with_their_listener() {
     let fixture = Fixture::new(2, true);
     let mut clients: Vec<TcpStream> = (0..6).map(|_| fixture.client()).collect();
     for client in &mut clients {
@@ -338,13 +338,13 @@ fn connections_are_dealt_out_and_go_with_their_listener() {
 }
 
 #[test]
-fn what_was_posted_before_a_client_called_does_not_concern_it() {
+fn messages_posted_before_a_connection_are_received_before_it() {
     let fixture = Fixture::new(1, true);
     let (held, is_held) = channel();
     let (release, released) = channel();
     fixture.order(Order::Hold(held, released));
     is_held.recv_timeout(Duration::from_secs(20)).unwrap();
-    // Both are there when the shard looks again.
+    // Both are queued when the shard continues.
     fixture.order(Order::CloseAll);
     let mut client = fixture.client();
     drop(release);
@@ -383,7 +383,7 @@ fn a_failed_listener_is_opened_once_its_directory_exists() {
 }
 
 #[test]
-fn connections_can_be_opened_from_inside() {
+fn a_handler_opens_connections() {
     let fixture = Fixture::new(1, false);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -406,7 +406,7 @@ fn connections_can_be_opened_from_inside() {
 }
 
 #[test]
-fn the_end_of_input_is_told_once() {
+fn end_of_input_is_reported_once() {
     let fixture = Fixture::with(1, false, true);
     let client = fixture.client();
     let conn = fixture.opened();

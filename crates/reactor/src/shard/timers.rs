@@ -1,7 +1,7 @@
 //! One timer per connection, kept in a heap with lazy removal.
 //!
 //! A timer that is only ever moved later (the inactivity probe) costs one comparison per move: the heap keeps the early
-//! entry and looks again when it comes up. Each timer has one live heap entry; others are stale and skipped.
+//! entry and queues it again when its time comes. Each timer has one live heap entry; others are stale and skipped.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -32,12 +32,12 @@ impl Timers {
         }
     }
 
-    /// When to look again.
+    /// The time of the first entry.
     pub(super) fn next_ms(&self) -> Option<u64> {
         self.0.peek().map(|Reverse((at_ms, _))| *at_ms)
     }
 
-    /// Takes an entry that has come up; ask [`Timers::fires`] whether it counts.
+    /// Removes an entry whose time has come; [`Timers::fires`] says whether it is live.
     pub(super) fn pop(&mut self, now_ms: u64) -> Option<(u64, ConnId)> {
         let Reverse((at_ms, conn)) = *self.0.peek()?;
         if at_ms > now_ms {

@@ -63,7 +63,7 @@ impl DatabaseFigures {
     pub(crate) fn request_status(&self) {
         if let Some(inbox) = self.inbox.upgrade() {
             self.request.send(clock::mono_ms());
-            inbox.call();
+            inbox.wake_receiver();
         }
     }
 

@@ -1,5 +1,5 @@
-//! What closed connections leave unsent. Freeing hundreds of megabytes takes tens of milliseconds, so it is done in steps, and others
-//! are served between them.
+//! The queue of unsent output of closed connections. Freeing hundreds of megabytes takes tens of milliseconds, so a shard frees it in steps
+//! and serves its connections between them.
 //!
 //! Invariant: no more than [`BYTES_PER_STEP`] and one segment are freed at a time.
 
@@ -10,24 +10,24 @@ use super::output::Output;
 /// Bytes freed in one wake-up: some 100 us.
 const BYTES_PER_STEP: usize = 2 << 20;
 
-/// Output that nobody waits for, to be freed.
+/// Output to be freed.
 #[derive(Debug, Default)]
-pub(super) struct Remains(VecDeque<Output>);
+pub(super) struct ClosedQueue(VecDeque<Output>);
 
-impl Remains {
+impl ClosedQueue {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes over what a connection had yet to send. What is little goes at once.
-    pub(super) fn take(&mut self, output: Output) {
+    /// Queues the unsent output of a closed connection. Short output is freed at once.
+    pub(super) fn push(&mut self, output: Output) {
         if output.bytes() > BYTES_PER_STEP {
             self.0.push_back(output);
         }
     }
 
-    /// Frees a step's worth.
-    pub(super) fn dissolve(&mut self) {
+    /// Frees the output of one step.
+    pub(super) fn reap(&mut self) {
         let mut left = BYTES_PER_STEP;
         while let Some(first) = self.0.front_mut() {
             while left > 0 {
@@ -48,27 +48,27 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn much_goes_in_steps_and_little_at_once() {
+    fn long_output_is_freed_in_steps_and_short_output_at_once() {
         let text: Arc<[u8]> = vec![0; 1 << 20].into();
         let of = |count| {
             let mut output = Output::default();
             (0..count).for_each(|_| output.push(text.clone().into()));
             output
         };
-        let mut remains = Remains::default();
-        remains.take(of(2));
-        assert!(remains.is_empty());
+        let mut closed_queue = ClosedQueue::default();
+        closed_queue.push(of(2));
+        assert!(closed_queue.is_empty());
         assert_eq!(Arc::strong_count(&text), 1);
-        remains.take(of(3));
-        remains.take(of(4));
+        closed_queue.push(of(3));
+        closed_queue.push(of(4));
         for left in [5, 3, 1] {
-            remains.dissolve();
+            closed_queue.reap();
             assert_eq!(Arc::strong_count(&text), 1 + left);
-            assert!(!remains.is_empty());
+            assert!(!closed_queue.is_empty());
         }
-        remains.dissolve();
+        closed_queue.reap();
         assert_eq!(Arc::strong_count(&text), 1);
-        assert!(remains.is_empty());
-        remains.dissolve();
+        assert!(closed_queue.is_empty());
+        closed_queue.reap();
     }
 }
