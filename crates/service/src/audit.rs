@@ -1,9 +1,9 @@
 //! The audit trail: who did what to which database, as JSON, one object on a line.
 //!
-//! An [`Entry`] is made by the database when it releases a commit or the refusal of a transaction for want of rights, cannot store a commit, or
-//! is converted. It shares the delta with everybody else, so making one costs the same however many rows were changed; what it says is written out
-//! by whoever keeps the trail, on a thread of its own. The form is part of what operators rely on: `docs/operating/audit.md` tells
-//! it. This file knows neither files nor clocks; what a date looks like is said by the caller.
+//! The database makes an [`Entry`] when it releases a commit, refuses a transaction because its client lacks a right, cannot store a
+//! commit, or is converted. An entry shares the commit's delta, so making one costs the same for any number of rows. A thread of its own
+//! writes entries out. The form is part of what operators rely on: `docs/operating/audit.md` describes it. This file knows neither files
+//! nor clocks; the caller formats dates.
 
 mod exclusions;
 
@@ -19,41 +19,41 @@ use corvid_monitor::SessionId;
 use crate::message::SessionInfo;
 pub use exclusions::{Excluded, Exclusions};
 
-/// Rows in one record; those of larger transactions are told in several.
+/// Rows in one record; larger transactions have several records.
 const ROWS_PER_RECORD: usize = 1000;
 
-/// Elements of a column up to which it is shown before and after; of larger ones, what was added and removed.
+/// Elements of a column up to which it is shown before and after; of larger ones, the elements added and removed.
 const WHOLE_MAX: usize = 64;
 
-/// What an entry and each row of it keep in memory, roughly, beside values; bytes.
+/// The memory of an entry and of each row, roughly, beside values; bytes.
 const ENTRY_BYTES: usize = 512;
 const ROW_BYTES: usize = 256;
 
-/// Something to be remembered.
+/// One entry of the trail.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// When, ms since the Unix epoch.
     pub date_ms: i64,
-    /// Of the database, as it was then.
+    /// The database's schema at that time.
     pub schema: corvid_data::Arc<Schema>,
-    /// Who did it.
+    /// The actor.
     pub who: Actor,
-    /// What was done.
+    /// The action.
     pub what: Action,
 }
 
-/// Who did it.
+/// The actor of an entry.
 #[derive(Clone, Debug)]
 pub enum Actor {
     /// A client.
     Client(SessionId, Arc<SessionInfo>),
     /// The server itself: the status of remotes, above all.
     Server,
-    /// The active server that this one is a backup of; it knows whose change it was.
+    /// The active server that this one is a backup of; it knows the client.
     Source,
 }
 
-/// What was done.
+/// The action of an entry.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// A transaction changed rows.
@@ -69,18 +69,18 @@ pub enum Action {
     Unstored {
         /// The rows.
         delta: corvid_data::Arc<Delta>,
-        /// Length of the record that the file did not take.
+        /// Length of the record that could not be written.
         record_bytes: usize,
-        /// Why.
+        /// The error.
         details: String,
     },
     /// A transaction was refused: its client may not do that.
     Denied {
-        /// Which kind of right is missing.
+        /// The kind of right that is missing.
         tag: Tag,
-        /// The words that the client was told.
+        /// The error's details, as the client got them.
         details: String,
-        /// Operation and table of each operation, as far as they were said.
+        /// Operation and table of each operation, as far as the request names them.
         operations: Vec<(String, String)>,
         /// Its comments.
         comment: String,
@@ -90,8 +90,7 @@ pub enum Action {
 }
 
 impl Entry {
-    /// How much it keeps in memory, roughly, bytes. Values that were replaced or deleted do not count: an earlier entry has brought
-    /// them, or they were there before.
+    /// Its memory, roughly, bytes. Values that were replaced or deleted do not count: earlier entries or the tables hold them anyway.
     #[must_use]
     pub fn weight(&self) -> usize {
         let more = match &self.what {
@@ -113,8 +112,7 @@ impl Entry {
         ENTRY_BYTES + more
     }
 
-    /// Appends its records, each with a newline, and calls `written` after each; none when everything that it tells of is excluded. `time` is
-    /// its date.
+    /// Appends its records, each with a newline, and calls `written` after each; none when all its rows are excluded. `time` is its date.
     pub fn write(
         &self,
         time: &str,
@@ -165,7 +163,7 @@ impl Entry {
         written(out);
     }
 
-    /// Time, database and who.
+    /// Writes time, database and actor.
     fn head<'o>(&self, time: &str, out: &'o mut Vec<u8>) -> ObjectWriter<'o> {
         let mut object = ObjectWriter::new(out)
             .string("time", time.as_bytes())
@@ -275,7 +273,7 @@ fn write_row(schema: &Schema, excluded: &Excluded, change: &RowChange, out: &mut
     object.end();
 }
 
-/// The columns of a row that differ from their defaults.
+/// Writes the columns of a row that differ from their defaults.
 fn write_cells(
     table: &TableSchema,
     excluded: &Excluded,
@@ -294,7 +292,7 @@ fn write_cells(
     cells.end();
 }
 
-/// A changed column: whole when it is small, else what was added and removed.
+/// Writes a changed column: whole when it is small, else the elements added and removed.
 fn write_change(column: &ColumnSchema, old: &Datum, new: &Datum, out: &mut Vec<u8>) {
     let is_map = column.column_type.is_map();
     let mut object = ObjectWriter::new(out);

@@ -1,22 +1,22 @@
-//! What a database has done since it was opened, in numbers that only grow. Pure counting: durations are measured by whoever has a clock.
+//! Counters of one database since it was opened, which only grow. Durations are measured by the driver, which has a clock.
 
 use corvid_data::Tag;
 use corvid_engine::{OPERATIONS, Tally};
 
-/// The numbers.
+/// The counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Transactions that changed something and were stored, those of the server itself included.
+    /// Transactions that changed rows and were stored, those of the server itself included.
     pub committed: u64,
-    /// Those that succeeded and changed nothing.
+    /// Transactions that succeeded and changed nothing.
     pub unchanged: u64,
-    /// Those that failed, by the first error; each tag once.
+    /// Transactions that failed, by the first error; each tag once.
     pub failed: Vec<(Tag, u64)>,
-    /// Those that had to wait, whatever became of them.
+    /// Transactions that blocked, with any outcome.
     pub blocked: u64,
-    /// Operations of finished transactions, by place in [`OPERATIONS`].
+    /// Operations of finished transactions, in the order of [`OPERATIONS`].
     pub operations: [u64; OPERATIONS.len()],
-    /// Records handed to the file.
+    /// Records that were sent to the file.
     pub records: u64,
     /// Their bytes.
     pub record_bytes: u64,
@@ -27,7 +27,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// A client's transaction was executed. Commits count when they are stored.
+    /// Counts an executed transaction of a client. Commits count when they are stored.
     pub(crate) fn executed(&mut self, tally: &Tally, has_changed: bool) {
         for (sum, count) in self.operations.iter_mut().zip(tally.operations) {
             *sum += u64::from(count);
@@ -39,7 +39,7 @@ impl Counters {
         }
     }
 
-    /// One failed.
+    /// Counts a failed transaction.
     pub(crate) fn failed(&mut self, tag: Tag) {
         match self.failed.iter_mut().find(|(known, _)| *known == tag) {
             Some((_, count)) => *count += 1,
@@ -47,7 +47,7 @@ impl Counters {
         }
     }
 
-    /// A record goes to the file.
+    /// Counts a record that goes to the file.
     pub(crate) fn recorded(&mut self, bytes: usize) {
         self.records += 1;
         self.record_bytes += bytes as u64;

@@ -1,8 +1,8 @@
-//! The server-wide lock table (docs/spec/protocol.md 4.11): who owns, who waits, in which order.
+//! The server-wide lock table (docs/spec/protocol.md 4.11): owners, and waiting sessions in their order.
 //!
-//! Shards change it on `lock`, `steal`, `unlock` and disconnection; engines ask it for `assert`. It sends nothing itself: a change
-//! of ownership leaves a [`LockNotification`] here for the session that must hear of it, and the caller is told whose shard to wake. So
-//! a session hears of changes in the order in which they happened, whichever shards brought them about.
+//! Shards change it on `lock`, `steal`, `unlock` and disconnection; engines read it for `assert`. It sends nothing itself: a change of
+//! ownership leaves a [`LockNotification`] here for its session, and the caller learns which session to wake. So a session gets
+//! notifications in the order in which the changes happened, on any shards.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -11,16 +11,16 @@ use corvid_monitor::SessionId;
 
 use crate::session_limits::LOCKS_MAX;
 
-/// How a session asked.
+/// How a session requests a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Wait in line.
+    /// Wait for it.
     Lock,
     /// Take it at once.
     Steal,
 }
 
-/// A change of ownership that a session must hear of.
+/// A change of ownership, for the session that it concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockNotification {
     /// `locked` or `stolen`.
@@ -29,14 +29,14 @@ pub struct LockNotification {
     pub lock: String,
 }
 
-/// Why a request was refused.
+/// The reason for refusing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The session has a claim on this lock and did not unlock it.
+    /// The session has requested this lock and did not unlock it.
     AlreadyRequested,
-    /// `unlock` without a claim.
+    /// `unlock` without a request.
     NotRequested,
-    /// The session has claims enough.
+    /// The session has requested as many locks as it may.
     TooMany,
 }
 
@@ -57,14 +57,14 @@ struct Claim {
     mode: Mode,
 }
 
-/// Lock name to claims in order; the first owns. A stealer's victim that had itself stolen leaves the queue but keeps its
-/// claim in `claimed` until it unlocks.
+/// For each lock, the sessions that have requested it, in order; the first owns it. A session that had stolen a lock and lost it to another
+/// one leaves the queue, and `requested` keeps the lock until the session unlocks it.
 #[derive(Debug, Default)]
 pub struct Locks {
     /// Ordered, as clients choose the names.
     queues: BTreeMap<String, VecDeque<Claim>>,
     claimed: HashMap<SessionId, Vec<String>, TrustedKeys>,
-    /// What sessions have yet to hear, in order.
+    /// Notifications that sessions have yet to get, in order.
     notifications: HashMap<SessionId, Vec<LockNotification>, TrustedKeys>,
 }
 
@@ -75,7 +75,7 @@ impl Locks {
         Locks::default()
     }
 
-    /// Handles `lock` or `steal`: whether it is owned now, and who has a new notice.
+    /// Handles `lock` or `steal`. Returns whether the session owns the lock now, and the session that has a new notification.
     ///
     /// # Errors
     /// [`Refused::AlreadyRequested`], [`Refused::TooMany`].
@@ -114,7 +114,7 @@ impl Locks {
         Ok((owned, notified))
     }
 
-    /// Handles `unlock`: who has a new notice.
+    /// Handles `unlock`. Returns the session that has a new notification.
     ///
     /// # Errors
     /// [`Refused::NotRequested`].
@@ -134,12 +134,12 @@ impl Locks {
         Ok(self.withdraw(session, lock))
     }
 
-    /// What a session has yet to hear, in order; it is taken as told.
+    /// Removes and returns the notifications of a session, in order.
     pub fn take_notifications(&mut self, session: SessionId) -> Vec<LockNotification> {
         self.notifications.remove(&session).unwrap_or_default()
     }
 
-    /// Drops every claim of a session that disconnected: who has a new notice.
+    /// Drops every request of a session that has disconnected. Returns the sessions that have a new notification.
     pub fn remove_session(&mut self, session: SessionId) -> Vec<SessionId> {
         self.notifications.remove(&session);
         let claimed = self.claimed.remove(&session).unwrap_or_default();
@@ -158,7 +158,7 @@ impl Locks {
             .is_some_and(|owner| owner.session == session)
     }
 
-    /// What a session has asked for and how that stands.
+    /// The locks that a session has requested.
     #[must_use]
     pub fn claims(&self, session: SessionId) -> Claims {
         let mut claims = Claims::default();
@@ -179,13 +179,13 @@ impl Locks {
         claims
     }
 
-    /// Whether nobody owns, awaits, has claimed or must hear of anything.
+    /// Whether no lock is requested and no notification waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queues.is_empty() && self.claimed.is_empty() && self.notifications.is_empty()
     }
 
-    /// Locks that are owned, and claims that wait for one.
+    /// Locks that are owned, and requests that wait for one.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         let held = self.queues.values().filter(|queue| !queue.is_empty());
@@ -194,7 +194,7 @@ impl Locks {
         (held as u64, (claims - held) as u64)
     }
 
-    /// Takes a claim out of its queue; the next in line is told when the owner left, nobody when a waiter did.
+    /// Removes a request from its queue. When it was the owner's, the next session becomes the owner and gets a notification.
     fn withdraw(&mut self, session: SessionId, lock: &str) -> Option<SessionId> {
         let queue = self.queues.get_mut(lock)?;
         let position = queue.iter().position(|claim| claim.session == session)?;
@@ -223,7 +223,7 @@ mod tests {
     const B: SessionId = SessionId(2);
     const C: SessionId = SessionId(3);
 
-    /// What a session is told now: `locked` or `stolen`, of the lock `L`.
+    /// The notifications of a session: `locked` or `stolen`, of the lock `L`.
     fn notified(locks: &mut Locks, session: SessionId) -> Vec<&'static str> {
         let notifications = locks.take_notifications(session);
         assert!(

@@ -1,21 +1,22 @@
-//! The flight recorder: everything that a database's pump is given, written down, so that the same pump yields the same bytes again.
+//! The flight recorder: all inputs of a database's pump, written down, so that the same pump yields the same bytes again.
 //!
 //! ```text
 //! recording := magic frame(head) frame(batch)*
 //! frame     := length checksum payload       length: 4 bytes, checksum: 8 bytes, both little endian
-//! head      := options, limits, time, schema, rows with their versions and places
+//! head      := options, limits, time, schema, rows with their versions and slots
 //! batch     := thread | shard with its work budget; then, in the order in which they happened:
-//!              reading of the clock | input | answers of the disk | what was read beside; then the checksum of the deliveries
+//!              reading of the clock | input | replies of the storage | value read beside inputs; then the checksum of the deliveries
 //! ```
 //!
-//! Inputs are written whole ([`input`]). What the database reads beside them goes through its [`Tape`]: fresh UUIDs, the lock table, flags of
-//! sessions that shards change, the memory of replies, whether another thread has written a text yet. Results of jobs are not written: a job's
-//! result depends on its order alone, so [`Replay`] carries the job out itself at the place of its answer.
+//! Inputs are written whole ([`input`]). Values that the database reads beside inputs go through its [`Tape`]: fresh UUIDs, the lock table,
+//! flags of sessions that shards change, the memory of replies, whether another thread has written a body yet. Results of jobs are not
+//! written: a result depends on its job alone, so [`Replay`] does the job itself when its result is due.
 //!
-//! Invariant: recording changes nothing that the pump does, and takes no time of others: frames are collected in memory, and whoever holds
-//! the database hands them over to be written ([`crate::Pump::drain_recording`]).
+//! Invariant: recording changes nothing that the pump does, and delays nothing: frames are collected in memory, and the holder of the
+//! database hands them over to be written ([`crate::Pump::drain_recording`]).
 //!
-//! A reply that was refused for want of memory while it was written late is made in full by the replay, which reports the difference.
+//! A deferred reply that was refused while it was written, because memory was short, is made in full by the replay, which reports the
+//! difference.
 
 mod codec;
 mod head;
@@ -36,7 +37,7 @@ use corvid_engine::Database;
 use crate::pump::Limits;
 use crate::{Now, Options};
 
-/// Begins to record a database that is about to be made; what it draws meanwhile is a batch of its own.
+/// Begins to record a database that is about to be made; the values that it reads meanwhile are a batch of their own.
 pub(crate) fn begin(
     now: Now,
     options: &Options,

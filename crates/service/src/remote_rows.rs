@@ -1,5 +1,5 @@
-//! Remotes that a database configures: what the column behind `db:DB,TABLE,COLUMN` holds now (docs/spec/protocol.md 7.4, docs/spec/cli.md
-//! 1.5).
+//! Remotes that a database configures: the present contents of the column behind `db:DB,TABLE,COLUMN` (docs/spec/protocol.md 7.4,
+//! docs/spec/cli.md 1.5).
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub struct RemoteColumn {
     holds: Holds,
 }
 
-/// What the type of a column makes of its contents.
+/// The remotes in a column, by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holds {
     /// Strings: every one is a target.
@@ -25,7 +25,7 @@ enum Holds {
     Nothing,
 }
 
-/// One remote as its row describes it; what the row leaves open is `None`.
+/// One remote as its row describes it; a value that the row leaves out is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteRow {
     /// `inactivity_probe`, ms

@@ -1,7 +1,8 @@
-//! What the server writes back into the rows that configure its remotes: whether anybody is connected, and how (docs/spec/cli.md 1.6).
+//! The status that the server writes into the rows that configure its remotes: whether a client is connected, and details (docs/spec/cli.md
+//! 1.6).
 //!
-//! The server says what it knows of each remote by target; here that becomes a transaction on the rows that differ from it, or none.
-//! Cost: the referenced rows, which are as many as there are remotes.
+//! The server has the status of each remote by target. Here it becomes a transaction on the rows that differ, or none. Cost: the referenced
+//! rows, which are as many as there are remotes.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +13,17 @@ use corvid_json::Value;
 
 use crate::remote_rows::RemoteColumn;
 
-/// How a remote stands.
+/// The status of a remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteStatus {
-    /// `is_connected`: somebody is.
+    /// `is_connected`: a client is connected.
     pub is_connected: bool,
-    /// `status`, the whole of it.
+    /// The whole of `status`.
     pub status: BTreeMap<String, String>,
 }
 
 impl Default for RemoteStatus {
-    /// Of a target that is no remote now, and how every listener begins.
+    /// The status of a target that is no remote now, and of a new listener.
     fn default() -> RemoteStatus {
         let zero = |key: &str| (key.to_owned(), "0".to_owned());
         RemoteStatus {
@@ -39,10 +40,10 @@ impl RemoteStatus {
     }
 }
 
-/// Of all remotes, by target.
+/// The status of all remotes, by target.
 pub type RemoteStatuses = BTreeMap<String, RemoteStatus>;
 
-/// Where a table keeps what is written.
+/// The columns of a table that show a status.
 struct StatusColumns {
     table: TableId,
     is_connected: Option<ColumnId>,
@@ -70,10 +71,10 @@ impl StatusColumns {
     }
 }
 
-/// What is to be done about the rows that a column refers to.
+/// The transaction and warnings for the rows that a column refers to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct WriteBack {
-    /// `params` of a transaction, when rows differ from what is known.
+    /// `params` of a transaction, when rows differ from the status.
     pub params: Option<Vec<u8>>,
     /// The table of the rows that have no `status` column.
     pub without_status: Option<String>,
@@ -81,7 +82,7 @@ pub struct WriteBack {
     pub without_target: Option<String>,
 }
 
-/// Compares the rows that `column` refers to with what is known.
+/// Compares the rows that `column` refers to with the status of remotes.
 #[must_use]
 pub fn write_back(database: &Database, column: &RemoteColumn, known: &RemoteStatuses) -> WriteBack {
     let Some(table) = column.described_in() else {

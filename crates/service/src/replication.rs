@@ -1,5 +1,5 @@
-//! Active-backup replication (docs/spec/distribution.md 3) without sockets and tables: what a backup asks its source, in which order, and
-//! what becomes of the answers.
+//! Active-backup replication (docs/spec/distribution.md 3) without sockets and tables: a backup's requests to its source, in order, and the
+//! use of the replies.
 //!
 //! ```text
 //! Disconnected -connected-> ServerId -> Databases -> Schema -> Contents -> Comparing -> Replicating
@@ -9,14 +9,14 @@
 //!       +--------------- rest ---------- Failed                                          Reconnect
 //! ```
 //!
-//! Invariant: a backup stays a backup. Whatever goes wrong, it keeps what it has, stays read-only and tries again: at once after a loss of
-//! the connection or an update that does not fit, after a rest when the source cannot be replicated. Only its operator makes it active.
+//! Invariant: a backup stays a backup. After every failure it keeps its rows, stays read-only and tries again: at once after a loss of the
+//! connection or an update that does not fit, after a rest when the source cannot be replicated. Only its operator makes it active.
 //!
-//! [`Replication`] is the machine of one database; the database ([`crate::DatabaseService`]) feeds it, applies what it yields and carries its
-//! orders out; the connection belongs to the shell, which sees texts and no meaning. What the source holds is asked for by `monitor_cond`,
-//! whose updates are differences, so their cost follows the change. With tables left out plain `monitor` is used, whose updates are values:
-//! the copy may then differ from the source (rows that only rows of such tables refer to, references to rows that are not here), and
-//! differences would not fit.
+//! [`Replication`] is the machine of one database. The database ([`crate::DatabaseService`]) feeds it, applies its updates and carries out
+//! its orders; the connection belongs to the server crate, which does not read messages. The contents of the source are requested by
+//! `monitor_cond`, whose updates are differences, so their cost follows the change. With excluded tables plain `monitor` is used, whose
+//! updates are values: the copy may then differ from the source (rows that only rows of excluded tables refer to, references to rows that
+//! are not here), and differences would not fit.
 
 pub mod difference;
 mod exclusions;
@@ -35,48 +35,48 @@ use corvid_data::Uuid;
 use corvid_json::Pieces;
 pub use corvid_session::update::Encoding;
 
-/// Tells one time of being a backup from the next: texts of an earlier one are not taken for those of the present.
+/// Numbers the periods of being a backup: messages of an earlier period are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(pub u64);
 
-/// Whether a database takes writes, or a copy of another server's.
+/// The role of a database.
 #[derive(Clone, Debug)]
 pub enum Role {
-    /// Clients may write.
+    /// Active: clients may write.
     Active,
-    /// It follows a source, and clients may only read.
+    /// A backup: it follows a source, and clients may only read.
     Backup(Box<Following>),
 }
 
-/// What a backup follows.
+/// The settings of a backup.
 #[derive(Clone, Debug)]
 pub struct Following {
-    /// The number of this time.
+    /// The number of this period.
     pub id: SourceId,
-    /// Tables that are left alone.
+    /// Tables that are not replicated.
     pub excluded: Exclusions,
-    /// Our own server's id: who finds it at the source would replicate itself.
+    /// Our own server's id: a source with the same id would be this server itself.
     pub server_id: Uuid,
 }
 
-/// From the connection to the source.
+/// An event of the connection to the source.
 #[derive(Debug)]
 pub enum SourceEvent {
-    /// It stands; each connection has a higher number than those before.
+    /// It is connected; each connection has a higher number than those before.
     Connected(u64),
-    /// A whole text, but for probes, which the shell answers.
+    /// A whole message, except probes, which the connection answers.
     Message(Pieces),
-    /// It is gone.
+    /// It is disconnected.
     Disconnected,
 }
 
-/// For the connection to the source. Orders bear the number of the connection that they are meant for: what was to be said on one must
-/// not be said on the next.
+/// An order to the connection to the source. It bears the number of the connection that it is meant for, so an order for one connection
+/// does not reach the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceOrder {
-    /// Write this.
+    /// Write this message.
     Send(Vec<u8>),
-    /// Texts of so many bytes have been worked off.
+    /// The database has consumed messages of so many bytes.
     Consumed(usize),
     /// Close, and connect again.
     Reconnect,
@@ -84,15 +84,15 @@ pub enum SourceOrder {
     Rest,
 }
 
-/// How long a source that cannot be replicated is left alone, ms. Long enough for what is logged at each attempt to stay little.
+/// The pause before the next attempt at a source that cannot be replicated, ms. Long enough to keep the log short.
 pub const REST_MS: u64 = 10_000;
 
-/// How a backup stands, for `ovsdb-server/sync-status` and whoever watches.
+/// The state of replication, for `ovsdb-server/sync-status` and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicationStatus {
     /// It has yet to receive the contents.
     Connecting,
-    /// It had everything at a time, and is not connected, or receives the contents again.
+    /// It has had all contents, and is disconnected, or receives the contents again.
     Lost,
     /// It has everything and receives updates.
     Replicating,
@@ -101,7 +101,7 @@ pub enum ReplicationStatus {
 }
 
 impl ReplicationStatus {
-    /// Every one.
+    /// All states.
     pub const ALL: [ReplicationStatus; 4] = [
         ReplicationStatus::Connecting,
         ReplicationStatus::Lost,
@@ -109,7 +109,7 @@ impl ReplicationStatus {
         ReplicationStatus::Failed,
     ];
 
-    /// One word for it.
+    /// The name of the state.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,16 +1,15 @@
-//! The memory of replies: how much those that are being written, wait for the disk or are unread hold together in the process, and how
-//! much they may.
+//! The memory of replies in the whole process: replies that are being written, wait for the disk or are unread, and their limit.
 //!
-//! A reply is *charged* with its bytes; the [`Charge`] lives as long as the last of its bytes. Short replies are not counted: the number
-//! of requests under way bounds them. Two rules bound the rest:
+//! A reply is *charged* with its bytes; the [`Charge`] lives as long as the last of its bytes. Short replies are not counted: the number of
+//! requests in flight bounds them. Two rules bound the others:
 //!
-//! - A reply that tells each row once at most, such as a dump or a monitor's first contents, is made as long as others hold less than the
-//!   limit. So a database can always be read, however large it is, and one such reply can exceed the limit.
-//! - What a transaction selects from a table again is made up to half of what the others leave, and a megabyte in any case. So one
-//!   client cannot take everything.
+//! - A reply that contains each row at most once, such as a dump or a monitor's initial contents, is made as long as others hold less than
+//!   the limit. So a database can always be read, however large it is, and one such reply can exceed the limit.
+//! - Repeated selections of one transaction from a table get up to half of what others leave, and a megabyte in any case. So one client
+//!   cannot take everything.
 //!
-//! Beyond that the request gets [`exhausted`], and nothing of its transaction is committed. Updates are not counted: they merge while
-//! their client does not read. Shared by all databases; atomic counters, no locks.
+//! A request beyond these limits gets [`exhausted`], and its transaction commits nothing. Updates are not counted: they merge while their
+//! client does not read. Shared by all databases; atomic counters, no locks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -27,7 +26,7 @@ const SHORT_BYTES: usize = 64 << 10;
 /// Repeated selections of one transaction may take this much in any case, bytes.
 const FREE_BYTES: usize = 1 << 20;
 
-/// What replies hold together.
+/// The memory of all replies.
 #[derive(Debug)]
 pub struct ReplyMemory {
     bytes_max: AtomicUsize,
@@ -59,7 +58,7 @@ impl ReplyMemory {
         self.bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Another limit holds from now on, bytes.
+    /// Changes the limit, bytes.
     pub fn set_bytes_max(&self, bytes_max: usize) {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
@@ -70,13 +69,13 @@ impl ReplyMemory {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Requests that were refused for want of room.
+    /// Requests that were refused because memory was short.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Whether more is held than may be.
+    /// Whether more than the limit is held.
     fn is_full(&self) -> bool {
         self.held() > self.bytes_max()
     }
@@ -87,13 +86,13 @@ impl ReplyMemory {
         bytes <= SHORT_BYTES || !self.is_full()
     }
 
-    /// Notes that a request was refused.
+    /// Counts a refused request.
     pub(crate) fn refuse(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// What a transaction may select beside what it may do anyway, while so much is held and this is the limit, bytes.
+/// Limits the selections of a transaction by the memory that is held and its limit, bytes.
 pub(crate) fn limit(allowance: WorkBudget, bytes_max: u64, held: u64) -> WorkBudget {
     let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let (bytes_max, held) = (bytes(bytes_max), bytes(held));
@@ -110,7 +109,7 @@ fn share(bytes_max: usize, others: usize) -> usize {
     (bytes_max.saturating_sub(others) / 2).max(FREE_BYTES)
 }
 
-/// What a client is told whose request would take too much.
+/// The error of a request whose reply would take too much.
 #[must_use]
 pub fn exhausted() -> WireError {
     WireError::new(
@@ -124,9 +123,9 @@ pub fn exhausted() -> WireError {
 pub struct Charge {
     memory: Arc<ReplyMemory>,
     bytes: AtomicUsize,
-    /// Of those, what was selected repeatedly.
+    /// The bytes of repeated selections among them.
     repeated: AtomicUsize,
-    /// Its transaction is committed, so it is not refused. Its repeated selections were charged before they are written.
+    /// Its transaction is committed, so the reply is not refused. Its repeated selections are charged before they are written.
     is_owed: bool,
 }
 
@@ -142,7 +141,7 @@ impl Charge {
         }
     }
 
-    /// Of a reply that is owed in any case; it will hold this much of repeated selections.
+    /// Of a reply that must be sent, with this many bytes of repeated selections.
     #[must_use]
     pub fn owed(memory: &Arc<ReplyMemory>, repeated: usize) -> Charge {
         let mut charge = Charge::new(memory);
@@ -151,20 +150,20 @@ impl Charge {
         charge
     }
 
-    /// Counts bytes that are there.
+    /// Charges bytes.
     pub fn add(&self, bytes: usize) {
         self.memory.held.fetch_add(bytes, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Whether a long reply may be begun, or go on: several take turns, and of those that are too much together one ends first.
+    /// Whether a long reply may begin or continue. When several are too much together, one of them ends first.
     #[must_use]
     pub fn may_go_on(&self) -> bool {
         let others = self.others();
         others <= self.memory.bytes_max()
     }
 
-    /// Counts bytes that were just written. False when the reply must not become longer.
+    /// Charges bytes that were just written. False when the reply must not become longer.
     #[must_use]
     pub fn take(&self, bytes: usize, is_repeated: bool) -> bool {
         if self.is_owed {
@@ -189,13 +188,13 @@ impl Charge {
             )
     }
 
-    /// What everybody else holds.
+    /// The bytes of all other replies.
     fn others(&self) -> usize {
         let own = self.bytes.load(Ordering::Relaxed);
         self.memory.held().saturating_sub(own)
     }
 
-    /// The bytes are gone, for the reply is refused.
+    /// Frees the bytes of a reply that is refused.
     pub fn give_up(&self) {
         let bytes = self.bytes.swap(0, Ordering::Relaxed);
         self.memory.held.fetch_sub(bytes, Ordering::Relaxed);

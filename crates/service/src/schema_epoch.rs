@@ -1,14 +1,15 @@
-//! Which sessions began before a conversion (docs/spec/protocol.md 4.15): those of them that are not aware of changes are closed.
+//! Schema epochs: which sessions began before a conversion (docs/spec/protocol.md 4.15). A conversion closes such sessions unless they are
+//! aware of changes.
 //!
-//! Every conversion begins an epoch, at the moment of its swap. A session belongs to the epoch in which it began. Databases begin epochs and shards
-//! ask for the present one, so the counter is shared.
+//! Every conversion begins an epoch, at the moment of its swap. A session belongs to the epoch in which it began. Databases begin epochs
+//! and shards read the present one, so the counter is shared.
 //!
 //! Invariant: a request of a session of epoch `n` is handled after the conversion that began epoch `n`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts conversions of all databases of a server.
+/// The number of conversions of all databases of a server so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SchemaEpoch(pub u64);
 

@@ -1,4 +1,4 @@
-//! Which databases are served, by name: an immutable list that shards share and the main thread replaces.
+//! The served databases by name: an immutable list that shards share and the main thread replaces.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ impl ServedDatabases {
         self.by_name.insert(name.to_owned(), id);
     }
 
-    /// Takes a database out.
+    /// Removes a database.
     pub fn remove(&mut self, name: &str) -> Option<DatabaseId> {
         self.by_name.remove(name)
     }

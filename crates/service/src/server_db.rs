@@ -25,14 +25,14 @@ pub fn schema() -> Result<Schema, WireError> {
     Schema::from_json(&json)
 }
 
-/// What a row shows besides the schema (docs/spec/protocol.md 6).
+/// The columns of a row besides the schema (docs/spec/protocol.md 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerRow {
     /// `standalone`, `clustered` or `relay`.
     pub model: &'static str,
-    /// The contents are those that the others have.
+    /// `connected`: the contents are those that the other servers have.
     pub is_connected: bool,
-    /// Who must not miss anything may read here.
+    /// `leader`: clients that must not miss a commit may read here.
     pub is_leader: bool,
 }
 

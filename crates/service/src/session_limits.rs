@@ -1,12 +1,12 @@
-//! How much one session may have the server keep for it: locks it asks for, and in each database monitors and waiting transactions.
+//! Limits of what the server keeps for one session: locks, and in each database monitors and blocked transactions.
 //!
-//! Everything else that a session causes passes. These stay until it ends, so each kind has a number that no known client comes near,
-//! and what is kept of their requests has a length. Who wants more is told so (`resources exhausted`, RFC 7047 3.1) and may go on with
-//! what it has. Limits, no state: whoever keeps something counts it.
+//! These stay until the session ends, unlike everything else that it causes. So each kind has a maximum number that no known client comes
+//! near, and its requests have a maximum length. A request beyond a limit gets `resources exhausted` (RFC 7047 3.1), and the session
+//! continues with what it has. This file has no state: the owner of each kind counts.
 
 use corvid_data::{Tag, WireError};
 
-/// Locks that a session may have asked for at a time.
+/// Locks that a session may have requested at a time.
 pub const LOCKS_MAX: usize = 1024;
 
 /// Length of the name of a lock, bytes.
@@ -15,20 +15,20 @@ pub const LOCK_NAME_BYTES_MAX: usize = 4096;
 /// Monitors of a session in one database.
 pub const MONITORS_MAX: usize = 1024;
 
-/// Waiting transactions of a session in one database.
+/// Blocked transactions of a session in one database.
 pub const WAITS_MAX: usize = 1024;
 
-/// Requests behind the monitors, or behind the waiting transactions, of a session in one database: their length together, bytes. The
-/// only one is let through whatever its length.
+/// The length of the requests of all monitors, or of all blocked transactions, of a session in one database, bytes. A single request is
+/// accepted at any length.
 pub const REQUEST_BYTES_MAX: usize = 64 << 20;
 
-/// Whether one more of `bytes` is too much beside `count` others of `kept` bytes together.
+/// Whether a request of `bytes` is too much beside `count` others with `kept` bytes together.
 #[must_use]
 pub fn is_exhausted(count: usize, count_max: usize, kept: usize, bytes: usize) -> bool {
     count >= count_max || (count > 0 && kept.saturating_add(bytes) > REQUEST_BYTES_MAX)
 }
 
-/// What a session is told that wants too many `things`.
+/// The error of a session that wants too many `things`.
 #[must_use]
 pub fn exhausted(things: &str) -> WireError {
     WireError::new(

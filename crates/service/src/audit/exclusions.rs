@@ -1,12 +1,12 @@
-//! What the audit trail leaves out: tables, and columns of tables, as the command line names them.
+//! Exclusions from the audit trail: tables, and columns of tables, as the command line names them.
 //!
-//! Names that mean nothing do no harm: a table may come with a later schema.
+//! Unknown names do no harm: a table may come with a later schema.
 
 use std::collections::HashSet;
 
 use corvid_data::{ColumnId, Schema, TableId, TrustedKeys};
 
-/// What is left out, of all databases, by name.
+/// The exclusions of all databases, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Exclusions(Vec<Exclusion>);
 
@@ -18,7 +18,7 @@ struct Exclusion {
     column: Option<String>,
 }
 
-/// What is left out of one database.
+/// The exclusions of one database.
 #[derive(Debug, Default)]
 pub struct Excluded {
     tables: HashSet<TableId, TrustedKeys>,
@@ -26,7 +26,7 @@ pub struct Excluded {
 }
 
 impl Exclusions {
-    /// Adds those of a list: `DB:TABLE` or `DB:TABLE:COLUMN`, separated by commas.
+    /// Adds a list of exclusions: `DB:TABLE` or `DB:TABLE:COLUMN`, separated by commas.
     ///
     /// # Errors
     /// The element that is neither.
@@ -50,7 +50,7 @@ impl Exclusions {
         Ok(())
     }
 
-    /// Those of one database.
+    /// The exclusions of one database.
     pub(super) fn of(&self, schema: &Schema) -> Excluded {
         let mut excluded = Excluded::default();
         for exclusion in &self.0 {

@@ -1,8 +1,8 @@
 //! Bytes of a recording: numbers, texts and checksums.
 //!
-//! Numbers are in base 128, lowest seven bits first; texts follow their length. Nothing here knows what is recorded.
+//! Numbers are in base 128, lowest seven bits first; texts follow their length. Nothing here knows the contents of a recording.
 
-/// Something in a recording that cannot be read, and why.
+/// The reason why a recording cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage(pub String);
 
@@ -41,7 +41,7 @@ impl Writer<'_> {
         self.bytes(text.as_bytes());
     }
 
-    /// Whether there is one, then the thing itself.
+    /// Whether there is a value, then the value.
     pub(super) fn option<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T)) {
         self.flag(value.is_some());
         if let Some(value) = value {
@@ -50,7 +50,7 @@ impl Writer<'_> {
     }
 }
 
-/// Reads what a [`Writer`] wrote.
+/// Reads the bytes of a [`Writer`].
 pub(super) struct Reader<'b>(pub(super) &'b [u8]);
 
 impl<'b> Reader<'b> {
@@ -114,7 +114,7 @@ fn ends() -> Damage {
     Damage::new("it ends too early")
 }
 
-/// A checksum of what it was given, in order. Not for enemies.
+/// A checksum over bytes, in order. It does not resist deliberate collisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Checksum(u64);
 

@@ -1,4 +1,4 @@
-//! The first frame of a recording: the database as it was, with its rows in their places, and how it is kept.
+//! The first frame of a recording: the database with its rows in their slots, and its options.
 //!
 //! Cost: all rows. It is written once, before the database is served.
 
@@ -13,7 +13,7 @@ use crate::pump::Limits;
 use crate::storage::FileState;
 use crate::{Model, Now, Options};
 
-/// What a replay begins with.
+/// The start of a replay.
 pub(super) struct Head {
     pub(super) now: Now,
     pub(super) options: Options,

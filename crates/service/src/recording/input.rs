@@ -1,7 +1,7 @@
 //! Inputs of a database as bytes.
 //!
-//! Nothing is lost but what the database does not look at: the stamp of a request, and the result of a job, which is carried out again
-//! by whoever replays. What is known of a session is written with its first request.
+//! Only parts that the database does not read are left out: the stamp of a request, and the result of a job, which the replay does again.
+//! The description of a session is written with its first request.
 
 use corvid_log::storage::{
     FileSize, LogPosition, RewriteNumber, RewriteStage, StorageReply, StoreError,
@@ -20,13 +20,13 @@ use crate::remote_status::{RemoteStatus, RemoteStatuses};
 use crate::replication::{Exclusions, Following, Role, SourceEvent, SourceId};
 use crate::schema_epoch::SchemaEpoch;
 
-/// What is known of sessions, by number.
+/// Descriptions of sessions, by number.
 pub(super) type Sessions = HashMap<SessionId, Arc<SessionInfo>, TrustedKeys>;
 
-/// An input, or what stands for it.
+/// A recorded input.
 pub(super) enum Input {
     Plain(ToDatabase),
-    /// The answer to this job; the flag: it was refused for want of memory.
+    /// The result of this job; the flag: it was refused because memory was short.
     Done(JobKey, bool),
 }
 
@@ -117,7 +117,7 @@ pub(super) fn write(out: &mut Writer<'_>, input: &ToDatabase, sessions: &mut Ses
     }
 }
 
-/// Reads an input that is written like this.
+/// Reads an input.
 pub(super) fn read(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Input, Damage> {
     let session = |from: &mut Reader<'_>| from.number().map(SessionId);
     let plain = match from.number()? {

@@ -1,6 +1,6 @@
-//! Replays a recording: the same pump, given the same inputs at the same times, with the same random draws.
+//! Replays a recording: the same pump, given the same inputs at the same times, with the same random values.
 //!
-//! The first batch whose deliveries differ, or that asks for something else than was recorded, ends the replay.
+//! The replay ends at the first batch whose deliveries differ, or that reads other values than were recorded.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::pump::{Holder, Output, Pump};
 use crate::schema_epoch::SchemaEpochs;
 use crate::{DatabaseService, Now};
 
-/// What came of a whole recording.
+/// The outcome of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Batches that yielded the same bytes.
     pub batches: u64,
     /// Inputs that they executed.
     pub inputs: u64,
-    /// Why it ended before the recording did, if it did.
+    /// The reason for ending before the recording does, if there is one.
     pub problem: Option<String>,
 }
 
@@ -33,24 +33,24 @@ pub struct Replay<'r> {
     rest: &'r [u8],
     tape: Tape,
     pump: Pump,
-    /// Jobs that were ordered and not answered yet.
+    /// Jobs without a result yet.
     jobs: Vec<Job>,
     batches: u64,
     inputs: u64,
 }
 
-/// What a replay meets, for whoever steps through it.
+/// A step of a replay, for tools that show it.
 #[derive(Debug)]
 pub enum ReplayEvent<'s> {
     /// A batch begins.
     Batch(u64),
-    /// This is executed next.
+    /// This input is executed next.
     Input(&'s ToDatabase),
-    /// This comes of the batch.
+    /// The batch yields this output.
     Output(&'s Output),
 }
 
-/// Identities beyond what was recorded, which nobody compares.
+/// UUIDs beyond those recorded; nothing compares them.
 struct NoUuids;
 
 impl UuidSource for NoUuids {
@@ -59,7 +59,7 @@ impl UuidSource for NoUuids {
     }
 }
 
-/// What holds the database while it is replayed.
+/// The holder of the database during a replay.
 struct Player<'p> {
     tape: &'p Tape,
     inputs: u64,
@@ -81,7 +81,7 @@ impl Holder for Player<'_> {
 }
 
 impl<'r> Replay<'r> {
-    /// Of the bytes of a recording.
+    /// Opens the bytes of a recording.
     ///
     /// # Errors
     /// It is no recording, or its beginning is damaged.
@@ -95,7 +95,7 @@ impl<'r> Replay<'r> {
         };
         let head = head::read(payload)?;
         let tape = Tape::replaying();
-        // What the database draws when it is made.
+        // Values that the database reads when it is made.
         let Some(first) = frame(&mut rest)? else {
             return Err(Damage::new("it ends before the first batch"));
         };
@@ -132,7 +132,7 @@ impl<'r> Replay<'r> {
         self.pump.service()
     }
 
-    /// Replays the whole of it.
+    /// Replays the whole recording.
     pub fn run(&mut self, show: &mut dyn FnMut(ReplayEvent<'_>)) -> Outcome {
         let problem = loop {
             match self.step(show) {
@@ -204,7 +204,7 @@ impl<'r> Replay<'r> {
             }
         }
         if mode != Mode::Thread {
-            // What is left comes again, as an input of a later batch.
+            // Inputs that are left come again, in a later batch.
             let _ = self.pump.end_inline();
         }
         self.inputs += player.inputs;
@@ -218,7 +218,7 @@ impl<'r> Replay<'r> {
     }
 }
 
-/// An input as the database takes it: answers to jobs are made by doing them.
+/// An input as the database gets it; jobs are done for their results.
 fn real(tape: &Tape, jobs: &mut Vec<Job>, input: Input) -> ToDatabase {
     match input {
         Input::Plain(input) => input,

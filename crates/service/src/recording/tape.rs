@@ -1,8 +1,7 @@
-//! The tape of one database: what is recorded of a batch, or what a replayed batch is given.
+//! The tape of one database: records a batch, or plays a recorded one back.
 //!
-//! Invariant: a tape that neither records nor replays costs one branch. Whoever reads something that no input says, reads it through
-//! the tape. A replay that asks for something else than what was recorded notes the first such difference and goes on with made-up
-//! values to the end of the batch.
+//! Invariant: a tape that is off costs one branch. All values that no input contains are read through the tape. When a replay reads other
+//! values than were recorded, the tape keeps the first such difference and supplies made-up values to the end of the batch.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,24 +14,24 @@ use super::input::{self, Input, Sessions};
 use crate::Now;
 use crate::message::{Deliver, Piece, ToDatabase};
 
-/// Bodies whose checksums are remembered within a batch: those of the groups that are told of it.
+/// Checksums of bodies that are kept within a batch: bodies of groups with updates in it.
 const BODIES_MAX: usize = 16;
 
-/// Shared by a pump, its database, and the database's source of UUIDs; these are in one hand.
+/// Shared by a pump, its database, and the database's source of UUIDs; one thread at a time uses all three.
 #[derive(Clone, Default)]
 pub(crate) struct Tape(Option<Arc<Mutex<State>>>);
 
 struct State {
     sessions: Sessions,
-    /// Of what the present batch has delivered.
+    /// The checksum of the present batch's deliveries.
     sum: Checksum,
-    /// Checksums of shared bodies, which are kept so that their addresses stay theirs.
+    /// Checksums of shared bodies, which are kept so that their addresses are not used again.
     bodies: Vec<(SharedBody, u64)>,
     side: Side,
 }
 
 enum Side {
-    /// Frames; the last one is being written, and begins here.
+    /// Frames; the one being written begins here.
     Recording { frames: Vec<u8>, begin: usize },
     Replaying {
         items: VecDeque<Item>,
@@ -40,17 +39,17 @@ enum Side {
     },
 }
 
-/// Who executes a batch.
+/// The executor of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Thread,
     /// A shard, with this work budget, steps.
     Inline(u64),
-    /// Nobody: the database is set to something.
+    /// No executor: a setting of the database changes.
     Setting(Setting, u64),
 }
 
-/// What a database can be set to by whoever holds it.
+/// Settings of a database that its holder can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
     InitialRowsMax,
@@ -73,7 +72,7 @@ const THREAD: u64 = 0;
 const INLINE: u64 = 1;
 const SETTING: u64 = 2;
 
-/// What a batch consists of.
+/// An item of a batch.
 pub(super) enum Item {
     Now(Now),
     Uuid(Uuid),
@@ -94,7 +93,7 @@ const SUM: u8 = 6;
 const FRAME_BYTES: usize = 12;
 
 impl Tape {
-    /// One that records.
+    /// A tape that records.
     pub(super) fn recording() -> Tape {
         Tape::of(Side::Recording {
             frames: Vec::new(),
@@ -102,7 +101,7 @@ impl Tape {
         })
     }
 
-    /// One that replays.
+    /// A tape that replays.
     pub(super) fn replaying() -> Tape {
         Tape::of(Side::Replaying {
             items: VecDeque::new(),
@@ -119,7 +118,7 @@ impl Tape {
         }))))
     }
 
-    /// Ends the recording; the database goes on without.
+    /// Ends the recording.
     pub(crate) fn end(&mut self) {
         self.0 = None;
     }
@@ -128,7 +127,7 @@ impl Tape {
         self.0.is_some()
     }
 
-    /// This source of identities, through the tape.
+    /// A source of UUIDs that goes through the tape.
     pub(super) fn uuids(&self, real: Box<dyn UuidSource + Send>) -> Box<dyn UuidSource + Send> {
         Box::new(TapedUuids {
             tape: self.clone(),
@@ -141,7 +140,7 @@ impl Tape {
         Some(state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Something that is read beside inputs: what `real` says, or what it said then.
+    /// A value that is read beside inputs: the present one, or the recorded one.
     pub(crate) fn number(&self, real: impl FnOnce() -> u64) -> u64 {
         let Some(mut state) = self.lock() else {
             return real();
@@ -160,7 +159,7 @@ impl Tape {
         }
     }
 
-    /// The same, of something that is so or not.
+    /// The same, for a flag.
     pub(crate) fn flag(&self, real: impl FnOnce() -> bool) -> bool {
         if self.0.is_none() {
             return real();
@@ -188,7 +187,7 @@ impl Tape {
         });
     }
 
-    /// Between two batches the database is set to something.
+    /// Records a change of a setting between two batches.
     pub(crate) fn setting(&self, setting: Setting, value: u64) {
         self.begin_frame(|out| {
             out.number(SETTING);
@@ -206,7 +205,7 @@ impl Tape {
         });
     }
 
-    /// The disk has answered at once.
+    /// Records replies of the storage that came at once.
     pub(crate) fn answers(&self, answers: &[ToDatabase]) {
         self.write(|out, sessions| {
             out.0.push(ANSWERS);
@@ -217,7 +216,7 @@ impl Tape {
         });
     }
 
-    /// Something leaves for a session.
+    /// Adds a delivery to the checksum.
     pub(crate) fn deliver(&self, deliver: &Deliver) {
         if let Some(mut state) = self.lock() {
             state.add(deliver);
@@ -283,7 +282,7 @@ impl Tape {
         }
     }
 
-    /// Frames that are complete; call it between two batches.
+    /// Takes the complete frames; call it between two batches.
     pub(crate) fn take_frames(&self) -> Vec<u8> {
         match self.lock().as_deref_mut() {
             Some(State {
@@ -297,7 +296,7 @@ impl Tape {
         }
     }
 
-    /// Gives a replayed batch what it is to find.
+    /// Loads the items of a batch to be replayed. Returns its executor.
     pub(super) fn load(&self, payload: &[u8]) -> Result<Mode, Damage> {
         let mut from = Reader(payload);
         let mode = match from.number()? {
@@ -341,7 +340,7 @@ impl Tape {
         }
     }
 
-    /// The time, and answers of the disk, of the replayed batch.
+    /// The time in the replayed batch.
     pub(super) fn next_now(&self) -> Now {
         let Some(mut state) = self.lock() else {
             return Now::default();
@@ -362,7 +361,7 @@ impl Tape {
         }
     }
 
-    /// Notes a difference.
+    /// Keeps a difference, if it is the first.
     pub(super) fn report_difference(&self, problem: String) {
         if let Some(mut state) = self.lock() {
             state.report_difference(problem);
@@ -423,7 +422,7 @@ impl State {
         self.sum = sum;
     }
 
-    /// Of a body that many sessions share, mostly.
+    /// The checksum of a body, which many sessions may share.
     fn sum_of(&mut self, body: &SharedBody) -> u64 {
         let pieces = body.pieces();
         let address = |text: &SharedBody| text.pieces().first().map(|piece| piece.as_ptr());

@@ -1,7 +1,7 @@
-//! What must change here for the contents to be those of the source: found away from the database, on a snapshot, and applied as one
-//! transaction. So a connection that was lost costs what has changed since, and at no moment is anything missing.
+//! The difference between our rows and the contents of the source: found by a job on a snapshot, and applied as one transaction. So a lost
+//! connection costs what has changed since, and our rows are complete at every moment.
 //!
-//! Invariant: applied to the snapshot, the result yields the source's rows in every table that is not left out, and nothing else there.
+//! Invariant: applied to the snapshot, the result yields the source's rows in every table that is not excluded, and no other rows there.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,16 +15,16 @@ use corvid_session::update::Columns;
 use super::read::read_contents;
 use super::{Encoding, Exclusions};
 
-/// Contents as they arrived.
+/// Contents of the source.
 #[derive(Debug)]
 pub struct Contents {
     /// A monitor's reply.
     pub text: Vec<u8>,
-    /// Where in it its `<table-updates>` or `<table-updates2>` are.
+    /// The range of its `<table-updates>` or `<table-updates2>`.
     pub range: Range<usize>,
-    /// How its rows are encoded.
+    /// The encoding of its rows.
     pub encoding: Encoding,
-    /// Tables that are left alone.
+    /// Tables that are not replicated.
     pub excluded: Exclusions,
 }
 
@@ -78,7 +78,7 @@ fn push(recorded: &mut Recorded, table: TableId, uuid: Uuid, columns: Option<Col
     });
 }
 
-/// The columns of `row` that are not as told; those that are not told should have their defaults.
+/// The columns of `row` that differ from the source's; columns that the source leaves out have their defaults.
 fn changed_columns(table: &TableSchema, row: &Row, told: Columns) -> Columns {
     let mut now: Vec<Option<Datum>> = Vec::new();
     now.resize_with(row.columns.len(), || None);
@@ -123,7 +123,7 @@ mod tests {
         format!("00000000-0000-4000-8000-0000000000{n:02x}")
     }
 
-    /// Brings `database` to these contents, and tells how many rows were touched.
+    /// Brings `database` to these contents; returns the number of rows in the difference.
     fn bring(database: &mut Database, text: &str, excluded: &str) -> usize {
         let contents = Contents {
             text: text.as_bytes().to_vec(),
@@ -167,7 +167,7 @@ mod tests {
         );
         assert_eq!(bring(&mut database, &first, ""), 2);
         assert_eq!(bring(&mut database, &first, ""), 0, "it is there");
-        // The same with defaults left out, one row changed, one gone, one new.
+        // The same with defaults left out: one row changed, one deleted, one new.
         let second = format!(
             r#"{{"T":{{"{}":{{"initial":{{"n":3}}}},"{}":{{"initial":{{"n":2}}}},"{}":{{"initial":{{}}}}}}}}"#,
             uuid(1),

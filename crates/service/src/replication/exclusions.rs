@@ -1,7 +1,7 @@
-//! Tables that a backup leaves alone (`--sync-exclude-tables`).
+//! Tables that a backup does not replicate (`--sync-exclude-tables`).
 //!
-//! A list holds `DB:TABLE` or `TABLE`, which means that table of every database, separated by commas or spaces. Nothing in it is an error:
-//! what names no table leaves nothing out.
+//! A list holds `DB:TABLE` or `TABLE`, which means that table of every database, separated by commas or spaces. No list is an error:
+//! unknown tables exclude nothing.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub struct Exclusions(BTreeSet<String>);
 
 impl Exclusions {
-    /// What a list says of a database.
+    /// The exclusions of a database in a list.
     #[must_use]
     pub fn of(database: &str, list: &str) -> Exclusions {
         let entries = list.split([',', ' ']).filter(|entry| !entry.is_empty());
@@ -27,7 +27,7 @@ impl Exclusions {
         self.0.is_empty()
     }
 
-    /// Whether a table is left alone.
+    /// Whether a table is excluded.
     #[must_use]
     pub fn contains(&self, table: &str) -> bool {
         self.0.contains(table)

@@ -1,4 +1,4 @@
-//! What a backup has to say in the log, in the reference's words where it has some.
+//! Log messages of a backup, in the reference's words where it has some.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,40 +6,40 @@ use corvid_data::WireError;
 
 use super::Mismatch;
 
-/// How important a notice is.
+/// The level of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// The course of things.
+    /// Normal events.
     Info,
-    /// The copy must be made anew.
+    /// The copy is made anew.
     Warn,
     /// Replication has failed.
     Error,
 }
 
-/// One event. Displays as it is logged.
+/// One message. Displays as it is logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogMessage {
-    /// The source's schema of this database differs from ours, in whatever way.
+    /// The source's schema of this database differs from ours in any way.
     OtherSchema(String),
-    /// Something of the source's schema has no place here.
+    /// A table or column of the source's schema is missing or different here.
     Mismatch(Mismatch),
-    /// All of it has a place.
+    /// All tables and columns fit.
     CanBeReplicated(String),
-    /// Not all of it has.
+    /// Not all of them fit.
     CannotBeReplicated(String),
     /// The contents of this database have arrived and replace ours.
     Resetting(String),
-    /// The source says, or answers, something that ends replication.
+    /// The source sends something that ends replication.
     Failed(String),
-    /// An update of this database does not fit what is here.
+    /// An update of this database does not fit our rows.
     UpdateFailed(String, WireError),
-    /// What arrived for this database could not be stored.
+    /// Changes of this database could not be stored.
     NotStored(String),
 }
 
 impl LogMessage {
-    /// How important it is.
+    /// Its level.
     #[must_use]
     pub fn level(&self) -> Level {
         match self {

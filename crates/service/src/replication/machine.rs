@@ -1,6 +1,6 @@
-//! The conversation of one backup with its source (docs/spec/distribution.md 3.2): one question at a time, then updates without end.
+//! The conversation of one backup with its source (docs/spec/distribution.md 3.2): one request at a time, then updates without end.
 //!
-//! Pure: texts come in, steps come out, in order. It keeps the state of the conversation and no rows.
+//! Pure: messages come in, steps come out, in order. It keeps the state of the conversation and no rows.
 
 use std::ops::Range;
 
@@ -11,25 +11,25 @@ use corvid_rpc::message::write_request;
 
 use super::{Encoding, Following, LogMessage, ReplicationStatus, mismatches};
 
-/// What follows from an event; [`Range`]s are places in the text that was given.
+/// An effect of an event; [`Range`]s are positions in the message of the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Write this to the source.
     Send(Vec<u8>),
-    /// Bring the database to these contents, then call [`Replication::applied`] or [`Replication::contents_refused`]; texts that arrive
-    /// meanwhile are kept for afterwards.
+    /// Bring the database to these contents, then call [`Replication::applied`] or [`Replication::contents_refused`]; messages that arrive
+    /// meanwhile must be queued.
     Contents(Range<usize>, Encoding),
     /// Apply this update; if it does not fit, call [`Replication::update_refused`].
     Update(Range<usize>, Encoding),
-    /// Give the connection up for another.
+    /// Disconnect, and connect again.
     Reconnect,
-    /// Give the connection up, and leave the source alone for a while.
+    /// Disconnect, and connect again after a rest.
     Rest,
-    /// Tell this.
+    /// Log this.
     Log(LogMessage),
 }
 
-/// Where the conversation is.
+/// The state of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Disconnected,
@@ -51,16 +51,16 @@ enum State {
 #[derive(Debug)]
 pub struct Replication {
     following: Following,
-    /// Its name, which is the monitor's id too.
+    /// The database's name, which is also the monitor's id.
     database: String,
     state: State,
-    /// Tables and columns of the source, as the monitor is asked for.
+    /// The tables and columns of the source in the monitor request.
     monitored: Vec<u8>,
-    /// Of the last request.
+    /// The number of the last request.
     request: u64,
-    /// It has held what the source held.
+    /// The contents have been those of the source.
     was_equal: bool,
-    /// Why the last attempt failed; told once.
+    /// The failure of the last attempt, which is logged once.
     failure: Option<LogMessage>,
 }
 
@@ -79,36 +79,36 @@ impl Replication {
         }
     }
 
-    /// What it follows.
+    /// The settings of the backup.
     #[must_use]
     pub fn following(&self) -> &Following {
         &self.following
     }
 
-    /// How it stands.
+    /// The state for operators.
     #[must_use]
     pub fn status(&self) -> ReplicationStatus {
         match self.state {
             State::Replicating(_) => ReplicationStatus::Replicating,
-            // While it rests, and until an attempt succeeds, the failure is what there is to say.
+            // The failure is shown during the rest, and until an attempt succeeds.
             _ if self.failure.is_some() => ReplicationStatus::Failed,
             _ if self.was_equal => ReplicationStatus::Lost,
             _ => ReplicationStatus::Connecting,
         }
     }
 
-    /// The connection stands.
+    /// The connection is open.
     pub fn connected(&mut self, steps: &mut Vec<Step>) {
         self.state = State::ServerId;
         self.ask("get_server_id", b"[]", steps);
     }
 
-    /// The connection is gone.
+    /// The connection is closed.
     pub fn disconnected(&mut self) {
         self.state = State::Disconnected;
     }
 
-    /// A text has arrived; `local` is our schema.
+    /// A message has arrived; `local` is our schema.
     pub fn text(&mut self, text: &[u8], local: &Schema, steps: &mut Vec<Step>) {
         if matches!(self.state, State::Disconnected | State::Failed) {
             return;
@@ -146,20 +146,20 @@ impl Replication {
         }
     }
 
-    /// The contents cannot be taken.
+    /// The contents do not fit.
     pub fn contents_refused(&mut self, error: &WireError, steps: &mut Vec<Step>) {
         self.fail(error.to_string(), steps);
     }
 
-    /// An update cannot be applied: everything is fetched again.
+    /// An update does not fit: everything is fetched again.
     pub fn update_refused(&mut self, error: WireError, steps: &mut Vec<Step>) {
         let message = LogMessage::UpdateFailed(self.database.clone(), error);
         self.start_again(message, steps);
     }
 
-    /// What was applied could not be stored, and is undone: everything is fetched again.
+    /// Applied changes could not be stored, and are undone: everything is fetched again.
     pub fn not_stored(&mut self, steps: &mut Vec<Step>) {
-        // It may be the first contents that are undone.
+        // The initial contents may be among the undone changes.
         self.was_equal = false;
         let message = LogMessage::NotStored(self.database.clone());
         self.start_again(message, steps);
@@ -284,7 +284,7 @@ impl Replication {
         self.ask(monitor_method(encoding), &params, steps);
     }
 
-    /// All columns of all tables that are not left out.
+    /// All columns of all tables that are not excluded.
     fn requests(&self, source: &Schema) -> Vec<u8> {
         let tables = source
             .tables()
@@ -308,7 +308,7 @@ impl Replication {
         text
     }
 
-    /// An error in place of what was asked for. An old source, or one that was told so, knows no conditions; then values must do.
+    /// Handles an error reply. An old source, or one that is configured so, has no conditional monitoring; values are used then.
     fn error_reply(&mut self, error: &[u8], steps: &mut Vec<Step>) {
         let asked = match self.state {
             State::ServerId => "get_server_id",
@@ -342,7 +342,7 @@ impl Replication {
         self.fail_with(Vec::new(), LogMessage::Failed(why), steps);
     }
 
-    /// Gives up for a while; told only when it is news.
+    /// Gives up for a while. Logs the failure if it differs from the last one.
     fn fail_with(&mut self, details: Vec<LogMessage>, last: LogMessage, steps: &mut Vec<Step>) {
         self.state = State::Failed;
         if self.failure.as_ref() != Some(&last) {
@@ -354,7 +354,7 @@ impl Replication {
     }
 }
 
-/// The request that has updates encoded so.
+/// The monitor method with this encoding of updates.
 fn monitor_method(encoding: Encoding) -> &'static str {
     match encoding {
         Encoding::Values => "monitor",
@@ -362,7 +362,7 @@ fn monitor_method(encoding: Encoding) -> &'static str {
     }
 }
 
-/// The notification that carries updates encoded so.
+/// The update notification with this encoding.
 fn update_method(encoding: Encoding) -> &'static [u8] {
     match encoding {
         Encoding::Values => b"update",
@@ -376,7 +376,7 @@ fn is_unknown_method(error: &[u8]) -> bool {
     text.as_str() == Some("unknown method")
 }
 
-/// Where `part` is in `text`, of which it is a part.
+/// The range of `part` in `text`.
 fn range(text: &[u8], part: &[u8]) -> Range<usize> {
     let start = part.as_ptr().addr() - text.as_ptr().addr();
     start..start + part.len()
@@ -396,7 +396,7 @@ mod tests {
         format!(r#"{{"name":"D","version":"{version}","tables":{tables}}}"#)
     }
 
-    /// A backup that excludes these tables, and what it has said.
+    /// A backup that excludes these tables, and a transcript of its steps.
     struct Play {
         replication: Replication,
         local: Schema,
@@ -455,7 +455,7 @@ mod tests {
             self.hear(&format!(r#"{{"id":{id},"result":{result},"error":null}}"#));
         }
 
-        /// Everything up to the monitor request goes well.
+        /// The source answers all requests before the monitor request.
         fn reach_monitor(&mut self) {
             self.connect();
             self.answer(r#""11111111-1111-4111-8111-111111111111""#);
@@ -654,7 +654,7 @@ mod tests {
         let error = WireError::new(Tag::ConsistencyViolation, "row x is inserted and exists");
         play.replication.update_refused(error, &mut steps);
         play.note("", steps);
-        // What the old connection still says is nothing any more.
+        // Messages of the old connection are ignored.
         play.hear(r#"{"id":null,"method":"update2","params":["D",{}]}"#);
         let mut steps = Vec::new();
         play.replication.connected(&mut steps);

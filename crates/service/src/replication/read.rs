@@ -211,7 +211,7 @@ mod tests {
         );
         let found = read(Encoding::Values, &rows).unwrap();
         assert_eq!(found, ["1 0=[5]", "2 0=[6] 1=[7]"]);
-        // Rows that went here already are passed over.
+        // Rows that were deleted here already are skipped.
         let rows = format!(
             r#"{{"{AWAY}":{{"old":{{"n":4}},"new":{{"n":5,"s":1}}}},"{HERE}":{{"old":{{"n":4,"s":1}}}}}}"#
         );

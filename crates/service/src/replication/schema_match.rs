@@ -1,11 +1,11 @@
-//! Whether a source's schema has a place in ours (docs/spec/distribution.md 3.3): every table, and every column with the same definition.
-//! Ours may have more.
+//! Whether a source's schema fits into ours (docs/spec/distribution.md 3.3): every table, and every column with the same definition. Ours
+//! may have more.
 
 use std::fmt::{self, Display, Formatter};
 
 use corvid_data::Schema;
 
-/// Something of the source's schema that has no place.
+/// A table or column of the source's schema that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// We have no such table.
@@ -17,7 +17,7 @@ pub enum Mismatch {
         /// its name
         column: String,
     },
-    /// Our column is another one.
+    /// Our column has another definition.
     OtherColumn {
         /// its table
         table: String,
@@ -44,7 +44,7 @@ impl Display for Mismatch {
     }
 }
 
-/// Everything of `source` that has no place in `local`.
+/// All tables and columns of `source` that do not fit into `local`.
 #[must_use]
 pub fn mismatches(local: &Schema, source: &Schema) -> Vec<Mismatch> {
     let mut found = Vec::new();
@@ -62,7 +62,7 @@ pub fn mismatches(local: &Schema, source: &Schema) -> Vec<Mismatch> {
                     table,
                     column: name,
                 }),
-                // As text: numbers of tables that references carry differ where we have more tables.
+                // Compared as text, because the numbers of referenced tables differ where we have more tables.
                 Some(own) if own.to_json() != column.to_json() => {
                     found.push(Mismatch::OtherColumn {
                         table,

@@ -1,13 +1,13 @@
-//! When a file is rewritten without being asked to (docs/spec/storage.md 9.3): after it has doubled, and once a day.
+//! When a file is compacted without a request (docs/spec/storage.md 9.3): after it has doubled, and once a day.
 //!
-//! Entries are those since the last rewrite, as the manual of the reference has it, so a file that nobody writes to is left alone; the
-//! reference itself counts all since the start.
+//! Entries are those since the last rewrite, as the manual of the reference says, so an unused file is left alone; the reference itself
+//! counts all entries since the start.
 
 use corvid_log::storage::FileSize;
 
 const MINUTE_MS: u64 = 60 * 1000;
 
-/// Earliest time after opening or rewriting; up to as much again is added by chance, so that databases do not all rewrite at once.
+/// Earliest time after opening or rewriting; a random time up to as much is added, so that databases do not all rewrite at once.
 const MIN_MS: u64 = 10 * MINUTE_MS;
 
 /// Latest time.
@@ -42,7 +42,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Of a file just opened. `chance` is any number.
+    /// The growth of a file just opened. `chance` is a random number.
     #[must_use]
     pub fn new(file: FileState, now_ms: u64, chance: u64) -> Growth {
         Growth {
@@ -79,7 +79,7 @@ impl Growth {
         }
     }
 
-    /// When [`Growth::is_due`] may change without an append, for those who sleep until then; `None`: never.
+    /// When [`Growth::is_due`] may change without an append; `None`: never.
     #[must_use]
     pub fn next_check_ms(&self, now_ms: u64) -> Option<u64> {
         if now_ms < self.next_min_ms {
