@@ -266,6 +266,10 @@ fn check_prose(lines: &[String]) -> Complaints {
                 complaints.push(format!("{}: \"{phrase}\"", index + 1));
             }
         }
+        // A heading is no sentence.
+        if line.starts_with('#') {
+            continue;
+        }
         for opening in openings(line, index.checked_sub(1).map(|before| &*lines[before])) {
             if OPENINGS.contains(&opening) && !is_question(&lines[index..], opening) {
                 complaints.push(format!(
