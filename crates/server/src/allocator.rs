@@ -1,17 +1,17 @@
-//! The memory allocator: has it give unused pages back to the system, and tells how much memory it holds.
+//! The memory allocator: makes it return unused pages to the system, and reads its statistics.
 //!
-//! jemalloc gives pages back some time after they were freed, but by itself it looks at the time only when a thread allocates or frees.
-//! A thread that frees much and then sleeps keeps those pages for as long as it sleeps. Background threads of the allocator purge for
-//! threads that sleep. Threads do not survive a fork, so [`give_back`] is called once the process is the one that serves.
+//! jemalloc returns pages some time after they were freed, but by default it checks the time only when a thread allocates or frees.
+//! A thread that frees much and then sleeps keeps those pages while it sleeps. Background threads of the allocator purge for
+//! sleeping threads. Threads do not survive a fork, so [`give_back`] is called in the process that serves.
 //!
-//! Called by `run` and by the metrics. Other allocators than jemalloc tell nothing and are left alone.
+//! Called by the main loop and by the metrics. Other allocators than jemalloc have no statistics and keep their defaults.
 
 /// The environment's settings of the allocator.
 #[cfg(feature = "jemalloc")]
 const SETTINGS: &str = "_RJEM_MALLOC_CONF";
 
-/// Has freed memory given back to the system whichever threads are at work. `background_thread:false` in the environment
-/// (`_RJEM_MALLOC_CONF`) prevents it, for comparisons.
+/// Starts background threads that return freed memory to the system. `background_thread:false` in the environment (`_RJEM_MALLOC_CONF`)
+/// prevents that, for comparisons.
 #[cfg(feature = "jemalloc")]
 pub(crate) fn give_back() {
     use corvid_shell::vlog::{self, Module};
@@ -29,16 +29,16 @@ pub(crate) fn give_back() {
     }
 }
 
-/// Other allocators do as they do.
+/// Other allocators keep their defaults.
 #[cfg(not(feature = "jemalloc"))]
 pub(crate) fn give_back() {}
 
-/// Bytes by kind.
+/// The statistics: bytes by kind.
 #[cfg(feature = "jemalloc")]
 pub(crate) fn figures() -> Vec<(&'static str, u64)> {
     use tikv_jemalloc_ctl::{epoch, stats};
 
-    // Its figures are of the moment at which the epoch was last advanced.
+    // The statistics are those at the last advance of the epoch.
     if epoch::advance().is_err() {
         return Vec::new();
     }
@@ -61,7 +61,7 @@ pub(crate) fn figures() -> Vec<(&'static str, u64)> {
     figures
 }
 
-/// Other allocators tell nothing.
+/// Other allocators have no statistics.
 #[cfg(not(feature = "jemalloc"))]
 pub(crate) fn figures() -> Vec<(&'static str, u64)> {
     Vec::new()

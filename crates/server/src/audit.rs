@@ -1,11 +1,11 @@
-//! The file of the audit trail: who writes it, and what happens when it cannot be written.
+//! The file of the audit trail, and the thread that writes it.
 //!
-//! Databases hand their entries over and go on; a thread of its own writes them out, appends them and opens the file again after rotation. So an
-//! audit trail holds up nobody, and that has a price which is told wherever it is paid: when the disk refuses records, or entries come
-//! faster than they are written and the queue is full ([`QUEUED_BYTES_MAX`]), records are missing. The log then says how many (WARN), and so does the
-//! trail itself, by a record with the outcome `lost`, as soon as it can be written again.
+//! Databases queue their entries and do not wait; the `audit` thread composes the records, appends them, and opens the file again after
+//! rotation. The price is that records can be lost: when a write fails, or when entries arrive faster than they are written and the queue is
+//! full ([`QUEUED_BYTES_MAX`]). A warning in the log says how many, and so does a record with the outcome `lost` in the trail, as soon as it can be
+//! written again.
 //!
-//! What a record says is made by [`corvid_service::audit`]. Records are appended with one write for what has arrived together; they are not synced.
+//! [`corvid_service::audit`] composes a record. Records that arrive together are appended with one write; they are not synced.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write;
@@ -21,28 +21,28 @@ use corvid_shell::date;
 use corvid_shell::vlog::{self, Module, RateLimit};
 use crossbeam_channel::{Receiver, Sender};
 
-/// Entries wait as long as they keep no more than this, or nothing else waits.
+/// The maximum size of the queue, bytes; an entry that is larger is accepted when the queue is empty.
 const QUEUED_BYTES_MAX: usize = 256 << 20;
 
-/// Bytes that are collected before they are written.
+/// The number of bytes that are collected before they are written.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// How long the end of the server waits for the last records.
+/// How long the server's exit waits for the last records.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// For the thread.
+/// A message to the thread.
 enum ToTrail {
     Entries(Vec<Entry>),
     Reopen(Box<dyn FnOnce(std::io::Result<()>) + Send>),
-    /// From here on this is left out.
+    /// New exclusions, which apply to the entries that follow.
     Exclude(Exclusions),
-    /// The trail was turned on, or off.
+    /// The trail was turned on or off.
     Turned(bool),
-    /// Answer when everything before this is written, and end.
+    /// Answer when everything before this has been written, and end.
     End(Sender<()>),
 }
 
-/// Where databases leave their entries; cheap to clone.
+/// The handle of the audit trail; cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditLog {
     thread: Sender<ToTrail>,
@@ -52,21 +52,21 @@ pub(crate) struct AuditLog {
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
-    /// Weight of what waits, bytes.
+    /// The size of the queue, bytes.
     queued: AtomicUsize,
-    /// Entries that found the queue full and are not told of yet.
+    /// Entries that were dropped because the queue was full, and not reported yet.
     dropped: AtomicU64,
-    /// Records written.
+    /// The number of written records.
     written: AtomicU64,
-    /// Records that are missing, those that were told of included.
+    /// The number of lost records, reported or not.
     missing: AtomicU64,
 }
 
 impl AuditLog {
-    /// Opens the file of this absolute name, for appending, and starts the thread. Of the entries it is not told what `exclusions` name.
+    /// Opens the file of this absolute name, for appending, and starts the thread. Records omit the tables that `exclusions` name.
     ///
     /// # Errors
-    /// The file cannot be opened, or no thread made.
+    /// The file cannot be opened, or the thread cannot be created.
     pub(crate) fn open(path: &Path, exclusions: Exclusions) -> std::io::Result<AuditLog> {
         let file = open(path)?;
         let is_torn = is_torn(path);
@@ -90,7 +90,7 @@ impl AuditLog {
         Ok(AuditLog { thread, shared })
     }
 
-    /// Leaves entries to be written. Never waits: when too much is queued they are dropped, and counted.
+    /// Queues entries. Never waits: when the queue is full they are dropped and counted.
     pub(crate) fn push(&self, entries: Vec<Entry>) {
         let weight = weight(&entries);
         let before = self.shared.queued.fetch_add(weight, Ordering::Relaxed);
@@ -103,33 +103,32 @@ impl AuditLog {
         }
     }
 
-    /// Records that were written, and records that are missing, since the start.
+    /// The numbers of written and of lost records since the start.
     #[must_use]
     pub(crate) fn counts(&self) -> (u64, u64) {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (read(&self.shared.written), read(&self.shared.missing))
     }
 
-    /// Opens the file of that name again, after rotation; `finish` is told, on the trail's thread, what came of it. What was left before
-    /// goes to the old file.
+    /// Opens the file of that name again, after rotation. Earlier entries go to the old file. `finish` gets the outcome, on the trail's thread.
     pub(crate) fn reopen(&self, finish: impl FnOnce(std::io::Result<()>) + Send + 'static) {
         // The thread ends with the server.
         let _ = self.thread.send(ToTrail::Reopen(Box::new(finish)));
     }
 
-    /// Leaves out what these exclusions name, and nothing else, of the entries that are left from now on.
+    /// Replaces the exclusions, for the entries that are queued from now on.
     pub(crate) fn exclude(&self, exclusions: Exclusions) {
         // As above.
         let _ = self.thread.send(ToTrail::Exclude(exclusions));
     }
 
-    /// Says in the trail that it was turned on, or off. Whether entries come is their senders' business.
+    /// Writes into the trail that it was turned on or off. The databases themselves stop or start to send entries.
     pub(crate) fn turned(&self, is_on: bool) {
         // As above.
         let _ = self.thread.send(ToTrail::Turned(is_on));
     }
 
-    /// Waits, but not for ever, until everything is written.
+    /// Waits until everything is written, or for a limited time.
     pub(crate) fn close(&self) {
         let (answer, answered) = crossbeam_channel::bounded(1);
         if self.thread.send(ToTrail::End(answer)).is_ok() {
@@ -150,11 +149,11 @@ fn open(path: &Path) -> std::io::Result<File> {
         .open(path)
 }
 
-/// Whether the file ends in the middle of a record, as after a kill or a full disk.
+/// Whether the file ends with an incomplete record, as after a kill or a full disk.
 fn is_torn(path: &Path) -> bool {
     let last = || {
         let file = File::open(path).ok()?;
-        // What is no file, a pipe above all, is not read.
+        // Only a regular file is read; the target may be a pipe.
         let metadata = file.metadata().ok().filter(Metadata::is_file)?;
         let mut last = [0];
         let end = metadata.len().checked_sub(1)?;
@@ -165,7 +164,7 @@ fn is_torn(path: &Path) -> bool {
 
 /// The thread.
 fn run(mut trail: Trail, mut exclusions: Exclusions, arrived: &Receiver<ToTrail>) {
-    // What is to be written; reused.
+    // The text to be written; the buffer is reused.
     let mut text = Vec::new();
     while let Ok(first) = arrived.recv() {
         for message in std::iter::once(first).chain(arrived.try_iter()) {
@@ -180,7 +179,7 @@ fn run(mut trail: Trail, mut exclusions: Exclusions, arrived: &Receiver<ToTrail>
                             }
                         });
                     }
-                    // They hold versions of rows that nobody else may need any more.
+                    // Entries may hold the last references to versions of rows, so they are freed before the next wait.
                     drop(entries);
                     trail.shared.queued.fetch_sub(weight, Ordering::Relaxed);
                 }
@@ -197,7 +196,7 @@ fn run(mut trail: Trail, mut exclusions: Exclusions, arrived: &Receiver<ToTrail>
                 }
                 ToTrail::End(answer) => {
                     trail.write_out(&mut text);
-                    // Who asked may have stopped waiting.
+                    // The sender may have stopped waiting.
                     let _ = answer.send(());
                     return;
                 }
@@ -207,13 +206,13 @@ fn run(mut trail: Trail, mut exclusions: Exclusions, arrived: &Receiver<ToTrail>
     }
 }
 
-/// The file, and what is known of it.
+/// The open file, and its state.
 struct Trail {
     file: File,
     shared: Arc<Shared>,
-    /// The file ends in the middle of a record.
+    /// The file ends with an incomplete record.
     is_torn: bool,
-    /// Records that could not be written and are not told of in the file yet.
+    /// Lost records that the file does not report yet.
     lost: u64,
 }
 
@@ -224,7 +223,7 @@ impl Trail {
         Ok(())
     }
 
-    /// Writes what is there, preceded by what the file does not know yet of records that are missing; nothing is left in `text`.
+    /// Writes `text`, preceded by a record about lost records if there are any, and clears `text`.
     fn write_out(&mut self, text: &mut Vec<u8>) {
         let dropped = self.shared.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
@@ -241,7 +240,7 @@ impl Trail {
         if self.lost > 0 {
             let time = rfc3339(clock::wall_ms());
             let lost = self.lost;
-            // No text in it needs escaping.
+            // No string in it needs escaping.
             before.extend_from_slice(
                 format!("{{\"time\":\"{time}\",\"outcome\":\"lost\",\"records\":{lost}}}\n")
                     .as_bytes(),
@@ -270,7 +269,7 @@ impl Trail {
         text.shrink_to(2 * WRITE_BYTES);
     }
 
-    /// How much is written, and what came in between.
+    /// Writes all bytes. Returns how many were written, and the error.
     fn append(&mut self, bytes: &[u8]) -> (usize, std::io::Result<()>) {
         let mut written = 0;
         while written < bytes.len() {
@@ -337,7 +336,7 @@ mod tests {
         })
     }
 
-    /// One that keeps this much, and says nothing.
+    /// An entry of this size, with an empty record.
     fn heavy(record_bytes: usize) -> Entry {
         entry(Action::Committed {
             txn: Uuid::ZERO,
@@ -346,7 +345,7 @@ mod tests {
         })
     }
 
-    /// What the log has, with the times cut off.
+    /// The lines of the file, without their times.
     fn lines(path: &Path) -> Vec<String> {
         let text = std::fs::read_to_string(path).unwrap();
         let cut = |line: &str| {
@@ -358,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_off_spoils_no_other() {
+    fn a_record_after_an_incomplete_one_begins_a_new_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         std::fs::write(&path, "{\"time\":\"19").unwrap();
@@ -368,20 +367,20 @@ mod tests {
         let lines = lines(&path);
         assert_eq!((lines.len(), lines[0].as_str()), (3, "{\"time\":\"19"));
         assert!(lines[2].ends_with("\"comment\":\"b\",\"operations\":[]}"));
-        // Nobody writes any more, and nobody waits.
+        // The thread has ended, so nothing is written and nothing waits.
         log.push(vec![denied("c")]);
         log.close();
         assert_eq!(self::lines(&path).len(), 3);
     }
 
-    /// A pipe that nobody reads holds the thread up.
+    /// An unread pipe blocks the thread.
     #[test]
-    fn who_finds_the_queue_full_goes_on_and_what_is_missing_is_told() {
+    fn entries_beyond_the_queue_are_dropped_and_reported() {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let path = PathBuf::from(format!("/proc/self/fd/{}", writer.as_raw_fd()));
         let log = AuditLog::open(&path, Exclusions::default()).unwrap();
         log.push(vec![denied(&"x".repeat(1 << 20))]);
-        // It is at it.
+        // The thread is writing it.
         reader.read_exact(&mut [0]).unwrap();
         log.push(vec![heavy(QUEUED_BYTES_MAX / 2)]);
         log.push(vec![heavy(QUEUED_BYTES_MAX / 2), heavy(0)]);
@@ -413,7 +412,7 @@ mod tests {
         );
         assert!(lines[2].contains("there is room for it"));
         assert_eq!(log.shared.queued.load(Ordering::Relaxed), 0);
-        // Larger than the queue, but alone.
+        // Larger than the queue, but the only entry.
         log.push(vec![heavy(2 * QUEUED_BYTES_MAX)]);
     }
 }

@@ -1,7 +1,7 @@
-//! `--check-config`: whether a server could be started with these options, without starting it.
+//! `--check-config`: checks whether a server could be started with these options, without starting it.
 //!
-//! Invariant: nothing is served, locked, bound or written. Everything is looked at, also after a fault, so one run tells all faults. The texts are
-//! those of a start. Called instead of [`crate::main_loop`].
+//! Invariant: nothing is served, locked, bound or written. The check continues after a fault, so one run reports all faults, in the words
+//! of a start. Called instead of [`crate::main_loop`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -24,22 +24,22 @@ use crate::options::CommandLine;
 use crate::server::serving::{check_name, is_relay, same_file};
 use crate::tls_settings::TlsSettings;
 
-/// What has been found so far.
+/// The state of the check.
 #[derive(Default)]
 struct Check {
     has_failed: bool,
-    /// By name.
+    /// The databases by name.
     databases: BTreeMap<String, Database>,
-    /// Files of those.
+    /// The files of databases.
     files: Vec<String>,
-    /// A remote or a source is reached over TLS.
+    /// A remote or a source uses TLS.
     needs_tls: bool,
 }
 
 /// Checks everything and ends the process: status 0 when a server could start, else 1.
 pub fn run(line: &CommandLine) {
     let mut check = Check::default();
-    // Warns of what the limits of the system do not allow.
+    // Logs a warning if the limit of open files is too low.
     let _ = line.limits.resolve();
     match &line.config_file {
         Some(file) => check.config_file(&AppliedConfig::new(file)),
@@ -118,7 +118,7 @@ impl Check {
         let found = open::inspect(file, seed, &mut uuids);
         let (database, damage) = found.map_err(|error| error.to_string())?;
         if let Some(damage) = damage {
-            // A server serves what precedes it.
+            // A server ignores everything behind the damage.
             eprintln!("ovsdb-server: warning: {damage}");
         }
         let name = database.schema().name.to_string();
@@ -126,7 +126,7 @@ impl Check {
         Ok((name, database))
     }
 
-    /// A remote as it is given.
+    /// Checks a remote.
     fn remote(&mut self, remote: &str) {
         if ColumnRemote::matches(remote) {
             match self.column(remote, false) {
@@ -150,7 +150,7 @@ impl Check {
         }
     }
 
-    /// A server that content comes from.
+    /// Checks a source.
     fn source(&mut self, source: &str) {
         let remotes = RemoteList::parse(source).remotes;
         if remotes.is_empty() {
@@ -161,7 +161,7 @@ impl Check {
         }
     }
 
-    /// What a column names; only strings will do for settings.
+    /// Checks the column that a remote or a setting names; a setting needs a column of strings.
     fn column(&self, column: &str, texts_only: bool) -> Result<RemoteRows, String> {
         let source =
             ColumnRemote::parse(column).ok_or_else(|| format!("\"{column}\": invalid syntax"))?;
@@ -181,7 +181,7 @@ impl Check {
         Ok(found.read(database))
     }
 
-    /// Key, certificate and the like, where something is said of them or a remote needs them.
+    /// Checks the TLS settings, if there are any or a remote needs them.
     fn tls(&mut self, line: &CommandLine) {
         if !self.needs_tls && line.tls == corvid_net::tls::Settings::default() {
             return;
@@ -201,7 +201,7 @@ impl Check {
         }
     }
 
-    /// Options that are not looked at before a server uses them.
+    /// Checks options that a start uses only later.
     fn rest(&mut self, line: &CommandLine) {
         if let Some(address) = &line.metrics_listen
             && let Err(error) = Address::parse(address)
@@ -218,7 +218,7 @@ impl Check {
     }
 }
 
-/// Whether a file can be appended to, or made.
+/// Whether a file can be appended to or created.
 fn appendable(file: &Path) -> std::io::Result<()> {
     match std::fs::OpenOptions::new().append(true).open(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -1,7 +1,7 @@
-//! The counters of `coverage/show` that are about databases and sessions; the shell's own are in `corvid_net::coverage`.
+//! The counters of `coverage/show` about databases and sessions; the others are in `corvid_net::coverage`.
 //!
-//! What a database counts anyway ([`Counters`]) is not counted again: its driver takes over what was added, once for each batch.
-//! Names of outcomes are those that the reference's client library counts for the same outcomes.
+//! A database counts its commits and updates itself ([`Counters`]); its driver adds the differences here, once for each batch.
+//! The names of outcomes are those of the reference's client library.
 
 use corvid_data::Tag;
 use corvid_net::coverage::Counter;
@@ -19,13 +19,13 @@ static TXN_NOT_LOCKED: Counter = Counter::new("txn_not_locked");
 static TXN_ERROR: Counter = Counter::new("txn_error");
 /// Transactions undone because their record could not be written.
 static TXN_UNSTORED: Counter = Counter::new("txn_unstored");
-/// Transactions that had to wait.
+/// Transactions that blocked.
 static TXN_BLOCKED: Counter = Counter::new("txn_blocked");
 /// Records handed to database files.
 static LOG_RECORD: Counter = Counter::new("log_record");
 /// Compactions that were completed.
 pub(crate) static LOG_COMPACT: Counter = Counter::new("log_compact");
-/// New files that were given up or failed.
+/// New files that were abandoned or failed.
 pub(crate) static LOG_COMPACT_ERROR: Counter = Counter::new("log_compact_error");
 /// `update` notifications.
 static MONITOR_UPDATE: Counter = Counter::new("monitor_update");
@@ -33,9 +33,9 @@ static MONITOR_UPDATE: Counter = Counter::new("monitor_update");
 static MONITOR_UPDATE2: Counter = Counter::new("monitor_update2");
 /// `update3` notifications.
 static MONITOR_UPDATE3: Counter = Counter::new("monitor_update3");
-/// Batches at whose end sessions were told of changes.
+/// Batches at whose end updates were sent.
 static MONITOR_FLUSH: Counter = Counter::new("monitor_flush");
-/// Batches of a database, whoever executed them.
+/// Batches of databases, on their own threads or inline.
 static DB_BATCH: Counter = Counter::new("db_batch");
 /// Batches that a shard executed itself.
 pub(crate) static DB_BATCH_INLINE: Counter = Counter::new("db_batch_inline");
@@ -55,7 +55,7 @@ pub(crate) static PROBE_SENT: Counter = Counter::new("probe_sent");
 pub(crate) static PROBE_UNANSWERED: Counter = Counter::new("probe_unanswered");
 /// Attempts of the server to connect to a remote, or a backup to its source.
 pub(crate) static RECONNECT_ATTEMPT: Counter = Counter::new("reconnect_attempt");
-/// Those that succeeded.
+/// Such attempts that succeeded.
 pub(crate) static RECONNECT_CONNECTED: Counter = Counter::new("reconnect_connected");
 /// Programs started (`--run`).
 pub(crate) static PROCESS_START: Counter = Counter::new("process_start");
@@ -89,14 +89,14 @@ const ALL: [&Counter; 26] = [
     &PROCESS_START,
 ];
 
-/// Lists all of them, so that those that never count are known too.
+/// Registers all counters, so that those that are still zero can be shown too.
 pub(crate) fn list() {
     for counter in ALL {
         counter.list();
     }
 }
 
-/// What of one database's counts has been taken over.
+/// The counts of one database that have been added to the counters.
 #[derive(Debug, Default)]
 pub(crate) struct ReportedCounts {
     plain: [u64; 5],
@@ -106,7 +106,7 @@ pub(crate) struct ReportedCounts {
 }
 
 impl ReportedCounts {
-    /// Takes over what was added, at the end of a batch.
+    /// Adds the differences since the previous batch.
     pub(crate) fn count_batch(&mut self, counts: &Counters, updates: [u64; 3]) {
         DB_BATCH.bump();
         let plain = [
@@ -145,7 +145,7 @@ impl ReportedCounts {
     }
 }
 
-/// Adds to each counter what its number has grown by.
+/// Adds to each counter the growth of its number.
 fn add<const N: usize>(counters: [&'static Counter; N], known: &mut [u64; N], now: [u64; N]) {
     for ((counter, known), now) in counters.into_iter().zip(known).zip(now) {
         if now > *known {

@@ -1,9 +1,8 @@
-//! A small HTTP server for whoever watches the program: one thread, short answers, and no more harm from a hostile client than from a
-//! silent one.
+//! A small HTTP server for probes and scrapers: one thread, short answers, and bounded cost of hostile clients.
 //!
-//! What the pages say is the program's matter ([`Site`]); here are addresses, limits and the protocol, which is `hyper`'s. The loop runs on
-//! a thread of its own, so it answers however busy the rest is. Clients are limited in number, time and length of what they send; when
-//! there are too many, the one that came first is dropped for the newest, so those who stall keep nobody out.
+//! The program supplies the pages ([`Site`]); this module has the addresses, the limits and the protocol, which is `hyper`'s. The loop runs on
+//! a thread of its own, so it answers however busy the other threads are. The number of clients, their time and the length of their requests
+//! are limited. When there are too many clients the oldest connection is dropped for the newest, so stalled clients keep no other out.
 
 mod address;
 mod server;
@@ -11,19 +10,19 @@ mod server;
 pub(crate) use address::Address;
 pub(crate) use server::start;
 
-/// What a client asks for.
+/// A request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Request<'a> {
-    /// From the first slash to the query.
+    /// The path, from the first slash to the query.
     pub(crate) path: &'a str,
-    /// Behind the question mark; empty without one.
+    /// The query, without the question mark; may be empty.
     pub(crate) query: &'a str,
-    /// The header `Accept`; empty without one.
+    /// The header `Accept`; may be empty.
     pub(crate) accept: &'a str,
 }
 
 impl<'a> Request<'a> {
-    /// The names in the query, each with its value, empty without one. Escapes are left as they are.
+    /// The names in the query, each with its value, which may be empty. Escapes are not decoded.
     pub(crate) fn options(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.query
             .split('&')
@@ -32,19 +31,19 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What it gets.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Response {
-    /// For example 200.
+    /// The status, for example 200.
     pub(crate) status: u16,
     /// `Content-Type`
     pub(crate) content_type: &'static str,
-    /// All of it.
+    /// The whole body.
     pub(crate) body: String,
 }
 
 impl Response {
-    /// A short text.
+    /// A response with a plain text.
     #[must_use]
     pub(crate) fn text(status: u16, body: impl Into<String>) -> Response {
         Response {
@@ -55,22 +54,22 @@ impl Response {
     }
 }
 
-/// What is served. Called on the server's thread, so nothing here may take long or wait for a lock that others hold for long.
+/// The pages. Called on the server's thread, so no method may take long or wait for a lock that is held for long.
 pub(crate) trait Site: Send + Sync + 'static {
-    /// Has what an answer needs gathered by other threads. The answer waits a little for [`Site::is_gathered`], not for ever.
+    /// Asks other threads for the figures that an answer needs. The answer waits for [`Site::is_gathered`] for a short time.
     fn gather(&self, request: &Request<'_>);
 
-    /// Whether all that was asked for is there.
+    /// Whether all figures have arrived.
     fn is_gathered(&self) -> bool;
 
-    /// Answers a GET with what is there.
+    /// Answers a GET with the present figures.
     fn answer(&self, request: &Request<'_>) -> Response;
 
-    /// Called every few seconds ([`TICK_MS`]), whether or not somebody asks.
+    /// Called every few seconds ([`TICK_MS`]), with or without requests.
     fn tick(&self);
 }
 
-/// Between two calls of [`Site::tick`], ms.
+/// The interval of [`Site::tick`], ms.
 pub(crate) const TICK_MS: u64 = 5000;
 
 #[cfg(test)]
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_stand_in_the_query_with_or_without_values() {
+    fn options_in_the_query_have_values_or_none() {
         let request = Request {
             query: "verbose&exclude=a&exclude=b=c&",
             ..Request::default()

@@ -1,4 +1,38 @@
 //! The `ovsdb-server` program: drives the state machines of `corvid-service` with threads, sockets, files and clocks.
+//!
+//! This crate decides which thread does what. It does not know what operations mean or how updates are encoded.
+//!
+//! # Threads, and the files that run on them
+//!
+//! | Thread | Files |
+//! |---|---|
+//! | main | `main_loop` (start, loop, exit); `server/` (its state, a file for each concern); `remotes.rs`; `config/`; `control/` (commands of `ovs-appctl`); `watchdog.rs` |
+//! | shard, several | `shard.rs`, `shard/`; on shard 0 `remotes/outgoing.rs` and `remotes/source.rs` too |
+//! | `texts`, one for each shard | `shard/frame_parser.rs` |
+//! | `db:NAME`, one for each database | `database/thread.rs` |
+//! | the holder of a database's mailbox: `db:NAME`, or a shard that executes inline | `database/driver.rs`; appends of `database/storage.rs` |
+//! | `disk`, `rewrite`, for each database | `database/storage.rs` |
+//! | `jobs`, `contents`, `reaper`, for each database | `database/jobs.rs`, `database/reaper.rs` |
+//! | `open`, `load0` ..., for each file that is opened | `server/opening.rs` (its `Work`), `database/open.rs`, `database/open/` |
+//! | `backup`, `record`, `audit` | `database/backup.rs`, `database/recorder.rs`, `audit.rs` |
+//! | `http` | `http/`, `metrics/` |
+//!
+//! Shared by all threads: `coverage.rs` and the figures of `metrics/` (atomics), `liveness.rs`, the table of locks. Threads send each other messages:
+//! `ShardMessage` to a shard, `ToDatabase` to a database's mailbox, `MainMessage` to the main thread (`main_handle.rs`).
+//!
+//! # The way of a request
+//!
+//! 1. The reactor reads a frame and calls `ShardSessions::frame` (`shard.rs`), which passes it to the frontend of `corvid-service`.
+//! 2. The frontend's message for the database is queued (`shard/queues.rs`). At the end of the shard's batch it goes through the database's
+//!    handle (`database/handle.rs`): if the mailbox is free, the shard executes it inline; otherwise the holder or the thread does.
+//! 3. `Driver::work` or `Driver::work_inline` (`database/driver.rs`) gives the inputs to the pump of `corvid-service`, and carries out its outputs in
+//!    order: records to `database/storage.rs`, deliveries to shards, jobs to `database/jobs.rs`, events to the main thread.
+//! 4. A delivery reaches the session's shard as `ShardMessage::Service`. The frontend releases it, and `ShardSessions::carry_out` sends it.
+//!
+//! # The way of a control command
+//!
+//! `control/commands.rs` parses it and calls a method of `server::Server`. If a database or a shard must act, the method sends an order with a
+//! token (`server/pending_replies.rs`); the event that comes back (`server/events.rs`) answers the command.
 
 pub mod check_config;
 pub mod main_loop;

@@ -1,7 +1,7 @@
-//! What clients may have the server hold: the options, their defaults, and what the limit of descriptors makes of them.
+//! The configurable limits of connections and replies: the options, their defaults, and how the limit of descriptors reduces them.
 //!
-//! Called by the command line and once at start. Knows nothing of what happens at a limit
-//! ([`corvid_reactor::shard::Limits`], [`corvid_service::reply_memory`]); what one session may keep in a database is not configured
+//! Called by the command line, once at the start, and by changes at run time. The limits are enforced elsewhere
+//! ([`corvid_reactor::shard::Limits`], [`corvid_service::reply_memory`]). Limits of one session in a database are not configurable
 //! ([`corvid_service::session_limits`]).
 
 use corvid_net::errno;
@@ -10,17 +10,17 @@ use corvid_shell::args::{Arg, Spec};
 use corvid_shell::vlog::{self, Module};
 use corvid_shell::{descriptors, program, size};
 
-/// A message may be this long unless told otherwise, bytes: more than any transaction that restores a known database.
+/// The default maximum of a message, bytes: more than any transaction that restores a known database.
 const MESSAGE_BYTES: u64 = 1 << 30;
 
-/// A session may leave this much unread unless told otherwise, bytes: the reference allows the same between members of a cluster.
+/// The default maximum of a session's unread output, bytes: the reference's limit between members of a cluster.
 const BACKLOG_BYTES: u64 = 4 << 30;
 
-/// Replies may hold this much together unless told otherwise, bytes: a small machine has it, and more clients than any known deployment
-/// has read their first contents within it.
+/// The default maximum of all replies together, bytes: small machines have it, and it suffices for more clients that read their initial contents
+/// than any known deployment has.
 const REPLY_BYTES: u64 = 1 << 30;
 
-/// Descriptors that sessions leave to files, the control channel and connections of our own.
+/// Descriptors that are reserved for files, the control socket and connections that the server opens.
 const RESERVED_DESCRIPTORS: u64 = 256;
 
 /// One of these options.
@@ -56,7 +56,7 @@ impl LimitOption {
         }
     }
 
-    /// What it makes of the limits.
+    /// The value in force.
     #[must_use]
     pub(crate) fn of(self, limits: &Limits, settings: &Settings) -> usize {
         match self {
@@ -68,10 +68,10 @@ impl LimitOption {
     }
 }
 
-/// The heading that these options stand under.
+/// The heading of these options in the manual.
 pub(crate) const GROUP: &str = "Limits of what clients may take (SIZE in bytes, or with K, M or G)";
 
-/// The table of these options; `wrap` makes them options of the program.
+/// The table of these options; `wrap` converts them to options of the program.
 pub(crate) fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 4] {
     let option = |option: LimitOption| {
         Spec::long(option.name(), Arg::Required, wrap(option))
@@ -88,13 +88,13 @@ pub(crate) fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 4] {
         option(LimitOption::Message)
             .means("SIZE", "longest message to take from a client (default: 1G)")
             .more(
-                "Whoever sends a longer one is disconnected. Messages that are not handled may be twice as long all together; beyond that the \
-                longest unfinished one is given up with its connection.",
+                "A client that sends a longer one is disconnected. Unhandled messages may be twice as long all together; beyond that the \
+                longest unfinished one is dropped with its connection.",
             ),
         option(LimitOption::Backlog)
             .means("SIZE", "most that a client may leave unread (default: 4G)")
             .more(
-                "Whoever leaves more is disconnected. One answer may be as long as the database, so this should be more than that.",
+                "A client that leaves more is disconnected. One answer may be as long as the database, so this should be more than that.",
             ),
         option(LimitOption::Replies)
             .means("SIZE", "most that replies may hold together (default: 1G)")
@@ -106,7 +106,7 @@ pub(crate) fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 4] {
     ]
 }
 
-/// What the command line says; `None`: nothing.
+/// The given values; `None`: the default applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     sessions: Option<u64>,
@@ -116,7 +116,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Notes one option; the last one of its kind counts. A value that is no limit ends the process.
+    /// Applies an option of the command line; the last one of its kind counts. An invalid value ends the process.
     pub(crate) fn apply(&mut self, option: LimitOption, value: Option<&str>) {
         let value = value.unwrap_or_default();
         if let Err(expected) = self.set(option, value) {
@@ -124,10 +124,10 @@ impl Settings {
         }
     }
 
-    /// The same at run time.
+    /// Changes a value at run time.
     ///
     /// # Errors
-    /// What it should be instead.
+    /// What a valid value would be.
     pub(crate) fn set(&mut self, option: LimitOption, value: &str) -> Result<(), &'static str> {
         match option {
             LimitOption::Sessions => self.sessions = Some(count(value)?),
@@ -138,13 +138,13 @@ impl Settings {
         Ok(())
     }
 
-    /// The most that replies may hold together, bytes.
+    /// The maximum of all replies together, bytes.
     #[must_use]
     pub(crate) fn reply_bytes_max(&self) -> usize {
         narrow(self.reply_bytes.unwrap_or(REPLY_BYTES))
     }
 
-    /// Raises the limit of descriptors as far as it goes, and fits the limits to it.
+    /// Raises the process's limit of descriptors as far as possible, and returns the limits that fit it.
     #[must_use]
     pub(crate) fn resolve(&self) -> Limits {
         let descriptors = descriptors::raise().unwrap_or_else(|error| {
@@ -168,7 +168,7 @@ impl Settings {
     }
 }
 
-/// How many connections fit beside everything else. A small limit is shared out evenly.
+/// The maximum of connections beside the reserved descriptors. Of a small limit, half is reserved.
 fn sessions_possible(descriptors: u64) -> u64 {
     let reserved = RESERVED_DESCRIPTORS.min(descriptors / 2);
     (descriptors - reserved).max(1)
@@ -180,7 +180,7 @@ fn count(value: &str) -> Result<u64, &'static str> {
     number.ok_or("not a number of sessions (1 or more)")
 }
 
-/// At least as much as a probe and its answer need, so that a limit does not shut everybody out.
+/// Parses a size. The minimum leaves room for a probe and its reply, so that clients can connect.
 fn bytes(value: &str) -> Result<u64, &'static str> {
     match size::parse(value) {
         None => Err("not a size (a number of bytes, or one with K, M or G)"),
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_limits_or_get_a_reason() {
+    fn invalid_values_are_rejected_with_a_reason() {
         assert_eq!(count("1"), Ok(1));
         assert_eq!(bytes("1K"), Ok(1024));
         assert_eq!(bytes("64m"), Ok(64 << 20));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_leave_descriptors_over() {
+    fn sessions_leave_reserved_descriptors() {
         assert_eq!(sessions_possible(524_288), 524_288 - 256);
         assert_eq!(sessions_possible(1024), 768);
         assert_eq!(sessions_possible(64), 32);

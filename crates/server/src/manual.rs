@@ -1,4 +1,4 @@
-//! What `ovsdb-server` tells people of itself: `--help`, the manual page, completions.
+//! The manual of `ovsdb-server`: `--help`, the manual page, completions.
 //!
 //! Options come from the table in [`crate::options`], control commands from the registry that `control::commands` fills.
 
@@ -7,7 +7,7 @@ use corvid_shell::manual::{Chapter, Manual, shared};
 use crate::control::commands;
 use crate::options;
 
-/// All of it.
+/// The manual.
 #[must_use]
 pub fn manual() -> Manual {
     Manual {

@@ -1,12 +1,12 @@
-//! What the server measures of itself, and the pages that show it (`--metrics-listen`): `/metrics`, `/livez`, `/readyz`.
+//! The server's metrics and the pages that show them (`--metrics-listen`): `/metrics`, `/livez`, `/readyz`.
 //!
-//! Threads count into cells of their own, in atomics; nothing that they share with one another is touched for it, and without the option
-//! nothing is measured. How much there is of everything is not counted but asked for: a scrape *calls* each database and each shard, which
-//! look after it between two batches of work. Who does not come within a quarter of a second is shown as it was last seen; who does not come
-//! for a minute is stuck. The pages are served by a thread that owns nothing and waits for nobody, so they answer whatever
-//! the others do.
+//! Threads count in atomic cells of their own, which no other counting thread writes. Without the option nothing is measured. Totals (sessions,
+//! atoms, queues) are not counted: a scrape *requests* them ([`status_request`]) from each database and each shard, which publish them
+//! between two batches of work. If one does not answer within a quarter of a second, its previous status is shown; if it does not answer for a
+//! minute, it is stuck. The pages are served by a thread that owns nothing and takes no lock for long, so they answer however busy the
+//! other threads are.
 //!
-//! Owned by everybody who counts, through an [`std::sync::Arc`]. It knows neither what operations mean nor what sockets are.
+//! Shared by all counting threads, through an [`std::sync::Arc`]. This module knows neither operations nor sockets.
 
 pub(crate) mod database;
 mod exposition;
@@ -40,41 +40,41 @@ pub(crate) struct Metrics {
     shared_state: OnceLock<SharedState>,
 }
 
-/// One shard, and the way to it.
+/// One shard's figures, and its handle.
 #[derive(Debug)]
 struct Shard {
     figures: Arc<ShardFigures>,
     handle: ShardHandle<ShardMessage>,
 }
 
-/// What else is looked at.
+/// State of other parts that the pages read.
 #[derive(Debug)]
 pub(crate) struct SharedState {
-    /// Of TLS.
+    /// The certificates, for their expiry.
     pub(crate) credentials: Arc<Credentials>,
-    /// All of them.
+    /// The lock table.
     pub(crate) locks: Arc<Mutex<Locks>>,
-    /// Of connections.
+    /// Connections that were refused, and their limit.
     pub(crate) refusals: Refusals,
-    /// Of replies.
+    /// The memory of replies.
     pub(crate) reply_memory: Arc<ReplyMemory>,
-    /// Where the audit trail is kept, if there is one.
+    /// The audit log, if there is one.
     pub(crate) audit: Option<AuditLog>,
 }
 
-/// How far the server has come.
+/// The stage of the server's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It opens what it is to serve.
+    /// It opens the databases of its first configuration.
     Opening,
-    /// It serves.
+    /// It serves them.
     Serving,
-    /// It has been told to exit.
+    /// It exits.
     Ending,
 }
 
 impl Metrics {
-    /// How far it has come.
+    /// The present stage.
     fn stage(&self) -> Stage {
         match self.stage.load(Ordering::Relaxed) {
             0 => Stage::Opening,
@@ -83,12 +83,12 @@ impl Metrics {
         }
     }
 
-    /// It has come further.
+    /// The next stage begins.
     pub(crate) fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// Makes the figures of each shard, in order. Once.
+    /// Creates the figures of each shard, in order. Called once.
     #[must_use]
     pub(crate) fn add_shards(
         &self,
@@ -104,30 +104,30 @@ impl Metrics {
         shards.iter().map(|shard| shard.figures.clone()).collect()
     }
 
-    /// Tells what else to look at. Once.
+    /// Sets the state of other parts. Called once.
     pub(crate) fn set_shared_state(&self, shared_state: SharedState) {
-        // A second time would find the same.
+        // A second call would set the same.
         let _ = self.shared_state.set(shared_state);
     }
 
-    /// A database is served from now on.
+    /// Adds a database.
     pub(crate) fn add_database(&self, name: &str, figures: Arc<DatabaseFigures>) {
         self.databases().insert(name.to_owned(), figures);
     }
 
-    /// It is served no more.
+    /// Removes a database.
     pub(crate) fn remove_database(&self, name: &str) {
         self.databases().remove(name);
     }
 
-    /// Held for moments only: by whoever opens databases, and by the pages.
+    /// Locked for moments only, by the main thread and by the pages.
     fn databases(&self) -> MutexGuard<'_, BTreeMap<String, Arc<DatabaseFigures>>> {
         self.databases
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The databases of the moment.
+    /// The served databases.
     fn served(&self) -> Vec<(String, Arc<DatabaseFigures>)> {
         let databases = self.databases();
         let pair =

@@ -1,4 +1,4 @@
-//! The command line of `ovsdb-server` (docs/spec/cli.md 1.1): the table of its options and what they ask for. How to add one:
+//! The command line of `ovsdb-server` (docs/spec/cli.md 1.1): the table of its options, and the parser. How to add one:
 //! [`corvid_shell::args::spec`].
 
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use corvid_shell::vlog::options::{self as log_options, LogOption};
 use crate::limits::{self, LimitOption};
 use crate::manual;
 
-/// What the command line asks for. Logging options have taken effect already.
+/// The parsed command line. Logging options have already taken effect.
 #[derive(Debug, Default)]
 pub struct CommandLine {
     /// `--remote`, duplicates dropped.
@@ -51,19 +51,19 @@ pub struct CommandLine {
     pub(crate) slow_ms: u64,
     /// `--audit-log`
     pub(crate) audit_log: Option<String>,
-    /// Where recordings are kept, if there are to be any.
+    /// `--record`
     pub(crate) record: Option<PathBuf>,
-    /// How long each may be, MiB.
+    /// `--record-size`, MiB
     pub(crate) record_mib: Option<u64>,
-    /// Where recordings are that are to be replayed.
+    /// `--replay`
     pub replay: Option<PathBuf>,
-    /// `--audit-exclude`, all of them, as given
+    /// The lists of all `--audit-exclude` options, as given
     pub(crate) audit_exclude: String,
-    /// Key, certificate and the like, as files or as `db:` columns.
+    /// TLS settings, as files or as `db:` columns.
     pub(crate) tls: tls::Settings,
-    /// What clients may have the server hold.
+    /// The limits of connections and replies.
     pub(crate) limits: limits::Settings,
-    /// How to become a daemon.
+    /// The options of daemons.
     pub(crate) daemon: daemon::Options,
 }
 
@@ -85,7 +85,7 @@ enum Id {
     AuditLog,
     AuditExclude,
     DisableNoDataConversion,
-    /// Not built; whoever asks for it must hear that.
+    /// Not supported: the option is an error.
     Record,
     RecordSize,
     Replay,
@@ -101,7 +101,7 @@ const CONNECTIONS: &str = "JSON-RPC options (may be specified any number of time
 const DATABASES: &str = "Database options";
 const SYNCING: &str = "Syncing options";
 
-/// In the order in which an ambiguous abbreviation lists them.
+/// The options, in the order in which an ambiguous abbreviation lists them.
 fn specs() -> Vec<Spec<Id>> {
     let mut specs = vec![
         Spec::long("remote", Arg::Required, Id::Remote)
@@ -218,12 +218,12 @@ fn specs() -> Vec<Spec<Id>> {
     specs
 }
 
-/// Its options, as people read of them.
+/// The options, for the manual.
 pub(crate) fn entries() -> Vec<OptionEntry> {
     Manual::entries(&specs())
 }
 
-/// Headings of the options, in order.
+/// The headings of the options, in order.
 pub(crate) const GROUPS: [&str; 7] = [
     CONNECTIONS,
     DATABASES,
@@ -235,7 +235,7 @@ pub(crate) const GROUPS: [&str; 7] = [
 ];
 
 impl CommandLine {
-    /// Reads the command line from left to right; a bad one, `--help` and `--version` end the process.
+    /// Parses the command line from left to right. An invalid one, `--help` and `--version` end the process.
     #[must_use]
     pub fn parse(line: &[String]) -> CommandLine {
         let specs = specs();
@@ -256,7 +256,7 @@ impl CommandLine {
         parsed
     }
 
-    /// What cannot go together, in the reference's words and order.
+    /// Ends the process if options exclude each other, in the reference's words and order.
     fn conflict(&self) -> Option<&'static str> {
         self.config_file.as_ref()?;
         if self.sync_from.is_some() || self.sync_exclude_tables.is_some() || self.is_active {
@@ -335,13 +335,13 @@ fn recordings(named: Option<String>) -> PathBuf {
     dirs::run().join(named.unwrap_or_default())
 }
 
-/// Transactions that take as long as the reference's whole loop may are told of.
+/// The default of `--slow-transaction`, ms: the duration at which the reference warns about a pass of its main loop.
 const SLOW_MS_DEFAULT: u64 = 1000;
 
-/// Reads a threshold in ms; 0 means none, which is `u64::MAX`.
+/// Parses a threshold, ms. 0 means no threshold, which is `u64::MAX`.
 ///
 /// # Errors
-/// It is none.
+/// It is not a number.
 pub(crate) fn slow_ms(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) => Ok(u64::MAX),
@@ -350,10 +350,10 @@ pub(crate) fn slow_ms(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads what the audit log leaves out.
+/// Parses the tables that the audit log leaves out.
 ///
 /// # Errors
-/// An element is of another form.
+/// An element has another form.
 pub(crate) fn exclusions(list: &str) -> Result<Exclusions, String> {
     let mut exclusions = Exclusions::default();
     let outcome = exclusions.add(list);

@@ -1,11 +1,11 @@
-//! What the system says of this process: time, memory, descriptors, threads. Linux only; a figure that cannot be had is absent.
+//! The system's figures of this process: time, memory, descriptors, threads. Linux only; a figure that cannot be read is absent.
 
 use std::fs;
 
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 
-/// The figures of one moment.
+/// The figures at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProcessFigures {
     /// CPU time spent so far, in user and kernel mode, s.
@@ -20,19 +20,19 @@ pub(crate) struct ProcessFigures {
     pub(crate) threads: Option<u64>,
     /// Open descriptors.
     pub(crate) open_descriptors: Option<u64>,
-    /// How many there may be.
+    /// The limit of open descriptors.
     pub(crate) descriptors_max: Option<u64>,
 }
 
 impl ProcessFigures {
-    /// The figures of now.
+    /// Reads the figures.
     #[must_use]
     pub(crate) fn read() -> ProcessFigures {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let system = fs::read_to_string("/proc/stat").unwrap_or_default();
         let (ticks, page) = (clock_ticks_per_second(), page_size() as u64);
         let mut figures = parse(&stat, &system, ticks, page);
-        // The descriptor that lists them is open meanwhile.
+        // The descriptor of the listing itself is not counted.
         figures.open_descriptors = fs::read_dir("/proc/self/fd")
             .ok()
             .map(|entries| entries.count().saturating_sub(1) as u64);
@@ -43,14 +43,14 @@ impl ProcessFigures {
 
 /// Reads `/proc/self/stat` (proc(5)) with the boot time of `/proc/stat`.
 fn parse(stat: &str, system: &str, ticks: u64, page: u64) -> ProcessFigures {
-    // The name in parentheses may hold anything, even parentheses.
+    // The name in parentheses may contain any character, also parentheses.
     let fields: Vec<u64> = stat
         .rsplit_once(')')
         .map_or("", |(_, rest)| rest)
         .split_ascii_whitespace()
         .map(|field| field.parse().unwrap_or(0))
         .collect();
-    // Numbered from one as the manual does; the state, third, comes first here.
+    // The manual numbers fields from one; the third field, the state, is the first one here.
     let field = |number: usize| fields.get(number - 3).copied();
     let seconds = |count: u64| count as f64 / ticks as f64;
     let boot = system
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_parentheses_misleads_nobody() {
+    fn a_name_with_parentheses_is_skipped() {
         let stat = "7 (a) b (c)) S 1 7 7 0 -1 0 0 0 0 0 150 50 0 0 20 0 9 0 3000 8192 5 18446744073709551615";
         let figures = parse(stat, "cpu 1\nbtime 1000\n", 100, 4096);
         assert_eq!(figures.cpu_seconds, Some(2.0));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_all_of_them() {
+    fn this_process_has_all_figures() {
         let figures = ProcessFigures::read();
         assert!(figures.started_seconds.is_some_and(|at| at > 1.6e9));
         assert!(figures.resident_bytes.is_some_and(|bytes| bytes > 100_000));

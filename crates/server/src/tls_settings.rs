@@ -1,7 +1,7 @@
-//! Settings of TLS that may be named by columns: `--private-key=db:DB,TABLE,COLUMN` and its kin (docs/spec/cli.md 1.1, 5.3).
+//! The TLS settings, whose values database columns may hold: `--private-key=db:DB,TABLE,COLUMN` and others (docs/spec/cli.md 1.1, 5.3).
 //!
-//! A column's value is the first text in it that is not empty. One that becomes empty, or goes with its database, leaves what
-//! was set before in force.
+//! A column's value is its first string that is not empty. When a column becomes empty, or its database is removed, its last value stays in
+//! force.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use corvid_net::tls::{Authority, Credentials, Settings};
 use corvid_rpc::remote::ColumnRemote;
 use corvid_service::remote_rows::RemoteRows;
 
-/// The settings as given, and what the columns among them hold.
+/// The settings as given, and the values of columns.
 #[derive(Debug)]
 pub(crate) struct TlsSettings {
     given: Settings,
-    /// By the text that names the column; `None`: nothing yet.
+    /// The values by the text that names the column; `None`: not read yet.
     columns: BTreeMap<String, Option<String>>,
     credentials: Arc<Credentials>,
 }
 
 impl TlsSettings {
-    /// Puts those in force that are no columns.
+    /// Applies the settings that are not in columns.
     #[must_use]
     pub(crate) fn new(given: Settings) -> TlsSettings {
         let columns = texts(&given)
@@ -36,7 +36,7 @@ impl TlsSettings {
         settings
     }
 
-    /// The same settings with names of files that do not depend on where we are.
+    /// The same settings with absolute names of files.
     #[must_use]
     pub(crate) fn absolute(settings: &Settings) -> Settings {
         let absolute = |name: &String| match std::path::absolute(name) {
@@ -59,24 +59,24 @@ impl TlsSettings {
         }
     }
 
-    /// What connections are made with.
+    /// The credentials of connections.
     #[must_use]
     pub(crate) fn credentials(&self) -> &Arc<Credentials> {
         &self.credentials
     }
 
-    /// The columns to follow, as `db:DB,TABLE,COLUMN`.
+    /// The columns that hold settings, as `db:DB,TABLE,COLUMN`.
     pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
         self.columns.keys().map(String::as_str)
     }
 
-    /// Whether a column is one of ours.
+    /// Whether a column holds a setting.
     #[must_use]
     pub(crate) fn concerns(&self, column: &str) -> bool {
         self.columns.contains_key(column)
     }
 
-    /// Takes note of what a column holds.
+    /// Sets the value of a column.
     pub(crate) fn set(&mut self, column: &str, texts: &RemoteRows) {
         let first = texts.keys().find(|text| !text.is_empty());
         if let (Some(known), Some(first)) = (self.columns.get_mut(column), first) {
@@ -106,7 +106,7 @@ impl TlsSettings {
         });
     }
 
-    /// A setting, looked up where it names a column.
+    /// The value of a setting, from its column if it names one.
     fn value(&self, given: &str) -> Option<String> {
         match self.columns.get(given) {
             Some(held) => held.clone(),
@@ -115,7 +115,7 @@ impl TlsSettings {
     }
 }
 
-/// The settings that may name columns.
+/// The settings whose values may be in columns.
 fn texts(settings: &Settings) -> impl Iterator<Item = &String> {
     let authority = settings.authority.as_ref().map(|authority| &authority.file);
     let others = [

@@ -1,8 +1,9 @@
-//! `corvid-demo [DIRECTORY]`: makes the example databases in DIRECTORY, says how to talk to them, and becomes their server. Behind `make run`.
+//! `corvid-demo [DIRECTORY]`: creates the example databases in DIRECTORY, prints how to connect to them, and becomes their server. Used by
+//! `make run`.
 //!
-//! It runs `ovsdb-tool` and `ovsdb-server` from the directory that it is in itself, as a script would, and links nothing of either. So it adds
-//! next to nothing to a build. `Inventory` is a small network inventory with a few rows. The databases of Open vSwitch and OVN are made, empty,
-//! where their packages have installed the schemas, so that their command-line tools can be tried at once.
+//! It runs `ovsdb-tool` and `ovsdb-server` from its own directory, as a script would, and links neither, so it adds little to a build.
+//! `Inventory` is a small network inventory with a few rows. Empty databases of Open vSwitch and OVN are created
+//! if their packages have installed the schemas, so that their command-line tools can be tried.
 
 use std::env;
 use std::fs;
@@ -22,7 +23,7 @@ const INSTALLED: [(&str, &str); 3] = [
     ("OVN_Southbound", "/usr/share/ovn/ovn-sb.ovsschema"),
 ];
 
-/// The port that OVSDB clients try by themselves.
+/// The default port of OVSDB clients.
 const PORT: u16 = 6640;
 
 fn main() -> ExitCode {
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Comes back only with what went wrong: in the end this process is `ovsdb-server`.
+/// Returns only an error: on success this process becomes `ovsdb-server`.
 fn run() -> Result<std::convert::Infallible, String> {
     let directory = env::args_os()
         .nth(1)
@@ -72,9 +73,9 @@ fn file(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.db"))
 }
 
-/// Makes the database files that are missing, and returns the names of all databases.
+/// Creates the missing database files, and returns the names of all databases.
 ///
-/// A file is made in a directory of its own and moved into its place when it is complete, so an interrupted start leaves no half of one.
+/// A file is created in a directory of its own and renamed when it is complete, so an interrupted start leaves no incomplete file.
 fn make_missing(directory: &Path) -> Result<Vec<&'static str>, String> {
     let schema = directory.join("inventory.ovsschema");
     fs::write(&schema, SCHEMA).map_err(|error| about(&schema, &error))?;
@@ -113,14 +114,14 @@ fn make_missing(directory: &Path) -> Result<Vec<&'static str>, String> {
     Ok(sources.into_iter().map(|(name, _)| name).collect())
 }
 
-/// Runs a tool to its end. What it has to say about a failure is on standard error.
+/// Runs a tool to its end. It reports failures on standard error.
 fn tool(command: &mut Command) -> Result<(), String> {
     let program = PathBuf::from(command.get_program());
     let output = command
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| about(&program, &error))?;
-    // `ovsdb-tool transact` succeeds also when the database refuses: then a result is an error.
+    // `ovsdb-tool transact` exits with success also when the transaction fails: then a result is an error.
     let answer = String::from_utf8_lossy(&output.stdout);
     if output.status.success() && !answer.contains("\"error\"") {
         Ok(())
@@ -166,7 +167,7 @@ fn introduce(names: &[&str], socket: &str, has_port: bool) {
     println!("\nCtrl-C ends it; the databases stay where they are and are served again next time.");
 }
 
-/// A program that was built beside this one, else its name, to be found in `PATH`.
+/// The path of a program that was built beside this one, else its name, to be found in `PATH`.
 fn sibling(name: &str) -> PathBuf {
     env::current_exe()
         .ok()

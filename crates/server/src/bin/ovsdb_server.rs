@@ -3,7 +3,7 @@
 use corvid_server::options::CommandLine;
 use corvid_shell::{args, program};
 
-// Neither feature: the system's allocator.
+// Without both features the system's allocator is used.
 #[cfg(all(feature = "mimalloc", not(feature = "jemalloc")))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

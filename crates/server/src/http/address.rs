@@ -1,4 +1,4 @@
-//! Where to listen for HTTP, as a user writes it: `HOST:PORT`, `[IPV6]:PORT`, `:PORT` for all addresses, or `unix:FILE`.
+//! The address to listen at for HTTP, as written by users: `HOST:PORT`, `[IPV6]:PORT`, `:PORT` for all addresses, or `unix:FILE`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use corvid_net::target::{Local, Passive};
 use corvid_net::{dirs, resolve};
 
-/// A place to listen at.
+/// An address to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(super) target: Passive,
@@ -14,10 +14,10 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Reads one. A name is looked up, which may take a while; port 0 is any free one. Relative files lie in the run directory.
+    /// Parses an address. A host name is resolved, which may take a while; port 0 means any free port. Relative files are in the run directory.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The reason why it is invalid.
     pub(crate) fn parse(text: &str) -> Result<Address, String> {
         let target = match text.strip_prefix("unix:") {
             Some("") => return Err("a file must follow \"unix:\"".to_owned()),
@@ -52,7 +52,7 @@ fn local(text: &str) -> Result<Local, String> {
             ip.parse()
                 .map_err(|_| format!("{ip:?} is no IPv6 address"))?,
         ),
-        // Both families, where the system has both.
+        // IPv6 and IPv4, if the system has both.
         None if host.is_empty() => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         None if host.contains(':') => {
             return Err("an IPv6 address must stand in brackets".to_owned());
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn an_invalid_address_is_an_error_with_its_reason() {
         let fails = |text: &str, why: &str| {
             let error = ip_and_port(text).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");

@@ -1,7 +1,7 @@
 //! The thread that serves HTTP.
 //!
-//! A connection is good for one request: what is idle costs nothing that way, and whoever asks every few seconds does not notice. Each is
-//! given [`CONNECTION_TIME`] in all and a buffer of [`BUFFER_BYTES`]; a request whose head does not fit or does not come is dropped.
+//! A connection serves one request, so idle clients cost nothing; clients that ask every few seconds do not notice. Each connection
+//! has [`CONNECTION_TIME`] in all and a buffer of [`BUFFER_BYTES`]; it is dropped if the head of its request does not fit or does not arrive.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,25 +25,25 @@ use super::{Address, Request, Response, Site, TICK_MS};
 use corvid_net::listener::{ListenError, Listener};
 use corvid_net::target::Passive;
 
-/// Connections that are served together.
+/// The maximum of connections.
 const CONNECTIONS_MAX: usize = 64;
-/// From the arrival of a connection to its end.
+/// The maximum duration of a connection.
 const CONNECTION_TIME: Duration = Duration::from_secs(15);
-/// For the head of a request; the least that the library accepts.
+/// The buffer for the head of a request; the smallest that the library accepts.
 const BUFFER_BYTES: usize = 8192;
-/// Header lines of a request.
+/// The maximum of header lines.
 const HEADERS_MAX: usize = 64;
-/// How long an answer waits for what other threads contribute. Whoever probes gives up after a second.
+/// How long an answer waits for other threads' figures. Probes time out after a second.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// How often it is looked for meanwhile.
+/// The interval at which the figures are checked for meanwhile.
 const LOOK: Duration = Duration::from_millis(2);
-/// After a connection that could not be accepted, for want of descriptors.
+/// The pause after a connection could not be accepted because no descriptor was free.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// Listens at `address` and serves `site` there from a thread of its own, until the process ends. A port chosen by the system is logged.
 ///
 /// # Errors
-/// Nothing can listen there, or the thread cannot be made.
+/// The address cannot be listened at, or the thread cannot be created.
 pub(crate) fn start(address: &Address, site: Arc<dyn Site>) -> Result<(), ListenError> {
     let listener = Listener::open(&address.target, 0, None)?;
     let socket = Socket::new(&listener, matches!(address.target, Passive::Unix(_)))?;
@@ -54,7 +54,7 @@ pub(crate) fn start(address: &Address, site: Arc<dyn Site>) -> Result<(), Listen
     std::thread::Builder::new()
         .name("http".to_owned())
         .spawn(move || {
-            // Its file, if it has one, goes when it is dropped.
+            // Dropping the listener removes its socket file.
             let _open = listener;
             runtime.block_on(run(socket, site));
         })?;
@@ -89,7 +89,7 @@ async fn run(socket: Socket, site: Arc<dyn Site>) {
     let mut crowd = Crowd::default();
     match socket {
         Socket::Tcp(socket) => {
-            // Registering fails only where the runtime could not have been made.
+            // Registering fails only if the runtime could not have been created.
             let Ok(listener) = TcpListener::from_std(socket) else {
                 return;
             };
@@ -114,12 +114,12 @@ async fn run(socket: Socket, site: Arc<dyn Site>) {
     }
 }
 
-/// The connections of the moment, in order of arrival.
+/// The open connections, in order of arrival.
 #[derive(Default)]
 struct Crowd(VecDeque<AbortHandle>);
 
 impl Crowd {
-    /// Serves one more.
+    /// Serves a new connection.
     fn admit<S>(&mut self, stream: S, site: &Arc<dyn Site>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -139,7 +139,7 @@ impl Crowd {
                 .max_buf_size(BUFFER_BYTES)
                 .max_headers(HEADERS_MAX)
                 .serve_connection(TokioIo::new(stream), service);
-            // Whoever sends no request, or half of one, or does not take its answer, is simply left.
+            // A client that sends no complete request, or does not read its answer, is dropped without a word.
             let _ = tokio::time::timeout(CONNECTION_TIME, served).await;
         });
         self.0.push_back(connection.abort_handle());
@@ -174,7 +174,7 @@ async fn respond(
             tokio::time::sleep(LOOK).await;
         }
     };
-    // What is missing then is told as it was last known.
+    // The answer shows the previous values of figures that have not arrived.
     let _ = tokio::time::timeout(PATIENCE, gathered).await;
     Ok(render(site.answer(&asked)))
 }
@@ -197,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers with what it was asked; `/slow` is never gathered.
+    /// Answers with the request itself; the figures of `/slow` never arrive.
     #[derive(Default)]
     struct Mirror {
         slow: AtomicUsize,
@@ -277,21 +277,21 @@ mod tests {
     }
 
     #[test]
-    fn heads_without_end_and_other_noise_are_cut_off() {
+    fn endless_heads_and_invalid_requests_are_cut_off() {
         let served = ServedDatabase::start();
         let mut stream = served.connect();
         let line = format!("X-Long: {}\r\n", "x".repeat(1000));
         let _ = stream.write_all(b"GET / HTTP/1.1\r\n");
-        // The server closes at some point; what is written then fails.
+        // The server closes at some point; later writes fail.
         let refused = (0..10_000).any(|_| stream.write_all(line.as_bytes()).is_err());
-        assert!(refused, "ten megabytes of head were taken");
+        assert!(refused, "ten megabytes of head were accepted");
         let noise = served.ask("\u{1}\u{2}\u{3}\r\n\r\n");
         assert!(noise.starts_with("HTTP/1.1 400 "), "{noise}");
         assert!(served.ask("GET /b HTTP/1.0\r\n\r\n").ends_with("/b  \n"));
     }
 
     #[test]
-    fn those_who_stall_keep_nobody_out() {
+    fn stalled_clients_keep_no_other_out() {
         let served = ServedDatabase::start();
         let stalled: Vec<UnixStream> = (0..CONNECTIONS_MAX + 8)
             .map(|_| {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_gathered_is_not_waited_for_long() {
+    fn an_answer_waits_for_figures_for_a_short_time() {
         let served = ServedDatabase::start();
         let before = Instant::now();
         assert!(
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_listened_at_is_an_error() {
+    fn an_address_that_cannot_be_listened_at_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let address = format!("unix:{}/none/http", directory.path().display());
         let address = Address::parse(&address).unwrap();

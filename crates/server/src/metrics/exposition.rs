@@ -1,4 +1,4 @@
-//! All figures as OpenMetrics text, composed anew for each scrape.
+//! The page `/metrics`: all figures as OpenMetrics text, composed for each scrape.
 //!
 //! The order is that of `families::ALL`; a family without values still shows its name, kind and meaning, so dashboards and alerts can be
 //! checked against an idle server.
@@ -28,10 +28,10 @@ use super::database::DatabaseFigures;
 use super::families::{self, Family, Kind};
 use super::shard::{End, SessionTotals, ShardFigures};
 
-/// The text.
+/// The text of the page.
 ///
 /// # Errors
-/// None in practice: memory takes whatever is written.
+/// None in practice: writing to memory does not fail.
 pub(super) fn text(metrics: &Metrics) -> Result<String, Error> {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Scrape::of(metrics)));
@@ -40,12 +40,12 @@ pub(super) fn text(metrics: &Metrics) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Values of the labels of one sample, in the order of the family's labels.
+/// The values of a sample's labels, in the order of the family's labels.
 type Labels = Vec<String>;
 
-/// What a family holds.
+/// The samples of a family.
 enum Samples {
-    /// Counts, or states that are whole numbers.
+    /// Counts, and gauges that are integers.
     Whole(Vec<(Labels, u64)>),
     /// Seconds.
     Real(Vec<(Labels, f64)>),
@@ -204,7 +204,7 @@ impl Scrape {
         self.real(families::CERTIFICATE, expiry);
     }
 
-    /// What databases have done, and how long it took.
+    /// Counters and durations of databases.
     fn of_work(&mut self, databases: &[Database]) {
         let outcomes = databases.iter().flat_map(|database| {
             let counts = &database.report.counts;
@@ -261,7 +261,7 @@ impl Scrape {
         self.whole(families::RECORD_BYTES, bytes);
     }
 
-    /// How much there is of everything.
+    /// Gauges of databases.
     fn of_content(&mut self, databases: &[Database]) {
         let rows = databases.iter().flat_map(|database| {
             let tables = database.report.tables.iter();
@@ -380,12 +380,12 @@ impl Scrape {
 }
 
 impl Database {
-    /// Labels of a sample of the database as a whole.
+    /// The labels of a sample of the whole database.
     fn alone(&self) -> Labels {
         vec![self.name.clone()]
     }
 
-    /// Labels of one of several samples.
+    /// The labels of one of several samples.
     fn with(&self, label: &str) -> Labels {
         vec![self.name.clone(), label.to_owned()]
     }
@@ -431,7 +431,7 @@ impl Collector for Scrape {
     }
 }
 
-/// Writes one sample under its labels.
+/// Writes one sample with its labels.
 fn encode_sample(
     family: &Family,
     labels: &Labels,
@@ -447,13 +447,13 @@ fn encode_sample(
         .collect();
     match family.kind {
         Kind::Info => metric.encode_info(&labels),
-        // An empty pair of braces would be valid, but nobody writes it.
+        // An empty pair of braces would be valid, but is unusual.
         _ if labels.is_empty() => write(metric),
         _ => write(&mut metric.encode_family(&labels)?),
     }
 }
 
-/// Of exemplars, which we have none of.
+/// The labels of exemplars, which are not used.
 type NoLabels = [(&'static str, &'static str); 0];
 
 fn encode_durations(sample: &mut MetricEncoder<'_>, counted: &Counted) -> Result<(), Error> {

@@ -1,32 +1,32 @@
-//! Every metric there is: name, kind, labels and meaning. What is exported is exported under one of these, and docs/metrics.md is this list.
+//! All metric families: name, kind, labels and help. Every exported sample belongs to one of them, and docs/metrics.md is this list.
 //!
 //! Units are seconds and bytes. Names are those of OpenMetrics; a counter's samples add `_total`, those of info `_info`.
 
 use Kind::{Counter, Gauge, Histogram, Info};
 
-/// What kind of a metric.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Grows while the process lives.
+    /// A number that only grows.
     Counter,
-    /// Goes up and down.
+    /// A number that grows and shrinks.
     Gauge,
-    /// Durations by length.
+    /// A histogram of durations.
     Histogram,
-    /// Labels with the value 1.
+    /// Labels, with the value 1.
     Info,
 }
 
 /// One metric, for all values of its labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Family {
-    /// Of the family.
+    /// The name of the family.
     pub(crate) name: &'static str,
     /// Its kind.
     pub(crate) kind: Kind,
     /// Names of its labels.
     pub(crate) labels: &'static [&'static str],
-    /// What it means, one sentence.
+    /// The help, one sentence.
     pub(crate) help: &'static str,
 }
 
@@ -43,7 +43,7 @@ macro_rules! families {
             };
         )*
 
-        /// All, in the order in which they are exported.
+        /// All families, in the order in which they are exported.
         #[cfg(test)]
         pub(crate) const ALL: &[Family] = &[$($constant),*];
     };

@@ -1,11 +1,11 @@
 //! The pages for probes: whether to restart the server (`/livez`), whether to send clients to it (`/readyz`), and why.
 //!
-//! Whoever keeps the server running kills it when `/livez` fails, and it then has to load everything again; so that page fails only for what
-//! nothing but a restart can mend: a thread that has not come for a minute ([`STUCK_MS`]). A disk that fails is no such thing, for the next
-//! server would trust it; it makes the server not ready. A full disk does not even do that: reads and monitors go on, and
-//! only a client's next write can find out that there is room again.
+//! A supervisor restarts the server when `/livez` fails, and the server then loads everything again. So that page fails only for a fault that
+//! only a restart repairs: a thread that has not answered for a minute ([`STUCK_MS`]). A disk error makes the server not ready instead,
+//! because a restarted server would trust the disk again. A full disk does neither: reads and monitors go on, and
+//! only a client's next write can show that there is room again.
 //!
-//! Pure: checks come in, a page goes out. The words are those that probes of etcd and Kubernetes print.
+//! Pure: checks come in, a page goes out. The wording is that of the health pages of etcd and Kubernetes.
 
 use std::fmt::Write;
 
@@ -13,20 +13,20 @@ use crate::http::{Request, Response};
 
 use crate::liveness::STUCK_MS;
 
-/// Who has not come for so long is too busy to send clients to, ms.
+/// A thread that has not answered for so long makes the server not ready, ms.
 pub(super) const BUSY_MS: u64 = 10_000;
 
-/// One thing that was looked at.
+/// The outcome of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Check {
-    /// By which it can be excluded: `kind`, or `kind:NAME`.
+    /// The name for `?exclude`: `KIND` or `KIND:NAME`.
     pub(super) name: String,
-    /// Why it fails.
+    /// Why the check fails; `None`: it passes.
     pub(super) failure: Option<String>,
 }
 
 impl Check {
-    /// Whether a thread that has not come for so long is taken for dead, or for too busy.
+    /// The check of a thread: it fails if a request has been unanswered for longer than `limit_ms`.
     pub(super) fn thread(name: String, unanswered_ms: u64, limit_ms: u64) -> Check {
         let failure = (unanswered_ms > limit_ms).then(|| {
             let seconds = unanswered_ms / 1000;
@@ -35,14 +35,14 @@ impl Check {
         Check { name, failure }
     }
 
-    /// Whether `?exclude=NAME` means it: by its name, or by its kind.
+    /// Whether `?exclude=NAME` names this check, or its kind.
     fn is_meant_by(&self, excluded: &str) -> bool {
         let kind = self.name.split_once(':').map_or("", |(kind, _)| kind);
         self.name == excluded || kind == excluded
     }
 }
 
-/// How long a thread may not come, for each page.
+/// How long a request may be unanswered, for each page, ms.
 pub(super) fn limit_ms(page: &str) -> u64 {
     match page {
         "livez" => STUCK_MS,
@@ -62,7 +62,7 @@ pub(super) fn page(name: &str, checks: &[Check], request: &Request<'_>) -> Respo
     let mut has_failed = false;
     for check in checks {
         let name = &check.name;
-        // Writing to a text cannot fail; here and below.
+        // Writing to a string cannot fail; here and below.
         let _ = match &check.failure {
             _ if excluded.iter().any(|excluded| check.is_meant_by(excluded)) => {
                 writeln!(text, "[+]{name} excluded: ok")
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_with_their_reasons() {
+    fn a_failed_check_is_listed_with_its_reason() {
         let text = "[+]databases ok\n\
                     [-]storage:A failed: a sync has failed\n\
                     [-]thread:db:A failed: has not come to look for 10 s though called\n\
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_well_is_listed_only_when_asked() {
+    fn passed_checks_are_listed_only_with_verbose() {
         let well = &checks()[..1];
         assert_eq!(asked("", well), (200, "ok\n".to_owned()));
         let listed = "[+]databases ok\nreadyz check passed\n";
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_may_be_busy_for_a_while() {
+    fn a_thread_fails_after_the_limit_of_the_page() {
         let is_well = |ms, limit| Check::thread("t".to_owned(), ms, limit).failure.is_none();
         assert!(is_well(STUCK_MS, limit_ms("livez")) && !is_well(STUCK_MS + 1, limit_ms("livez")));
         assert!(is_well(BUSY_MS, limit_ms("readyz")) && !is_well(BUSY_MS + 1, limit_ms("readyz")));

@@ -1,4 +1,4 @@
-//! Which page shows what. Runs on the thread that serves HTTP.
+//! The pages of [`Metrics`] as a [`Site`]: requests for status, checks, and the format of `/metrics`. Runs on the `http` thread.
 
 use crate::http::{Request, Response, Site};
 use corvid_net::clock;
@@ -22,11 +22,11 @@ impl Site for Metrics {
 
     fn is_gathered(&self) -> bool {
         let databases = self.served();
-        let mut calls = databases
+        let mut requests = databases
             .iter()
             .map(|(_, figures)| figures.request())
             .chain(self.shards().iter().map(|shard| shard.figures.request()));
-        !calls.any(StatusRequest::is_pending)
+        !requests.any(StatusRequest::is_pending)
     }
 
     fn answer(&self, request: &Request<'_>) -> Response {
@@ -43,7 +43,7 @@ impl Site for Metrics {
         }
     }
 
-    /// So it is known since when somebody does not come, however rarely probes ask.
+    /// Requests the status regularly, so the time since which a thread has not answered is known even if probes are rare.
     fn tick(&self) {
         self.request_all();
     }
@@ -55,7 +55,7 @@ impl Metrics {
             figures.request_status();
         }
         for shard in self.shards() {
-            // One message is enough until it is answered.
+            // One message is enough until the shard has answered.
             if !shard.figures.request().is_pending() {
                 shard.figures.request_status();
                 shard.handle.post(ShardMessage::Sample);
@@ -88,7 +88,7 @@ impl Metrics {
             .collect()
     }
 
-    /// Every thread that is called, and for how long it has not come, ms.
+    /// Every database's and shard's thread, and for how long its request has been unanswered, ms.
     pub(super) fn unanswered(&self) -> impl Iterator<Item = (String, u64)> {
         let now_ms = clock::mono_ms();
         let databases = self.served().into_iter().map(move |(name, figures)| {
@@ -106,14 +106,14 @@ impl Metrics {
         databases.chain(shards)
     }
 
-    /// Whether `/readyz` would say so.
+    /// Whether `/readyz` would pass.
     pub(super) fn is_ready(&self) -> bool {
         let mut checks = self.readiness();
         checks.extend(self.threads("readyz"));
         checks.iter().all(|check| check.failure.is_none())
     }
 
-    /// What clients depend on beside threads.
+    /// The checks of `/readyz` except those of threads.
     pub(super) fn readiness(&self) -> Vec<Check> {
         let check = |name: &str, is_well: bool, why: &str| Check {
             name: name.to_owned(),
@@ -153,7 +153,7 @@ impl Metrics {
     }
 }
 
-/// Whether a client asks for OpenMetrics at least as much as for the older format.
+/// Whether a client prefers OpenMetrics to the older format, or accepts both equally.
 fn wants_openmetrics(accept: &str) -> bool {
     let weight = |wanted: &str| {
         accept
@@ -214,14 +214,17 @@ mod tests {
     fn wait_until(mut is_so: impl FnMut() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(60);
         while !is_so() {
-            assert!(Instant::now() < deadline, "waited for in vain");
+            assert!(
+                Instant::now() < deadline,
+                "the condition does not come true"
+            );
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// What a minute does is told by the clock of [`Check::thread`]; here a thread is held up, and comes back.
+    /// A thread is blocked and continues. Minutes are simulated by the time that is passed to [`Check::thread`].
     #[test]
-    fn a_thread_that_does_not_come_is_known_and_one_that_comes_again_is_forgiven() {
+    fn a_blocked_thread_fails_the_pages_until_it_answers_again() {
         let (mailbox, inbox) = database();
         let driver = inbox.driver().clone();
         let sender = Arc::new(mailbox.sender());
@@ -237,13 +240,17 @@ mod tests {
         };
         let thread = std::thread::spawn(move || thread.run());
 
-        // Idle, it wakes each time that it is called.
+        // An idle thread wakes for each request.
         for _ in 0..3 {
             metrics.tick();
             wait_until(|| metrics.is_gathered());
         }
         assert_eq!(ask(&metrics, "/livez").0, 200);
-        assert_eq!(figures.latest().tables.len(), 1, "it has left its report");
+        assert_eq!(
+            figures.latest().tables.len(),
+            1,
+            "it has published its report"
+        );
 
         let held = lock(&driver);
         metrics.tick();
@@ -251,7 +258,10 @@ mod tests {
         wait_until(|| figures.request().unanswered_ms(clock::mono_ms()) > 20);
         metrics.tick();
         let unanswered_ms = |later_ms| figures.request().unanswered_ms(now_ms + later_ms);
-        assert!(unanswered_ms(50_000) >= 50_000, "calls do not begin anew");
+        assert!(
+            unanswered_ms(50_000) >= 50_000,
+            "a repeated request keeps its time"
+        );
         let check = |later_ms, page| {
             let limit_ms = health::limit_ms(page);
             Check::thread("t".to_owned(), unanswered_ms(later_ms), limit_ms).failure
@@ -260,7 +270,11 @@ mod tests {
         assert!(check(11_000, "readyz").is_some());
         assert_eq!(check(59_000, "livez"), None);
         assert!(check(61_000, "livez").is_some());
-        assert_eq!(ask(&metrics, "/readyz").0, 200, "it is not that late yet");
+        assert_eq!(
+            ask(&metrics, "/readyz").0,
+            200,
+            "the limit is not reached yet"
+        );
 
         drop(held);
         wait_until(|| metrics.is_gathered());
@@ -268,13 +282,13 @@ mod tests {
         drop(inbox);
         drop(sender);
         thread.join().unwrap();
-        // Nobody is called who is gone.
+        // A database without a thread is not asked.
         metrics.tick();
         assert!(metrics.is_gathered());
     }
 
     #[test]
-    fn readiness_follows_the_life_of_the_server() {
+    fn readiness_depends_on_the_stage_of_the_server() {
         let metrics = Metrics::default();
         let (status, text) = ask(&metrics, "/readyz");
         assert!(text.contains("[-]databases failed: not all databases are open yet\n"));

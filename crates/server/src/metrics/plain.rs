@@ -1,11 +1,12 @@
-//! The older text format (`text/plain; version=0.0.4`), for clients that do not ask for OpenMetrics: a translation of the new one.
+//! The older text format (`text/plain; version=0.0.4`), for clients that do not ask for OpenMetrics, translated from OpenMetrics.
 //!
-//! They differ in three things: samples of a counter bear the name of their family, info is a gauge, and nothing marks the end.
+//! The formats differ in three ways: in the older one a counter's samples have the name of the family, an info is a gauge, and there is no
+//! end mark.
 
-/// Translates.
+/// The text in the older format.
 pub(super) fn from_openmetrics(text: &str) -> String {
     let mut plain = String::with_capacity(text.len() + 1024);
-    // The help of a family comes before its type, which says what the family is called here.
+    // The help of a family precedes its type, which decides the name of the family in this format.
     let mut help = None;
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# HELP ") {
@@ -37,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_info_and_the_end_are_told_otherwise() {
+    fn counters_info_and_end_are_translated() {
         let text = "# HELP a Of a.\n# TYPE a counter\na_total{b=\"# TYPE\"} 1\n\
                     # HELP c Of c.\n# TYPE c info\nc_info{d=\"e\"} 1\n\
                     # HELP f Of f.\n# TYPE f gauge\n# UNIT f seconds\nf 2.5\n# EOF\n";

@@ -20,7 +20,7 @@ const SCHEMA: &str = r#"{"name":"D","tables":{
 const LIMIT: Duration = Duration::from_secs(120);
 const CLIENTS: usize = 8;
 const ROUNDS: usize = 150;
-/// Too many for a shard to walk over.
+/// More rows than the work budget of an inline execution.
 const ROWS: usize = 10_000;
 
 struct Directory(PathBuf);
@@ -51,7 +51,7 @@ impl Client {
         self.stream.write_all(text.as_bytes()).expect("sent");
     }
 
-    /// The next message. No string in this play holds a brace.
+    /// The next message. No string in this test contains a brace.
     fn next(&mut self) -> String {
         loop {
             let mut depth = 0;
@@ -81,7 +81,7 @@ fn count_up(id: usize) -> String {
     transact(id, operation)
 }
 
-/// Counts up, three requests at a time, now and then with a long one between them. Every reply comes in order.
+/// Increments the counter, three requests at a time, sometimes with a long one between them. All replies arrive in order.
 fn count(path: &PathBuf) {
     let mut client = Client::connect(path);
     let long = r#"{"op":"update","table":"t","where":[["i","==",-1]],"row":{"i":0}}"#;
@@ -111,7 +111,7 @@ fn count(path: &PathBuf) {
     }
 }
 
-/// Sees the count go up until it is `last`.
+/// Monitors the counter until it is `last`. It must never decrease.
 fn watch(path: &PathBuf, last: usize) {
     let mut client = Client::connect(path);
     client.send(r#"{"method":"monitor","params":["D",null,{"c":{"columns":["n"]}}],"id":0}"#);
@@ -173,7 +173,7 @@ fn clients_of_several_shards_see_one_order() {
     outcome.expect("served");
     server.started(None);
 
-    let play = std::thread::spawn(move || {
+    let clients = std::thread::spawn(move || {
         let mut first = Client::connect(&socket);
         let rows: Vec<String> = (0..ROWS)
             .map(|i| format!(r#"{{"op":"insert","table":"t","row":{{"i":{i}}}}}"#))
@@ -191,16 +191,16 @@ fn clients_of_several_shards_see_one_order() {
         });
         let all: Vec<_> = watchers.chain(counters).collect();
         for thread in all {
-            thread.join().expect("content");
+            thread.join().expect("no panic");
         }
     });
     let deadline = Instant::now() + LIMIT;
-    while !play.is_finished() {
-        assert!(Instant::now() < deadline, "the play goes on");
+    while !clients.is_finished() {
+        assert!(Instant::now() < deadline, "the clients do not finish");
         poll.poll(&mut events, Some(Duration::from_millis(20)))
             .expect("polled");
         server.run_events();
     }
     server.shut_down();
-    play.join().expect("content");
+    clients.join().expect("no panic");
 }

@@ -1,4 +1,4 @@
-//! Damaged database files and a real server: what is served, what is saved aside, what refuses to open.
+//! A server process on damaged database files: which it serves, which it copies first, and which it does not open.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use corvid_log::{Magic, Record};
 
 const SCHEMA: &str = r#"{"name":"D","tables":{"t":{"columns":{"i":{"type":"integer"}}}}}"#;
-/// How long a server may take to start or to end.
+/// The time limit for a server's start and end.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// A directory, removed with the value.
@@ -29,7 +29,7 @@ impl Directory {
         self.0.join(name)
     }
 
-    /// Files that were saved aside.
+    /// The salvage copies.
     fn copies(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.0).expect("readable");
         entries
@@ -87,7 +87,7 @@ impl Server {
         server
     }
 
-    /// Waits until it has ended by itself; whether it was content.
+    /// Waits until it has ended by itself. True: with success.
     fn ends(mut self) -> bool {
         let deadline = Instant::now() + LIMIT;
         loop {
@@ -140,7 +140,7 @@ fn insertion(row: u8) -> String {
     )
 }
 
-/// A file of five rows, and where its records begin.
+/// A file of five rows, and the offsets of its records.
 fn file() -> (Vec<u8>, Vec<usize>) {
     let (mut file, mut starts) = (Vec::new(), Vec::new());
     for body in [SCHEMA.to_owned()]
@@ -161,7 +161,7 @@ fn write(path: &Path, bytes: &[u8]) {
 }
 
 #[test]
-fn damage_in_the_middle_is_saved_aside_before_anything_is_written() {
+fn a_file_with_damage_before_records_is_copied_before_the_first_write() {
     let directory = Directory::new("middle");
     let (mut bytes, starts) = file();
     bytes[starts[4] - 10] ^= 4;
@@ -188,7 +188,7 @@ fn damage_in_the_middle_is_saved_aside_before_anything_is_written() {
         log.contains(&*name) && log.contains("have SHA-1 hash"),
         "{log}"
     );
-    // Nothing has been written yet, and the same content is not saved twice.
+    // Nothing has been written yet, so the second start makes no other copy.
     drop(server);
     assert_eq!(fs::read(directory.path("a.db")).expect("readable"), bytes);
     let server = Server::start(&directory);
@@ -203,7 +203,7 @@ fn damage_in_the_middle_is_saved_aside_before_anything_is_written() {
 }
 
 #[test]
-fn a_record_that_means_nothing_is_damage_too() {
+fn an_invalid_record_is_damage() {
     let directory = Directory::new("nonsense");
     let (mut bytes, _) = file();
     let place = bytes.len();
@@ -225,7 +225,7 @@ fn a_record_that_means_nothing_is_damage_too() {
 }
 
 #[test]
-fn a_damaged_tail_is_reported_and_nothing_more() {
+fn a_damaged_tail_is_only_reported() {
     let directory = Directory::new("tail");
     let (bytes, _) = file();
     let torn = &bytes[..bytes.len() - 20];
@@ -240,11 +240,11 @@ fn a_damaged_tail_is_reported_and_nothing_more() {
 }
 
 #[test]
-fn what_cannot_be_saved_aside_is_not_opened() {
+fn a_file_that_cannot_be_copied_is_not_opened() {
     let directory = Directory::new("refused");
     let (mut bytes, starts) = file();
     bytes[starts[2]] = b'o';
-    // A name that leaves no room for a longer one.
+    // A name of the maximum length, so the copy's name is too long.
     let long = directory.path(&format!("{}.db", "n".repeat(230)));
     write(&long, &bytes);
     std::os::unix::fs::symlink(&long, directory.path("a.db")).expect("a link");
