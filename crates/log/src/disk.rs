@@ -20,7 +20,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What an operation on a database file was doing when it failed.
+/// The kinds of operation on a database file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
@@ -45,7 +45,7 @@ pub enum Operation {
 pub struct DiskError {
     /// The file's name.
     pub shown: String,
-    /// What failed.
+    /// The operation that failed.
     pub operation: Operation,
     /// Why.
     pub fault: Fault,

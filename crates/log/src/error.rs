@@ -1,4 +1,4 @@
-//! What can be wrong with a database file, short of the meaning of its records. Rendered with the file's name at the edge,
+//! Errors of a database file, except those in the meaning of its records. Rendered with the file's name at the edge,
 //! into the exact texts of docs/spec/storage.md 1.3 and 1.4.
 
 use corvid_data::{Tag, WireError};
@@ -48,7 +48,7 @@ pub enum ReadError {
         length: u64,
         /// Where the body begins.
         offset: u64,
-        /// What is wrong and where.
+        /// The error and its location.
         error: corvid_json::Error,
     },
     /// The body is JSON but no object.

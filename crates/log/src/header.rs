@@ -13,7 +13,7 @@ use crate::FormatError;
 /// does not fit.
 pub const LINE_BYTES_MAX: usize = 127;
 
-/// What a file holds, named in each of its headers.
+/// The kind of file, named in each of its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Magic {
     /// `JSON`: a standalone database.

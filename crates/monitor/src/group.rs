@@ -51,7 +51,7 @@ impl From<Version> for Encoding {
     }
 }
 
-/// What a member has been sent.
+/// How much a member has been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemberState {
     /// Everything; its index in the group's list of clean members.
@@ -325,7 +325,7 @@ impl Group {
     }
 
     /// Drops cached contents.
-    pub(crate) fn forget_contents(&mut self) {
+    pub(crate) fn drop_contents(&mut self) {
         if matches!(self.long, Long::Cached(..)) {
             self.long = Long::None;
         }

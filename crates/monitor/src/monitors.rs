@@ -148,7 +148,7 @@ impl Monitors {
 
     /// Drops all cached contents.
     pub fn drop_contents(&mut self) {
-        self.groups.iter_mut().for_each(Group::forget_contents);
+        self.groups.iter_mut().for_each(Group::drop_contents);
     }
 
     /// All commits that the contents of a monitor include are stored: from now on it is notified of later ones only. False when the monitor

@@ -19,7 +19,7 @@ pub(crate) struct Monitor {
     pub(crate) version: Version,
     /// The group in which it shares them.
     pub(crate) group: GroupId,
-    /// What it has been sent.
+    /// How much it has been sent.
     pub(crate) state: MemberState,
     /// Its request has no reply yet: until then it is sent nothing.
     pub(crate) awaits_reply: bool,

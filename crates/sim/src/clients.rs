@@ -1,12 +1,12 @@
 //! Clients of the library beside servers in virtual time, from one seed: the replicas of `corvid-idl`, two servers of one database with
-//! their files, one of them following the other, and a network between them that delays, stalls, cuts and swallows.
+//! their files, one of which replicates the other, and a network between them that delays, stalls, cuts and drops.
 //!
-//! docs/design/simulation.md tells what happens in a run, what is checked, and how a failed seed is replayed.
+//! docs/design/simulation.md describes the course of a run, the checks, and how to replay a failed seed.
 //!
 //! ```text
 //!  members (Idl) <-> network <-> hosts (Machine, disk) <-> network <-> the other host's source
 //!        |                          |
-//!        +------ ledger: what was sent, how it ended, what a fail-over may have lost
+//! |        +------ ledger: transactions, their outcomes, and those that a fail-over may have lost
 //! ```
 
 mod content;
@@ -14,7 +14,7 @@ mod host;
 mod ledger;
 mod member;
 mod network;
-mod rest;
+mod quiescence;
 pub mod run;
 mod workload;
 

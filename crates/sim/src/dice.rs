@@ -9,7 +9,7 @@ pub struct Dice {
 }
 
 impl Dice {
-    /// The sequence of a seed.
+    /// The sequence that belongs to a seed.
     #[must_use]
     pub fn new(seed: u64) -> Dice {
         Dice { state: seed }

@@ -1,8 +1,8 @@
 //! The same generated traffic to our server and to the reference server, over Unix sockets, compared message by message.
 //!
-//! One request at a time; after each a barrier request on every connection, so that what it caused is known to have arrived. Rows whose
-//! identity a server chooses get a common name when both have told it; requests are written with names and sent with each server's own
-//! identities. Differences that are documented are in [`deviations`], everything else is an error.
+//! One request at a time; after each a barrier request on every connection, so that all its effects have arrived. A row whose identity a
+//! server chooses gets a common name when both servers have reported it; requests are written with names and sent with each server's own
+//! identities. Documented differences are in [`deviations`]; every other one is an error.
 
 pub mod compare;
 pub mod deviations;
@@ -16,7 +16,7 @@ use corvid_json::{Object, Value};
 use corvid_tests::server::Implementation;
 
 use crate::dice::Dice;
-use crate::generator::{Generator, Taste};
+use crate::generator::{Generator, Profile};
 
 use compare::Comparison;
 use side::{Heard, Side};
@@ -24,10 +24,10 @@ use side::{Heard, Side};
 /// Connections to each server.
 const CONNECTIONS: usize = 3;
 
-/// After so many requests the whole contents are compared and the generator learns which rows there are.
+/// After this many requests the whole contents are compared, and the generator gets the existing rows.
 const SURVEY_INTERVAL: u64 = 4;
 
-/// Both servers, and what is known of their common past.
+/// Both servers and their common state.
 #[derive(Debug)]
 pub struct Differential {
     generator: Generator,
@@ -49,15 +49,15 @@ pub struct Differential {
 impl Differential {
     /// Makes a schema and starts both servers with it.
     ///
-    /// # Errors
+    /// A server that is not installed or does not start.
     /// A server that is not there or does not start.
     pub fn start(seed: u64) -> io::Result<Differential> {
-        let taste = Taste {
+        let profile = Profile {
             suits_reference: true,
             keeps_reals_exact: true,
             damage_percent: 5,
         };
-        let generator = Generator::new(Dice::new(seed), taste);
+        let generator = Generator::new(Dice::new(seed), profile);
         let schema = &generator.schema.json;
         Ok(Differential {
             ours: Side::start(Implementation::Corvid, schema)?,
@@ -78,7 +78,7 @@ impl Differential {
         &self.generator.schema.json
     }
 
-    /// Sends one generated request to both and compares what comes of it.
+    /// Sends one generated request to both and compares the effects.
     ///
     /// # Errors
     /// A difference that is not documented, or a connection that broke.
@@ -158,10 +158,10 @@ impl Differential {
                     ));
                 };
                 self.comparison().reply(&request, ours, theirs)?;
-                self.note(&request, ours);
+                self.record(&request, ours);
             }
         }
-        // A wait that was satisfied makes a second commit, and servers may tell it with the first or after it.
+        // A satisfied wait makes a second commit, which servers may report with the first or after it.
         let has_several = ours
             .iter()
             .any(|heard| heard.replies.keys().any(|id| *id != request));
@@ -183,7 +183,7 @@ impl Differential {
         }
     }
 
-    /// Gives a name to each row whose identity both results tell.
+    /// Gives a name to each row whose identity is in both results.
     fn learn(&mut self, ours: &Value, theirs: &Value) {
         let elements = |reply: &Value| -> Vec<Value> {
             reply
@@ -215,7 +215,7 @@ impl Differential {
         }
     }
 
-    /// Compares the whole contents and tells the generator which rows there are.
+    /// Compares the whole contents and passes the existing rows to the generator.
     fn survey(&mut self) -> Result<(), String> {
         let tables: Vec<String> = self.generator.schema.tables.keys().cloned().collect();
         let select = |table: &String| {
@@ -246,7 +246,7 @@ impl Differential {
         Ok(())
     }
 
-    /// Sends what is no message on connections of their own, which both must close.
+    /// Sends malformed messages on connections of their own, which both servers must close.
     fn break_a_connection(&mut self) -> Result<(), String> {
         let text = self.unacceptable();
         let in_words = |error: io::Error| format!("{text}: {error}");

@@ -1,7 +1,7 @@
-//! Traffic from one seed: schemas, transactions, monitors and damage to them.
+//! Traffic from one seed: schemas, transactions, monitors and damaged requests.
 //!
-//! Values come from small domains, so that they collide; identities are mostly those of rows that exist. Whoever drives the generator
-//! tells it which rows those are. A [`Taste`] keeps it from what a peer cannot stand.
+//! Values come from small domains, so that they collide; identities are mostly those of existing rows, which the caller passes in. A
+//! [`Profile`] excludes requests that the peer cannot handle.
 
 mod damage;
 mod monitor;
@@ -16,14 +16,14 @@ use corvid_json::Value;
 use crate::dice::Dice;
 use crate::model::schema::Schema;
 
-/// What may be generated.
+/// Which requests may be generated.
 #[derive(Clone, Copy, Debug)]
-pub struct Taste {
-    /// Nothing on which the reference server crashes or is documented to err (docs/spec/protocol.md 9).
+pub struct Profile {
+    /// No request on which the reference server crashes or is documented to err (docs/spec/protocol.md 9).
     pub suits_reference: bool,
-    /// Only reals that the wire carries without loss, which it does for 15 digits (docs/spec/protocol.md 1.4).
+    /// Only reals that survive the wire, which carries 15 digits (docs/spec/protocol.md 1.4).
     pub keeps_reals_exact: bool,
-    /// How many operations in a hundred are damaged.
+    /// Percentage of operations that are damaged.
     pub damage_percent: usize,
 }
 
@@ -34,36 +34,36 @@ pub struct Generator {
     pub dice: Dice,
     /// The schema.
     pub schema: Schema,
-    taste: Taste,
+    profile: Profile,
     /// Identities of existing rows, as text, by table.
     rows: BTreeMap<String, Vec<String>>,
-    /// Names of rows that the transaction in work inserts, with their tables.
+    /// Names of rows that the present transaction inserts, with their tables.
     names: Vec<(String, String)>,
-    /// Names are allowed where a uuid is: inside a transaction.
+    /// Names are allowed in place of a uuid: inside a transaction.
     may_name: bool,
 }
 
 impl Generator {
-    /// Makes a schema and begins.
+    /// Makes a schema and a generator for it.
     #[must_use]
-    pub fn new(mut dice: Dice, taste: Taste) -> Generator {
-        let json = schema::generate(&mut dice, taste);
+    pub fn new(mut dice: Dice, profile: Profile) -> Generator {
+        let json = schema::generate(&mut dice, profile);
         Generator {
             schema: Schema::read(&json),
             dice,
-            taste,
+            profile,
             rows: BTreeMap::new(),
             names: Vec::new(),
             may_name: false,
         }
     }
 
-    /// Tells which rows a table has.
+    /// Sets the rows of a table.
     pub fn set_rows(&mut self, table: &str, rows: Vec<String>) {
         self.rows.insert(table.to_owned(), rows);
     }
 
-    /// A table, any.
+    /// Any table.
     pub fn table(&mut self) -> String {
         let names: Vec<&String> = self.schema.tables.keys().collect();
         (*self.dice.pick(&names)).clone()
@@ -74,13 +74,13 @@ impl Generator {
         self.may_name = true;
         let operations = operation::transaction(self);
         self.may_name = false;
-        // Read back from text, in which a real 2.0 is the integer 2.
+        // Parsed from text, in which a real 2.0 becomes the integer 2.
         let text = Value::Array(operations).to_bytes();
         let operations = Value::parse(&text).expect("valid JSON");
         operations.as_array().expect("an array").to_vec()
     }
 
-    /// Valid monitor requests; `is_v1` knows no conditions.
+    /// Valid monitor requests, without conditions if `is_v1`.
     pub fn monitor(&mut self, is_v1: bool) -> Value {
         monitor::requests(self, is_v1)
     }
@@ -90,7 +90,7 @@ impl Generator {
         monitor::change(self, requests)
     }
 
-    /// The value with one place of it spoilt.
+    /// The value, damaged in one location.
     pub fn damaged(&mut self, value: &Value) -> Value {
         damage::damaged(&mut self.dice, value)
     }

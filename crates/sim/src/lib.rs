@@ -1,22 +1,27 @@
-//! For tests only: a naive model of the engine and of monitors, generators of traffic from one seed, and drivers that compare the real
-//! engine with the model and our server with the reference server; and simulations in virtual time, of the server on its disk and of
-//! clients beside servers.
+//! For tests only: a naive model of the engine and of monitors, generators of traffic from one seed, comparisons of the real engine with
+//! the model and of our server with the reference server, and simulations in virtual time: of the server on its disk, and of clients
+//! beside servers.
 //!
-//! The model is written from the protocol, not from the engine. It shares with it the JSON tree and the UUID type, nothing else: its
-//! values, types, conditions, references and commit are its own, and every step is computed from scratch over the whole database.
+//! Invariants: everything follows from the seed. The model is written from the protocol, not from the engine. The two share the JSON tree
+//! and the UUID type and nothing else: the model's values, types, conditions, references and commit are its own, and every step is
+//! computed from scratch over the whole database.
+//!
+//! The files, in the order in which data flows:
 //!
 //! ```text
-//! dice -> generator -> requests -> model          \
-//!                              \-> engine, monitors > compare, through normal
-//!                              \-> two servers     /
+//! dice --> generator --> model_check: the engine and its monitors, and model, replica    equal after normal
+//!                    --> differential: our server and the reference server               equal after normal
+//! dice --> server    (disk, machine, client; run)     the server, its storage and its disk, with crashes
+//!      --> clients   (host, network, member; run)     replicas beside two servers and a network
+//! seeds: many runs on all cores, for tests and for the program `simulate`
 //! ```
 
-pub mod bench;
 pub mod clients;
 pub mod dice;
 pub mod differential;
 pub mod generator;
 pub mod model;
+pub mod model_check;
 pub mod normal;
 pub mod replica;
 pub mod seeds;

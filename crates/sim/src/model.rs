@@ -1,8 +1,8 @@
-//! The naive engine: maps by name, cloned for every transaction, every rule of the commit computed over everything (docs/spec/protocol.md
-//! 5).
+//! The naive engine: maps by name, cloned for every transaction; each rule of the commit is computed over the whole database
+//! (docs/spec/protocol.md 5).
 //!
-//! Where the protocol leaves open which of several errors is reported, all of them are returned. UUIDs of new rows come from the
-//! caller, who has seen what the other side chose; versions are the model's own.
+//! Where the protocol does not say which of several errors is reported, the model returns all of them. UUIDs of new rows come from the
+//! caller, which knows the other side's choice; versions are the model's own.
 
 pub mod atom;
 mod commit;
@@ -49,26 +49,26 @@ pub enum Element {
     Value(Value),
     /// An error; any of these.
     Faults(Faults),
-    /// What was not tried.
+    /// An operation that was not executed.
     Null,
 }
 
-/// What a transaction came to.
+/// The outcome of a transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// The elements of its result.
     Done(Vec<Element>),
-    /// A wait is not satisfied; try again after so many milliseconds.
+    /// A wait is not satisfied; try again after this many milliseconds.
     Blocked(Option<u64>),
 }
 
-/// Who asks, and what the other side decided.
+/// A transaction and the other side's choices.
 pub struct Request<'r> {
     /// The operations.
     pub operations: &'r [Value],
-    /// For each operation, the UUID that an `insert` without `uuid` shall give.
+    /// For each operation, the UUID for the row of an `insert` without `uuid`.
     pub identities: &'r [Option<Uuid>],
-    /// Operations of writing kind fail.
+    /// Writing operations fail.
     pub is_read_only: bool,
     /// Locks of the session.
     pub locks: &'r [&'r str],

@@ -1,7 +1,7 @@
-//! Normal forms of replies, in which two executions of the same request must agree.
+//! Normal forms of replies: two executions of the same request must give equal ones.
 //!
-//! Rows that both sides know get a common name; every other UUID (versions, names that were never inserted) is masked. Sets, maps and
-//! rows of a `select` are sorted again afterwards, since UUIDs sort differently on both sides.
+//! Rows of both sides get a common name; every other UUID (versions, names that were never inserted) is masked. Sets, maps and rows of a
+//! `select` are sorted again afterwards, since UUIDs sort differently on both sides.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ pub struct Known {
 const UUID_LEN: usize = 36;
 
 impl Known {
-    /// Nothing is known.
+    /// No names.
     #[must_use]
     pub fn new() -> Known {
         Known::default()
@@ -92,7 +92,7 @@ impl Known {
                 }
                 Value::Object(normal)
             }
-            // Written and read, so that 3.0 and 3 are the same as they are on the wire.
+            // Written and read again, so that 3.0 and 3 are equal, as they are on the wire.
             Value::Real(_) => Value::parse(&value.to_bytes()).expect("a number"),
             other => other.clone(),
         }
@@ -103,7 +103,7 @@ fn is_uuid(text: &str) -> bool {
     corvid_data::Uuid::parse(text.as_bytes()).is_some()
 }
 
-/// Leaves out modifications that show nothing, which servers may send or not (docs/spec/protocol.md 4.5.3, 4.7).
+/// Removes modifications without visible change, which servers may send or omit (docs/spec/protocol.md 4.5.3, 4.7).
 #[must_use]
 pub fn without_empty_modifications(updates: &Value) -> Value {
     let is_empty = |row: &Value| {
@@ -125,10 +125,10 @@ pub fn without_empty_modifications(updates: &Value) -> Value {
     Value::Object(tables.collect())
 }
 
-/// Checks that every set and map stands in order and that single elements stand bare.
+/// Checks that every set and map is sorted and that single elements are written bare.
 ///
 /// # Errors
-/// The first that does not.
+/// The first value that is not.
 pub fn check_canonical(value: &Value) -> Result<(), String> {
     match value {
         Value::Array(elements) => {
@@ -171,8 +171,8 @@ fn is_before(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// What rows of a `select` are sorted by, in their order: rows equal in this may come in any order. Only while the leading columns are
-/// shown does the order follow from what is shown.
+/// The key by which the rows of a `select` are sorted: rows with equal keys may come in any order. The order follows from the visible
+/// columns only while the leading columns are among them.
 #[must_use]
 pub fn sort_keys(known: &Known, sort: &[Value], result: &Value) -> Vec<Vec<Value>> {
     let rows = result

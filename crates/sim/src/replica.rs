@@ -1,4 +1,4 @@
-//! A replica kept by replaying updates, strict about what a client may be told (docs/spec/protocol.md 4.6, 4.7).
+//! A replica built from updates. Refuses every update that a server must not send (docs/spec/protocol.md 4.6, 4.7).
 
 use corvid_data::Uuid;
 use corvid_json::Value;
@@ -8,10 +8,10 @@ use crate::model::monitor::Monitor;
 use crate::model::schema::{Schema, Table};
 use crate::model::{Row, Tables};
 
-/// Applies an update, or the first reply of a monitor, to the rows that a client holds.
+/// Applies an update, or the first reply of a monitor, to the rows of a client.
 ///
 /// # Errors
-/// What a client could not make sense of.
+/// The update contradicts the rows.
 pub fn apply(
     schema: &Schema,
     monitor: &Monitor,

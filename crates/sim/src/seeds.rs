@@ -1,4 +1,6 @@
-//! Many runs of one kind on all cores, and what to say of the first that fails. [`Seeds`] are those of a test.
+//! Many runs of one kind on all cores, and a report of the first failures. [`Seeds`] are those of a test.
+//!
+//! Invariant: a run depends on its seed only, so a failure is reproducible. Called by tests and by `simulate`.
 
 use std::fmt::Debug;
 use std::panic::catch_unwind;
@@ -7,30 +9,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dice;
 
-/// Failures that a test shows.
+/// Maximum number of failures that a test shows.
 const SHOWN_MAX: usize = 3;
 
-/// What runs of one kind saw, and how such a run is acted.
-pub trait Play: Default + Send {
-    /// What `simulate` is told, besides the seed, to act one.
+/// The statistics of runs of one kind, and the function that runs one.
+pub trait Simulation: Default + Send {
+    /// The arguments of `simulate`, besides the seed, that select this kind.
     const OPTION: &'static str;
 
-    /// Acts the run of a seed; `is_printed`: its trace goes to standard output.
+    /// Runs a seed; `is_printed`: its trace goes to standard output.
     ///
     /// # Errors
-    /// What went wrong, in words.
-    fn act(seed: u64, is_printed: bool) -> Result<Self, String>;
+    /// A description of the failure.
+    fn run(seed: u64, is_printed: bool) -> Result<Self, String>;
 
-    /// Adds what another run saw; hashes are mixed.
+    /// Adds the statistics of another run; hashes are mixed.
     fn add(&mut self, other: &Self);
 }
 
-/// A run that went wrong.
+/// A failed run.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// Its seed.
     pub seed: u64,
-    /// What went wrong.
+    /// The failure.
     pub problem: String,
     option: &'static str,
 }
@@ -45,12 +47,12 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Runs one seed; a panic is a failure like any other.
+/// Runs one seed; a panic counts as a failure.
 ///
 /// # Errors
-/// What went wrong.
-pub fn run_seed<P: Play>(seed: u64, is_printed: bool) -> Result<P, Failure> {
-    let outcome = catch_unwind(|| P::act(seed, is_printed));
+/// The failure.
+pub fn run_seed<P: Simulation>(seed: u64, is_printed: bool) -> Result<P, Failure> {
+    let outcome = catch_unwind(|| P::run(seed, is_printed));
     let outcome = outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -63,9 +65,9 @@ pub fn run_seed<P: Play>(seed: u64, is_printed: bool) -> Result<P, Failure> {
     })
 }
 
-/// Runs `count` seeds from `first` on, on all cores. Returns the sum of what they saw, and the failures in order of seeds.
+/// Runs `count` seeds from `first` on, on all cores. Returns the sum of their statistics, and the failures in the order of their seeds.
 #[must_use]
-pub fn run_seeds<P: Play>(first: u64, count: u64) -> (P, Vec<Failure>) {
+pub fn run_seeds<P: Simulation>(first: u64, count: u64) -> (P, Vec<Failure>) {
     let next = AtomicU64::new(first);
     let results = Mutex::new((P::default(), Vec::new()));
     let work = || {
@@ -79,7 +81,7 @@ pub fn run_seeds<P: Play>(first: u64, count: u64) -> (P, Vec<Failure>) {
                 return;
             };
             match outcome {
-                Ok(seen) => results.0.add(&seen),
+                Ok(summary) => results.0.add(&summary),
                 Err(failure) => results.1.push(failure),
             }
         }
@@ -90,23 +92,23 @@ pub fn run_seeds<P: Play>(first: u64, count: u64) -> (P, Vec<Failure>) {
             scope.spawn(work);
         }
     });
-    let (seen, mut failures) = results.into_inner().unwrap_or_default();
+    let (summary, mut failures) = results.into_inner().unwrap_or_default();
     failures.sort_by_key(|failure| failure.seed);
-    (seen, failures)
+    (summary, failures)
 }
 
-/// The seeds of a test: always the same, so that a failure is the fault of the change at hand, unless `CORVID_SEED` names another first one and
-/// `CORVID_CASES` another number of them.
+/// The seeds of a test. They are always the same, so that a new failure comes from the change at hand, unless `CORVID_SEED` names another
+/// first seed and `CORVID_CASES` another number of seeds.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeds {
     first: u64,
     count: u64,
-    /// Fewer than in an ordinary test: they need not see everything.
+    /// Whether there are fewer seeds than by default; then runs need not reach every situation.
     is_cut: bool,
 }
 
 impl Seeds {
-    /// Those of a test that ordinarily acts `usual` of them.
+    /// The seeds of a test that runs `usual` of them by default.
     #[must_use]
     pub fn of_test(usual: usize) -> Seeds {
         let count = dice::cases(usual);
@@ -118,14 +120,18 @@ impl Seeds {
         }
     }
 
-    /// Acts them all. `happened` counts what must happen more than once in `often` runs, since runs in which nothing happens prove nothing.
+    /// Runs them all. `happened` counts a situation that must occur more than once in `often` runs, because runs without it prove nothing.
     ///
     /// # Panics
-    /// A run fails, or too little happens.
-    pub fn expect_all<P: Play + Debug>(self, often: u64, happened: impl FnOnce(&P) -> Vec<u64>) {
+    /// A run fails, or the situation occurs too rarely.
+    pub fn expect_all<P: Simulation + Debug>(
+        self,
+        often: u64,
+        happened: impl FnOnce(&P) -> Vec<u64>,
+    ) {
         let Seeds { first, count, .. } = self;
-        let (seen, failures) = run_seeds::<P>(first, count);
-        println!("{count} seeds from CORVID_SEED={first}: {seen:?}");
+        let (summary, failures) = run_seeds::<P>(first, count);
+        println!("{count} seeds from CORVID_SEED={first}: {summary:?}");
         let shown = failures.iter().take(SHOWN_MAX).map(ToString::to_string);
         assert!(
             failures.is_empty(),
@@ -135,16 +141,17 @@ impl Seeds {
         );
         let is_enough = |times: &u64| self.is_cut || *times > count / often;
         assert!(
-            happened(&seen).iter().all(is_enough),
-            "too little happens: {seen:?}"
+            happened(&summary).iter().all(is_enough),
+            "too little happens: {summary:?}"
         );
     }
 
-    /// Acts the first `count` twice: a seed tells everything, and no two tell the same. Those that fail are left to the other test.
+    /// Runs the first `count` seeds twice: equal seeds must give equal traces, different seeds different ones. Failed runs are left to the
+    /// other test.
     ///
     /// # Panics
-    /// Two runs of a seed differ, or those of neighbours do not.
-    pub fn expect_repeatable<P: Play + Debug + PartialEq>(self, count: u64) {
+    /// Two runs of a seed differ, or runs of neighbouring seeds do not.
+    pub fn expect_repeatable<P: Simulation + Debug + PartialEq>(self, count: u64) {
         let mut before = None;
         for seed in self.first..self.first + count {
             let [one, two] = [(); 2].map(|()| run_seed::<P>(seed, false));

@@ -1,12 +1,13 @@
-//! The whole server and its storage in virtual time, from one seed: state machines of the service, the three threads that the server runs
-//! them on, a simulated disk and simulated clients, under a scheduler that draws who acts next, what fails and when the machine goes down.
+//! The whole server and its storage in virtual time, from one seed: the state machines of the service, the three threads on which the
+//! server runs them, a simulated disk and simulated clients. A scheduler draws which part acts next, which operations fail and when the
+//! machine goes down.
 //!
-//! docs/design/simulation.md tells which faults there are, what is checked, and how a failed seed is replayed.
+//! docs/design/simulation.md describes the faults, the checks, and how to replay a failed seed.
 //!
 //! ```text
 //!  clients <-> shards <-> database --stores--> storage (disk thread, rewrite threads) --> disk
 //!     |                       |                                                            |
-//!     +------- history: what was asked, acknowledged, refused, lost -------- after each restart
+//! |     +------- history: transactions sent, acknowledged, refused, lost ----- after each restart
 //! ```
 
 mod client;

@@ -29,7 +29,7 @@ pub struct Replay {
     timers: Vec<(Index, u64)>,
 }
 
-/// What a record did to the log.
+/// The effect of a record on the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The log is unchanged.

@@ -1,4 +1,4 @@
-//! What a record holds, case by case of docs/spec/storage.md 4.2 and 4.4.
+//! The content of records, case by case of docs/spec/storage.md 4.2 and 4.4.
 
 use super::*;
 use crate::fixture::{change, delta, row, schema};

@@ -28,7 +28,7 @@ fn file(rows: u8) -> (Vec<u8>, Vec<usize>) {
 }
 
 /// Where the log ends, and how many whole records lie behind.
-fn look(file: &[u8]) -> (Damage, u64) {
+fn damage_of(file: &[u8]) -> (Damage, u64) {
     let mut load = Load::open(file).expect("a schema");
     let damage = loop {
         match load.next_transaction() {
@@ -51,7 +51,7 @@ fn check(name: &str, damage: impl Fn(&mut Vec<u8>, usize, usize), expected_behin
             starts[usize::from(DAMAGED) + 1],
         );
         damage(&mut file, start, end);
-        let (found, count) = look(&file);
+        let (found, count) = damage_of(&file);
         assert_eq!(
             (found.record, found.offset, count),
             (u64::from(DAMAGED), start as u64, behind),
@@ -143,7 +143,7 @@ fn foreign_text_between_records_damages_none_of_them() {
     let (mut file, starts) = file(ROWS);
     let at = starts[usize::from(DAMAGED)];
     file.splice(at..at, *b"OVSDB OVSDB <<<<<<< HEAD\n");
-    let (damage, behind) = look(&file);
+    let (damage, behind) = damage_of(&file);
     assert_eq!(damage.offset, at as u64);
     assert_eq!(behind, u64::from(ROWS - DAMAGED) + 1);
 }
@@ -162,7 +162,7 @@ fn well_framed_nonsense_is_not_counted() {
             for row in 0..later {
                 append(&mut file, &body(row));
             }
-            let (damage, behind) = look(&file);
+            let (damage, behind) = damage_of(&file);
             assert_eq!(damage.offset, starts[usize::from(DAMAGED) + 1] as u64);
             assert_eq!(behind, u64::from(later), "{nonsense}");
         }

@@ -1,4 +1,4 @@
-//! What a database asks of its file, and the replies. All of it is data, so a queue between threads carries it as well as a simulator.
+//! Requests of a database to its file, and the replies. All of it is data, so a queue between threads carries it as well as a simulator.
 //!
 //! Invariant: appends are written in the order of their positions. Replies come in the order of the requests, except those about a new
 //! file, which are ordered among themselves.

@@ -17,7 +17,7 @@ const SMALL_BYTES: u64 = 64 * 1024;
 /// Passes of copying before a swap is tried with whatever remains.
 const PASSES_MAX: usize = 16;
 
-/// What a new file holds: a schema, and one record with all rows.
+/// The content of a new file: a schema, and one record with all rows.
 pub trait FileContent: Send + fmt::Debug {
     /// Name of the database, for messages.
     fn database(&self) -> &str;

@@ -164,7 +164,7 @@ fn malformed_conditions() {
 }
 
 #[test]
-fn ids_are_unique_in_a_session_whatever_their_shape_and_kind() {
+fn ids_of_every_shape_and_version_are_unique_in_a_session() {
     let mut fixture = Fixture::new(ZOO);
     fixture.monitor(Version::V1, r#"{"a":1,"b":[2]},{}"#);
     let again = fixture.start(SESSION, Version::V2, r#"{"b":[2.0],"a":1},{"Q":1}"#);

@@ -1,22 +1,26 @@
-//! `simulate [--clients] [--seeds N] [--from S]` runs many seeds of the simulation of the server, or of clients beside servers;
-//! `simulate [--clients] --seed S [--trace]` runs one. `simulate --replay DIR` steps through recordings of a real server.
+//! The simulator as a program. `simulate [--clients] [--seeds N] [--from S]` runs many seeds of the simulation of the server, or of clients
+//! beside servers; `simulate [--clients] --seed S [--trace]` runs one. `simulate --replay DIR` replays recordings of a real server.
 
-use corvid_log::storage::StorageRequest;
 use std::fmt::Debug;
 use std::process::ExitCode;
 
+use corvid_log::storage::StorageRequest;
 use corvid_service::message::{Control, Piece, ToDatabase};
 use corvid_service::pump::Output;
 use corvid_service::recording::{Replay, ReplayEvent};
-use corvid_sim::seeds::{Play, run_seed, run_seeds};
+use corvid_sim::seeds::{Simulation, run_seed, run_seeds};
 use corvid_sim::{clients, server};
 
-const USAGE: &str = "usage: simulate [--clients] [--seeds N] [--from S] | [--clients] --seed S [--trace] | --replay DIR";
+const USAGE: &str = "\
+usage: simulate [--clients] [--seeds N] [--from S]   run N seeds (2000), beginning with S (0), on all cores
+       simulate [--clients] --seed S [--trace]       run one seed; --trace prints a line for each event
+       simulate --replay DIR                         replay the recordings of a server in DIR
+Without --clients the server, its storage and its disk are simulated; with it, clients beside two servers.";
 
-/// Characters of an input or output that are shown.
+/// Maximum number of characters of an input or output that are printed.
 const SHOWN_CHARS: usize = 2000;
 
-/// Failures shown.
+/// Maximum number of failures that are printed.
 const SHOWN: usize = 5;
 
 struct Options {
@@ -25,7 +29,7 @@ struct Options {
     from: u64,
     seed: Option<u64>,
     is_traced: bool,
-    /// Where recordings are.
+    /// The directory of the recordings.
     replay: Option<String>,
 }
 
@@ -68,7 +72,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Replays each recording of a directory, with a line for everything that its database was given and what came of that.
+/// Replays each recording of a directory, and prints a line for each input and output of its database.
 fn replay(directory: &str) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     let entries = match std::fs::read_dir(directory) {
@@ -91,7 +95,7 @@ fn replay(directory: &str) -> ExitCode {
                 continue;
             }
         };
-        let mut show = |seen: ReplayEvent<'_>| match seen {
+        let mut show = |summary: ReplayEvent<'_>| match summary {
             ReplayEvent::Batch(number) => println!("batch {number}"),
             ReplayEvent::Input(input) => println!("  <- {}", brief(&input_text(input))),
             ReplayEvent::Output(output) => println!("  -> {}", brief(&output_text(output))),
@@ -106,7 +110,7 @@ fn replay(directory: &str) -> ExitCode {
         }
     }
     if paths.is_empty() {
-        eprintln!("{directory}: there is no recording");
+        eprintln!("{directory}: no recordings");
         status = ExitCode::FAILURE;
     }
     status
@@ -131,7 +135,7 @@ fn output_text(output: &Output) -> String {
         Output::Deliver(deliver) => deliver,
         Output::Store(stores) => {
             let shown: Vec<String> = stores.iter().map(store_text).collect();
-            return format!("to be stored: {}", shown.join("; "));
+            return format!("storage: {}", shown.join("; "));
         }
         other => return format!("{other:?}"),
     };
@@ -162,16 +166,16 @@ fn store_text(store: &StorageRequest) -> String {
     }
 }
 
-/// The beginning of it.
+/// The first characters of a text.
 fn brief(shown: &str) -> String {
     shown.chars().take(SHOWN_CHARS).collect()
 }
 
-fn simulate<P: Play + Debug>(options: &Options) -> ExitCode {
+fn simulate<P: Simulation + Debug>(options: &Options) -> ExitCode {
     if let Some(seed) = options.seed {
         return match run_seed::<P>(seed, options.is_traced) {
-            Ok(seen) => {
-                println!("{seen:?}");
+            Ok(summary) => {
+                println!("{summary:?}");
                 ExitCode::SUCCESS
             }
             Err(failure) => {
@@ -180,8 +184,8 @@ fn simulate<P: Play + Debug>(options: &Options) -> ExitCode {
             }
         };
     }
-    let (seen, failures) = run_seeds::<P>(options.from, options.seeds);
-    println!("{} seeds: {seen:?}", options.seeds);
+    let (summary, failures) = run_seeds::<P>(options.from, options.seeds);
+    println!("{} seeds: {summary:?}", options.seeds);
     for failure in failures.iter().take(SHOWN) {
         eprintln!("{failure}");
     }

@@ -1,4 +1,4 @@
-//! What a replica holds, what it should hold of a database, and what its tracked changes make of what it held before.
+//! The content of a replica, its expected content given a database, and the effect of its tracked changes on the content before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ fn is_fetched(idl: &Idl, column: Column) -> bool {
     idl.class().mode(column).is_on_demand
 }
 
-/// What a replica holds, without columns that are fetched unless `with_fetched`.
+/// The content of a replica, without fetched columns unless `with_fetched`.
 pub(super) fn held(idl: &Idl, with_fetched: bool) -> Contents {
     let tables = idl.schema().iter();
     let rows = tables.flat_map(|(table, _)| idl.rows(table));
@@ -38,7 +38,7 @@ fn values(idl: &Idl, row: RowId, with_fetched: bool) -> Vec<Datum> {
     columns.map(|(id, _)| value(id)).collect()
 }
 
-/// What a replica should hold of a database, if only items up to `limit` are wanted.
+/// The expected content of a replica that wants items up to `limit`, if there is a limit.
 pub(super) fn expected(idl: &Idl, database: &Database, limit: Option<i64>) -> Contents {
     let mut contents = Contents::new();
     for (served_id, served) in database.schema().iter() {
@@ -88,7 +88,7 @@ pub(super) fn transactions(database: &Database) -> Option<BTreeSet<i64>> {
     Some(integers(&row.columns[usize::from(column.0)]))
 }
 
-/// The transactions that a replica shows, and how many it says they are.
+/// The transactions in a replica, and their number according to its head.
 pub(super) fn shown(idl: &Idl) -> Option<(BTreeSet<i64>, i64)> {
     let head = *workload::rows(idl, "Head").first()?;
     let txns = idl.read(head, workload::column(idl, "Head", "txns"))?;
@@ -104,10 +104,10 @@ fn integers(datum: &Datum) -> BTreeSet<i64> {
     atoms.collect()
 }
 
-/// Applies the tracked changes to what was held before.
+/// Applies the tracked changes to the content before.
 ///
 /// # Errors
-/// They do not fit it.
+/// The changes do not fit the content.
 pub(super) fn replay(idl: &Idl, before: &mut Contents) -> Result<(), String> {
     for (table, schema) in idl.schema().iter() {
         for change in idl.changes(table) {
@@ -150,7 +150,7 @@ pub(super) fn replay(idl: &Idl, before: &mut Contents) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the index lists what a sorted scan finds.
+/// Whether the index lists the result of a sorted scan.
 pub(super) fn check_index(idl: &Idl) -> Result<(), String> {
     let (n, name) = (
         workload::column(idl, "Item", "n"),

@@ -1,8 +1,7 @@
-//! A host: a disk, the server that runs on it or does not, the sessions of those who called it, and the connection to the host that it
-//! follows, if it does.
+//! A host: a disk, the server on it or none, the sessions of its callers, and the connection to the host that it replicates, if any.
 //!
-//! It stands in for the shell of the `server` crate: it cuts texts out of streams, answers no probes of its own, and calls its source again
-//! and again. The kernel outlives the server: who calls while it is down is refused.
+//! It replaces the threads and sockets of the `server` crate: it splits streams into messages, sends no probes, and reconnects to its
+//! source. The kernel outlives the server: it refuses callers while the server is down.
 
 use std::collections::BTreeMap;
 
@@ -22,10 +21,10 @@ use crate::server::machine::{Choice, Machine, SeededUuids, ToClient};
 use crate::server::opening;
 use crate::server::trace::Trace;
 
-/// How soon a backup calls again.
+/// Delay before a backup reconnects.
 const RETRY_MS: u64 = 1000;
 
-/// Texts out of a stream.
+/// Messages from a stream.
 #[derive(Debug, Default)]
 struct Texts {
     framer: Framer,
@@ -58,11 +57,11 @@ struct Session {
     conn: ConnId,
     texts: Texts,
     is_paused: bool,
-    /// Something was written to it and not reported as drained.
+    /// Output was written to it and not reported as drained.
     is_full: bool,
 }
 
-/// The connection to the host that is followed.
+/// The connection to the source.
 struct Source {
     id: SourceId,
     host: usize,
@@ -80,7 +79,7 @@ pub(super) struct Host {
     machine: Option<Machine>,
     sessions: BTreeMap<SessionId, Session>,
     source: Option<Source>,
-    /// It does nothing until then.
+    /// The server does nothing until then.
     pub(super) frozen_until_ms: u64,
     sources: u64,
     trace: Trace,
@@ -122,7 +121,7 @@ impl Host {
         found.map(|(id, _)| *id)
     }
 
-    /// Starts the server on its file, following another host or not.
+    /// Starts the server on its file, as a backup of another host or as the active server.
     pub(super) fn start(
         &mut self,
         now: Now,
@@ -145,7 +144,7 @@ impl Host {
         Ok(())
     }
 
-    /// Follows another host from a settled moment on, or takes writes.
+    /// Makes the server a backup of another host, or active.
     pub(super) fn follow(&mut self, now_ms: u64, follows: Option<usize>, token: u64) {
         self.source = None;
         let role = match follows {
@@ -173,7 +172,8 @@ impl Host {
         }
     }
 
-    /// Ends the server at once. Callers hear of it if `is_heard`; otherwise when they next say something.
+    /// Ends the server at once. With `is_heard` its callers get an end of their connections; otherwise they learn of it when they next
+    /// send.
     pub(super) fn kill(&mut self, now_ms: u64, network: &mut Network, is_heard: bool) {
         self.machine = None;
         self.disk.restart(Crash::Kill);
@@ -192,7 +192,7 @@ impl Host {
         self.disk.bytes()
     }
 
-    /// Gives it another file, while the server is down.
+    /// Replaces its file, while the server is down.
     pub(super) fn replace_file(&mut self, seed: u64, file: Vec<u8>) {
         self.disk = SimDisk::new(seed, self.trace.clone(), file);
     }
@@ -203,7 +203,7 @@ impl Host {
         }
     }
 
-    /// Whatever the server can do now.
+    /// All steps that the server can take now.
     pub(super) fn choices(&self, now: Now) -> Vec<Choice> {
         let machine = self.machine.as_ref();
         let awake = machine.filter(|_| !self.is_frozen(now.mono_ms));
@@ -212,7 +212,7 @@ impl Host {
             .unwrap_or_default()
     }
 
-    /// Whether its source is to be called.
+    /// Whether it should connect to its source.
     pub(super) fn is_call_due(&self, now_ms: u64) -> bool {
         let source = self.source.as_ref();
         self.is_up()
@@ -228,7 +228,7 @@ impl Host {
         }
     }
 
-    /// When something happens by itself.
+    /// The next moment at which something happens without input.
     pub(super) fn next_ms(&self, now: Now) -> Option<u64> {
         let machine = self.machine.as_ref()?;
         let source = self.source.as_ref().filter(|source| source.conn.is_none());
@@ -240,8 +240,8 @@ impl Host {
         Some(due.max(self.frozen_until_ms))
     }
 
-    /// Whether a parcel of a connection to it would be taken now. The kernel takes openings and refuses them while there is no server.
-    pub(super) fn takes(&self, now_ms: u64, conn: ConnId) -> bool {
+    /// Whether a parcel of a connection to it would be accepted now. The kernel accepts openings and refuses them while there is no server.
+    pub(super) fn accepts(&self, now_ms: u64, conn: ConnId) -> bool {
         let session = self.session_of(conn).and_then(|id| self.sessions.get(&id));
         !self.is_up()
             || (!self.is_frozen(now_ms) && session.is_none_or(|session| !session.is_paused))
@@ -258,7 +258,7 @@ impl Host {
         }
     }
 
-    /// Takes a parcel of somebody who called it. `false`: nobody is there who knows of that connection.
+    /// Accepts a parcel of a caller. `false`: the connection is unknown.
     pub(super) fn take(
         &mut self,
         now: Now,
@@ -298,15 +298,15 @@ impl Host {
             (Parcel::End, Some(id)) => {
                 machine.disconnect(id);
                 self.sessions.remove(&id);
-                network.gone(conn, To::Server);
+                network.vanish(conn, To::Server);
             }
-            // The server that knew it is gone.
+            // The server that had the connection has ended.
             (_, None) => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Takes a parcel of the host that it follows. `false`: it follows it no longer.
+    /// Accepts a parcel of the source. `false`: it does not replicate that host any more.
     pub(super) fn take_from_source(
         &mut self,
         conn: ConnId,
@@ -333,13 +333,13 @@ impl Host {
             Parcel::End => {
                 source.conn = None;
                 machine.source(source.id, SourceEvent::Disconnected);
-                network.gone(conn, To::Caller);
+                network.vanish(conn, To::Caller);
             }
         }
         Ok(true)
     }
 
-    /// Brings out what the server has to say. Returns the roles that were taken.
+    /// Sends the server's outputs. Returns the roles that were taken.
     pub(super) fn collect(&mut self, now: Now, network: &mut Network) -> Vec<u64> {
         let Some(machine) = &mut self.machine else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What became of transactions, as their clients were told, and what must therefore be in the database.
+//! The outcomes of transactions, as their clients learned them, and the content that the database must therefore have.
 //!
 //! Every transaction adds its number to `Head.txns`, so contents tell which transactions are in them.
 
@@ -9,18 +9,18 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) enum End {
     /// It is in the database.
     Committed,
-    /// It is not, and never will be.
+    /// It is not, and never will be, in the database.
     Refused,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 
 /// All transactions of a run.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// `None` while they are on their way.
+    /// `None` while they are pending.
     ends: BTreeMap<i64, Option<End>>,
-    /// A server that was not up to date took over: these may be lost, whatever their clients heard.
+    /// A server that was behind took over: these may be lost, although clients got a success.
     lost: BTreeSet<i64>,
     last: i64,
 }
@@ -36,10 +36,10 @@ impl Ledger {
         self.ends.insert(number, None);
     }
 
-    /// How it ended.
+    /// Records its outcome.
     ///
     /// # Errors
-    /// It had ended before.
+    /// It had an outcome before.
     pub(super) fn ended(&mut self, number: i64, end: End) -> Result<(), String> {
         match self.ends.insert(number, Some(end)) {
             Some(None) | None => Ok(()),
@@ -53,12 +53,12 @@ impl Ledger {
         self.lost.extend(missing);
     }
 
-    /// Whether a server took over that did not have it.
+    /// Whether it was missing in a server that took over.
     pub(super) fn is_lost(&self, number: i64) -> bool {
         self.lost.contains(&number)
     }
 
-    /// What has ended so.
+    /// The transactions with this outcome.
     pub(super) fn count(&self, end: End) -> u64 {
         self.ends
             .values()
@@ -66,10 +66,10 @@ impl Ledger {
             .count() as u64
     }
 
-    /// Whether a database may hold these transactions once nothing is on its way.
+    /// Checks the transactions of a database when no transaction is pending.
     ///
     /// # Errors
-    /// It may not.
+    /// The database has one that it must not have, or lacks one.
     pub(super) fn check(&self, held: &BTreeSet<i64>) -> Result<(), String> {
         for (number, end) in &self.ends {
             match end {

@@ -1,7 +1,7 @@
-//! A client: a replica of the library, its connection, what it asked for, and what it was told.
+//! A client: a replica of the library, its connection, its requests and their outcomes.
 //!
-//! After every input it looks whether what the library promises holds: transactions end once, a success is in sight when it is told, what
-//! is shown at once belongs together.
+//! After every input it checks the promises of the library: transactions end once, a success is visible when it is reported, and the
+//! replica shows whole transactions only.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use super::workload::{self, LOCK};
 use crate::dice::Dice;
 use crate::server::trace::Trace;
 
-/// Where clients may connect to: whichever host is active, or both.
+/// Addresses of a client: the one of the active host, or both hosts.
 pub(super) const ACTIVE: &str = "tcp:10.0.0.9:6640";
 pub(super) const HOSTS: [&str; 2] = ["tcp:10.0.0.1:6640", "tcp:10.0.0.2:6640"];
 
 /// A transaction that was sent.
 struct Sent {
     number: i64,
-    /// Of the session, when it was sent.
+    /// Its number in the session, when it was sent.
     session_seqno: u64,
     ended: Option<Status>,
 }
@@ -33,20 +33,20 @@ pub(super) struct Member {
     number: usize,
     pub(super) idl: Idl,
     conn: Option<ConnId>,
-    /// The network has set the connection up.
+    /// The network has established the connection.
     is_open: bool,
-    /// It sleeps: it neither reads nor looks at its clock.
+    /// It sleeps: it neither reads nor checks its clock.
     pub(super) is_deaf: bool,
-    /// It finds out by itself that nobody answers.
+    /// It detects by itself that the server does not answer.
     pub(super) probes: bool,
-    /// Others are sent away after a conversion, and may be told of a transaction before.
+    /// Sessions that are not change-aware are closed by a conversion, and may get the reply to a transaction before.
     is_change_aware: bool,
     sent: BTreeMap<TxnId, Sent>,
     fetches: Vec<FetchId>,
-    /// The greatest `n` of items that it wants to see.
+    /// The greatest `n` of items that it subscribes to.
     limit: Option<i64>,
     promise: u64,
-    /// What it held when changes were last cleared.
+    /// Its content when tracked changes were last cleared.
     shadow: Contents,
     epoch: u64,
     wake_ms: Option<u64>,
@@ -94,12 +94,12 @@ impl Member {
         self.conn
     }
 
-    /// When it is to be called, as the library said when it was last asked: it is asked as often as it is called, not as time passes.
+    /// When the library wants to be called again, according to its last answer: it is asked after every call, not as time passes.
     pub(super) fn wake_ms(&self) -> Option<u64> {
         self.wake_ms
     }
 
-    /// Time has passed, and there is nothing to read.
+    /// Time has passed, without input.
     pub(super) fn tick(
         &mut self,
         now_ms: u64,
@@ -116,7 +116,7 @@ impl Member {
         self.output(now_ms, active, network)
     }
 
-    /// Takes a parcel of its connection.
+    /// Accepts a parcel of its connection.
     pub(super) fn take(
         &mut self,
         now_ms: u64,
@@ -143,7 +143,7 @@ impl Member {
                 self.input(now_ms, Input::Received(&bytes), ledger)
             }
             Parcel::End => {
-                network.gone(conn, To::Caller);
+                network.vanish(conn, To::Caller);
                 self.conn = None;
                 let end = if std::mem::take(&mut self.is_open) {
                     LinkEnd::Closed
@@ -168,7 +168,7 @@ impl Member {
         self.judge(ledger)
     }
 
-    /// Does what the library wants done, and asks when it is to be called again.
+    /// Carries out the library's requests, and asks when to call it again.
     pub(super) fn output(
         &mut self,
         now_ms: u64,
@@ -209,7 +209,7 @@ impl Member {
         Ok(())
     }
 
-    /// Looks whether what is shown is sound, and whether transactions have ended.
+    /// Checks the replica, and whether transactions have ended.
     fn judge(&mut self, ledger: &mut Ledger) -> Result<(), String> {
         let shown = content::shown(&self.idl);
         if let Some((txns, count)) = &shown
@@ -266,9 +266,9 @@ impl Member {
     }
 }
 
-/// What it does of its own accord.
+/// Actions of the client itself.
 impl Member {
-    /// A transaction of some changes, committed or not.
+    /// A transaction of some changes, committed or aborted.
     pub(super) fn transact(&mut self, dice: &mut Dice, ledger: &mut Ledger) -> Result<(), String> {
         let before = content::held(&self.idl, true);
         let txn = self.idl.begin().map_err(|misuse| misuse.to_string())?;
@@ -305,7 +305,7 @@ impl Member {
         Ok(())
     }
 
-    /// Gives up a transaction that was sent, or forgets one.
+    /// Cancels or drops a transaction that was sent.
     pub(super) fn give_up(&mut self, dice: &mut Dice, ledger: &mut Ledger) -> Result<(), String> {
         let ids: Vec<TxnId> = self.sent.keys().copied().collect();
         if ids.is_empty() {
@@ -329,7 +329,7 @@ impl Member {
         Ok(())
     }
 
-    /// Wants other items, or all.
+    /// Subscribes to other items, or all.
     pub(super) fn want(&mut self, now_ms: u64, dice: &mut Dice) {
         self.limit = dice.chance(70).then(|| dice.between(-1, 9));
         let mut condition = Condition::none();
@@ -348,13 +348,13 @@ impl Member {
         self.promise = self.idl.set_condition(now_ms, table, condition);
     }
 
-    /// Wants the lock, or no longer.
+    /// Requests or releases the lock.
     pub(super) fn lock(&mut self, now_ms: u64, dice: &mut Dice) {
         let name = dice.chance(50).then_some(LOCK);
         self.idl.session().set_lock(now_ms, name);
     }
 
-    /// Fetches something, if it can.
+    /// Fetches a column, if it can.
     pub(super) fn fetch(&mut self, dice: &mut Dice) {
         let big = workload::column(&self.idl, "Item", "big");
         let rows = workload::rows(&self.idl, "Item");
@@ -366,8 +366,8 @@ impl Member {
         self.fetches.extend(begun);
     }
 
-    /// Takes note of what changed.
-    pub(super) fn look(&mut self) -> Result<(), String> {
+    /// Checks the tracked changes.
+    pub(super) fn check(&mut self) -> Result<(), String> {
         if self.idl.resync_epoch() != self.epoch {
             self.epoch = self.idl.resync_epoch();
             self.shadow.clear();
@@ -383,22 +383,22 @@ impl Member {
     }
 }
 
-/// What must be so at rest.
+/// Conditions that must hold at rest.
 impl Member {
-    /// Whether it waits for nothing.
+    /// Whether it waits for no reply.
     pub(super) fn is_content(&self) -> bool {
         self.idl.session_state().is_monitoring()
             && self.idl.outstanding_count() == 0
             && self.idl.condition_seqno() >= self.promise
     }
 
-    /// The greatest `n` of items that it is to see.
+    /// The greatest `n` of items in its replica.
     pub(super) fn limit(&self) -> Option<i64> {
         let has_conditions = self.idl.session_state().conditions_supported();
         self.limit.filter(|_| has_conditions)
     }
 
-    /// Asks for everything that it fetches on demand.
+    /// Fetches everything that is fetched on demand.
     pub(super) fn fetch_all(&mut self) -> Result<(), String> {
         let big = workload::column(&self.idl, "Item", "big");
         if self.idl.class().mode(big).is_on_demand {

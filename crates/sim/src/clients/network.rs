@@ -1,46 +1,46 @@
-//! The network: connections with a pipe in each direction, through which openings, bytes and ends travel in order, each with its own delay.
+//! The network: connections with a pipe in each direction, which carries openings, bytes and ends in order, each with its own delay.
 //!
-//! Bytes are never lost out of the middle; what a network does is to be slow, to stall, and to end, at any byte, perhaps with only one side
-//! noticing. It knows neither messages nor who is right.
+//! Invariant: bytes in the middle are never lost. The network delays, stalls, and ends connections, at any byte, possibly with only one
+//! side noticing. It knows no messages.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::dice::Dice;
 
-/// A connection; never used again.
+/// A connection; its number is not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ConnId(pub(super) u64);
 
-/// Who made a connection.
+/// The side that made a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caller {
     Member(usize),
-    /// The source of a host that follows another.
+    /// The source connection of a backup.
     Host(usize),
 }
 
-/// The side that something travels to.
+/// The receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum To {
     Server,
     Caller,
 }
 
-/// What travels.
+/// One unit of transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Parcel {
     Open,
     Bytes(Vec<u8>),
-    /// Nothing follows. Instead of an opening: nobody is there.
+    /// The end. In place of an opening: the connection is refused.
     End,
 }
 
 #[derive(Debug, Default)]
 struct Pipe {
-    /// With their times of arrival, which grow.
+    /// With their times of arrival, which increase.
     parcels: VecDeque<(u64, Parcel)>,
     last_ms: u64,
-    /// An end was sent, or the receiver is gone: nothing more travels.
+    /// An end was sent, or the receiver is closed: nothing more is transferred.
     is_over: bool,
 }
 
@@ -58,7 +58,7 @@ impl Pipe {
 pub(super) struct Conn {
     pub(super) caller: Caller,
     pub(super) host: usize,
-    /// The server took its opening.
+    /// The server accepted its opening.
     pub(super) is_accepted: bool,
     to_server: Pipe,
     to_caller: Pipe,
@@ -100,7 +100,7 @@ impl Network {
         self.conns.keys().copied().collect()
     }
 
-    /// Somebody calls a host.
+    /// Opens a connection to a host.
     pub(super) fn dial(&mut self, now_ms: u64, caller: Caller, host: usize) -> ConnId {
         self.last += 1;
         let id = ConnId(self.last);
@@ -117,7 +117,7 @@ impl Network {
         id
     }
 
-    /// Sends something; bytes may be torn into several parcels.
+    /// Sends bytes; they may be torn into several parcels.
     pub(super) fn send(&mut self, now_ms: u64, id: ConnId, to: To, parcel: Parcel) {
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
@@ -137,7 +137,7 @@ impl Network {
         pipe.push(now_ms + dice.below(span_ms) as u64, parcel);
     }
 
-    /// Nothing arrives for so long, in both directions.
+    /// Nothing arrives for this long, in both directions.
     pub(super) fn stall(&mut self, now_ms: u64, id: ConnId, for_ms: u64) {
         if let Some(conn) = self.conns.get_mut(&id) {
             for pipe in [&mut conn.to_server, &mut conn.to_caller] {
@@ -162,7 +162,7 @@ impl Network {
         }
     }
 
-    /// Cuts a connection, at any byte of what is on its way. The server learns of it `late_ms` later.
+    /// Cuts a connection at any byte in transit. The server learns of it `late_ms` later.
     pub(super) fn cut(&mut self, now_ms: u64, id: ConnId, late_ms: u64) {
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
@@ -185,18 +185,18 @@ impl Network {
         }
     }
 
-    /// One side closed it: what is on its way to that side is dropped, the other side hears of it.
+    /// One side closed it: parcels to that side are dropped, the other side gets the end.
     pub(super) fn close(&mut self, now_ms: u64, id: ConnId, by: To) {
         let other = match by {
             To::Server => To::Caller,
             To::Caller => To::Server,
         };
         self.send(now_ms, id, other, Parcel::End);
-        self.gone(id, by);
+        self.vanish(id, by);
     }
 
-    /// One side is not there any more, and the other is not told.
-    pub(super) fn gone(&mut self, id: ConnId, side: To) {
+    /// One side has vanished without an end for the other side.
+    pub(super) fn vanish(&mut self, id: ConnId, side: To) {
         if let Some(conn) = self.conns.get_mut(&id) {
             let pipe = conn.pipe(side);
             pipe.parcels.clear();
@@ -211,7 +211,7 @@ impl Network {
         }
     }
 
-    /// What could arrive now.
+    /// Parcels that could arrive now.
     pub(super) fn ready(&self, now_ms: u64) -> Vec<(ConnId, To)> {
         let mut ready = Vec::new();
         for (id, conn) in &self.conns {
@@ -228,7 +228,7 @@ impl Network {
         ready
     }
 
-    /// When the next thing arrives.
+    /// The time of the next arrival.
     pub(super) fn next_ms(&self) -> Option<u64> {
         let pipes = self
             .conns
@@ -246,7 +246,7 @@ impl Network {
         Some(parcel)
     }
 
-    /// Whether a side has taken everything that was sent to it.
+    /// Whether a side has received everything that was sent to it.
     pub(super) fn is_drained(&self, id: ConnId, to: To) -> bool {
         self.conns.get(&id).is_none_or(|conn| match to {
             To::Server => conn.to_server.parcels.is_empty(),
@@ -254,7 +254,7 @@ impl Network {
         })
     }
 
-    /// Whether nothing is on its way.
+    /// Whether nothing is in transit.
     pub(super) fn is_quiet(&self) -> bool {
         self.next_ms().is_none()
     }

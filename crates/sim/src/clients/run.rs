@@ -1,4 +1,4 @@
-//! One run: clients, two hosts and the network between them under a scheduler that draws who acts next and what goes wrong.
+//! One run: clients, two hosts and the network between them under a scheduler that draws which part acts next and which faults happen.
 
 use corvid_service::Now;
 
@@ -8,25 +8,25 @@ use super::member::Member;
 use super::network::{Caller, ConnId, Network, To};
 use super::{content, workload};
 use crate::dice::Dice;
-use crate::seeds::Play;
+use crate::seeds::Simulation;
 use crate::server::machine::Choice;
 use crate::server::trace::Trace;
 
 const MEMBERS: usize = 4;
 
-/// What clients, operators and fate do in a run.
+/// Actions of clients, operators and chance in a run.
 const ACTIONS: usize = 160;
 
-/// What a run saw, for whoever wants to know that runs are worth their time.
+/// Statistics of a run: they show whether runs reach the interesting situations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Hash of the trace.
     pub hash: u64,
-    /// Transactions whose clients heard that they are in the database.
+    /// Transactions whose clients got a success.
     pub committed: u64,
-    /// Transactions whose clients heard that they are not.
+    /// Transactions whose clients got a failure.
     pub refused: u64,
-    /// Transactions of which nobody knows.
+    /// Transactions with unknown outcome.
     pub unknown: u64,
     /// Connections that were cut.
     pub cuts: u64,
@@ -36,7 +36,7 @@ pub struct Summary {
     pub restarts: u64,
     /// Times that the other server took over.
     pub fail_overs: u64,
-    /// Conversions that were asked for.
+    /// Conversions that were requested.
     pub conversions: u64,
     /// Conditions that were changed.
     pub conditions: u64,
@@ -44,10 +44,10 @@ pub struct Summary {
     pub fetches: u64,
 }
 
-impl Play for Summary {
+impl Simulation for Summary {
     const OPTION: &'static str = "--clients ";
 
-    fn act(seed: u64, is_printed: bool) -> Result<Summary, String> {
+    fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
         run(seed, is_printed)
     }
 
@@ -66,11 +66,11 @@ impl Play for Summary {
     }
 }
 
-/// Somebody who can act.
+/// A part that can act.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Actor {
     Server(usize, Choice),
-    /// A host calls the one that it follows.
+    /// A host connects to its source.
     Call(usize),
     Member(usize),
     Arrival(ConnId, To),
@@ -81,9 +81,9 @@ pub(super) struct Run {
     pub(super) trace: Trace,
     pub(super) now_ms: u64,
     pub(super) hosts: [Host; 2],
-    /// The host that takes writes, or is to.
+    /// The host that accepts writes, or is about to.
     pub(super) active: usize,
-    /// The host that it takes over from has yet to take its role.
+    /// The host that it takes over from does not have its new role yet.
     handing_over: Option<u64>,
     tokens: u64,
     pub(super) network: Network,
@@ -93,14 +93,14 @@ pub(super) struct Run {
     pub(super) summary: Summary,
 }
 
-/// Acts the run of a seed; `is_printed`: its trace goes to standard output.
+/// Runs a seed; `is_printed`: its trace goes to standard output.
 ///
 /// # Errors
-/// What went wrong, in words.
+/// A description of the failure.
 pub fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
     let trace = Trace::new(is_printed);
     let mut run = Run::new(seed, &trace)?;
-    let outcome = run.act();
+    let outcome = run.run();
     if let Err(problem) = &outcome {
         run.trace.line(format_args!("PROBLEM: {problem}"));
     }
@@ -144,7 +144,7 @@ impl Run {
         Ok(run)
     }
 
-    fn act(&mut self) -> Result<(), String> {
+    fn run(&mut self) -> Result<(), String> {
         for _ in 0..ACTIONS {
             self.do_something()?;
             let steps = self.dice.below(16);
@@ -175,7 +175,7 @@ impl Run {
                 self.summary.fetches += 1;
                 self.members[chosen].fetch(&mut self.dice);
             }
-            56..60 => self.members[chosen].look()?,
+            56..60 => self.members[chosen].check()?,
             60..64 => self.members[chosen].is_deaf ^= true,
             64..70 => self.cut(),
             70..73 => self.stall(),
@@ -256,7 +256,7 @@ impl Run {
         Ok(())
     }
 
-    /// The other host takes over; the one that was active is dead, or follows it from now on.
+    /// The other host takes over; the active one is dead, or becomes its backup.
     fn fail_over(&mut self) -> Result<(), String> {
         let (from, to) = (self.active, 1 - self.active);
         if self.handing_over.is_some() || !self.hosts[to].is_up() {
@@ -275,7 +275,7 @@ impl Run {
         self.tokens += 1;
         self.handing_over = Some(self.tokens);
         self.hosts[to].follow(self.now_ms, None, self.tokens);
-        // The address moves: connections to it end, and nobody tells the servers.
+        // The address moves: connections to it end, and the servers are not notified.
         for id in self.network.ids() {
             let conn = self.network.get(id);
             let is_other =
@@ -299,7 +299,7 @@ impl Run {
         self.summary.conversions += u64::from(asked.is_some());
     }
 
-    /// Lets up to so many things happen.
+    /// Takes up to this many steps.
     pub(super) fn advance(&mut self, steps: usize) -> Result<(), String> {
         for _ in 0..steps {
             if !self.step()? {
@@ -324,7 +324,7 @@ impl Run {
         }
         let ready = self.network.ready(self.now_ms);
         for (number, member) in self.members.iter().enumerate() {
-            // Whoever is awake reads before it looks at its clock.
+            // A client that is awake reads before it checks its clock.
             let conn = member.conn();
             let has_mail = conn.is_some_and(|conn| ready.contains(&(conn, To::Caller)));
             let is_due = member.wake_ms().is_some_and(|at_ms| at_ms <= self.now_ms);
@@ -333,25 +333,25 @@ impl Run {
             }
         }
         for (id, to) in ready {
-            let takes = self
+            let is_accepted = self
                 .network
                 .get(id)
                 .is_some_and(|conn| match (to, conn.caller) {
-                    (To::Server, _) => self.hosts[conn.host].takes(self.now_ms, id),
+                    (To::Server, _) => self.hosts[conn.host].accepts(self.now_ms, id),
                     (To::Caller, Caller::Member(member)) => {
                         let member = &self.members[member];
                         !member.is_deaf && member.idl.session_state().wants_input()
                     }
                     (To::Caller, Caller::Host(_)) => true,
                 });
-            if takes {
+            if is_accepted {
                 actors.push(Actor::Arrival(id, to));
             }
         }
         actors
     }
 
-    /// Lets one thing happen; false when nothing can now.
+    /// Takes one step; false when none is possible now.
     pub(super) fn step(&mut self) -> Result<bool, String> {
         let actors = self.actors();
         if actors.is_empty() {
@@ -388,7 +388,7 @@ impl Run {
         Ok(true)
     }
 
-    /// A host takes writes: what it does not hold by now is lost.
+    /// A host begins to accept writes: transactions that it lacks now are lost.
     fn taken_over(&mut self, host: usize) {
         let machine = self.hosts[host].machine();
         let held = machine.and_then(|machine| content::transactions(machine.database()));
@@ -427,7 +427,7 @@ impl Run {
         Ok(())
     }
 
-    /// Lets time pass until something can happen.
+    /// Lets time pass until a step is possible.
     pub(super) fn wait(&mut self) {
         let now = self.now();
         let hosts = self.hosts.iter().filter_map(|host| host.next_ms(now));
@@ -438,7 +438,7 @@ impl Run {
         self.now_ms = next_ms.unwrap_or(self.now_ms + 1000);
     }
 
-    /// Whether the host that is to be active has taken its role.
+    /// Whether the host that is to be active has its role.
     pub(super) fn is_handed_over(&self) -> bool {
         self.handing_over.is_none()
     }

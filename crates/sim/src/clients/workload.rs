@@ -1,5 +1,5 @@
-//! The database that clients and servers share: its schema, wide and narrow, its first file, the parts of it that clients want, and the
-//! changes that they make.
+//! The database of clients and servers: its schema, wide and narrow, its first file, the parts that clients replicate, and the changes that
+//! they make.
 
 use corvid_data::{Arc, Atom, Datum, Schema, Str};
 use corvid_idl::{Class, Column, Idl, IndexColumn, Misuse, RowId};
@@ -64,7 +64,7 @@ pub(super) fn first_file() -> Vec<u8> {
     file
 }
 
-/// What a client wants of it: everything, everything but the large column, or a part.
+/// The part that a client replicates: everything, everything but the large column, or a part.
 pub(super) fn class(dice: &mut Dice) -> Class {
     let schema = Arc::new(schema());
     let mut class = if dice.chance(70) {
@@ -86,7 +86,7 @@ pub(super) fn class(dice: &mut Dice) -> Class {
         }
         class
     };
-    // What is not replicated is read too, and must show its default.
+    // Columns that are not replicated are read too, and must show their default.
     class.set_strict(false);
     class.track_all();
     if dice.chance(60) {
@@ -131,7 +131,7 @@ pub(super) fn mark(idl: &mut Idl, number: i64) -> Result<bool, Misuse> {
     Ok(true)
 }
 
-/// One change in the open transaction. A misuse is an error: nothing drawn here is one.
+/// One change in the open transaction. A refusal by the library is an error: every change drawn here is valid.
 pub(super) fn change(idl: &mut Idl, dice: &mut Dice) -> Result<(), Misuse> {
     let items = rows(idl, "Item");
     let number = dice.between(0, 9);

@@ -1,4 +1,4 @@
-//! Comparing what two servers said to the same request.
+//! Compares the replies of two servers to the same request.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use super::deviations;
 use super::traffic::Request;
 use crate::normal::{self, Known};
 
-/// What both are compared by.
+/// The context of comparisons.
 pub struct Comparison<'c> {
     /// Names of our server's rows.
     pub ours: &'c Known,
     /// Names of the reference's rows.
     pub theirs: &'c Known,
-    /// How often each documented deviation was met.
+    /// How often each documented deviation occurred.
     pub deviations: &'c mut BTreeMap<&'static str, usize>,
 }
 
@@ -38,7 +38,7 @@ impl Comparison<'_> {
         self.same(&request.method, &ours, &theirs)
     }
 
-    /// Replaces what deviates in the results of a transaction as documented.
+    /// Replaces documented deviations in the results of a transaction.
     fn results(
         &mut self,
         request: &Request,
@@ -118,7 +118,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Compares what two connections were notified of, which is less exact when more than one commit happened meanwhile.
+    /// Compares the notifications on two connections, less exactly when more than one commit happened meanwhile.
     ///
     /// # Errors
     /// A difference that is not documented.
@@ -166,7 +166,7 @@ fn result_mut(reply: &mut Value) -> Option<&mut Value> {
     }
 }
 
-/// Notifications by what they are about: a monitor, or locks. The order of different monitors is not fixed.
+/// Notifications grouped by subject: a monitor, or locks. The order of different monitors is not fixed.
 fn by_subject(known: &Known, messages: &[Value]) -> BTreeMap<String, Vec<Value>> {
     let mut subjects: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for message in messages {

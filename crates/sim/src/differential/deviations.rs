@@ -1,4 +1,4 @@
-//! The differences between the servers that are allowed, each with its reason. Everything else is an error.
+//! The allowed differences between the servers, each with its reason. Every other difference is an error.
 
 use corvid_json::{Object, Value};
 
@@ -84,7 +84,7 @@ fn details(error: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// A reply to a monitor request without the id of the newest transaction, which our standalone server has and the reference has not
+/// A reply to a monitor request without the id of the newest transaction, which our standalone server sends and the reference does not
 /// (docs/spec/protocol.md 4.9).
 #[must_use]
 pub fn monitor_reply(reply: &Value) -> Value {
@@ -98,8 +98,8 @@ pub fn monitor_reply(reply: &Value) -> Value {
     reply
 }
 
-/// Whether two lists of updates are the same but for rows of which the reference reports a new `_version` and nothing else. Such a row
-/// got a dangling weak reference and lost it in the commit; ours has not changed then.
+/// Whether two lists of updates are equal except for rows of which the reference reports a new `_version` and nothing else. Such a row got
+/// a dangling weak reference and lost it in the same commit; ours does not change then.
 #[must_use]
 pub fn without_renewals(ours: &[Value], theirs: &[Value]) -> bool {
     let is_renewal = |row: &Value| {

@@ -1,4 +1,4 @@
-//! One server with its connections, and the names that stand for its rows.
+//! One server with its connections, and the common names of its rows.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -11,15 +11,15 @@ use corvid_tests::server::{Implementation, Server, Setup};
 use super::CONNECTIONS;
 use crate::normal::Known;
 
-/// How long a server may be silent on a busy machine.
+/// How long a server may not answer on a busy machine.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// What came on one connection up to a barrier.
+/// Messages of one connection up to a barrier.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     /// Replies by the number of their request.
     pub(super) replies: BTreeMap<u64, Value>,
-    /// Everything else, in order; without news of a lock that the connection owns anyway.
+    /// Other messages, in order, without redundant notifications about a lock that the connection owns already.
     pub(super) notifications: Vec<Value>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Side {
     /// The newest reply on the first connection.
     pub(super) last_reply: Option<Value>,
     barriers: u64,
-    /// Who owns which lock, by the params of its requests.
+    /// The owner of each lock, by the params of its requests.
     owners: HashMap<String, usize>,
 }
 
@@ -51,7 +51,7 @@ impl Side {
             .map(|_| server.connect())
             .collect::<io::Result<_>>()?;
         let mut known = Known::new();
-        // Identities that the generator writes itself are the same on both sides.
+        // Identities that the generator writes are the same on both sides.
         known.keep_prefix("00000000-");
         let mut side = Side {
             server,
@@ -154,7 +154,7 @@ impl Side {
         }
     }
 
-    /// Notes who owns a lock after a reply.
+    /// Records the owner of a lock after a reply.
     pub(super) fn set_owner(&mut self, params: &Value, owner: usize) {
         self.owners.insert(params.to_string(), owner);
     }
@@ -169,7 +169,7 @@ impl Side {
         }
     }
 
-    /// What the server has logged tells why.
+    /// The server's log explains the failure.
     fn in_context(&self, problem: &str) -> io::Error {
         io::Error::other(format!("{problem}\n{}", self.server.log()))
     }
@@ -187,7 +187,7 @@ impl Side {
         out
     }
 
-    /// What becomes of a connection of its own on which `text` is sent.
+    /// The outcome of a new connection on which `text` is sent.
     pub(super) fn outcome_of(&self, text: &str) -> io::Result<Received> {
         let mut client = self.server.connect()?;
         client.send(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! Which request comes next, and what is remembered of it.
+//! Chooses the next request, and records its effects.
 
 use corvid_json::Value;
 
@@ -13,7 +13,7 @@ pub struct Request {
     pub method: String,
     /// Its params.
     pub params: Value,
-    /// Its reply comes by itself a little later and must be waited for.
+    /// Its reply comes a little later, without another request, and must be awaited.
     pub is_awaited: bool,
 }
 
@@ -40,7 +40,7 @@ fn parse(text: &str) -> Value {
     Value::parse(text.as_bytes()).expect("valid JSON")
 }
 
-/// Texts that are no messages, or none that a client may send (docs/spec/protocol.md 1.2, 1.5).
+/// Texts that are no messages, or not allowed from a client (docs/spec/protocol.md 1.2, 1.5).
 const UNACCEPTABLE: [&str; 14] = [
     r#"{"method":"echo","params":[],"id":1,"jsonrpc":"2.0"}"#,
     r#"{"method":"echo","params":{},"id":1}"#,
@@ -58,7 +58,7 @@ const UNACCEPTABLE: [&str; 14] = [
     r#"{"method":"echo","params":[NaN],"id":1}"#,
 ];
 
-/// Requests that fail, or that answer the same always.
+/// Requests that fail, or have a constant reply.
 const ODD: [(&str, &str); 22] = [
     ("nosuch", "[]"),
     (
@@ -127,7 +127,7 @@ impl Differential {
         }
     }
 
-    /// What no server accepts.
+    /// A request that every server refuses.
     pub(super) fn unacceptable(&mut self) -> String {
         (*self.generator.dice.pick(&UNACCEPTABLE)).to_owned()
     }
@@ -193,7 +193,7 @@ impl Differential {
         Request::new(connection, "monitor_cancel", Value::Array(params))
     }
 
-    /// Waits until a row with a certain `id` is there, then changes it.
+    /// Waits until a row with a certain `id` exists, then changes it.
     fn blocked_wait(&mut self, connection: usize) -> Request {
         let table = self.generator.table();
         let number = self.generator.dice.between(0, 300);
@@ -204,7 +204,7 @@ impl Differential {
         Request::new(connection, "transact", parse(&text))
     }
 
-    /// Waits for nothing, for a moment.
+    /// Waits a moment without a condition.
     fn short_wait(&mut self, connection: usize) -> Request {
         let table = self.generator.table();
         let timeout = self.generator.dice.between(1, 8);
@@ -224,8 +224,8 @@ impl Differential {
         Request::new(connection, "cancel", parse(&format!("[{id}]")))
     }
 
-    /// Remembers what a successful request did.
-    pub(super) fn note(&mut self, request: &Request, reply: &Value) {
+    /// Records the effects of a successful request.
+    pub(super) fn record(&mut self, request: &Request, reply: &Value) {
         let Some(result) = reply.get("result") else {
             return;
         };
@@ -260,7 +260,7 @@ impl Differential {
     }
 }
 
-/// Whether every element of a condition change has its `where`: the reference ends at one that has not.
+/// Whether every element of a condition change has its `where`: the reference crashes at one without.
 fn is_bearable(change: &Value) -> bool {
     let tables = change.as_object().into_iter().flatten();
     tables.into_iter().all(|(_, elements)| {

@@ -1,4 +1,4 @@
-//! Spoiling one place of a request: another value, a missing or an unexpected member, a name that nobody has.
+//! Damages one location of a request: another value, a missing or an unexpected member, an unknown name.
 
 use corvid_json::Value;
 
@@ -33,7 +33,7 @@ const JUNK: [&str; 26] = [
     "[\"id\",\"===\",1]",
 ];
 
-/// `value` with one place of it spoilt.
+/// `value`, damaged in one location.
 pub(super) fn damaged(dice: &mut Dice, value: &Value) -> Value {
     let mut value = value.clone();
     let depth = 1 + dice.below(5);

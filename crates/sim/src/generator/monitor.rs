@@ -56,9 +56,9 @@ impl Generator {
         if self.dice.chance(4) {
             return Value::Array(Vec::new());
         }
-        let suits_reference = self.taste.suits_reference;
+        let suits_reference = self.profile.suits_reference;
         let mut columns = self.schema.tables[name].column_names();
-        // The reference mixes up monitors of version 1 and others with equal columns and a condition on yet another one.
+        // The reference confuses monitors of version 1 with others that have equal columns and a condition on another column.
         columns.retain(|column| match column.as_str() {
             "_version" => is_v1 || !suits_reference,
             _ => true,
@@ -95,7 +95,7 @@ impl Generator {
         if may_condition && self.dice.chance(60) {
             request.insert("where".into(), self.clauses(table, columns));
         }
-        if !may_imply || self.taste.suits_reference || self.dice.chance(80) {
+        if !may_imply || self.profile.suits_reference || self.dice.chance(80) {
             request.insert("columns".into(), strings(columns));
         }
         if self.dice.chance(25) {
@@ -110,7 +110,7 @@ impl Generator {
         Value::Object(request)
     }
 
-    /// Clauses of which one must hold, valid, without named rows.
+    /// Clauses of a disjunction, valid, without named rows.
     fn clauses(&mut self, table: &str, columns: &[String]) -> Value {
         let own: Vec<String> = columns
             .iter()
@@ -120,7 +120,7 @@ impl Generator {
         let mut clauses = Vec::new();
         let mut has_constant = false;
         for _ in 0..self.dice.below(4) {
-            let column = if self.taste.suits_reference && !own.is_empty() {
+            let column = if self.profile.suits_reference && !own.is_empty() {
                 self.dice.pick(&own).clone()
             } else {
                 self.column(table)
@@ -128,7 +128,7 @@ impl Generator {
             let clause = match self.dice.below(10) {
                 0 => Value::Bool(self.dice.chance(30)),
                 1 | 2
-                    if !self.taste.suits_reference
+                    if !self.profile.suits_reference
                         || columns.iter().any(|column| column == "_uuid") =>
                 {
                     let uuid = Value::Array(vec![
@@ -137,12 +137,12 @@ impl Generator {
                     ]);
                     Value::Array(vec![Value::string("_uuid"), Value::string("=="), uuid])
                 }
-                _ if self.taste.suits_reference && own.is_empty() => Value::Bool(true),
+                _ if self.profile.suits_reference && own.is_empty() => Value::Bool(true),
                 _ => self.clause_on(table, &column),
             };
-            // More than one constant misleads the reference.
+            // More than one constant triggers an error in the reference.
             let is_constant = matches!(clause, Value::Bool(_));
-            if is_constant && has_constant && self.taste.suits_reference {
+            if is_constant && has_constant && self.profile.suits_reference {
                 continue;
             }
             has_constant |= is_constant;

@@ -1,4 +1,4 @@
-//! Random transactions: their tables and names are planned first, so that references may point forward, backward and in circles.
+//! Random transactions: tables and names are planned first, so that references may point forward, backward and in circles.
 
 use corvid_json::{Object, Value};
 
@@ -6,7 +6,7 @@ use super::Generator;
 use crate::model::atom::Kind;
 use crate::model::schema::Type;
 
-/// What an operation will be.
+/// The kind of a planned operation.
 #[derive(Clone)]
 struct Plan {
     op: &'static str,
@@ -22,7 +22,7 @@ pub(super) fn transaction(generator: &mut Generator) -> Vec<Value> {
         .collect();
     let operations = plans.iter().map(|plan| {
         let operation = generator.operation(plan);
-        if generator.dice.chance(generator.taste.damage_percent) {
+        if generator.dice.chance(generator.profile.damage_percent) {
             generator.damaged(&operation)
         } else {
             operation
@@ -61,7 +61,7 @@ impl Generator {
                 if self.dice.chance(if is_root { 40 } else { 85 }) {
                     plan.name = Some(format!("n{number}"));
                 }
-                // Something must refer to it, or it is garbage at once.
+                // A row needs a reference to it, or it is garbage at once.
                 if !is_root && self.dice.chance(85) {
                     let holder = self.holder(&plan.table);
                     let op = *self.dice.pick(&["insert", "mutate", "update"]);
@@ -88,13 +88,13 @@ impl Generator {
                 },
             );
         }
-        if self.taste.suits_reference {
+        if self.profile.suits_reference {
             keep_deletions_alone(&mut plans);
         }
         plans
     }
 
-    /// Whether weak references point to a table. The reference forgets some of them when several of its rows go at once.
+    /// Whether weak references point to a table. The reference loses some of them when several of its rows are deleted at once.
     fn is_weak_target(&self, target: &str) -> bool {
         let points = |ty: &Type| {
             ty.references()
@@ -106,7 +106,7 @@ impl Generator {
             .any(|table| table.columns.values().any(|column| points(&column.ty)))
     }
 
-    /// A condition that one row at most fulfils.
+    /// A condition that at most one row matches.
     fn condition_on_one(&mut self, table: &str) -> Value {
         let uuid = Value::Array(vec![
             Value::string("uuid"),
@@ -144,7 +144,7 @@ impl Generator {
         }
         if matches!(plan.op, "select" | "update" | "mutate" | "delete" | "wait") {
             let is_lone =
-                plan.op == "delete" && self.taste.suits_reference && self.is_weak_target(&table);
+                plan.op == "delete" && self.profile.suits_reference && self.is_weak_target(&table);
             let condition = if is_lone {
                 self.condition_on_one(&table)
             } else {
@@ -160,8 +160,8 @@ impl Generator {
                 } else if self.dice.chance(1) {
                     members.push(("uuid-name", Value::string("n0")));
                 }
-                // The reference binds mentions before such an insert to another row.
-                let is_misbound = plan.name.is_some() && self.taste.suits_reference;
+                // The reference binds earlier mentions of the name to another row.
+                let is_misbound = plan.name.is_some() && self.profile.suits_reference;
                 if self.dice.chance(70) && !is_misbound {
                     let uuid = self.free_uuid(&table);
                     members.push(("uuid", Value::string(uuid)));
@@ -186,7 +186,7 @@ impl Generator {
         object(members)
     }
 
-    /// An identity that is mostly free.
+    /// An identity that is mostly unused.
     fn free_uuid(&mut self, table: &str) -> String {
         let taken = self.rows.get(table).cloned().unwrap_or_default();
         let mut uuid = self.invented_uuid(table);
@@ -199,7 +199,7 @@ impl Generator {
         uuid
     }
 
-    /// A row object; for an insert, columns whose default is not allowed are always given.
+    /// A row object; an insert always has the columns whose default is not allowed.
     fn row(&mut self, table: &str, is_insert: bool) -> Value {
         let columns = self.schema.tables[table].columns.clone();
         let mut members = Object::new();
@@ -256,13 +256,13 @@ impl Generator {
                 self.datum(&keys)
             }
             "delete" => self.datum(&ty.limited(0, ty.max.max(3))),
-            "/=" | "*=" if self.taste.keeps_reals_exact && ty.key.kind == Kind::Real => {
+            "/=" | "*=" if self.profile.keeps_reals_exact && ty.key.kind == Kind::Real => {
                 Value::Integer(1)
             }
-            _ if self.taste.keeps_reals_exact && ty.key.kind == Kind::Real => {
+            _ if self.profile.keeps_reals_exact && ty.key.kind == Kind::Real => {
                 Value::Real(*self.dice.pick(&[0.5, 2.0, 1.5]))
             }
-            _ if self.taste.suits_reference => Value::Integer(*self.dice.pick(&[1, 2, 3, 2, 5])),
+            _ if self.profile.suits_reference => Value::Integer(*self.dice.pick(&[1, 2, 3, 2, 5])),
             _ if ty.key.kind == Kind::Real => {
                 Value::Real(*self.dice.pick(&[-1.5, 0.5, 2.0, 3.0, 1e300, 0.0, -1.0]))
             }
@@ -302,7 +302,7 @@ impl Generator {
         }
     }
 
-    /// Mostly one that is satisfied: nobody knows the rows here, so it asks whether any match, or for a difference.
+    /// Mostly a satisfied one: the generator does not know the rows, so the wait tests whether any row matches, or for a difference.
     fn add_wait(&mut self, table: &str, members: &mut Vec<(&str, Value)>) {
         let columns = self.column_names(table);
         let (until, count) = match self.dice.below(10) {
@@ -313,7 +313,7 @@ impl Generator {
         members.push(("columns", Value::Array(columns)));
         members.push(("until", Value::string(until)));
         members.push(("rows", Value::Array(rows)));
-        if !self.taste.suits_reference && self.dice.chance(20) {
+        if !self.profile.suits_reference && self.dice.chance(20) {
             members.push(("timeout", Value::Integer(self.dice.between(-1, 50))));
         } else {
             members.push(("timeout", Value::Integer(0)));
@@ -321,8 +321,8 @@ impl Generator {
     }
 }
 
-/// The reference forgets weak references of rows that change in the transaction that deletes their targets, so a deletion comes without
-/// any other write.
+/// The reference loses weak references of rows that change in the transaction that deletes their targets, so a deletion is the only write
+/// of its transaction.
 fn keep_deletions_alone(plans: &mut Vec<Plan>) {
     let is_write = |plan: &Plan| matches!(plan.op, "insert" | "update" | "mutate" | "delete");
     if let Some(first) = plans.iter().position(|plan| plan.op == "delete") {

@@ -2,10 +2,10 @@
 
 use corvid_json::Value;
 
-use super::Taste;
+use super::Profile;
 use crate::dice::Dice;
 
-/// A table in the making.
+/// A table under construction.
 struct Draft {
     is_root: bool,
     columns: Vec<(String, String)>,
@@ -13,29 +13,29 @@ struct Draft {
     keys: Vec<String>,
 }
 
-/// The JSON text of a schema, read.
-pub(super) fn generate(dice: &mut Dice, taste: Taste) -> Value {
+/// A random schema, parsed from its JSON text.
+pub(super) fn generate(dice: &mut Dice, profile: Profile) -> Value {
     let count = 2 + dice.below(4);
     let roots: Vec<bool> = (0..count)
         .map(|table| table == 0 || dice.chance(55))
         .collect();
     let mut tables: Vec<Draft> = roots.iter().map(|is_root| draft(dice, *is_root)).collect();
     for (table, is_root) in roots.iter().enumerate() {
-        // Rows of a non-root table live only while something refers to them: a root first, then whatever comes.
+        // Rows of a non-root table exist only while referenced: a root table comes first, the others are random.
         if !is_root {
             let others: Vec<usize> = (0..count).filter(|other| roots[*other]).collect();
             let holder = *dice.pick(&others);
             let holders = [holder, dice.below(count)];
             for (number, holder) in holders.into_iter().enumerate() {
-                let ty = references(dice, table, true, &roots, taste);
+                let ty = references(dice, table, true, &roots, profile);
                 tables[holder]
                     .columns
                     .push((format!("s{table}_{number}"), ty));
             }
         }
-        if dice.chance(60) && (*is_root || !taste.suits_reference) {
+        if dice.chance(60) && (*is_root || !profile.suits_reference) {
             let holder = dice.below(count);
-            let ty = references(dice, table, false, &roots, taste);
+            let ty = references(dice, table, false, &roots, profile);
             tables[holder].columns.push((format!("w{table}"), ty));
         }
     }
@@ -168,7 +168,7 @@ fn references(
     table: usize,
     is_strong: bool,
     roots: &[bool],
-    taste: Taste,
+    profile: Profile,
 ) -> String {
     let strength = |is_strong| if is_strong { "strong" } else { "weak" };
     let to = |table: usize, is_strong| {
@@ -190,12 +190,14 @@ fn references(
             r#"{{"key":{this},"value":{},"min":{min},"max":"unlimited"}}"#,
             base(dice)
         ),
-        // The reference loses count when a weak half takes a strong one along, and may end when both are weak.
-        _ if taste.suits_reference && !is_strong => format!(r#"{{"key":{this},"min":0,"max":3}}"#),
+        // The reference counts wrongly when removing a weak half removes a strong one, and may crash when both are weak.
+        _ if profile.suits_reference && !is_strong => {
+            format!(r#"{{"key":{this},"min":0,"max":3}}"#)
+        }
         _ => {
             let other = to(
                 dice.below(roots.len()),
-                taste.suits_reference || dice.chance(50),
+                profile.suits_reference || dice.chance(50),
             );
             format!(r#"{{"key":{this},"value":{other},"min":0,"max":3}}"#)
         }

@@ -6,7 +6,7 @@ use super::Generator;
 use crate::model::atom::{Atom, Kind};
 use crate::model::schema::{Base, Type, UNLIMITED};
 
-/// Identities are drawn from this many per table, so that they come back and references dangle.
+/// Identities are drawn from this many per table, so that they are reused and references dangle.
 const IDENTITIES: usize = 24;
 
 const STRINGS: [&str; 9] = [
@@ -74,7 +74,7 @@ impl Generator {
         has_name || self.rows.get(table).is_some_and(|rows| !rows.is_empty())
     }
 
-    /// An atom; out of its constraints now and then.
+    /// An atom; sometimes it violates its constraints.
     pub(super) fn atom(&mut self, base: &Base) -> Value {
         if let Some(allowed) = &base.allowed
             && !self.dice.chance(4)
@@ -86,7 +86,7 @@ impl Generator {
             Kind::Integer => Value::Integer(self.integer(base)),
             Kind::Real => {
                 let choices = [-1.5, 0.0, 0.5, 1.0, 2.0, 2.5, 1e10, 0.1];
-                let choices = if self.taste.keeps_reals_exact {
+                let choices = if self.profile.keeps_reals_exact {
                     &choices[..6]
                 } else {
                     &choices
@@ -134,7 +134,7 @@ impl Generator {
         fitting[self.dice.below(fitting.len())]
     }
 
-    /// A datum of a type; a few have too many elements or one twice.
+    /// A datum of a type; a few have too many elements or a repeated one.
     pub(super) fn datum(&mut self, ty: &Type) -> Value {
         if ty.is_scalar() {
             let atom = self.atom(&ty.key);
@@ -150,7 +150,7 @@ impl Generator {
             ty.max as usize
         };
         let most = if self.dice.chance(2) { most + 1 } else { most };
-        // What would refer to no row is left empty.
+        // A column whose references would dangle stays empty.
         let targets: Vec<String> = ty
             .references()
             .map(|(_, reference)| reference.table.clone())
@@ -197,7 +197,7 @@ impl Generator {
         (*self.dice.pick(&columns)).clone()
     }
 
-    /// Clauses that must all hold; most often they find one row.
+    /// Clauses that must all hold; mostly they match one row.
     pub(super) fn condition(&mut self, table: &str) -> Value {
         let count = *self.dice.pick(&[0, 1, 1, 1, 1, 2, 3]);
         array((0..count).map(|_| self.clause(table)).collect())

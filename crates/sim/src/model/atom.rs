@@ -73,7 +73,7 @@ impl Kind {
         }
     }
 
-    /// What a column holds that was never given a value.
+    /// The default of a column of this type.
     #[must_use]
     pub fn default(self) -> Atom {
         match self {

@@ -10,14 +10,14 @@ use super::fault::{Fault, Faults};
 use super::schema::{Schema, Table, UNLIMITED};
 use super::{Row, Tables};
 
-/// Rows before and after, so far.
+/// Rows before and after the steps so far.
 struct Commit<'c> {
     schema: &'c Schema,
     before: &'c Tables,
     after: &'c mut Tables,
 }
 
-/// Makes `after` what is to be committed.
+/// Executes the steps on `after`.
 ///
 /// # Errors
 /// All violations of the first step that finds one.
@@ -34,7 +34,7 @@ pub(super) fn commit(schema: &Schema, before: &Tables, after: &mut Tables) -> Re
     refuse(commit.referenced_deletions())?;
     commit.collect_garbage();
     refuse(commit.overfull_tables())?;
-    // What goes with a weak half of a pair may have been the last strong reference to a row.
+    // Removing a weak half of a pair may have removed the last strong reference to a row.
     loop {
         refuse(commit.drop_weak())?;
         if !commit.collect_garbage() {
@@ -87,7 +87,7 @@ impl Commit<'_> {
         for (name, rows) in &*self.after {
             for (uuid, row) in rows {
                 for arrow in arrows(&self.schema.tables[name], row) {
-                    // The identity alone tells: the reference may be to another table.
+                    // The identity decides alone: the reference may be to another table.
                     let is_self = arrow.uuid == *uuid;
                     let exists = self.before[arrow.table].contains_key(&arrow.uuid)
                         || self.after[arrow.table].contains_key(&arrow.uuid);
@@ -146,11 +146,11 @@ impl Commit<'_> {
         faults
     }
 
-    /// Step 4; tells whether anything went.
+    /// Step 4; returns whether it removed any row.
     fn collect_garbage(&mut self) -> bool {
         let mut has_changed = false;
         loop {
-            // Everything that is pointed at from another row, in one pass.
+            // All targets of references from other rows, in one pass.
             let mut held = BTreeSet::new();
             for (name, rows) in &*self.after {
                 for (uuid, row) in rows {
@@ -226,7 +226,7 @@ impl Commit<'_> {
         faults
     }
 
-    /// Step 7; where contents are equal either row may be named first.
+    /// Step 7; where contents are equal, the message may name either row first.
     fn equal_keys(&self) -> Faults {
         let mut faults = Faults::new();
         for (name, rows) in &*self.after {
@@ -286,7 +286,7 @@ impl Commit<'_> {
     }
 }
 
-/// What decides which of two equal keys is named first.
+/// The sort key that decides which of two equal index keys is named first.
 fn content<'r>(table: &Table, row: &'r Row) -> Vec<&'r Datum> {
     let is_uuid = |base: &super::schema::Base| base.kind == super::atom::Kind::Uuid;
     let columns = table.columns.iter();

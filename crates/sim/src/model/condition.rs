@@ -24,7 +24,7 @@ pub enum Clause {
     },
 }
 
-/// Reads the clauses of a `where`.
+/// Parses the clauses of a `where`.
 ///
 /// # Errors
 /// The first fault.
@@ -87,7 +87,7 @@ fn read_clause(
     })
 }
 
-/// The complaint of functions and mutators about a column's type.
+/// The error about a column's type in functions and mutators.
 pub fn mismatch(json: &Value, operator: &str, column: &str, ty: &Type) -> Fault {
     let english = ty.english();
     let details = format!(
@@ -97,7 +97,7 @@ pub fn mismatch(json: &Value, operator: &str, column: &str, ty: &Type) -> Fault 
 }
 
 impl Clause {
-    /// Whether it is true of a row.
+    /// Whether a row matches.
     #[must_use]
     pub fn holds(&self, row: &Row) -> bool {
         let (column, function, argument) = match self {

@@ -10,10 +10,10 @@ use super::atom::{Atom, Kind, Real};
 use super::fault::Fault;
 use super::schema::{Base, Type};
 
-/// What a name stands for.
+/// The meaning of named UUIDs.
 pub type Names<'n> = dyn FnMut(&str) -> Option<Uuid> + 'n;
 
-/// No names are known, as outside of transactions.
+/// There are no names, as outside of transactions.
 pub fn no_names(_: &str) -> Option<Uuid> {
     None
 }
@@ -41,7 +41,7 @@ impl PartialOrd for Datum {
 }
 
 impl Datum {
-    /// Collects elements; of repeated keys the last counts.
+    /// Collects elements; the last of repeated keys counts.
     pub fn from_pairs(pairs: impl IntoIterator<Item = (Atom, Option<Atom>)>) -> Datum {
         Datum {
             elements: pairs.into_iter().collect(),
@@ -84,7 +84,7 @@ impl Datum {
         self.elements.get(key)
     }
 
-    /// Keeps some of the elements.
+    /// Keeps the elements that match.
     #[must_use]
     pub fn filtered(&self, mut keep: impl FnMut(&Atom, Option<&Atom>) -> bool) -> Datum {
         let kept = self
@@ -102,7 +102,7 @@ impl Datum {
         Datum { elements }
     }
 
-    /// What `modify` shows of a change (docs/spec/protocol.md 4.7).
+    /// The difference that `modify` shows (docs/spec/protocol.md 4.7).
     #[must_use]
     pub fn difference(&self, new: &Datum, ty: &Type) -> Datum {
         if ty.max == 1 {
@@ -155,7 +155,7 @@ impl Datum {
         }
     }
 
-    /// Reads the wire form under all checks, in their order (docs/spec/protocol.md 2.4).
+    /// Parses the wire form with all checks, in their order (docs/spec/protocol.md 2.4).
     ///
     /// # Errors
     /// The first fault.
@@ -233,7 +233,7 @@ fn tagged(tag: &str, elements: Vec<Value>) -> Value {
     Value::Array(vec![Value::string(tag), Value::Array(elements)])
 }
 
-/// Reads one atom and checks it.
+/// Parses one atom and checks it.
 fn read_atom(base: &Base, json: &Value, names: &mut Names<'_>) -> Result<Atom, Fault> {
     let atom = match (base.kind, json) {
         (Kind::Integer, Value::Integer(integer)) => Atom::Integer(*integer),

@@ -1,4 +1,4 @@
-//! Errors as the protocol words them. Where it leaves open which of several is reported, the model returns all of them.
+//! Errors in the protocol's words. Where the protocol does not say which of several is reported, the model returns all of them.
 
 use corvid_json::{Object, Value};
 
@@ -9,7 +9,7 @@ pub struct Fault {
     pub tag: &'static str,
     /// `details`
     pub details: String,
-    /// What `syntax` shows, if anything.
+    /// The value in `syntax`, if any.
     pub syntax: Option<Value>,
 }
 

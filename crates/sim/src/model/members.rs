@@ -1,4 +1,4 @@
-//! Objects with named members, as operations are read (docs/spec/protocol.md 1.7).
+//! Objects with named members, as operations are parsed (docs/spec/protocol.md 1.7).
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use corvid_json::Value;
 use super::datum::is_id;
 use super::fault::{Fault, Faults};
 
-/// What a member must be.
+/// The required shape of a member.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shape {
     /// An `<id>`
@@ -38,17 +38,17 @@ impl Shape {
     }
 }
 
-/// A value that should be an object, and which of its members have been asked for.
+/// A value that should be an object, and the members that were read.
 pub(super) struct Members<'v> {
-    /// What messages call it.
+    /// Its name in messages.
     pub what: String,
-    /// All of it.
+    /// The whole value.
     pub whole: &'v Value,
     asked: BTreeSet<&'static str>,
 }
 
 impl<'v> Members<'v> {
-    /// Begins to read.
+    /// Begins to parse.
     ///
     /// # Errors
     /// When it is no object.
@@ -104,7 +104,7 @@ impl<'v> Members<'v> {
         found.ok_or_else(|| self.fault(&format!("Required '{name}' member is missing.")))
     }
 
-    /// Complains of members that were not asked for; any of them may be the one that is named.
+    /// Reports members that were not read; the message may name any of them.
     ///
     /// # Errors
     /// When there are some.

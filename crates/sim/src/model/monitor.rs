@@ -1,4 +1,4 @@
-//! Monitors of the model: what an update must say, derived from nothing but the content before and after (docs/spec/protocol.md 4.5 to
+//! Monitors of the model: the content of an update, derived only from the database's content before and after (docs/spec/protocol.md 4.5 to
 //! 4.8).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,16 +12,16 @@ use super::operation::row_json;
 use super::schema::{Schema, Table};
 use super::{Row, Tables};
 
-/// What can happen to a row in view.
+/// Events of a row in view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
-    /// It was there at first.
+    /// In the initial contents.
     Initial,
-    /// It came.
+    /// Came into view.
     Insert,
-    /// It changed.
+    /// Changed.
     Modify,
-    /// It went.
+    /// Left the view.
     Delete,
 }
 
@@ -32,17 +32,17 @@ const EVENTS: [(&str, Event); 4] = [
     ("delete", Event::Delete),
 ];
 
-/// What is said of rows of one table.
+/// Expected row updates of one table.
 type RowUpdates = Vec<(Uuid, Value)>;
 
-/// What is asked about one table.
+/// The subscription of one table.
 #[derive(Clone, Debug, Default)]
 pub struct Subscription {
     /// Columns with the events that show them.
     pub columns: BTreeMap<String, BTreeSet<Event>>,
-    /// Events that any request selects.
+    /// Events that any of the requests selects.
     pub events: BTreeSet<Event>,
-    /// Clauses of which one must hold.
+    /// Clauses of which at least one must hold.
     pub clauses: Vec<Clause>,
 }
 
@@ -51,12 +51,12 @@ pub struct Subscription {
 pub struct Monitor {
     /// Its updates are of version 1.
     pub is_v1: bool,
-    /// What is asked, by table.
+    /// The subscription by table.
     pub tables: BTreeMap<String, Subscription>,
 }
 
 impl Monitor {
-    /// Reads valid monitor requests.
+    /// Parses valid monitor requests.
     ///
     /// # Panics
     /// When they are not valid.
@@ -76,7 +76,7 @@ impl Monitor {
         Monitor { is_v1, tables }
     }
 
-    /// Replaces conditions as a valid `monitor_cond_change` asks.
+    /// Replaces conditions as in a valid `monitor_cond_change`.
     pub fn change(&mut self, schema: &Schema, requests: &Value) {
         for (name, requests) in requests.as_object().expect("an object") {
             let name = name.to_string();
@@ -92,7 +92,7 @@ impl Monitor {
         }
     }
 
-    /// What the first reply shows.
+    /// The content of the first reply.
     #[must_use]
     pub fn initial(&self, schema: &Schema, tables: &Tables) -> Value {
         self.updates(schema, &|name, subscription| {
@@ -114,7 +114,7 @@ impl Monitor {
         })
     }
 
-    /// What an update shows of the difference between two states, `self` being in force at the second and `earlier` at the first.
+    /// The update for the difference between two states, with `self` as the subscription at the second and `earlier` at the first.
     #[must_use]
     pub fn update(
         &self,
@@ -171,7 +171,7 @@ impl Monitor {
         })
     }
 
-    /// What a complete replica holds.
+    /// The content of a complete replica.
     #[must_use]
     pub fn content(&self, tables: &Tables) -> Tables {
         let mut content = Tables::new();
@@ -234,7 +234,7 @@ impl Subscription {
             .extend(read_clauses(name, table, request.get("where")));
     }
 
-    /// Rows of which any clause is true.
+    /// Rows that match any clause.
     fn view<'r>(&self, rows: &'r BTreeMap<Uuid, Row>) -> BTreeMap<Uuid, &'r Row> {
         let matches = |row: &Row| self.clauses.iter().any(|clause| clause.holds(row));
         rows.iter()
@@ -243,7 +243,7 @@ impl Subscription {
             .collect()
     }
 
-    /// What one row update says; `None`: nothing.
+    /// The update of one row; `None`: no update.
     fn show(
         &self,
         is_v1: bool,

@@ -16,12 +16,12 @@ pub(super) struct Mutation {
     ty: Type,
     mutator: String,
     argument: Datum,
-    /// A `delete` from a map that gives keys alone.
+    /// A `delete` from a map that names only keys.
     is_by_key: bool,
 }
 
 impl Mutation {
-    /// Reads one.
+    /// Parses one.
     ///
     /// # Errors
     /// The first fault.
@@ -89,7 +89,7 @@ impl Mutation {
         })
     }
 
-    /// What it makes of a column.
+    /// The column's new value.
     ///
     /// # Errors
     /// The first fault.
@@ -142,7 +142,7 @@ impl Mutation {
         let result = match (left, right) {
             (Atom::Integer(left), Atom::Integer(right)) => {
                 let (left, right) = (i128::from(*left), i128::from(*right));
-                // The machine's remainder of the smallest integer by -1 overflows though its value would fit.
+                // The processor's remainder of the smallest integer by -1 overflows although the value would fit.
                 let traps = left == i128::from(i64::MIN) && right == -1;
                 let exact = match mutator {
                     "+=" => left + right,

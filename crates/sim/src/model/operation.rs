@@ -50,7 +50,7 @@ pub(super) struct Execution<'e> {
 }
 
 impl<'e> Execution<'e> {
-    /// Begins. Names that inserts give are bound at once, so that mentions before them mean the same.
+    /// Names of inserts are bound at once, so that earlier mentions mean the same row.
     pub(super) fn new(model: &mut Model, request: &'e Request<'e>) -> Execution<'e> {
         let mut names = BTreeMap::new();
         let mut identities = Vec::new();
@@ -95,7 +95,7 @@ impl<'e> Execution<'e> {
             "mutate" => self.mutate(&mut members),
             "delete" => self.delete(&mut members),
             "wait" => self.wait(&mut members),
-            _ => self.note(op, &mut members),
+            _ => self.without_table(op, &mut members),
         }?;
         let is_writing = matches!(op, "insert" | "update" | "mutate" | "delete" | "commit");
         if is_writing && self.request.is_read_only {
@@ -117,7 +117,7 @@ impl<'e> Execution<'e> {
         }
     }
 
-    /// A name's UUID; a name that is never inserted gets one that nobody knows.
+    /// The UUID of a name; a name that is never inserted gets an unused one.
     fn resolve(&mut self, name: &str) -> Uuid {
         self.invented += 1;
         let mut invented = [0xee; 16];
@@ -140,7 +140,7 @@ impl<'e> Execution<'e> {
         rows.map(|(uuid, _)| *uuid).collect()
     }
 
-    /// Reads a row object; of several faulty members any may be reported.
+    /// Parses a row object; the error may name any of several faulty members.
     fn read_row(&mut self, name: &str, table: &Table, json: &Value) -> Result<Row, Faults> {
         let mut row = Row::new();
         let mut faults = Faults::new();
@@ -216,7 +216,7 @@ impl<'e> Execution<'e> {
         Ok(object("uuid", Atom::Uuid(identity).to_json()))
     }
 
-    /// Reads an array of column names.
+    /// Parses an array of column names.
     fn read_columns(table: &Table, json: Option<&Value>) -> Result<Vec<String>, Fault> {
         let Some(json) = json else {
             return Ok(table.column_names());
@@ -402,7 +402,7 @@ impl<'e> Execution<'e> {
         }
     }
 
-    fn note(&mut self, op: &str, members: &mut Members<'_>) -> Result<Value, Failure> {
+    fn without_table(&mut self, op: &str, members: &mut Members<'_>) -> Result<Value, Failure> {
         let mut fault = None;
         match op {
             "commit" => drop(members.required("durable", Shape::Boolean)?),
@@ -430,7 +430,7 @@ impl<'e> Execution<'e> {
     }
 }
 
-/// The identity of a row of which nobody was told, because its insert or a later operation failed or waits.
+/// The identity of a row that no result reports, because its insert or a later operation failed or waits.
 fn stand_in(position: usize) -> Uuid {
     let mut bytes = [0xdd; 16];
     bytes[0] = position as u8;

@@ -1,4 +1,4 @@
-//! Schemas of the model: plain maps by name. Only schemas that are known to be valid are read.
+//! Schemas of the model: plain maps by name. Parses only valid schemas.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use corvid_json::Value;
 use super::atom::{Atom, Kind, Real};
 use super::datum::Datum;
 
-/// The number of elements that stands for no limit.
+/// This number of elements means no limit.
 pub const UNLIMITED: u64 = 4_294_967_295;
 
 /// A reference of a base type.
@@ -30,18 +30,18 @@ pub struct Base {
     pub low: Option<Atom>,
     /// The largest.
     pub high: Option<Atom>,
-    /// Where its uuids point.
+    /// The target of uuids.
     pub reference: Option<Reference>,
 }
 
-/// A column's type.
+/// The type of a column.
 #[derive(Clone, Debug)]
 pub struct Type {
-    /// Of elements, or of keys.
+    /// Type of elements, or of keys.
     pub key: Base,
-    /// Of values, for maps.
+    /// Type of values, for maps.
     pub value: Option<Base>,
-    /// 0 or 1 as declared; conditions and mutations use others.
+    /// 0 or 1 as declared; conditions and mutations use other minimums.
     pub min: u64,
     /// At most [`UNLIMITED`].
     pub max: u64,
@@ -76,7 +76,7 @@ pub struct Schema {
     pub name: String,
     /// Its tables.
     pub tables: BTreeMap<String, Table>,
-    /// As it was written.
+    /// Its JSON text.
     pub json: Value,
 }
 
@@ -131,7 +131,7 @@ fn bound_atom(kind: Kind, bound: &Value) -> Atom {
 }
 
 impl Type {
-    /// The type of `_uuid` and `_version`, and of anything else that is one plain atom.
+    /// The type of `_uuid`, `_version`, and any other value that is one plain atom.
     #[must_use]
     pub fn scalar(key: Base) -> Type {
         Type {
@@ -142,7 +142,7 @@ impl Type {
         }
     }
 
-    /// The same type with other limits.
+    /// The same type with other element limits.
     #[must_use]
     pub fn limited(&self, min: u64, max: u64) -> Type {
         Type {
@@ -175,7 +175,7 @@ impl Type {
         self.value.is_none() && self.min == 1 && self.max == 1
     }
 
-    /// What a column holds that was never given a value.
+    /// The default value of a column.
     #[must_use]
     pub fn default(&self) -> Datum {
         let value = self.value.as_ref().map(|value| value.kind.default());
@@ -185,7 +185,7 @@ impl Type {
         }
     }
 
-    /// As messages call it (docs/spec/protocol.md 2.7).
+    /// The type as messages write it (docs/spec/protocol.md 2.7).
     #[must_use]
     pub fn english(&self) -> String {
         if self.is_scalar() {
@@ -205,7 +205,7 @@ impl Type {
         }
     }
 
-    /// Its references: whether in keys or values, and where they point.
+    /// Its references: whether in keys or values, and their target.
     pub fn references(&self) -> impl Iterator<Item = (bool, &Reference)> {
         let key = self.key.reference.as_ref().map(|key| (false, key));
         let value = self
@@ -275,7 +275,7 @@ impl Table {
 }
 
 impl Schema {
-    /// Reads a valid schema.
+    /// Parses a valid schema.
     ///
     /// # Panics
     /// When it is not valid.

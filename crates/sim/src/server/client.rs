@@ -1,6 +1,6 @@
-//! A client's end of a session: what it asked, what it was told, the replica that it keeps of the database.
+//! A client's end of a session: its requests, the replies, and its replica of the database.
 //!
-//! Strict: a reply that nobody waits for, an update that does not fit the replica, a commit in view that nobody may see are errors.
+//! Invariant: a reply without a request, an update that does not fit the replica, or a visible commit that no client may see is an error.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -18,14 +18,14 @@ use crate::model::schema::Schema;
 use crate::model::{Row, Tables};
 use crate::replica;
 
-/// Locks that clients fight for.
+/// Locks that clients compete for.
 pub(super) const LOCKS: [&str; 2] = ["L", "M"];
 
-/// What a request was about.
+/// The subject of a request.
 #[derive(Debug)]
-enum Asked {
+enum RequestKind {
     Awareness,
-    /// The content that a replica begins with.
+    /// The content with which a replica begins.
     Monitor,
     Transaction {
         number: i64,
@@ -38,7 +38,7 @@ enum Asked {
     Conversion,
 }
 
-/// What monitored tables look like.
+/// The columns of monitored tables.
 #[derive(Debug)]
 pub(super) struct View {
     schema: Schema,
@@ -58,7 +58,7 @@ impl View {
         &self.monitors[usize::from(version == Version::V1)]
     }
 
-    /// What a replica of a database holds.
+    /// The content of a replica.
     fn content(&self, database: &Database) -> Tables {
         let mut tables = Tables::new();
         for (id, table) in database.schema().iter() {
@@ -86,29 +86,29 @@ impl View {
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) session: SessionId,
-    /// Sent and not yet read by the server.
+    /// Sent and not read by the server yet.
     pub(super) texts: VecDeque<Vec<u8>>,
-    /// The server does not want texts now.
+    /// The server does not read now.
     pub(super) is_paused: bool,
-    /// Something was written to it and not reported as drained.
+    /// Output was written to it and not reported as drained.
     pub(super) is_full: bool,
-    /// It does not read: what is written to it stays in the server.
+    /// It does not read: its output stays in the server.
     pub(super) is_stalled: bool,
-    open: BTreeMap<i64, Asked>,
+    open: BTreeMap<i64, RequestKind>,
     version: Version,
     replica: Option<Tables>,
-    /// It has been told by this server what the database holds.
+    /// This server has sent it the database's content.
     is_current: bool,
-    /// The transaction up to which its replica goes, for monitors of version 3.
+    /// The last transaction of its replica, for monitors of version 3.
     last_txn: Uuid,
     monitor_id: i64,
     pub(super) owned: BTreeSet<String>,
-    /// How the conversion ended that it asked for.
+    /// The outcome of the conversion that it requested.
     pub(super) converted: Option<Result<(), String>>,
 }
 
 impl Client {
-    /// One that keeps what an earlier one knew of the database.
+    /// A client that continues with the replica of an earlier one.
     pub(super) fn new(session: SessionId, version: Version, earlier: Option<Client>) -> Client {
         let (replica, last_txn) = match earlier {
             Some(earlier) if earlier.version == version => (earlier.replica, earlier.last_txn),
@@ -131,41 +131,46 @@ impl Client {
         }
     }
 
-    /// Whether the server would read a text of it.
+    /// Whether the server would read a message of it.
     pub(super) fn can_send(&self) -> bool {
         let is_stuck = self.is_stalled && self.is_full;
         !self.texts.is_empty() && !self.is_paused && !is_stuck
     }
 
-    /// Whether it waits for nothing.
+    /// Whether it waits for no reply.
     pub(super) fn is_content(&self) -> bool {
         self.open.is_empty() && self.texts.is_empty()
     }
 
-    /// Ids of requests that are not answered.
+    /// Ids of requests without a reply.
     pub(super) fn open_requests(&self) -> Vec<String> {
         let open = self.open.iter();
         open.map(|(id, asked)| format!("{id}: {asked:?}")).collect()
     }
 
-    /// Transactions that are not answered.
+    /// Transactions without a reply.
     pub(super) fn open_transactions(&self) -> impl Iterator<Item = i64> + '_ {
         self.open.values().filter_map(|asked| match asked {
-            Asked::Transaction { number, .. } => Some(*number),
+            RequestKind::Transaction { number, .. } => Some(*number),
             _ => None,
         })
     }
 
-    fn ask(&mut self, id: i64, asked: Asked, method: &str, params: &str) {
+    fn ask(&mut self, id: i64, asked: RequestKind, method: &str, params: &str) {
         let text = format!(r#"{{"id":{id},"method":"{method}","params":{params}}}"#);
         self.texts.push_back(text.into_bytes());
         self.open.insert(id, asked);
     }
 
-    /// Turns awareness on and starts its replica.
+    /// Turns change awareness on and starts its replica.
     pub(super) fn begin(&mut self, ids: &mut i64) {
         *ids += 1;
-        self.ask(*ids, Asked::Awareness, "set_db_change_aware", "[true]");
+        self.ask(
+            *ids,
+            RequestKind::Awareness,
+            "set_db_change_aware",
+            "[true]",
+        );
         self.start_monitor(ids);
     }
 
@@ -182,12 +187,12 @@ impl Client {
             Version::V2 => "monitor_cond",
             Version::V3 => "monitor_cond_since",
         };
-        self.ask(id, Asked::Monitor, method, &params);
+        self.ask(id, RequestKind::Monitor, method, &params);
     }
 
     pub(super) fn transact(&mut self, ids: &mut i64, txn: &Txn) {
         *ids += 1;
-        let asked = Asked::Transaction {
+        let asked = RequestKind::Transaction {
             number: txn.number,
             seq_operation: txn.seq_operation(),
         };
@@ -196,7 +201,7 @@ impl Client {
 
     pub(super) fn lock(&mut self, ids: &mut i64, method: &str, lock: &'static str) {
         *ids += 1;
-        let asked = Asked::Lock {
+        let asked = RequestKind::Lock {
             is_unlock: method == "unlock",
             lock,
         };
@@ -206,10 +211,10 @@ impl Client {
     pub(super) fn convert(&mut self, ids: &mut i64, is_wide: bool) {
         *ids += 1;
         let params = format!(r#"["A",{}]"#, schema_json(is_wide));
-        self.ask(*ids, Asked::Conversion, "convert", &params);
+        self.ask(*ids, RequestKind::Conversion, "convert", &params);
     }
 
-    /// Takes a message of the server.
+    /// Handles a message of the server.
     pub(super) fn take(
         &mut self,
         message: &Value,
@@ -242,14 +247,14 @@ impl Client {
                 self.last_txn = uuid(&params[1])?;
                 self.apply(view, history, &params[2])?;
             }
-            other => return Err(format!("a notice that nobody asked for: {other}")),
+            other => return Err(format!("an unexpected notification: {other}")),
         }
         Ok(())
     }
 
     fn take_reply(
         &mut self,
-        asked: &Asked,
+        asked: &RequestKind,
         message: &Value,
         view: &View,
         history: &mut History,
@@ -258,7 +263,7 @@ impl Client {
         let error = message.get("error").filter(|error| **error != Value::Null);
         let result = message.get("result").unwrap_or(&Value::Null);
         match asked {
-            Asked::Transaction {
+            RequestKind::Transaction {
                 number,
                 seq_operation,
             } => {
@@ -281,18 +286,18 @@ impl Client {
                     }
                 }
             }
-            Asked::Conversion => {
+            RequestKind::Conversion => {
                 self.converted = Some(match error {
                     Some(error) => Err(error.to_string()),
                     None => Ok(()),
                 });
             }
-            // It asked for a lock that it waits for, or let go of one that it never asked for.
-            Asked::Lock { .. } if error.is_some() => {}
+            // It requested a lock that it waits for, or released one that it never requested.
+            RequestKind::Lock { .. } if error.is_some() => {}
             _ if error.is_some() => return Err(format!("{asked:?} is refused: {message}")),
-            Asked::Awareness => {}
-            Asked::Monitor => self.take_first(view, history, result)?,
-            Asked::Lock { is_unlock, lock } => {
+            RequestKind::Awareness => {}
+            RequestKind::Monitor => self.take_first(view, history, result)?,
+            RequestKind::Lock { is_unlock, lock } => {
                 if *is_unlock {
                     self.owned.remove(*lock);
                 } else if result.get("locked") == Some(&Value::Bool(true)) {
@@ -303,7 +308,7 @@ impl Client {
         Ok(())
     }
 
-    /// The first content of a monitor, or what an earlier one missed.
+    /// The initial contents of a monitor, or the changes that an earlier client missed.
     fn take_first(&mut self, view: &View, history: &History, result: &Value) -> Result<(), String> {
         if self.version != Version::V3 {
             self.replica = Some(Tables::new());
@@ -323,7 +328,7 @@ impl Client {
         let replica = self.replica.as_mut().ok_or("updates before a content")?;
         let monitor = view.monitor(self.version);
         replica::apply(&view.schema, monitor, replica, updates)?;
-        for number in self.seen() {
+        for number in self.shown_transactions() {
             if history.is_void(number) {
                 return Err(format!(
                     "transaction {number} is shown and has never happened"
@@ -333,8 +338,8 @@ impl Client {
         Ok(())
     }
 
-    /// The transactions that this server has shown to it.
-    pub(super) fn seen(&self) -> BTreeSet<i64> {
+    /// The transactions that this server has sent to it.
+    pub(super) fn shown_transactions(&self) -> BTreeSet<i64> {
         let replica = self.replica.iter().filter(|_| self.is_current);
         let heads = replica.filter_map(|tables| tables.get("Head"));
         let heads = heads.flat_map(BTreeMap::values);
@@ -347,7 +352,7 @@ impl Client {
             .collect()
     }
 
-    /// Whether its replica is what the database holds.
+    /// Whether its replica equals the database's content.
     pub(super) fn check_replica(&self, view: &View, database: &Database) -> Result<(), String> {
         let mut replica = self.replica.clone().ok_or("there is no replica")?;
         for name in view.schema.tables.keys() {

@@ -1,8 +1,9 @@
-//! A disk that tears, reorders and loses what was not synced, fails when it is told to, and goes down in the middle of any operation.
+//! A disk that tears, reorders and loses unsynced bytes, fails on demand, and goes down in the middle of any operation.
 //!
-//! One directory with the database's file and the temporary one beside it. Names are as volatile as bytes: which of the unsynced changes to
-//! them survive a power loss is drawn, in their order, independently of the bytes. Every draw follows from the seed. Its calls take time of
-//! a clock of its own. It also watches its users: nothing may be written to a file after a failed sync, and the holder of a database may
+//! One directory with the database's file and the temporary one beside it. Names are as volatile as bytes: the number of unsynced renames
+//! that survive a power loss, in their order, is drawn independently of the bytes. Every draw follows from the seed. Operations take time
+//! of the disk's own clock. The disk also checks its users: nothing may be written to a file after a failed sync, and the holder of a
+//! database may only write, and only after the disk thread has found writes quick.
 //! only write, and only while the disk thread has shown that writes are quick.
 
 use corvid_log::storage::QUICK_WRITES_MIN;
@@ -18,47 +19,47 @@ use crate::dice::Dice;
 /// How the server ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
-    /// Power is lost: of what was not synced, anything may survive.
+    /// Power is lost: any part of the unsynced bytes may survive.
     PowerLoss,
-    /// The process is killed: what was handed to the kernel survives.
+    /// The process is killed: bytes handed to the kernel survive.
     Kill,
 }
 
-/// When much is at stake.
+/// Moments at which a crash is most likely to show an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// A file has another name, and not yet lastingly.
+    /// A rename is not synced yet.
     Rename,
-    /// An operation has failed, and what it leaves is being taken back.
+    /// An operation has failed, and its remains are being cut off.
     Failure,
 }
 
-/// Who calls the disk.
+/// The thread that calls the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// Somebody who may wait.
+    /// A thread that may wait.
     Anyone,
-    /// The database's thread, or a shard, for which many clients wait.
+    /// The holder of the database, for which many clients wait.
     Holder,
-    /// The thread that is there to wait.
+    /// The disk thread, which may wait.
     DiskThread,
 }
 
-/// What a write takes, ns: mostly the first; when it is slow, one of the others.
+/// Durations of a write, ns: mostly the first; when it is slow, one of the others.
 const WRITE_NS: u64 = 5_000;
 const SLOW_WRITES_NS: [u64; 3] = [6_000_000, 100_000_000, 2_000_000_000];
 
-/// What everything else takes, ns.
+/// Duration of any other operation, ns.
 const OTHER_NS: u64 = 2_000_000;
 
-/// What fails, in percent of its kind of operation.
+/// Failure rates, in percent of the operations of a kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Troubles {
     /// Reading.
     pub read: usize,
     /// Writing; a part may have been written.
     pub write: usize,
-    /// Writes that do not fail, but take long.
+    /// Writes that succeed but take long.
     pub slow: usize,
     /// Cutting.
     pub cut: usize,
@@ -68,11 +69,11 @@ pub struct Troubles {
     pub directory: usize,
     /// Creating and renaming.
     pub name: usize,
-    /// Bytes that all files together may have.
+    /// Maximum bytes of all files together.
     pub capacity: Option<usize>,
 }
 
-/// How often what has failed; it only grows.
+/// Numbers of failures; they only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failures {
     /// Syncs of files.
@@ -83,18 +84,18 @@ pub struct Failures {
     pub cuts: u64,
 }
 
-/// How often records were written how; it only grows.
+/// How records were written; the numbers only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Writes {
     /// By the holder of the database, at once.
     pub inline: u64,
     /// Those of them that failed.
     pub inline_failures: u64,
-    /// So that it took long.
+    /// Writes that took long.
     pub slow: u64,
 }
 
-/// Which file a name stands for.
+/// Which file each name leads to.
 #[derive(Clone, Copy, Debug)]
 struct Names {
     database: u64,
@@ -106,7 +107,7 @@ struct Platter {
     inodes: BTreeMap<u64, Inode>,
     names: Names,
     lasting_names: Names,
-    /// What the names were after each change that is not synced.
+    /// The names after each change that is not synced.
     unsynced_names: Vec<Names>,
     next_inode: u64,
     dice: Dice,
@@ -115,16 +116,16 @@ struct Platter {
     failures: Failures,
     now_ns: u64,
     caller: Caller,
-    /// Quick writes of the disk thread since the last slow or failed write; before the first one it has shown nothing.
+    /// Quick writes of the disk thread since the last slow or failed write; before the first one the disk counts as slow.
     quick_writes: u32,
     writes: Writes,
     /// Operations until the crash.
     crash_in: Option<u64>,
-    /// The crash comes shortly after this happens.
+    /// The crash comes shortly after this event.
     crash_after: Option<Moment>,
     is_down: bool,
     operations: u64,
-    /// The first rule that was broken.
+    /// The first rule that a user broke.
     offence: Option<String>,
 }
 
@@ -140,7 +141,7 @@ pub struct Handle {
 }
 
 impl SimDisk {
-    /// A disk whose database file holds `bytes`, lastingly.
+    /// A disk whose database file holds `bytes`, synced.
     #[must_use]
     pub fn new(seed: u64, trace: Trace, bytes: Vec<u8>) -> SimDisk {
         let names = Names {
@@ -177,7 +178,7 @@ impl SimDisk {
         platter.handle(self, inode)
     }
 
-    /// What fails from now on.
+    /// Sets the failure rates from now on.
     pub fn set_troubles(&self, troubles: Troubles) {
         let mut platter = self.lock();
         platter
@@ -186,12 +187,12 @@ impl SimDisk {
         platter.troubles = troubles;
     }
 
-    /// Who calls from now on.
+    /// Sets the calling thread from now on.
     pub fn is_called_by(&self, caller: Caller) {
         self.lock().caller = caller;
     }
 
-    /// The disk thread need not show that writes are quick before the first slow one.
+    /// The disk counts as quick until the first slow write.
     pub fn presume_quick(&self) {
         self.lock().quick_writes = QUICK_WRITES_MIN;
     }
@@ -202,7 +203,7 @@ impl SimDisk {
         self.lock().used()
     }
 
-    /// What has failed so far.
+    /// Failures so far.
     #[must_use]
     pub fn failures(&self) -> Failures {
         self.lock().failures
@@ -214,24 +215,24 @@ impl SimDisk {
         self.lock().writes
     }
 
-    /// The disk goes down in the `operations`-th operation from now, at least the first.
+    /// The disk goes down in the `operations`-th operation from now, the first at the earliest.
     pub fn crash_in(&self, operations: u64) {
         self.lock().crash_in = Some(operations.max(1));
     }
 
-    /// The disk goes down shortly after something happens next.
+    /// The disk goes down shortly after the next event of this kind.
     pub fn crash_after(&self, moment: Moment) {
         self.lock().crash_after = Some(moment);
     }
 
-    /// It does not go down by itself.
+    /// The disk does not go down.
     pub fn stay_up(&self) {
         let mut platter = self.lock();
         platter.crash_in = None;
         platter.crash_after = None;
     }
 
-    /// It goes down now, between operations.
+    /// The disk goes down now, between operations.
     pub fn crash(&self) {
         self.lock().is_down = true;
     }
@@ -248,14 +249,14 @@ impl SimDisk {
         self.lock().operations
     }
 
-    /// What a user did that it must not do.
+    /// The rule that a user broke, if any.
     #[must_use]
     pub fn offence(&self) -> Option<String> {
         self.lock().offence.clone()
     }
 
-    /// Comes up again after a crash; every handle must be gone. Returns how the machine looks to whoever opens the file: a killed process
-    /// whose file has failed to sync may lose what the kernel counts as clean, as after a power loss.
+    /// Starts the disk again after a crash; every handle must be closed. Returns the kind of crash as the next process sees it: a killed
+    /// process whose file has failed to sync may lose bytes that the kernel counts as clean, as after a power loss.
     pub fn restart(&self, crash: Crash) -> Crash {
         let mut platter = self.lock();
         let platter = &mut *platter;
@@ -286,7 +287,7 @@ impl SimDisk {
                         continue;
                     }
                     if platter.dice.chance(50) {
-                        inode.forget_cache();
+                        inode.drop_cache();
                         if *number == platter.names.database {
                             seen = Crash::PowerLoss;
                         }
@@ -322,7 +323,7 @@ impl SimDisk {
         Some(position)
     }
 
-    /// Whether the medium holds everything that the database's file does.
+    /// Whether the medium holds every byte of the database's file.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         let platter = self.lock();
@@ -343,11 +344,11 @@ impl SimDisk {
     }
 }
 
-/// What becomes of an operation.
+/// The fate of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Done,
-    /// It fails, as far as anybody knows.
+    /// It fails.
     Failed,
     /// The machine goes down in it.
     Down,
@@ -357,7 +358,7 @@ const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
 impl Platter {
-    /// Decides on an operation that may block, so the holder of a database must not call it.
+    /// Decides on an operation that may block; the holder of a database must not call it.
     ///
     /// # Errors
     /// The disk is down.
@@ -430,7 +431,7 @@ impl Platter {
         self.free();
     }
 
-    /// Lets go of files that have no name, now or after a crash, and are not open.
+    /// Drops files that have no name, now or after a crash, and no open handle.
     fn free(&mut self) {
         let (names, lasting) = (self.names, self.lasting_names);
         let unsynced = &self.unsynced_names;
@@ -442,7 +443,7 @@ impl Platter {
         });
     }
 
-    /// How much of a failed write got there: anything, but often whole slices.
+    /// How many bytes of a failed write reached the file: any number, but often whole slices.
     fn part(&mut self, slices: &[&[u8]]) -> usize {
         let mut whole = slices.iter().map(|slice| slice.len());
         if self.dice.chance(50) {

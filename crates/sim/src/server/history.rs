@@ -1,28 +1,28 @@
-//! What was done to the database in which order, and what of it may, must and must not be there after a restart.
+//! The transactions of a run in their order, and which of them may, must and must not be in the database after a restart.
 //!
-//! The order is known from the records that the database asks to be written; which of them are in a content, the content tells. The rules:
-//! nothing that was not asked for; nothing that was refused or lost before; what was acknowledged is there, but for ordinary commits
-//! after a power loss, and those go only from the end; and the content is what those transactions make of it, in their order.
+//! The order is that of the records that the database requests to be written; the content shows which of them are in it. The rules: no
+//! transaction that was not sent; none that was refused or lost before; every acknowledged one, except that a power loss may remove
+//! ordinary commits from the end; and the content equals the effect of those transactions, in their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::disk::{Crash, Failures};
 use super::workload::{Content, Txn};
 
-/// What its client knows of a transaction.
+/// The outcome of a transaction, as its client knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It has not been answered.
+    /// It has no reply yet.
     Open,
-    /// It committed; it was the so manieth.
+    /// It committed, with this number in the order of commits.
     Acknowledged(i64),
-    /// It was refused for what it is, or canceled.
+    /// It was refused because of its content, or canceled.
     Refused,
-    /// It could not be stored. Whether the disk may nevertheless hold it: after a power loss, and after a kill.
+    /// It could not be stored. Whether the disk may hold it nevertheless: after a power loss, and after a kill.
     Failed { excuse: [bool; 2] },
-    /// Its client will never know.
+    /// Its client cannot learn it any more.
     Unknown,
-    /// A restart has shown that it is gone.
+    /// A restart has shown that it is lost.
     Lost,
 }
 
@@ -32,13 +32,13 @@ struct Known {
     fate: Fate,
     /// No crash may lose it.
     is_safe: bool,
-    /// What had failed when it was sent.
+    /// The number of disk failures when it was sent.
     failures: Failures,
 }
 
-/// Under which circumstances a content is looked at.
+/// The circumstances under which a content is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum Observation {
     /// The server is alive and idle.
     Alive,
     /// It was killed, and has read its file.
@@ -53,14 +53,14 @@ pub(super) enum Look {
 #[derive(Debug, Default)]
 pub(super) struct History {
     txns: BTreeMap<i64, Known>,
-    /// Those that were there when the server started, in order.
+    /// Those that were in the database when the server started, in order.
     base: Vec<i64>,
-    /// The last position of each that it has executed since.
+    /// The last position of each that the server has executed since.
     positions: BTreeMap<i64, u64>,
-    /// Some were undone, whoever knows which.
+    /// Some commits were undone; it is unknown which.
     has_failed: bool,
-    /// Those that a restart has shown to be gone, in order, while the medium may still hold them: their removal was not forced to disk when
-    /// the process was killed.
+    /// Those that a restart has shown to be lost, in order, while the medium may still hold them: their removal was not synced when the
+    /// process was killed.
     hidden: Vec<i64>,
 }
 
@@ -76,10 +76,10 @@ impl History {
         self.txns.insert(known.txn.number, known);
     }
 
-    /// The database has asked for a record to be written.
+    /// The database has requested that a record be written.
     ///
     /// # Errors
-    /// It is of no transaction.
+    /// The record belongs to no transaction.
     pub(super) fn recorded(&mut self, position: u64, record: &[u8]) -> Result<(), String> {
         let text = String::from_utf8_lossy(record);
         let (_, rest) = text
@@ -93,10 +93,10 @@ impl History {
         Ok(())
     }
 
-    /// A client was told that its transaction committed as the `seq`-th.
+    /// A client got the reply that its transaction committed as the `seq`-th.
     ///
     /// # Errors
-    /// It was told something else before.
+    /// An earlier reply said something else.
     pub(super) fn acknowledged(&mut self, number: i64, seq: i64) -> Result<(), String> {
         let known = self.open(number)?;
         known.fate = Fate::Acknowledged(seq);
@@ -104,24 +104,24 @@ impl History {
         Ok(())
     }
 
-    /// A client was told that its transaction changes nothing.
+    /// A client got the reply that its transaction changes nothing.
     ///
     /// # Errors
-    /// It was told something else before.
+    /// An earlier reply said something else.
     pub(super) fn refused(&mut self, number: i64) -> Result<(), String> {
         self.open(number)?.fate = Fate::Refused;
         Ok(())
     }
 
-    /// A client was told that its transaction could not be stored.
+    /// A client got the reply that its transaction could not be stored.
     ///
     /// # Errors
-    /// It was told something else before.
+    /// An earlier reply said something else.
     pub(super) fn failed(&mut self, number: i64, now: Failures) -> Result<(), String> {
         self.has_failed = true;
         let known = self.open(number)?;
         let then = known.failures;
-        // Nobody can take back what a disk that does not do what it is told may hold.
+        // A failing disk may hold bytes that could not be cut off.
         let no_cut = now.cuts != then.cuts;
         let no_sync = now.syncs != then.syncs || now.directory_syncs != then.directory_syncs;
         known.fate = Fate::Failed {
@@ -130,7 +130,7 @@ impl History {
         Ok(())
     }
 
-    /// Whoever sent it is gone.
+    /// The client that sent it has disconnected.
     pub(super) fn orphaned(&mut self, number: i64) {
         if let Ok(known) = self.open(number) {
             known.fate = Fate::Unknown;
@@ -138,7 +138,7 @@ impl History {
     }
 
     /// Some commits were undone.
-    pub(super) fn note_failure(&mut self) {
+    pub(super) fn record_failure(&mut self) {
         self.has_failed = true;
     }
 
@@ -149,7 +149,7 @@ impl History {
             .ok_or_else(|| format!("transaction {number} is answered and was not open"))
     }
 
-    /// Whether nobody may ever see this transaction.
+    /// Whether no client may ever see this transaction.
     pub(super) fn is_void(&self, number: i64) -> bool {
         let fate = self.txns.get(&number).map(|known| &known.fate);
         matches!(
@@ -158,11 +158,11 @@ impl History {
         )
     }
 
-    /// Compares a content with what must be.
+    /// Checks a content against the rules.
     ///
     /// # Errors
     /// The first rule that it breaks.
-    pub(super) fn check(&self, content: &Content, look: Look) -> Result<Vec<i64>, String> {
+    pub(super) fn check(&self, content: &Content, look: Observation) -> Result<Vec<i64>, String> {
         let order = self.order();
         let invented: Vec<i64> = content
             .txns
@@ -196,8 +196,8 @@ impl History {
         Ok(kept)
     }
 
-    /// Power was lost before anything was forced to disk since the process was killed: what its end had hidden may be back, but for what
-    /// was undone before.
+    /// Power was lost before any sync since the process was killed: transactions that the kill has hidden may be back, except those undone
+    /// before.
     pub(super) fn unhide(&mut self, content: &Content) {
         let mut back = std::mem::take(&mut self.hidden);
         back.retain(|number| content.txns.contains(number));
@@ -212,7 +212,7 @@ impl History {
         }
     }
 
-    /// All that may be in the database, in order.
+    /// All transactions that may be in the database, in order.
     fn order(&self) -> Vec<i64> {
         let mut executed: Vec<(u64, i64)> = self
             .positions
@@ -224,7 +224,12 @@ impl History {
         self.base.iter().copied().chain(executed).collect()
     }
 
-    fn check_present(&self, known: &Known, missing: Option<i64>, look: Look) -> Result<(), String> {
+    fn check_present(
+        &self,
+        known: &Known,
+        missing: Option<i64>,
+        look: Observation,
+    ) -> Result<(), String> {
         let number = known.txn.number;
         if let Some(missing) = missing {
             return Err(format!(
@@ -235,9 +240,9 @@ impl History {
             Fate::Open | Fate::Acknowledged(_) | Fate::Unknown => true,
             Fate::Refused | Fate::Lost => false,
             Fate::Failed { excuse } => match look {
-                Look::Alive => false,
-                Look::Killed => excuse[1],
-                Look::PowerLost | Look::Rotten => excuse[0],
+                Observation::Alive => false,
+                Observation::Killed => excuse[1],
+                Observation::PowerLost | Observation::Rotten => excuse[0],
             },
         };
         if may_be {
@@ -250,14 +255,14 @@ impl History {
         }
     }
 
-    /// Whether something is missing that nothing after it can do without.
-    fn check_absent(&self, known: &Known, look: Look) -> Result<bool, String> {
+    /// Whether a transaction is missing that later ones depend on.
+    fn check_absent(&self, known: &Known, look: Observation) -> Result<bool, String> {
         let number = known.txn.number;
         let is_acknowledged = matches!(known.fate, Fate::Acknowledged(_));
         let must_be = match look {
-            Look::Alive | Look::Killed => is_acknowledged || known.is_safe,
-            Look::PowerLost => known.is_safe,
-            Look::Rotten => false,
+            Observation::Alive | Observation::Killed => is_acknowledged || known.is_safe,
+            Observation::PowerLost => known.is_safe,
+            Observation::Rotten => false,
         };
         if must_be {
             return Err(format!(
@@ -279,11 +284,11 @@ impl History {
             let known = &self.txns[number];
             expected.apply(&known.txn)?;
             let seq = place as i64 + 1;
-            if let Fate::Acknowledged(told) = known.fate
-                && told != seq
+            if let Fate::Acknowledged(reported) = known.fate
+                && reported != seq
             {
                 return Err(format!(
-                    "transaction {number} is number {seq} and was told {told}"
+                    "transaction {number} is number {seq} but its reply said {reported}"
                 ));
             }
         }
@@ -296,7 +301,7 @@ impl History {
         Ok(())
     }
 
-    /// The server has started with these transactions; what else there was is lost. After a power loss they are on the medium.
+    /// The server has started with these transactions; all others are lost. After a power loss these are on the medium.
     pub(super) fn restarted(&mut self, kept: Vec<i64>, crash: Crash) {
         let all: BTreeSet<i64> = kept.iter().copied().collect();
         let is_hidden = |number: &i64| !all.contains(number);
@@ -312,7 +317,7 @@ impl History {
                 }
                 known.is_safe = false;
             } else {
-                // Whatever its client was told, or not: it is there.
+                // It is in the database, whether its client got a reply or not.
                 if !matches!(known.fate, Fate::Acknowledged(_)) {
                     known.fate = Fate::Unknown;
                 }

@@ -1,14 +1,14 @@
-//! The bytes of one simulated file: what is on the medium, and what the kernel has yet to bring there.
+//! The bytes of one simulated file: those on the medium, and those that the kernel has not written there yet.
 //!
-//! Invariant: `current` is what a reader sees; the medium plus all changes in order, as long as no sync has failed. After a failed sync some
-//! changes count as clean and are on no medium: they are still readable, and no later sync saves them.
+//! Invariant: `current` is the content that a reader sees; it equals the medium plus all changes in order, as long as no sync has failed.
+//! After a failed sync some changes count as clean and are not on the medium: they are still readable, and no later sync saves them.
 
 use crate::dice::Dice;
 
-/// What a medium writes at once, bytes. Real ones write 512 or 4096; records of a simulation are small.
+/// Bytes that a medium writes atomically. Real ones write 512 or 4096; records of a simulation are small.
 const SECTOR_BYTES: usize = 64;
 
-/// Something that the medium does not know yet.
+/// A change that is not on the medium yet.
 #[derive(Clone, Debug)]
 enum Change {
     Write { offset: usize, bytes: Vec<u8> },
@@ -21,14 +21,14 @@ pub(super) struct Inode {
     medium: Vec<u8>,
     changes: Vec<Change>,
     current: Vec<u8>,
-    /// A sync has failed: what is readable may be nowhere else.
+    /// A sync has failed: readable bytes may be missing on the medium.
     pub(super) is_doubtful: bool,
     /// Open handles.
     pub(super) handles: usize,
 }
 
 impl Inode {
-    /// A file that is wholly on the medium.
+    /// A file whose bytes are all on the medium.
     pub(super) fn lasting(bytes: Vec<u8>) -> Inode {
         Inode {
             medium: bytes.clone(),
@@ -41,7 +41,7 @@ impl Inode {
         &self.current
     }
 
-    /// Whether the medium knows everything.
+    /// Whether the medium has every change.
     pub(super) fn is_synced(&self) -> bool {
         self.changes.is_empty() && !self.is_doubtful
     }
@@ -61,7 +61,7 @@ impl Inode {
         self.changes.push(change);
     }
 
-    /// A sync succeeds: whatever is still known to be dirty is on the medium now, and the length.
+    /// A sync succeeds: all bytes that count as dirty are on the medium now, and the length.
     pub(super) fn sync(&mut self) {
         for change in self.changes.drain(..) {
             change.apply(&mut self.medium);
@@ -69,7 +69,7 @@ impl Inode {
         self.medium.resize(self.current.len(), 0);
     }
 
-    /// A sync fails: some changes got there, the others are forgotten, and the kernel thinks all of them clean.
+    /// A sync fails: some changes reached the medium, the others are dropped, and the kernel counts all of them as clean.
     pub(super) fn fail_sync(&mut self, dice: &mut Dice) {
         self.is_doubtful = true;
         for change in self.changes.drain(..) {
@@ -79,7 +79,7 @@ impl Inode {
         }
     }
 
-    /// Power is lost: the medium is what is left, with some of the changes, whole or in part.
+    /// Power is lost: the medium remains, with some of the changes, whole or in part.
     pub(super) fn lose_power(&mut self, dice: &mut Dice) {
         let changes = std::mem::take(&mut self.changes);
         let length = self.medium.len();
@@ -93,7 +93,7 @@ impl Inode {
                     change.apply(&mut self.medium);
                 }
             }
-            // As many as were written back in order, the last of them torn.
+            // A prefix of them in the order of writing back, the last one torn.
             1 => {
                 let kept = dice.below(changes.len() + 1);
                 for change in &changes[..kept] {
@@ -103,7 +103,7 @@ impl Inode {
                     torn.apply_prefix(&mut self.medium, dice);
                 }
             }
-            // Any of them, in any condition.
+            // Any of them, whole or in part.
             _ => {
                 for change in &changes {
                     match dice.below(4) {
@@ -118,18 +118,18 @@ impl Inode {
                 }
             }
         }
-        self.forget_cache();
+        self.drop_cache();
     }
 
-    /// What a failed sync seemed to have lost has got to the medium after all.
+    /// The bytes that a failed sync seemed to have lost have reached the medium after all.
     pub(super) fn recover(&mut self) {
         self.changes.clear();
         self.medium.clone_from(&self.current);
         self.is_doubtful = false;
     }
 
-    /// The cache is dropped: what is readable is what is on the medium.
-    pub(super) fn forget_cache(&mut self) {
+    /// The cache is dropped: the medium's content is readable.
+    pub(super) fn drop_cache(&mut self) {
         for change in self.changes.drain(..) {
             change.apply(&mut self.medium);
         }
@@ -137,8 +137,7 @@ impl Inode {
         self.is_doubtful = false;
     }
 
-    /// Turns one bit of byte `position` over, wherever it is: on the medium, and in what has yet to get there, or writing it back would
-    /// heal it.
+    /// Flips one bit of byte `position`, both on the medium and in pending changes; otherwise writing them back would heal it.
     pub(super) fn flip(&mut self, position: usize, bit: usize) {
         let flip = |byte: &mut u8| *byte ^= 1 << (bit % 8);
         for bytes in [&mut self.medium, &mut self.current] {
@@ -176,7 +175,7 @@ impl Change {
         }
     }
 
-    /// Some sectors of it got there.
+    /// Some of its sectors reached the medium.
     fn apply_sectors(&self, bytes: &mut Vec<u8>, dice: &mut Dice) {
         if let Change::Write {
             offset,
@@ -195,7 +194,7 @@ impl Change {
         }
     }
 
-    /// It did not get there; the file may be longer all the same.
+    /// It did not reach the medium; the file may be longer nevertheless.
     fn grow(&self, bytes: &mut Vec<u8>, dice: &mut Dice) {
         if let Change::Write {
             offset,
@@ -223,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sync_saves_what_was_written_and_a_failed_one_does_not() {
+    fn sync_saves_written_bytes_and_a_failed_one_does_not() {
         let mut dice = Dice::new(1);
         for _ in 0..50 {
             let mut file = Inode::lasting(b"old".to_vec());
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_rotted_is_not_healed_by_writing_it_back() {
+    fn rotten_byte_is_not_healed_by_writing_it_back() {
         let mut dice = Dice::new(3);
         for _ in 0..50 {
             let mut file = Inode::lasting(b"o".to_vec());
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_synced_is_kept_lost_torn_and_reordered() {
+    fn unsynced_bytes_are_kept_lost_torn_and_reordered() {
         let mut seen = std::collections::BTreeSet::new();
         let mut dice = Dice::new(2);
         for _ in 0..200 {

@@ -1,7 +1,7 @@
-//! One life of the server: shards, databases, their storage and the main thread, as the `server` crate drives them, but for the order in
-//! which they act, which is drawn. What it tells clients is collected for whoever carries it to them.
+//! One life of the server: shards, databases, their storage and the main thread, driven as in the `server` crate, except that the order of
+//! their steps is drawn. Collects messages to clients for the caller to deliver.
 //!
-//! Messages between two parts stay in order and causes precede effects; nothing else is promised.
+//! Invariant: messages between two parts stay in order and causes precede effects; no other order is kept.
 
 use corvid_log::storage::{Rewriter, StorageReply, StorageRequest, StoreError};
 use std::collections::{BTreeMap, VecDeque};
@@ -39,7 +39,7 @@ const SERVER: DatabaseId = DatabaseId(0);
 /// The database that has a file.
 const STORED: DatabaseId = DatabaseId(1);
 
-/// Inputs that a database takes at once, at most.
+/// Inputs that a database executes in one batch, at most.
 const BATCH_MAX: usize = 8;
 
 /// Identities that follow from a seed.
@@ -53,23 +53,23 @@ impl UuidSource for SeededUuids {
     }
 }
 
-/// What reaches a client.
+/// A message or signal to a client.
 #[derive(Debug)]
 pub(crate) enum ToClient {
     Message(Vec<u8>),
-    /// Read from it no more, or again.
+    /// Stop reading from it, or continue.
     Pause(bool),
     Closed(Close),
 }
 
-/// What can happen next.
+/// A step that is possible next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// A shard takes a message.
+    /// A shard reads a message.
     Shard(usize),
-    /// A long text has been read, and its shard takes it.
+    /// A long text has been parsed, and its shard handles it.
     LongText(usize),
-    /// The database thread takes what has arrived, or finds that a deadline has come.
+    /// The database thread executes a batch, or a deadline has come.
     Database(DatabaseId),
     /// A shard executes inline what has arrived for a database.
     Inline(DatabaseId),
@@ -77,27 +77,27 @@ pub(crate) enum Choice {
     Disk,
     /// The rewrite thread acts.
     Rewrite,
-    /// The thread for long jobs does one, or the thread for texts writes a slice.
+    /// The thread for long jobs does one, or the thread for bodies writes a slice.
     Job,
-    /// The main thread takes an event.
+    /// The main thread handles an event.
     Main,
 }
 
 struct Shard {
     frontend: Frontend,
     inbox: VecDeque<ToShard>,
-    /// Long texts that are to be read.
+    /// Long texts that have to be parsed.
     texts: VecDeque<(SessionId, InboundFrame)>,
 }
 
 struct Served {
     pump: Pump,
     inbox: VecDeque<ToDatabase>,
-    /// A shard has left something to the database thread, and nobody else takes anything until it has been there.
+    /// A shard has left inputs to the database thread; no shard executes inline until the thread has run.
     is_left: bool,
 }
 
-/// Who executes how much, in one life of the server.
+/// Inline execution and its budget, in one life of the server.
 #[derive(Clone, Copy, Debug)]
 struct Execution {
     /// Shards execute inline.
@@ -108,7 +108,7 @@ struct Execution {
 }
 
 impl Execution {
-    /// Budgets are as in the server in some lives; in others they are so small that transactions are rolled back and left.
+    /// In some lives the budgets are the server's; in others they are so small that transactions are rolled back and left to the thread.
     fn draw(dice: &mut Dice) -> Execution {
         let limits = Limits::default();
         Execution {
@@ -123,21 +123,21 @@ impl Execution {
     }
 }
 
-/// How databases came to execute what they were sent.
+/// How databases executed their inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Batches {
-    /// Inline ones.
+    /// Inline batches.
     pub(crate) inline: u64,
-    /// Transactions that a shard has rolled back and left.
+    /// Transactions that a shard has rolled back and left to the thread.
     pub(crate) rolled_back: u64,
-    /// Long transactions that a batch ended before.
+    /// Batches that ended before a long transaction.
     pub(crate) cut: u64,
 }
 
-/// Who holds a database: its thread, or a shard. Time stands still meanwhile.
+/// The holder of a database: its thread, or a shard. Time does not pass meanwhile.
 struct Hand<'m> {
     now: Now,
-    /// Of the database that has a file.
+    /// The storage, if the database has a file.
     storage: Option<&'m mut Storage>,
     store_failures: &'m mut u64,
 }
@@ -166,30 +166,30 @@ pub(crate) struct Machine {
     locks: Arc<Mutex<Locks>>,
     execution: Execution,
     jobs: VecDeque<(DatabaseId, Job)>,
-    /// Texts that are being written.
+    /// Bodies that are being written.
     turns: Vec<(DatabaseId, BodyScheduler)>,
     main: VecDeque<Event>,
     sessions: u64,
-    /// For clients.
+    /// Messages to clients.
     pub(crate) to_clients: Vec<(SessionId, ToClient)>,
-    /// Records that the database has asked to be written, with their positions.
+    /// Records that the database has requested to be written, with their positions.
     pub(crate) records: Vec<(u64, Vec<u8>)>,
     /// Compactions that have ended.
     pub(crate) compacted: Vec<(Option<u64>, Result<(), String>)>,
-    /// How often the database heard that commits could not be stored.
+    /// How many replies have done the database that commits could not be stored.
     pub(crate) store_failures: u64,
-    /// Who executed what.
+    /// How databases executed their inputs.
     pub(crate) batches: Batches,
-    /// For the connection to what the database follows.
+    /// Requests to the source that the database replicates.
     pub(crate) to_source: Vec<(SourceId, u64, SourceOrder)>,
     /// Roles that the database has taken, by their tokens.
     pub(crate) roles_taken: Vec<u64>,
-    /// The database has reported that it is gone.
+    /// The database has reported that it is removed.
     pub(crate) is_removed: bool,
 }
 
 impl Machine {
-    /// Starts a server on what was opened; with `history`, clients that come back are told what they missed.
+    /// Starts a server on the opened file; with `history`, reconnecting clients get the changes since their last transaction.
     pub(crate) fn start(
         now: Now,
         seed: u64,
@@ -235,7 +235,7 @@ impl Machine {
             let uuids = SeededUuids(Dice::new(seed ^ u64::from(id.0) << 32));
             let (locks, epochs, uuids) = (locks.clone(), epochs.clone(), Box::new(uuids));
             let mut service = DatabaseService::new(now, options, database, locks, epochs, uuids);
-            // Contents of half of the runs are written away from the database, and updates of a third.
+            // In half of the runs initial contents are written away from the database, and in a third updates are.
             service.set_initial_rows_max(if seed.is_multiple_of(2) { 0 } else { 1000 });
             service.set_update_rows_max(if seed.is_multiple_of(3) { 0 } else { 1000 });
             // In half of the runs every commit counts as long.
@@ -275,7 +275,7 @@ impl Machine {
             roles_taken: Vec::new(),
             is_removed: false,
         };
-        machine.tell_server_db(server_db::insert(&schema, Model::standalone().server_row()));
+        machine.update_server_db(server_db::insert(&schema, Model::standalone().server_row()));
         machine
     }
 
@@ -302,14 +302,14 @@ impl Machine {
         session
     }
 
-    /// A client is gone.
+    /// A client has disconnected.
     pub(crate) fn disconnect(&mut self, session: SessionId) {
         let shard = usize::from(shard_of(session));
         self.shards[shard].frontend.closed(session);
         self.collect(shard);
     }
 
-    /// A shard reads a text of a client.
+    /// A shard reads a message of a client.
     pub(crate) fn text(&mut self, now: Now, session: SessionId, text: Vec<u8>) {
         let shard = usize::from(shard_of(session));
         let frontend = &mut self.shards[shard].frontend;
@@ -317,14 +317,14 @@ impl Machine {
         self.collect(shard);
     }
 
-    /// What was queued for a client is written.
+    /// Output that was queued for a client is written.
     pub(crate) fn drained(&mut self, session: SessionId) {
         let shard = usize::from(shard_of(session));
         self.shards[shard].frontend.drained(session);
         self.collect(shard);
     }
 
-    /// The operator wants the file compacted.
+    /// The operator requests a compaction.
     pub(crate) fn compact(&mut self, token: u64) {
         self.post(STORED, ToDatabase::Control(Control::Compact(Some(token))));
     }
@@ -334,33 +334,33 @@ impl Machine {
         let mut directory = ServedDatabases::default();
         directory.insert(server_db::NAME, SERVER);
         let directory = Arc::new(directory);
-        self.tell_shards(|| ToShard::ServedDatabases(directory.clone()));
+        self.post_to_shards(|| ToShard::ServedDatabases(directory.clone()));
         self.post(STORED, ToDatabase::Control(Control::Remove));
     }
 
-    /// Whether no new file is being written, and none waits to be.
+    /// Whether no new file is being written or requested.
     pub(crate) fn has_no_rewrite(&self) -> bool {
         self.storage.has_no_rewrite()
     }
 
-    /// The database is to take writes, or to follow another server's; `token` is in `roles_taken` once it does.
+    /// The database is to accept writes, or to replicate another server; `token` is in `roles_taken` once it does.
     pub(crate) fn set_role(&mut self, role: Role, token: u64) {
         self.post(STORED, ToDatabase::Control(Control::SetRole(role, token)));
     }
 
-    /// The connection to what the database follows has something to say.
+    /// An event of the connection to the source.
     pub(crate) fn source(&mut self, id: SourceId, event: SourceEvent) {
         self.post(STORED, ToDatabase::Source(id, event));
     }
 
-    /// The earliest moment at which something happens by itself.
+    /// The next moment at which something happens without input.
     pub(crate) fn next_deadline_ms(&self, now: Now) -> Option<u64> {
         let served = self.databases.values();
         let deadlines = served.filter_map(|served| served.pump.deadline_ms(now));
         deadlines.min()
     }
 
-    /// Whatever can happen now.
+    /// All steps that are possible now.
     pub(crate) fn choices(&self, now: Now) -> Vec<Choice> {
         let mut choices = Vec::new();
         for (number, shard) in self.shards.iter().enumerate() {
@@ -396,7 +396,7 @@ impl Machine {
         choices
     }
 
-    /// Lets it happen. A value that comes back must be [run](Rewriter::run), then handed to [`Machine::written`].
+    /// Takes a step. A returned value must be [run](Rewriter::run), then passed to [`Machine::written`].
     pub(crate) fn act(
         &mut self,
         now: Now,
@@ -446,7 +446,7 @@ impl Machine {
         None
     }
 
-    /// A thread takes a job: that for texts begins it, the other one carries it out.
+    /// A thread takes a job: the one for bodies begins it, the other one carries it out.
     fn begin(&mut self, id: DatabaseId, job: Job) {
         let found = self.turns.iter_mut().find(|(of, _)| *of == id);
         let other = match found {
@@ -458,20 +458,20 @@ impl Machine {
         }
     }
 
-    /// Each thread for texts writes a slice.
+    /// Each thread for bodies writes a slice.
     fn write_texts(&mut self) {
         let mut answers = Vec::new();
         for (id, turns) in &mut self.turns {
-            let mut told = Vec::new();
-            turns.run_slice(&mut told);
-            answers.extend(told.into_iter().map(|answer| (*id, answer)));
+            let mut done = Vec::new();
+            turns.run_slice(&mut done);
+            answers.extend(done.into_iter().map(|answer| (*id, answer)));
         }
         for (id, answer) in answers {
             self.post(id, answer);
         }
     }
 
-    /// Where the file ends, for the one who copies it.
+    /// The end of the file, for the thread that copies it.
     pub(crate) fn end(&self) -> u64 {
         self.storage.end()
     }
@@ -481,7 +481,7 @@ impl Machine {
         self.storage.is_wanted()
     }
 
-    /// A new file has been written, or has not.
+    /// A new file has been written, or has failed.
     pub(crate) fn written(&mut self, rewriter: Rewriter<SimDisk>, outcome: Result<(), StoreError>) {
         let answer = self.storage.written(rewriter, outcome);
         self.answer(answer);
@@ -499,13 +499,13 @@ impl Machine {
         }
     }
 
-    fn tell_shards(&mut self, message: impl Fn() -> ToShard) {
+    fn post_to_shards(&mut self, message: impl Fn() -> ToShard) {
         for shard in &mut self.shards {
             shard.inbox.push_back(message());
         }
     }
 
-    fn tell_server_db(&mut self, params: Vec<u8>) {
+    fn update_server_db(&mut self, params: Vec<u8>) {
         self.post(SERVER, ToDatabase::Control(Control::Transact(params)));
     }
 
@@ -526,13 +526,13 @@ impl Machine {
         });
         let mut inputs = std::iter::from_fn(|| served.inbox.pop_front());
         served.pump.execute_batch(&mut hand, &mut inputs);
-        // The thread goes on with it at once, before anybody else is let in.
+        // The thread continues at once, before a shard can execute inline.
         served.is_left = served.pump.has_postponed();
         self.batches.cut += u64::from(served.is_left);
         self.walk(now, id, dice);
     }
 
-    /// One batch that a shard executes. What it cannot do it leaves to the database thread.
+    /// One batch that a shard executes. It leaves the rest to the database thread.
     fn execute_inline(&mut self, now: Now, id: DatabaseId, dice: &mut Dice) {
         let Some(served) = self.databases.get_mut(&id) else {
             return;
@@ -542,7 +542,7 @@ impl Machine {
             storage: (id == STORED).then_some(&mut self.storage),
             store_failures: &mut self.store_failures,
         };
-        // What has arrived for it meanwhile is taken in the next batch.
+        // Inputs that arrived meanwhile are in the next batch.
         let taken = 1 + dice.below(served.inbox.len());
         let mut inputs: Vec<ToDatabase> = served.inbox.drain(..taken).collect();
         let mut budget = WorkBudget::new(self.execution.inline_steps as u64);
@@ -570,7 +570,7 @@ impl Machine {
         };
         while let Some(output) = served.pump.next_output() {
             match output {
-                // Now and then what monitors will be told is written before the record is.
+                // Some updates are precomputed before the record is written.
                 Output::Job(job @ Job::PrecomputedUpdate(_)) if dice.below(2) == 0 => {
                     job.carry_out();
                 }
@@ -598,7 +598,7 @@ impl Machine {
                 Output::SourceOrder(source, connection, order) => {
                     self.to_source.push((source, connection, order));
                 }
-                // It died before it could say so.
+                // The thread died before it could report it.
                 Output::Deliver(_) | Output::Event(_) if self.disk.is_down() => {}
                 Output::Deliver(deliver) => {
                     let shard = usize::from(shard_of(deliver.session));
@@ -606,20 +606,20 @@ impl Machine {
                     inbox.push_back(ToShard::Deliver(deliver));
                 }
                 Output::Event(event) => self.main.push_back(event),
-                // Nobody connects to configured remotes; every delivery is posted at once; the file stays with the machine.
+                // No client connects to configured remotes; every delivery is posted at once; the file stays with the machine.
                 Output::Audit(_) | Output::AwaitMain | Output::Flush | Output::CloseFile => {}
             }
         }
     }
 
-    /// What the main thread makes of an event.
+    /// The main thread handles an event.
     fn take_event(&mut self, event: Event) {
         match event {
             Event::Converted(_, schema, epoch) => {
-                self.tell_shards(|| {
+                self.post_to_shards(|| {
                     ToShard::DisconnectUnaware(Arc::from("converted"), Some(epoch))
                 });
-                self.tell_server_db(server_db::update_schema(&schema));
+                self.update_server_db(server_db::update_schema(&schema));
             }
             Event::Compacted(token, result) => {
                 let result = result.map_err(|error| error.details);
@@ -631,7 +631,7 @@ impl Machine {
         }
     }
 
-    /// Carries out what a shard wants done.
+    /// Carries out the outputs of a shard.
     fn collect(&mut self, number: usize) {
         let shard = &mut self.shards[number];
         let outputs = shard.frontend.outputs();
@@ -661,7 +661,7 @@ impl Machine {
     }
 }
 
-/// Whether the database hears that records could not be stored, and undoes what depends on them.
+/// Whether the input tells the database that records could not be stored, so that it undoes their commits.
 fn is_failure(input: &ToDatabase) -> bool {
     matches!(input, ToDatabase::Storage(StorageReply::Stored(_, Err(_))))
 }

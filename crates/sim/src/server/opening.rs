@@ -1,4 +1,4 @@
-//! Opens a database file after a start, with the code that the server opens it with.
+//! Opens a database file after a start, with the server's own code.
 
 use corvid_data::HashSeed;
 use corvid_log::storage::FileSize;
@@ -17,9 +17,9 @@ use super::disk::Handle;
 pub(crate) struct Opened {
     pub(crate) database: Database,
     pub(crate) state: FileState,
-    /// What is wrong with the rest.
+    /// The damage behind the good part.
     pub(crate) damage: Option<Damage>,
-    /// Whole records behind the damage: with any, the server saves the file aside before it cuts them off.
+    /// Whole records behind the damage. If there are any, the server saves a salvage copy before it cuts them off.
     pub(crate) records_behind: u64,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Opened {
 pub(crate) enum Refusal {
     /// It has no schema.
     NoSchema(Damage),
-    /// The disk does not hand it over; another time it may.
+    /// The disk failed to read it; a later attempt may succeed.
     Unreadable(String),
 }
 
@@ -65,7 +65,7 @@ impl Bytes for FileSource<'_> {
 /// Reads the whole file.
 ///
 /// # Errors
-/// It must not be written to.
+/// The file must not be written to.
 pub(crate) fn open(
     file: &Handle,
     seed: HashSeed,

@@ -1,7 +1,8 @@
-//! One run: clients, server and disk under a scheduler that draws who acts next, what goes wrong and when the machine goes down.
+//! One run: clients, server and disk under a scheduler that draws which part acts next, which operations fail and when the machine goes
+//! down.
 
-mod life;
-mod rest;
+mod lifecycle;
+mod quiescence;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -12,21 +13,21 @@ use corvid_service::Now;
 
 use super::client::{Client, LOCKS, View};
 use super::disk::{Crash, Moment, SimDisk, Troubles};
-use super::history::{History, Look};
+use super::history::{History, Observation};
 use super::machine::{Choice, Machine, ToClient};
 use super::trace::Trace;
 use super::workload::{self, Txn};
 use crate::dice::Dice;
-use crate::seeds::Play;
+use crate::seeds::Simulation;
 
 const CLIENTS: usize = 4;
 
-/// What clients, operators and fate do in a run.
+/// Actions of clients, operators and chance in a run.
 const ACTIONS: usize = 90;
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 
-/// What a run saw, for whoever wants to know that runs are worth their time.
+/// Statistics of a run: they show whether runs reach the interesting situations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Hash of the trace.
@@ -37,7 +38,7 @@ pub struct Summary {
     pub power_losses: u64,
     /// Restarts after a kill.
     pub kills: u64,
-    /// New files put in place, as far as anybody asked for them.
+    /// New files put in place, as far as their requests were answered.
     pub compactions: u64,
     /// Conversions that succeeded.
     pub conversions: u64,
@@ -45,15 +46,15 @@ pub struct Summary {
     pub store_failures: u64,
     /// Files whose end was damaged when they were opened.
     pub damages: u64,
-    /// Removals of the database, in the middle of whatever its file was rewritten for.
+    /// Removals of the database, in the middle of rewrites.
     pub removals: u64,
     /// Batches that a shard executed.
     pub inline_batches: u64,
     /// Transactions that a shard rolled back and left to the database thread.
     pub rolled_back: u64,
-    /// Writes of the holder of the database that failed; the disk thread cuts off what they left.
+    /// Writes of the holder of the database that failed; the disk thread cuts off their remains.
     pub inline_failures: u64,
-    /// Long transactions that a batch of the database thread ended before.
+    /// Batches of the database thread that ended before a long transaction.
     pub cut_batches: u64,
     /// Records that the holder of the database wrote at once.
     pub inline_writes: u64,
@@ -63,7 +64,7 @@ pub struct Summary {
     pub disk_operations: u64,
 }
 
-/// What fails in a run at all.
+/// Which failures can happen in a run.
 #[derive(Clone, Copy, Debug)]
 struct Weather {
     has_full_disk: bool,
@@ -77,20 +78,20 @@ struct Weather {
     rots: bool,
 }
 
-/// Which schema the file may have.
+/// The schemas that the file may have.
 #[derive(Clone, Copy, Debug)]
 struct Schemas {
     is_wide: bool,
-    /// What a conversion was asked for whose end is not known.
+    /// The schema that a conversion with unknown outcome asked for.
     asked: Option<bool>,
-    /// What it was before, as long as a power loss may bring the earlier file back.
+    /// The schema before, as long as a power loss may bring the earlier file back.
     earlier: Option<bool>,
 }
 
-impl Play for Summary {
+impl Simulation for Summary {
     const OPTION: &'static str = "";
 
-    fn act(seed: u64, is_printed: bool) -> Result<Summary, String> {
+    fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
         run(seed, is_printed)
     }
 
@@ -120,7 +121,7 @@ struct Run {
     weather: Weather,
     disk: SimDisk,
     hash_seed: HashSeed,
-    /// `None` only while it is down.
+    /// `None` while it is down.
     machine: Option<Machine>,
     crash: Crash,
     now_ms: u64,
@@ -130,27 +131,27 @@ struct Run {
     schemas: Schemas,
     next_id: i64,
     next_txn: i64,
-    /// Compactions that were asked for and not answered.
+    /// Requested compactions without a reply.
     compactions: BTreeSet<u64>,
     next_token: u64,
-    /// A new file is being written; nobody else writes one.
+    /// A new file is being written; no other thread writes one.
     is_writing: bool,
-    /// The file's first rows have rotted away: there is nothing left to do.
+    /// The file's first rows are damaged: the run ends.
     is_over: bool,
-    /// The medium held the whole file at the last crash.
+    /// At the last crash the medium held the whole file.
     was_synced: bool,
     lives: u64,
     summary: Summary,
 }
 
-/// Acts the run of a seed; `is_printed`: its trace goes to standard output.
+/// Runs a seed; `is_printed`: its trace goes to standard output.
 ///
 /// # Errors
-/// What went wrong, in words.
+/// A description of the failure.
 pub fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
     let trace = Trace::new(is_printed);
     let mut run = Run::new(seed, trace)?;
-    let outcome = run.act();
+    let outcome = run.run();
     if let Err(problem) = &outcome {
         run.trace.line(format_args!("PROBLEM: {problem}"));
     }
@@ -203,11 +204,11 @@ impl Run {
             lives: 0,
             summary: Summary::default(),
         };
-        run.start(Look::Killed)?;
+        run.start(Observation::Killed)?;
         Ok(run)
     }
 
-    fn act(&mut self) -> Result<(), String> {
+    fn run(&mut self) -> Result<(), String> {
         for _ in 0..ACTIONS {
             self.do_something()?;
             let steps = self.dice.below(10);
@@ -351,7 +352,7 @@ impl Run {
         self.disk.set_troubles(troubles);
     }
 
-    /// Lets up to so many things happen, restarts included.
+    /// Takes up to this many steps, restarts included.
     fn advance(&mut self, steps: usize) -> Result<(), String> {
         for _ in 0..steps {
             if self.is_over || !self.step()? {
@@ -364,7 +365,7 @@ impl Run {
         Ok(())
     }
 
-    /// Lets one thing happen; false when nothing can.
+    /// Takes one step; false when none is possible.
     fn step(&mut self) -> Result<bool, String> {
         let now = self.now();
         let mut choices = self.machine().choices(now);
@@ -417,7 +418,7 @@ impl Run {
         let Some(mut rewriter) = rewriter else {
             return Ok(());
         };
-        // It writes on a thread of its own: others act whenever it looks up.
+        // It writes on a thread of its own: others act at each check of `is_wanted`.
         self.is_writing = true;
         let meanwhile = RefCell::new((&mut *self, Ok(())));
         let outcome = rewriter.run(
@@ -451,7 +452,7 @@ impl Run {
         }
     }
 
-    /// Takes what the server has brought about.
+    /// Handles the outputs of the server.
     fn collect(&mut self) -> Result<(), String> {
         let machine = self.machine();
         let records = std::mem::take(&mut machine.records);
@@ -470,7 +471,7 @@ impl Run {
         }
         if failures > 0 {
             self.summary.store_failures += failures;
-            self.history.note_failure();
+            self.history.record_failure();
         }
         for (token, result) in compacted {
             self.trace
@@ -485,13 +486,13 @@ impl Run {
         for (session, message) in messages {
             let client = self.clients.iter().position(|c| c.session == session);
             if let Some(client) = client {
-                self.tell(client, message)?;
+                self.deliver(client, message)?;
             }
         }
         Ok(())
     }
 
-    fn tell(&mut self, number: usize, message: ToClient) -> Result<(), String> {
+    fn deliver(&mut self, number: usize, message: ToClient) -> Result<(), String> {
         let client = &mut self.clients[number];
         match message {
             ToClient::Message(bytes) => {
@@ -534,7 +535,7 @@ impl Run {
             self.summary.conversions += 1;
             let before = self.schemas.is_wide;
             self.schemas.is_wide = is_wide;
-            // Should the directory not sync, the new file is there, and nobody knows for how long.
+            // If the directory sync fails, the new file has the name, and it is unknown for how long.
             let is_doubtful = self.disk.failures().directory_syncs > 0;
             self.schemas.earlier = is_doubtful.then_some(before);
         }

@@ -1,5 +1,5 @@
-//! The file of one database under the server's threads, as queues that the scheduler works off: the disk thread and the rewrite threads.
-//! What each of them does, in which order and under which lock, is as in the `server` crate's storage; who acts next is drawn.
+//! The file of one database under the server's threads, as queues that the scheduler serves: the disk thread and the rewrite threads. Each
+//! step, its order and its locks are as in the `server` crate's storage; which thread acts next is drawn.
 
 use corvid_log::storage::{
     Committer, DiskTask, FileContent, RewriteNumber, RewriteStage, Rewriter, Route, Routing,
@@ -23,15 +23,15 @@ pub(super) struct Storage {
     orders: VecDeque<ToDisk>,
     /// The disk thread is about to sync the directory.
     unsynced_name: Option<Arc<SimDisk>>,
-    /// The first works; the others wait for it to end.
+    /// The first one works; the others wait until it ends.
     threads: VecDeque<RewriteThread>,
 }
 
 #[derive(Debug)]
 enum ToDisk {
     Order(DiskTask<SimDisk>),
-    /// Somebody will close replaced files.
-    Undertaker,
+    /// A rewrite thread will close replaced files.
+    SendReplaced,
 }
 
 /// A thread that writes one new file.
@@ -42,16 +42,16 @@ struct RewriteThread {
     is_wanted: bool,
 }
 
-/// Where it stands.
+/// The next step of a rewrite thread.
 #[derive(Debug)]
 enum Work {
-    /// It has not begun: the content, and where the file ended when that was all there was.
+    /// It has not begun: the content, and the end of the file at the content's snapshot.
     Begin(RewriteNumber, Box<dyn FileContent>, u64),
     /// It is writing; the scheduler has the value.
     Writing,
-    /// It waits for an order.
+    /// It waits for a request.
     Wait(Rewriter<SimDisk>),
-    /// The swap is the disk thread's affair; it waits for the replaced files, to close them.
+    /// The disk thread does the swap; this thread waits for the replaced files, to close them.
     Close,
 }
 
@@ -63,7 +63,7 @@ enum ToRewriter {
 }
 
 impl Storage {
-    /// Of a file just opened. `is_quick`: the disk counts as quick before it has shown it, so that more is written inline.
+    /// The storage of a file just opened. `is_quick`: the disk counts as quick from the start, so that more is written inline.
     pub(super) fn new(writer: LogWriter<SimDisk>, is_quick: bool) -> Storage {
         let disk = writer.disk().clone();
         let mut file = Committer::new(writer);
@@ -81,7 +81,7 @@ impl Storage {
         }
     }
 
-    /// Carries out orders, or queues them. Returns the answers that are there already.
+    /// Carries out requests, or queues them. Returns the replies that are available at once.
     pub(super) fn store(&mut self, stores: Vec<StorageRequest>) -> Vec<StorageReply> {
         let mut answers = Vec::new();
         for route in self.routing.route(stores) {
@@ -129,7 +129,7 @@ impl Storage {
         }
     }
 
-    /// Takes note of an answer on its way to the database.
+    /// Records a reply that is about to be delivered to the database.
     pub(super) fn answered(&mut self, answer: &StorageReply) {
         self.routing.observe_reply(answer);
     }
@@ -143,7 +143,7 @@ impl Storage {
         self.unsynced_name.is_some() || !self.orders.is_empty()
     }
 
-    /// The disk thread takes a step: all that has arrived, or as much as had when it looked.
+    /// The disk thread takes a step: all queued tasks, or as many as were queued when it looked.
     pub(super) fn work_on_disk(&mut self, dice: &mut Dice) -> Vec<StorageReply> {
         if let Some(disk) = self.unsynced_name.take() {
             let outcome = disk.sync_directory();
@@ -153,12 +153,12 @@ impl Storage {
         if dice.chance(50) {
             taken = self.orders.len();
         }
-        let mut has_undertaker = false;
+        let mut wants_replaced = false;
         let mut orders = Vec::new();
         for message in self.orders.drain(..taken.min(self.orders.len())) {
             match message {
                 ToDisk::Order(order) => orders.push(order),
-                ToDisk::Undertaker => has_undertaker = true,
+                ToDisk::SendReplaced => wants_replaced = true,
             }
         }
         self.disk.is_called_by(Caller::DiskThread);
@@ -166,7 +166,7 @@ impl Storage {
         self.disk.is_called_by(Caller::Anyone);
         self.unsynced_name = self.file.unsynced_name();
         drop(self.file.take_replaced());
-        if has_undertaker && let Some(thread) = self.threads.front_mut() {
+        if wants_replaced && let Some(thread) = self.threads.front_mut() {
             assert!(
                 matches!(thread.work, Work::Close),
                 "only a swap is waited for"
@@ -188,12 +188,12 @@ impl Storage {
                 Work::Begin(..) => true,
                 Work::Writing => false,
                 Work::Wait(_) => !thread.orders.is_empty(),
-                // The files come with the swap: nothing of it may be left in the disk thread's queue.
+                // The replaced files come with the swap: none of it may remain in the disk thread's queue.
                 Work::Close => self.orders.is_empty(),
             })
     }
 
-    /// The rewrite thread takes a step. A value that comes back must be [run](Rewriter::run), then handed to [`Storage::written`].
+    /// The rewrite thread takes a step. A returned value must be [run](Rewriter::run), then passed to [`Storage::written`].
     pub(super) fn work_on_rewrite(&mut self) -> (Option<Rewriter<SimDisk>>, Option<StorageReply>) {
         let Some(thread) = self.threads.front_mut() else {
             return (None, None);
@@ -216,7 +216,7 @@ impl Storage {
                 }
                 Some(ToRewriter::Swap) => {
                     thread.work = Work::Close;
-                    self.orders.push_back(ToDisk::Undertaker);
+                    self.orders.push_back(ToDisk::SendReplaced);
                     self.orders
                         .push_back(ToDisk::Order(DiskTask::Swap(rewriter)));
                 }
@@ -231,7 +231,7 @@ impl Storage {
         self.threads.front().is_some_and(|thread| thread.is_wanted)
     }
 
-    /// The foremost rewrite thread has written what it was to write.
+    /// The first rewrite thread has finished its writing.
     pub(super) fn written(
         &mut self,
         rewriter: Rewriter<SimDisk>,

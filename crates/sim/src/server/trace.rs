@@ -1,4 +1,4 @@
-//! What happened, one line an event: hashed always, printed when asked for. Two runs of one seed must have the same hash.
+//! The events of a run, one line each: always hashed, printed on demand. Two runs of one seed must have the same hash.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ struct Lines {
     is_printed: bool,
 }
 
-/// A trace, shared by everything that adds to it.
+/// A trace, shared by all parts that add to it.
 #[derive(Clone, Debug)]
 pub struct Trace(Arc<Mutex<Lines>>);
 

@@ -1,8 +1,8 @@
-//! What clients do to the database, and what must come of it.
+//! The transactions of clients and their required effects.
 //!
-//! Every transaction has a number. It adds the number to the set `Head.txns` and counts `Head.seq` up, so any content tells which
+//! Every transaction has a number. It adds the number to the set `Head.txns` and increments `Head.seq`, so any content shows which
 //! transactions are in it; and it marks each row that it touches. Given the transactions and their order, the whole content follows
-//! ([`Content::apply`]); half a transaction is no content of any order.
+//! ([`Content::apply`]); half a transaction matches no order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ const TABLES: &str = r#"{"Head":{"isRoot":true,"maxRows":1,"columns":{"seq":{"ty
 pub(super) const MONITORED: &str =
     r#"{"Head":{"columns":["seq","txns"]},"Item":{"columns":["k","map","n","opt","tags","txn"]}}"#;
 
-/// The schema as JSON; the wide one has a column more.
+/// The schema as JSON; the wide one has one more column.
 pub(super) fn schema_json(is_wide: bool) -> String {
     let wide = if is_wide {
         r#""extra":{"type":"integer"},"#
@@ -59,7 +59,7 @@ pub(super) fn first_file() -> Vec<u8> {
     file
 }
 
-/// Something done to one item; each transaction does at most one thing to each.
+/// An action on one item; each transaction has at most one per item.
 #[derive(Clone, Debug)]
 enum Deed {
     Insert {
@@ -79,15 +79,15 @@ enum Deed {
     Delete,
 }
 
-/// What a transaction does besides marking and counting.
+/// The other effects of a transaction, besides marking and counting.
 #[derive(Clone, Debug)]
 pub(super) struct Txn {
     pub(super) number: i64,
     deeds: BTreeMap<String, Deed>,
     pub(super) is_durable: bool,
-    /// It waits this long for an item to be there, ms.
+    /// It waits this long for an item to exist, ms.
     wait: Option<(String, u64)>,
-    /// Rows of filling, so that files become longer than what is copied at once.
+    /// Rows of filling, so that files become longer than one copied block.
     filling: usize,
 }
 
@@ -130,7 +130,7 @@ impl Txn {
         }
     }
 
-    /// A durable one that only counts, and cannot fail for a reason of its own.
+    /// A durable transaction that only counts, and has no reason to fail.
     pub(super) fn plain(number: i64) -> Txn {
         Txn {
             number,
@@ -141,7 +141,7 @@ impl Txn {
         }
     }
 
-    /// The `params` of its request. The result of operation [`Txn::seq_operation`] tells its place in the order of commits.
+    /// The `params` of its request. The result of operation [`Txn::seq_operation`] shows its number in the order of commits.
     pub(super) fn params(&self) -> String {
         let t = self.number;
         let mut text = String::from(r#"["A""#);
@@ -195,7 +195,7 @@ impl Txn {
         text
     }
 
-    /// Which element of its result tells [`Content::seq`] right after it.
+    /// The element of its result that shows [`Content::seq`] right after it.
     pub(super) fn seq_operation(&self) -> usize {
         1 + usize::from(self.wait.is_some())
     }
@@ -219,12 +219,12 @@ struct Item {
     txn: i64,
 }
 
-/// Everything that is in the database.
+/// The content of the database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
-    /// How many transactions it has seen.
+    /// The number of transactions in it.
     pub(super) seq: i64,
-    /// Which.
+    /// Their numbers.
     pub(super) txns: BTreeSet<i64>,
     items: BTreeMap<String, Item>,
     /// Rows of `Head`.
@@ -232,7 +232,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// As the first file has it.
+    /// The content of the first file.
     pub(super) fn first() -> Content {
         Content {
             heads: 1,
@@ -240,10 +240,10 @@ impl Content {
         }
     }
 
-    /// Does what a transaction that commits does.
+    /// Applies a transaction that commits.
     ///
     /// # Errors
-    /// It cannot have committed on this content.
+    /// The transaction cannot have committed on this content.
     pub(super) fn apply(&mut self, txn: &Txn) -> Result<(), String> {
         self.seq += 1;
         self.txns.insert(txn.number);
@@ -284,7 +284,7 @@ impl Content {
         Ok(())
     }
 
-    /// What a real database holds.
+    /// The content of a real database.
     pub(super) fn of(database: &Database) -> Content {
         let mut content = Content::default();
         for (id, table) in database.schema().iter() {
@@ -339,7 +339,7 @@ fn cell(table: &TableSchema, row: &Row, column: &str) -> Value {
         .map_or(Value::Null, |(_, datum)| datum.to_json(is_map))
 }
 
-/// The elements of a set, or the one that stands bare.
+/// The elements of a set, or its single bare element.
 fn elements(value: &Value) -> Vec<&Value> {
     match value.as_array() {
         Some([_, Value::Array(elements)]) => elements.iter().collect(),

@@ -5,26 +5,26 @@
 use corvid_sim::seeds::Seeds;
 use corvid_sim::server::Summary;
 
-/// Runs in an ordinary test.
+/// Runs by default.
 const SEEDS: usize = 2000;
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_is_half_done_or_invented() {
-    Seeds::of_test(SEEDS).expect_all(5, |seen: &Summary| {
+    Seeds::of_test(SEEDS).expect_all(5, |summary: &Summary| {
         vec![
-            seen.power_losses,
-            seen.kills,
-            seen.compactions,
-            seen.conversions,
-            seen.store_failures,
-            seen.damages,
-            seen.removals,
-            seen.inline_batches,
-            seen.rolled_back,
-            seen.inline_failures,
-            seen.cut_batches,
-            seen.inline_writes,
-            seen.slow_writes,
+            summary.power_losses,
+            summary.kills,
+            summary.compactions,
+            summary.conversions,
+            summary.store_failures,
+            summary.damages,
+            summary.removals,
+            summary.inline_batches,
+            summary.rolled_back,
+            summary.inline_failures,
+            summary.cut_batches,
+            summary.inline_writes,
+            summary.slow_writes,
         ]
     });
 }

@@ -9,7 +9,7 @@ use corvid_sim::differential::Differential;
 const REQUESTS: usize = 250;
 
 #[test]
-fn both_servers_answer_the_same() {
+fn both_servers_give_the_same_replies() {
     let seed = dice::seed("differential");
     let cases = dice::cases(3_000);
     let mut deviations = std::collections::BTreeMap::new();

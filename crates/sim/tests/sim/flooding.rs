@@ -1,5 +1,4 @@
-//! Hash flooding: keys made to collide under the seed that everybody knows, and what they cost under one that nobody does. Work is counted,
-//! not timed.
+//! Hash flooding: keys made to collide under the known seed, and their cost under a secret one. Work is counted, not timed.
 
 mod keys;
 mod server;
@@ -15,10 +14,10 @@ use foldhash::fast::FixedState;
 use keys::KEYS;
 use server::{Row, Server};
 
-/// Colliding keys that are put into one map; more would take long, as they are meant to.
+/// Colliding keys that are put into one map; more would take very long.
 const FEW: usize = 3_000;
 
-/// A key that counts how often it is compared with another.
+/// A key that counts comparisons with other keys.
 struct Counted<'c, K>(K, &'c Cell<u64>);
 
 impl<K: PartialEq> PartialEq for Counted<'_, K> {
@@ -36,10 +35,10 @@ impl<K: Hash> Hash for Counted<'_, K> {
     }
 }
 
-/// Comparisons that it takes to put keys into a set, one after the other.
+/// Comparisons while keys are put into a set, one after the other.
 fn comparisons<K: Hash + Eq>(seed: impl BuildHasher, keys: impl Iterator<Item = K>) -> u64 {
     let count = Cell::new(0);
-    #[allow(clippy::mutable_key_type)] // the count is no part of a key
+    #[allow(clippy::mutable_key_type)] // the counter is not part of the key
     let mut set = HashSet::with_hasher(seed);
     for key in keys {
         assert!(set.insert(Counted(key, &count)), "keys differ");
@@ -70,7 +69,7 @@ fn check<K: Hash + Eq>(
 }
 
 #[test]
-fn keys_made_for_the_known_seed_cost_nothing_under_another() {
+fn keys_that_collide_under_the_known_seed_do_not_under_another() {
     let secret = HashSeed::new(dice::seed("flooding"));
     // As tables hash identities.
     check("identities", secret, || {
@@ -82,9 +81,9 @@ fn keys_made_for_the_known_seed_cost_nothing_under_another() {
     });
 }
 
-/// Why a [`HashSeed`] has a shared state of its own.
+/// The reason why a [`HashSeed`] has a shared state of its own.
 #[test]
-fn a_seed_for_each_hasher_alone_does_not_help() {
+fn seed_of_the_hasher_alone_does_not_prevent_collisions() {
     let state = FixedState::with_seed(dice::seed("flooding"));
     let identities = keys::uuids().map(|uuid| u128::from_le_bytes(uuid.0));
     let hashes: HashSet<u64> = identities.map(|uuid| state.hash_one(uuid)).collect();
@@ -127,7 +126,7 @@ fn collisions(seed: HashSeed, rows: &[Row]) -> u64 {
 }
 
 #[test]
-fn a_server_takes_hostile_rows_as_it_takes_others() {
+fn colliding_rows_cost_as_much_as_others() {
     let number = dice::seed("flooding");
     let seed = HashSeed::new(number);
     let harmless = collisions(seed, &harmless(&mut Dice::new(number)));

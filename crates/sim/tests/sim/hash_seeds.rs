@@ -6,9 +6,9 @@ use corvid_engine::{Context, Database, LockOwner, LongResult, Outcome};
 use corvid_json::Value;
 use corvid_log::encode::write_transaction;
 use corvid_monitor::{Frame, Monitors, SessionId, Version};
-use corvid_sim::bench::content;
 use corvid_sim::dice::{self, Dice};
-use corvid_sim::generator::{Generator, Taste};
+use corvid_sim::generator::{Generator, Profile};
+use corvid_sim::model_check::content;
 
 /// Transactions on one schema.
 const TRANSACTIONS: usize = 120;
@@ -54,7 +54,7 @@ impl Side {
         }
     }
 
-    /// The reply; and, of a commit, the delta and the record.
+    /// The reply; and, for a commit, the delta and the record.
     fn transact(&mut self, params: &[u8]) -> String {
         let mut context = Context {
             elapsed_ms: 0,
@@ -84,7 +84,7 @@ impl Side {
             self.monitors
                 .commit(&delta, txn, self.database.atom_count());
         }
-        // As it is built between batches.
+        // As it is made between batches.
         self.database.index(usize::MAX >> 1);
         String::from_utf8_lossy(&seen).into_owned()
     }
@@ -134,12 +134,12 @@ struct Stage {
 
 impl Stage {
     fn new(seed: u64) -> Stage {
-        let taste = Taste {
+        let profile = Profile {
             suits_reference: false,
             keeps_reals_exact: false,
             damage_percent: 3,
         };
-        let generator = Generator::new(Dice::new(seed), taste);
+        let generator = Generator::new(Dice::new(seed), profile);
         let schema = Arc::new(Schema::from_json(&generator.schema.json).expect("a valid schema"));
         Stage {
             sides: [seed, !seed].map(|seed| Side::new(&schema, seed)),
@@ -150,7 +150,7 @@ impl Stage {
         }
     }
 
-    /// Has both sides do something. Panics when they say different things.
+    /// Makes both sides do the same. Panics when their outputs differ.
     fn both(&mut self, what: &str, act: impl Fn(&mut Side) -> String) {
         let [one, other] = self.sides.each_mut().map(act);
         assert_eq!(one, other, "{what}");
@@ -229,7 +229,7 @@ fn replies_records_and_updates_do_not_depend_on_the_seed_of_hashes() {
     assert!(bytes > 500 * cases, "too little was said: {bytes} bytes");
 }
 
-/// What many values of a condition find is told in one order, and of equal keys the same one is named.
+/// Rows found by many values of a condition come in one order, and the same one of equal keys is named.
 #[test]
 fn rows_found_by_hash_come_in_the_order_of_the_table() {
     let schema = r#"{"name": "Gen", "tables": {"T": {"isRoot": true, "indexes": [["name"]], "columns": {
@@ -254,19 +254,19 @@ fn rows_found_by_hash_come_in_the_order_of_the_table() {
         let clauses: Vec<String> = (0..30)
             .map(|number| format!(r#"["{column}","==","{}{number}"]"#, &column[..1]))
             .collect();
-        // The second time the column has an index.
+        // At the second time the column has an index.
         for round in 0..2 {
             let params = format!(
                 r#"["Gen","{column}{round}",{{"T":[{{"where":[{}]}}]}}]"#,
                 clauses.join(",")
             );
-            let told = all(&|side| {
+            let reply = all(&|side| {
                 let params = params.as_bytes();
-                let told = side.monitor(SessionId(round), Version::V2, params);
+                let reply = side.monitor(SessionId(round), Version::V2, params);
                 side.transact(br#"["Gen"]"#);
-                told
+                reply
             });
-            assert!(told.matches("initial").count() >= 30, "{told}");
+            assert!(reply.matches("initial").count() >= 30, "{reply}");
         }
     }
     let twins: Vec<String> = (0..20)
@@ -279,6 +279,6 @@ fn rows_found_by_hash_come_in_the_order_of_the_table() {
         .collect();
     let select = r#"{"op":"select","table":"T","where":[["name","==","twin"]]}"#;
     let params = format!(r#"["Gen",{},{select}]"#, twins.join(","));
-    let told = all(&|side| side.transact(params.as_bytes()));
-    assert!(told.contains("identical values"), "{told}");
+    let reply = all(&|side| side.transact(params.as_bytes()));
+    assert!(reply.contains("identical values"), "{reply}");
 }

@@ -1,10 +1,10 @@
-//! What appending to a file promises, on a disk that goes down: the cases that the simulator of the whole server has found, each alone.
+//! The promises of appending to a file, on a disk that goes down: cases that the simulation of the whole server has found, each alone.
 
 use corvid_log::{Disk, DiskFile, LogWriter};
 use corvid_sim::server::disk::{Crash, SimDisk, Troubles};
 use corvid_sim::server::trace::Trace;
 
-/// Disks to try each case on; what survives a power loss follows from the number.
+/// Disks to try each case on; the bytes that survive a power loss follow from the number.
 const SEEDS: u64 = 200;
 
 fn disk(seed: u64) -> SimDisk {
@@ -17,7 +17,7 @@ fn writer(disk: &SimDisk) -> LogWriter<SimDisk> {
     writer
 }
 
-/// Troubles of one kind, certain to come.
+/// One kind of failure, at every operation.
 fn always(set: impl Fn(&mut Troubles)) -> Troubles {
     let mut troubles = Troubles::default();
     set(&mut troubles);
@@ -47,7 +47,7 @@ fn a_synced_record_outlives_a_kill_between_rename_and_directory_sync() {
 }
 
 #[test]
-fn what_could_not_be_written_does_not_come_back() {
+fn failed_write_does_not_come_back() {
     for seed in 0..SEEDS {
         let disk = disk(seed);
         let mut writer = writer(&disk);
@@ -62,7 +62,7 @@ fn what_could_not_be_written_does_not_come_back() {
 }
 
 #[test]
-fn what_could_not_be_cut_off_at_once_is_cut_off_by_the_next_append() {
+fn failed_cut_is_repeated_by_the_next_append() {
     for seed in 0..SEEDS {
         let disk = disk(seed);
         let mut writer = writer(&disk);
@@ -83,7 +83,7 @@ fn what_could_not_be_cut_off_at_once_is_cut_off_by_the_next_append() {
 }
 
 #[test]
-fn a_damaged_tail_does_not_follow_what_is_written_over_its_beginning() {
+fn damaged_tail_does_not_follow_a_record_written_over_it() {
     for seed in 0..SEEDS {
         let disk = disk(seed);
         let mut first = writer(&disk);
@@ -103,7 +103,7 @@ fn a_damaged_tail_does_not_follow_what_is_written_over_its_beginning() {
 }
 
 #[test]
-fn a_record_whose_name_cannot_be_synced_is_taken_back() {
+fn record_is_cut_off_when_the_directory_cannot_be_synced() {
     for seed in 0..SEEDS {
         let disk = disk(seed);
         let mut writer = writer(&disk);
@@ -119,7 +119,7 @@ fn a_record_whose_name_cannot_be_synced_is_taken_back() {
 }
 
 #[test]
-fn a_disk_tells_who_writes_after_a_failed_sync() {
+fn disk_reports_writes_after_a_failed_sync() {
     let disk = disk(1);
     let mut file = disk.open();
     file.write_at(&[b"x"], 7).expect("nothing fails");

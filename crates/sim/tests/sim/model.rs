@@ -1,25 +1,25 @@
 //! The engine against the naive model: generated schemas and transactions, results and contents equal after each.
 
-use corvid_sim::bench::Bench;
 use corvid_sim::dice::{self, Dice};
-use corvid_sim::generator::{Generator, Taste};
+use corvid_sim::generator::{Generator, Profile};
+use corvid_sim::model_check::ModelCheck;
 
 /// Transactions on one schema.
 const TRANSACTIONS: usize = 100;
 
 #[test]
-fn generated_transactions_do_the_same_as_in_the_model() {
+fn generated_transactions_have_the_results_of_the_model() {
     let seed = dice::seed("model");
     let cases = dice::cases(12_000);
     let (mut commits, mut failures) = (0, 0);
     for schema in 0..cases.div_ceil(TRANSACTIONS) {
-        let taste = Taste {
+        let profile = Profile {
             suits_reference: false,
             keeps_reals_exact: false,
             damage_percent: 4,
         };
-        let mut generator = Generator::new(Dice::new(seed.wrapping_add(schema as u64)), taste);
-        let mut bench = Bench::new(&generator);
+        let mut generator = Generator::new(Dice::new(seed.wrapping_add(schema as u64)), profile);
+        let mut bench = ModelCheck::new(&generator);
         for number in 0..TRANSACTIONS {
             let operations = generator.transaction();
             let (is_read_only, again) = (generator.dice.chance(2), generator.dice.chance(15));

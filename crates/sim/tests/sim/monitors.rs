@@ -1,16 +1,16 @@
-//! The real monitors against the naive ones: what every session of every version is told after generated transactions, whether it is told
-//! at once or later, is exactly the difference between what it knew and what there is; and replaying it yields the content.
+//! The real monitors against the model's: after generated transactions, the updates of every session of every version, flushed at once or
+//! later, are exactly the difference between the client's content and the database's; and replaying them gives the content.
 
 use std::collections::BTreeMap;
 
 use corvid_data::{Delta, HashSeed, Uuid};
 use corvid_json::{Object, Value};
 use corvid_monitor::{Monitors, SessionId, Version};
-use corvid_sim::bench::Bench;
 use corvid_sim::dice::{self, Dice};
-use corvid_sim::generator::{Generator, Taste};
+use corvid_sim::generator::{Generator, Profile};
 use corvid_sim::model::Tables;
 use corvid_sim::model::monitor::Monitor;
+use corvid_sim::model_check::ModelCheck;
 use corvid_sim::normal::{Known, without_empty_modifications};
 use corvid_sim::replica;
 
@@ -26,17 +26,17 @@ struct Client {
     version: Version,
     requests: Value,
     monitor: Monitor,
-    /// The content at what it was told last.
-    told: Tables,
-    /// What it made of it.
+    /// The content at its last flush.
+    flushed: Tables,
+    /// Its replica.
     replica: Tables,
     is_complete: bool,
 }
 
-/// Everything of one schema.
+/// All state for one schema.
 struct Stage {
     generator: Generator,
-    bench: Bench,
+    bench: ModelCheck,
     monitors: Monitors,
     clients: Vec<Client>,
     ids: u64,
@@ -54,13 +54,13 @@ fn txn(number: u64) -> Uuid {
 
 impl Stage {
     fn new(seed: u64) -> Stage {
-        let taste = Taste {
+        let profile = Profile {
             suits_reference: false,
             keeps_reals_exact: true,
             damage_percent: 1,
         };
-        let mut generator = Generator::new(Dice::new(seed), taste);
-        let bench = Bench::new(&generator);
+        let mut generator = Generator::new(Dice::new(seed), profile);
+        let bench = ModelCheck::new(&generator);
         let has_history = generator.dice.chance(60);
         let newest = if has_history { txn(0) } else { Uuid::ZERO };
         let monitors = Monitors::new(bench.database.schema().clone(), newest, HashSeed::FIXED);
@@ -113,7 +113,7 @@ impl Stage {
         for (table, rows) in &self.bench.model.tables {
             self.generator
                 .set_rows(table, rows.keys().map(ToString::to_string).collect());
-            // The bench knows only what results told; here every row must be told apart.
+            // The bench names only rows in results; here every row needs a name.
             for uuid in rows.keys() {
                 self.bench.known.name(&uuid.to_string(), uuid.to_string());
             }
@@ -192,7 +192,7 @@ impl Stage {
             version,
             requests,
             monitor,
-            told: tables.clone(),
+            flushed: tables.clone(),
             replica,
             is_complete,
         });
@@ -231,7 +231,7 @@ impl Stage {
         );
         let prepared = prepared.map_err(|error| format!("{params}: {error}"))?;
         let changed = self.monitors.apply(session, prepared);
-        let changed = changed.ok_or_else(|| format!("{params}: its monitor is gone"))?;
+        let changed = changed.ok_or_else(|| format!("{params}: its monitor does not exist"))?;
         let mut frames: Vec<Value> = changed
             .frames
             .iter()
@@ -248,7 +248,7 @@ impl Stage {
         } else {
             None
         };
-        self.told(session, frames)?;
+        self.check_updates(session, frames)?;
 
         let schema = self.generator.schema.clone();
         let client = &mut self.clients[position];
@@ -269,11 +269,11 @@ impl Stage {
         self.replay(position, updates)
     }
 
-    /// Composes what is pending for a session and checks that it is exactly what its monitors have missed.
+    /// Composes the pending updates of a session and checks that they are exactly the changes that its monitors have missed.
     fn flush(&mut self, session: SessionId) -> Result<(), String> {
         let mut frames = Vec::new();
         self.monitors.flush(session, &mut frames);
-        self.told(
+        self.check_updates(
             session,
             frames
                 .iter()
@@ -282,7 +282,7 @@ impl Stage {
         )
     }
 
-    fn told(&mut self, session: SessionId, frames: Vec<Value>) -> Result<(), String> {
+    fn check_updates(&mut self, session: SessionId, frames: Vec<Value>) -> Result<(), String> {
         let mut by_id = BTreeMap::new();
         for frame in frames {
             let params = frame
@@ -292,7 +292,7 @@ impl Stage {
                 .to_vec();
             let id = params[0].as_str().ok_or("no id")?.to_owned();
             if by_id.insert(id.clone(), params).is_some() {
-                return Err(format!("{id} is told twice"));
+                return Err(format!("{id} has two updates"));
             }
         }
         let tables = self.bench.model.tables.clone();
@@ -319,14 +319,14 @@ impl Stage {
                 .unwrap_or(&nothing);
             let expected = client.monitor.update(
                 &self.generator.schema,
-                &client.told,
+                &client.flushed,
                 &tables,
                 &client.monitor,
             );
             self.compare(&expected, updates)
                 .map_err(|problem| format!("update of {}: {problem}", client.requests))?;
             self.replay(position, updates)?;
-            self.clients[position].told = tables.clone();
+            self.clients[position].flushed = tables.clone();
         }
         if by_id.is_empty() {
             Ok(())
@@ -342,7 +342,7 @@ impl Stage {
         if expected == actual {
             Ok(())
         } else {
-            Err(format!("told {actual}\nmodel: {expected}"))
+            Err(format!("updates {actual}\nmodel: {expected}"))
         }
     }
 
@@ -368,7 +368,7 @@ impl Stage {
     }
 }
 
-/// Rows in words, without versions, which the model draws itself.
+/// Rows as text, without versions, which the model chooses itself.
 fn shown(known: &Known, tables: &Tables) -> BTreeMap<String, String> {
     let mut rows = BTreeMap::new();
     for (table, content) in tables {
@@ -387,7 +387,7 @@ fn parse(text: &[u8]) -> Value {
     Value::parse(text).expect("valid JSON")
 }
 
-/// A delta names each row once and nothing that did not change.
+/// A delta names each row once and no unchanged row.
 fn check_delta(delta: &Delta) -> Result<(), String> {
     let mut seen = Vec::new();
     for change in &delta.changes {
@@ -406,7 +406,7 @@ fn check_delta(delta: &Delta) -> Result<(), String> {
 }
 
 #[test]
-fn updates_of_every_version_are_what_the_model_expects() {
+fn updates_of_every_version_equal_those_of_the_model() {
     let seed = dice::seed("monitors");
     let cases = dice::cases(10_000);
     for schema in 0..cases.div_ceil(TRANSACTIONS) {

@@ -1,5 +1,5 @@
-//! A backup of the real engine and its monitors: after generated transactions on generated schemas it holds what its source holds, row for
-//! row, whatever it missed in between, and its own audit holds.
+//! A backup of the real engine and its monitors: after generated transactions on generated schemas it holds the rows of its source, also
+//! after missed changes, and its own audit holds.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use corvid_service::replication::difference::{Contents, difference};
 use corvid_service::replication::{
     Exclusions, Following, Replication, ReplicationStatus, SourceId, Step, read_update,
 };
-use corvid_sim::bench::Bench;
 use corvid_sim::dice::{self, Dice};
-use corvid_sim::generator::{Generator, Taste};
+use corvid_sim::generator::{Generator, Profile};
+use corvid_sim::model_check::ModelCheck;
 
 /// Transactions on one schema.
 const TRANSACTIONS: usize = 80;
@@ -30,17 +30,17 @@ impl UuidSource for Seeded {
     }
 }
 
-/// A source, its backup, and the conversation between them.
+/// A source, its backup, and the connection between them.
 struct Stage {
     generator: Generator,
-    source: Bench,
-    /// What the source tells.
+    source: ModelCheck,
+    /// Messages of the source.
     monitors: Monitors,
     backup: Database,
     replication: Replication,
     repeats: StringCache,
     uuids: Seeded,
-    /// The source knows conditions, and so tells differences.
+    /// The source supports conditions, and so sends differences.
     knows_conditions: bool,
     is_connected: bool,
     /// Contents and updates that were applied.
@@ -50,13 +50,13 @@ struct Stage {
 
 impl Stage {
     fn new(seed: u64) -> Stage {
-        let taste = Taste {
+        let profile = Profile {
             suits_reference: false,
             keeps_reals_exact: true,
             damage_percent: 0,
         };
-        let mut generator = Generator::new(Dice::new(seed), taste);
-        let source = Bench::new(&generator);
+        let mut generator = Generator::new(Dice::new(seed), profile);
+        let source = ModelCheck::new(&generator);
         let schema = source.database.schema().clone();
         let following = Following {
             id: SourceId(1),
@@ -126,17 +126,17 @@ impl Stage {
         }
     }
 
-    /// The source tells what has changed.
+    /// The source sends its changes.
     fn flush(&mut self) -> Result<(), String> {
         let mut frames = Vec::new();
         self.monitors.flush(SESSION, &mut frames);
         for frame in frames {
-            self.hear(&frame.to_bytes())?;
+            self.receive(&frame.to_bytes())?;
         }
         Ok(())
     }
 
-    fn hear(&mut self, text: &[u8]) -> Result<(), String> {
+    fn receive(&mut self, text: &[u8]) -> Result<(), String> {
         let mut steps = Vec::new();
         let schema = self.backup.schema().clone();
         self.replication.text(text, &schema, &mut steps);
@@ -149,7 +149,7 @@ impl Stage {
                 Step::Log(_) => continue,
                 Step::Send(request) => {
                     let reply = self.answer(&request)?;
-                    self.hear(&reply)?;
+                    self.receive(&reply)?;
                     continue;
                 }
                 Step::Contents(range, encoding) => {
@@ -180,7 +180,7 @@ impl Stage {
         Ok(())
     }
 
-    /// What the source answers.
+    /// The replies of the source.
     fn answer(&mut self, request: &[u8]) -> Result<Vec<u8>, String> {
         let request = Value::parse(request).map_err(|error| error.to_string())?;
         let member = |name| request.get(name).cloned().unwrap_or(Value::Null);
@@ -238,7 +238,7 @@ impl Stage {
     }
 }
 
-/// Every row, without its version, which is each server's own.
+/// Every row, without its version, which each server chooses itself.
 fn rows(database: &Database) -> BTreeMap<String, String> {
     let schema = database.schema();
     let tables = schema.iter().flat_map(|(id, table)| {
@@ -254,7 +254,7 @@ fn rows(database: &Database) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn a_backup_holds_what_generated_transactions_leave_at_its_source() {
+fn backup_holds_the_content_of_its_source() {
     let seed = dice::seed("replication");
     let cases = dice::cases(8_000);
     let (mut contents, mut updates) = (0, 0);

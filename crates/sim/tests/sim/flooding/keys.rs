@@ -1,7 +1,7 @@
-//! Keys that collide under a hash that everybody can compute, as somebody makes them who has read its source.
+//! Keys that collide under a public hash function, as an attacker makes them from its source.
 //!
-//! Foldhash multiplies two words of a key, each mixed with a word of its state, and folds the product. Whoever knows the state of one factor
-//! chooses its word so that the factor is zero; the word of the other factor is then free:
+//! Foldhash multiplies two words of a key, each mixed with a word of its state, and folds the product. An attacker that knows the state of
+//! one factor chooses its word so that the factor is zero; the word of the other factor is then free:
 //!
 //! ```text
 //! folded(word ^ state, other ^ other_state) = 0    for word = state and any other
@@ -9,7 +9,7 @@
 
 use corvid_data::Uuid;
 
-/// How many.
+/// Number of keys.
 pub(crate) const KEYS: usize = 100_000;
 
 /// The state that is the same for every hasher, word by word, and that of a hasher without a seed.
@@ -21,7 +21,7 @@ fn folded(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Identities: the high half makes the second factor zero, so they collide whatever the seed of the hasher is.
+/// Identities: the high half makes the second factor zero, so they collide under any seed of the hasher.
 pub(crate) fn uuids() -> impl Iterator<Item = Uuid> {
     (0..KEYS as u64).map(|number| {
         let mut bytes = [0; 16];
@@ -34,8 +34,8 @@ pub(crate) fn uuids() -> impl Iterator<Item = Uuid> {
 /// The second column of an index over two integers, under which any first one collides with all others.
 pub(crate) const SECOND: i64 = SHARED[0].cast_signed();
 
-/// Strings of 60 letters that differ in four. Their hash has two rounds of two lanes; the first lane's word of the second round is what its
-/// first round left, so what it is multiplied by, letters 28 to 35, counts for nothing. The other lane does not look at 32 to 35.
+/// Strings of 60 letters that differ in four. Their hash has two rounds of two lanes; the first lane's word of the second round is the
+/// result of its first round, so its factor, letters 28 to 35, has no effect. The other lane does not read letters 32 to 35.
 pub(crate) fn strings() -> impl Iterator<Item = String> {
     let (mut text, zero) = (0u32..)
         .map(|number| {

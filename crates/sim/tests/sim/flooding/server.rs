@@ -1,4 +1,4 @@
-//! A shard and a database, the whole server but for sockets, files and threads: requests go in as bytes.
+//! A shard and a database, the whole server except sockets, files and threads: requests go in as bytes.
 
 use corvid_log::storage::{FileSize, StorageReply, StorageRequest};
 use std::mem;
@@ -23,7 +23,7 @@ const NOW: Now = Now {
     wall_ms: 1_700_000_000_000,
 };
 
-/// A row to be.
+/// A row to insert.
 pub(crate) struct Row {
     pub(crate) uuid: Uuid,
     pub(crate) name: String,
@@ -45,7 +45,7 @@ pub(crate) struct Server {
     pump: Pump,
 }
 
-/// Its time stands still.
+/// A holder whose time does not pass.
 struct Thread;
 
 impl Holder for Thread {
@@ -150,7 +150,7 @@ impl Server {
         database.row_count(table)
     }
 
-    /// Pairs of entries that look-ups begin at one place for, in every table and index.
+    /// Pairs of entries whose look-ups begin at the same slot, in every table and index.
     pub(crate) fn collisions(&self) -> u64 {
         self.pump.service().database().hash_collisions()
     }

@@ -1,4 +1,4 @@
-//! Rest: all troubles end, everything that was asked is answered, and what must then be so is checked.
+//! Quiescence: all faults end, every request gets its reply, and the final state is checked.
 
 use super::content;
 use super::host::Host;
@@ -6,11 +6,11 @@ use super::member::Member;
 use super::network::{Caller, To};
 use super::run::Run;
 
-/// Things that may happen until everything has come to rest.
-const PATIENCE: usize = 40_000;
+/// Maximum number of steps until the run is idle.
+const STEPS_MAX: usize = 40_000;
 
 impl Run {
-    /// Ends all troubles, waits until nothing happens any more but probes, and checks everything that must then be so.
+    /// Ends all faults, runs until nothing but probes happens any more, and checks the final state.
     pub(super) fn run_until_idle(&mut self) -> Result<(), String> {
         self.trace.line(format_args!("run until idle"));
         self.network.loosen(self.now_ms);
@@ -33,7 +33,7 @@ impl Run {
         self.check()
     }
 
-    /// Tells those who would not find out by themselves that the server that they talk to has been killed.
+    /// Ends connections to killed servers for clients that would not detect it themselves.
     fn end_dead_connections(&mut self) {
         for id in self.network.ids() {
             let conn = self.network.get(id).filter(|conn| conn.is_accepted);
@@ -49,7 +49,7 @@ impl Run {
     }
 
     fn rest(&mut self) -> Result<(), String> {
-        for _ in 0..PATIENCE {
+        for _ in 0..STEPS_MAX {
             if self.step()? {
                 continue;
             }
@@ -76,7 +76,7 @@ impl Run {
         ))
     }
 
-    /// Whether a client has all that it asked for, from a server that still knows it.
+    /// Whether a client has all its content, from a server that still has its session.
     fn is_served(&self, member: &Member) -> bool {
         let id = member.conn();
         let conn = id.and_then(|id| Some((id, self.network.get(id)?.host)));
@@ -92,7 +92,7 @@ impl Run {
         one != two
     }
 
-    /// A conversion has ended the following for good: the operator gives the backup a copy of the other's file.
+    /// A conversion has ended the replication for good: the operator copies the active server's file to the backup.
     fn copy_file(&mut self) -> Result<(), String> {
         let backup = 1 - self.active;
         self.trace.line(format_args!("host {backup} gets a copy"));
@@ -137,7 +137,7 @@ impl Run {
         let held = content::transactions([one, two][self.active]).unwrap_or_default();
         self.ledger.check(&held)?;
         for (number, member) in self.members.iter_mut().enumerate() {
-            let outcome = member.look().and_then(|()| member.check_fetches());
+            let outcome = member.check().and_then(|()| member.check_fetches());
             outcome.map_err(|problem| format!("client {number}: {problem}"))?;
         }
         Ok(())

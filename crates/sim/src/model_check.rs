@@ -1,7 +1,7 @@
-//! A bench on which the real engine and its monitors run beside the model.
+//! The real engine and its monitors beside the model.
 //!
-//! Invariant after every call of [`Bench::transact`] that returns `Ok`: results agreed, contents are equal, the engine's own audit
-//! holds, and undoing the commit and executing it again changed nothing. Called by the tests.
+//! Invariant after every call of [`ModelCheck::transact`] that returns `Ok`: results and contents are equal, the engine's own audit holds, and
+//! undoing and repeating the commit changed nothing. Called by the tests.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct Counter(u64);
 impl UuidSource for Counter {
     fn fresh(&mut self) -> Uuid {
         self.0 += 1;
-        // Mixed, so that order of making says nothing about order of sorting.
+        // Mixed, so that the order of creation differs from the sort order.
         let mut dice = Dice::new(self.0);
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&dice.draw().to_be_bytes());
@@ -34,7 +34,7 @@ impl UuidSource for Counter {
     }
 }
 
-/// Locks of the one session there is.
+/// The locks of the only session.
 const LOCKS: [&str; 1] = ["mine"];
 
 struct Locks;
@@ -47,34 +47,34 @@ impl LockOwner for Locks {
 
 /// The engine beside the model.
 #[derive(Debug)]
-pub struct Bench {
+pub struct ModelCheck {
     /// The model.
     pub model: Model,
     /// The engine.
     pub database: Database,
-    /// Names of rows that both know.
+    /// Names of rows that both have.
     pub known: Known,
     uuids: Counter,
 }
 
-/// What a transaction came to.
+/// The outcome of a transaction.
 #[derive(Debug)]
 pub struct Done {
-    /// What it changed.
+    /// The changes of the commit.
     pub delta: Option<Arc<Delta>>,
-    /// The errors that it may have failed with.
+    /// The errors of which the transaction may have failed with any.
     pub faults: Faults,
 }
 
-impl Bench {
+impl ModelCheck {
     /// Both empty, with a generator's schema.
     ///
     /// # Panics
     /// When the engine refuses the schema.
     #[must_use]
-    pub fn new(generator: &Generator) -> Bench {
+    pub fn new(generator: &Generator) -> ModelCheck {
         let schema = Schema::from_json(&generator.schema.json).expect("a valid schema");
-        Bench {
+        ModelCheck {
             model: Model::new(generator.schema.clone()),
             database: Database::new(Arc::new(schema), HashSeed::FIXED),
             known: Known::new(),
@@ -166,7 +166,7 @@ impl Bench {
         })
     }
 
-    /// Takes the commit back and executes it again with the same UUIDs.
+    /// Undoes the commit and executes it again with the same UUIDs.
     fn redo(
         &mut self,
         params: &[u8],
@@ -202,7 +202,7 @@ impl Bench {
             .map_err(|problem| format!("after undo: {problem}"))
     }
 
-    /// Compares all rows. Versions differ; whether they are renewed at the same times is for users of [`Bench::versions`] to see.
+    /// Compares all rows. Versions differ; users of [`ModelCheck::versions`] compare when they change.
     fn compare_content(&self) -> Result<(), String> {
         let actual = content(&self.database);
         for (table, rows) in &actual {
@@ -220,7 +220,7 @@ impl Bench {
                 };
                 for (column, datum) in row.iter().filter(|(column, _)| *column != "_version") {
                     if *datum != expected[column]
-                        && !self.look_alike(table, column, datum, &expected[column])
+                        && !self.are_equal(table, column, datum, &expected[column])
                     {
                         return Err(format!(
                             "{table} {uuid} {column} is {datum:?}, model: {:?}",
@@ -234,7 +234,7 @@ impl Bench {
     }
 
     /// UUIDs of names that were never inserted differ.
-    fn look_alike(&self, table: &str, column: &str, a: &Datum, b: &Datum) -> bool {
+    fn are_equal(&self, table: &str, column: &str, a: &Datum, b: &Datum) -> bool {
         let ty = self.model.schema.tables[table]
             .ty(column)
             .expect("a column");
@@ -255,7 +255,7 @@ impl Bench {
     }
 }
 
-/// For each operation the UUID that its result gives.
+/// For each operation the UUID in its result.
 fn identities(operations: &[Value], result: &[Value]) -> Vec<Option<Uuid>> {
     let identity = |position: usize| {
         let uuid = result

@@ -1,4 +1,4 @@
-//! The server's starts and ends: what a crash takes along, what is read afterwards, and what must be in it.
+//! The server's starts and ends: the effects of a crash, reading the file afterwards, and its required content.
 
 use corvid_monitor::{SessionId, Version};
 
@@ -6,7 +6,7 @@ use super::{CLIENTS, Run, Schemas};
 use crate::dice::Dice;
 use crate::server::client::Client;
 use crate::server::disk::{Crash, Troubles};
-use crate::server::history::Look;
+use crate::server::history::Observation;
 use crate::server::machine::{Machine, SeededUuids};
 use crate::server::opening::{self, Opened, Refusal};
 use crate::server::workload::{self, Content};
@@ -18,7 +18,7 @@ impl Run {
         self.replace(client);
     }
 
-    /// Somebody new in the place of a client whose session is gone.
+    /// A new client in place of one whose session has ended.
     pub(super) fn replace(&mut self, client: usize) {
         let version = *self
             .dice
@@ -34,7 +34,7 @@ impl Run {
         self.clients[client] = new;
     }
 
-    pub(super) fn start(&mut self, look: Look) -> Result<(), String> {
+    pub(super) fn start(&mut self, look: Observation) -> Result<(), String> {
         let opened = self.open(look)?;
         if self.is_over {
             return Ok(());
@@ -56,12 +56,12 @@ impl Run {
         Ok(())
     }
 
-    /// Reads the file and holds it against what must be in it.
-    fn open(&mut self, look: Look) -> Result<Opened, String> {
+    /// Reads the file and checks its content.
+    fn open(&mut self, look: Observation) -> Result<Opened, String> {
         let opened = self.read()?;
         self.check_opened(&opened, look)?;
         let content = Content::of(&opened.database);
-        if look == Look::PowerLost && !self.was_synced {
+        if look == Observation::PowerLost && !self.was_synced {
             self.history.unhide(&content);
         }
         let kept = self.history.check(&content, look)?;
@@ -74,7 +74,7 @@ impl Run {
         self.rot(opened)
     }
 
-    /// A bit of the file turns over before the server is started.
+    /// Flips a bit of the file before the server starts.
     fn rot(&mut self, healthy: Opened) -> Result<Opened, String> {
         let first_record = first_record(&self.disk.bytes());
         let Some(rotten) = self.disk.rot(first_record) else {
@@ -85,7 +85,7 @@ impl Run {
         let rotten_record = opened.damage.as_ref();
         match rotten_record.filter(|damage| damage.record < healthy.state.records) {
             None if content != Content::of(&healthy.database) => {
-                return Err(format!("byte {rotten} has rotted and nobody noticed"));
+                return Err(format!("byte {rotten} has rotted and was not detected"));
             }
             Some(damage) if damage.offset > rotten as u64 => {
                 return Err(format!(
@@ -107,13 +107,13 @@ impl Run {
             self.is_over = true;
             return Ok(opened);
         }
-        self.check_opened(&opened, Look::Rotten)?;
-        let kept = self.history.check(&content, Look::Rotten)?;
+        self.check_opened(&opened, Observation::Rotten)?;
+        let kept = self.history.check(&content, Observation::Rotten)?;
         self.history.restarted(kept, self.crash);
         Ok(opened)
     }
 
-    /// Opens the file; what cannot be read at first is tried again.
+    /// Opens the file; failed reads are repeated.
     fn read(&mut self) -> Result<Opened, String> {
         let mut troubles = Troubles::default();
         if self.weather.has_read_errors && self.dice.chance(50) {
@@ -140,7 +140,7 @@ impl Run {
         Ok(opened)
     }
 
-    fn check_opened(&mut self, opened: &Opened, look: Look) -> Result<(), String> {
+    fn check_opened(&mut self, opened: &Opened, look: Observation) -> Result<(), String> {
         opened.database.audit()?;
         let is_wide = workload::is_wide(opened.database.schema());
         let Schemas {
@@ -151,7 +151,7 @@ impl Run {
         if is_wide != known && asked != Some(is_wide) && earlier != Some(is_wide) {
             return Err(format!("the schema is wide: {is_wide}, and must not be"));
         }
-        // Nobody has synced the name of a new file that a killed process has put in place.
+        // The new file of a killed process may have its name without a directory sync.
         let is_new = asked == Some(is_wide) && is_wide != known;
         self.schemas = Schemas {
             is_wide,
@@ -162,12 +162,12 @@ impl Run {
                 Crash::PowerLoss => None,
             },
         };
-        if look == Look::Killed {
+        if look == Observation::Killed {
             let content = Content::of(&opened.database);
             for client in &self.clients {
-                if let Some(lost) = client.seen().difference(&content.txns).next() {
+                if let Some(lost) = client.shown_transactions().difference(&content.txns).next() {
                     return Err(format!(
-                        "transaction {lost} was shown to somebody and is lost by a kill"
+                        "transaction {lost} was visible to a client and is lost by a kill"
                     ));
                 }
             }
@@ -175,8 +175,8 @@ impl Run {
         Ok(())
     }
 
-    /// When nobody else is there, the operator has the file compacted and removes the database somewhere on the way, then serves the file
-    /// again. Every command must be answered before the database is gone, and no rewrite be left.
+    /// While no client is connected, the operator requests compactions and removes the database at a random step, then serves the file
+    /// again. Every command must be answered before the database is removed, and no rewrite may remain.
     pub(super) fn remove(&mut self) -> Result<(), String> {
         self.run_until_idle()?;
         for client in 0..CLIENTS {
@@ -210,7 +210,7 @@ impl Run {
                 was_removed = true;
                 if !self.compactions.is_empty() {
                     let open = &self.compactions;
-                    return Err(format!("gone without an answer to compactions {open:?}"));
+                    return Err(format!("removed without an answer to compactions {open:?}"));
                 }
             }
         }
@@ -239,11 +239,11 @@ impl Run {
         self.disk.set_troubles(Troubles::default());
         self.was_synced = self.disk.is_synced();
         let look = match self.disk.restart(self.crash) {
-            Crash::PowerLoss => Look::PowerLost,
-            Crash::Kill => Look::Killed,
+            Crash::PowerLoss => Observation::PowerLost,
+            Crash::Kill => Observation::Killed,
         };
         self.start(look)?;
-        // Most is to be lost while it has not yet become used to being up.
+        // A crash right after the start loses most.
         if self.dice.chance(25) {
             self.plan_crash(12);
         }

@@ -1,18 +1,18 @@
-//! Rest: all troubles end, everything that was asked is answered, and what must then be so is checked.
+//! Quiescence: all faults end, every request gets its reply, and the final state is checked.
 
 use std::collections::BTreeMap;
 
 use super::Run;
 use crate::server::client::{Client, LOCKS};
 use crate::server::disk::Troubles;
-use crate::server::history::Look;
+use crate::server::history::Observation;
 use crate::server::workload::{Content, Txn};
 
-/// Steps within which everything must come to rest once nothing fails any more.
-const PATIENCE: usize = 20_000;
+/// Maximum number of steps until the run is idle, once nothing fails any more.
+const STEPS_MAX: usize = 20_000;
 
 impl Run {
-    /// Ends all troubles, waits until nothing happens any more, and checks everything that must then be so.
+    /// Ends all faults, runs until nothing happens any more, and checks the final state.
     pub(super) fn run_until_idle(&mut self) -> Result<(), String> {
         self.trace.line(format_args!("run until idle"));
         self.disk.set_troubles(Troubles::default());
@@ -27,7 +27,7 @@ impl Run {
             if failures.syncs == 0 && failures.directory_syncs == 0 {
                 return Err("there is room again, and nothing is accepted".to_owned());
             }
-            // A sync has failed: it takes a new file, and a new file is enough.
+            // After a failed sync a new file is necessary, and sufficient.
             self.compact();
             self.rest()?;
             if !self.probe()? {
@@ -44,14 +44,14 @@ impl Run {
         self.rest()?;
         let is_stored = !self.history.is_void(number);
         if is_stored {
-            // It is durable, so the name of its file is.
+            // The transaction is durable, so the name of its file is, too.
             self.schemas.earlier = None;
         }
         Ok(is_stored)
     }
 
     fn rest(&mut self) -> Result<(), String> {
-        for _ in 0..PATIENCE {
+        for _ in 0..STEPS_MAX {
             if self.step()? {
                 if self.disk.is_down() {
                     return Err("the machine goes down by itself".to_owned());
@@ -84,7 +84,8 @@ impl Run {
         let machine = self.machine.as_ref().expect("it is up");
         let database = machine.database();
         database.audit()?;
-        self.history.check(&Content::of(database), Look::Alive)?;
+        self.history
+            .check(&Content::of(database), Observation::Alive)?;
         for (number, client) in self.clients.iter().enumerate() {
             client
                 .check_replica(&self.view, database)
