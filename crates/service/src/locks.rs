@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_held_awaited_or_lost() {
+    fn requested_locks_are_owned_awaited_or_lost() {
         let mut locks = Locks::new();
         let _ = locks.lock(A, "b", Mode::Lock);
         let _ = locks.lock(A, "a", Mode::Lock);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_that_leaves_disturbs_nobody() {
+    fn a_waiter_that_leaves_changes_no_owner() {
         let mut locks = Locks::new();
         let _ = locks.lock(A, "L", Mode::Lock);
         let _ = locks.lock(B, "L", Mode::Lock);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn unlock_needs_a_claim() {
+    fn unlock_needs_an_earlier_request() {
         let mut locks = Locks::new();
         assert_eq!(locks.unlock(A, "L"), Err(Refused::NotRequested));
     }

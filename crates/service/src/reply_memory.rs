@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn one_reply_may_exceed_the_limit_and_no_other_is_begun_then() {
+    fn one_reply_may_exceed_the_limit_and_the_next_is_refused() {
         let memory = Arc::new(ReplyMemory::new(MIB));
         let dump = Charge::new(&memory);
         for _ in 0..10 {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_owed_is_charged_before_it_is_written_and_not_refused() {
+    fn a_reply_to_a_commit_is_charged_in_advance_and_not_refused() {
         let memory = Arc::new(ReplyMemory::new(MIB));
         let owed = Charge::owed(&memory, 5 * MIB);
         assert_eq!(memory.held(), 5 * MIB);

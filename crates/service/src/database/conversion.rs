@@ -1,4 +1,5 @@
 //! A conversion under way (docs/spec/protocol.md 4.15): its steps, and the inputs that wait for its end.
+//!
 //! ```text
 //! old schema:  commits ---------------------------------------------->|  held  |
 //!                 | snapshot          | released commits   |          |        |

@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_text_is_there_after_twice_its_slices_whatever_else_is_written() {
+    fn a_short_body_is_finished_after_twice_its_slices_beside_long_ones() {
         let mut play = Play::new();
         for session in 0..50 {
             play.ask(session, 100_000);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_there_after_twice_its_slices_whatever_short_ones_keep_coming() {
+    fn a_long_body_is_finished_after_twice_its_slices_beside_short_ones() {
         let mut play = Play::new();
         play.ask(0, 1000);
         let told = (1..).find(|turn| {
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_a_session_asks_for_counts_together() {
+    fn all_bodies_of_a_session_count_together() {
         let mut play = Play::new();
         for _ in 0..30 {
             play.ask(0, 50);
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_session_the_shortest_text_comes_first() {
+    fn the_shortest_body_of_a_session_is_written_first() {
         let mut play = Play::new();
         play.ask(0, 1000);
         let short = play.text(20);
@@ -439,8 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_waits_for_is_written_when_nothing_else_is_and_is_gone_on_with_for_whoever_waits()
-    {
+    fn a_precomputed_update_is_written_when_idle_and_continued_for_a_session() {
         let mut play = Play::new();
         let text = play.text(100);
         assert!(
@@ -463,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_nobody_wants_any_more_are_dropped_unwritten() {
+    fn bodies_without_references_are_dropped_unwritten() {
         let mut play = Play::new();
         play.ask(0, 1000);
         for _ in 0..5 {
@@ -482,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_written_once_and_told_to_everybody() {
+    fn every_body_is_written_once_and_reported_to_all_its_sessions() {
         let mut state = 7_u64;
         let mut draw = move |below: u64| {
             state = state

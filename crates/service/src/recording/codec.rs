@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_values_are_read_back() {
         let mut buffer = Vec::new();
         let mut writer = Writer(&mut buffer);
         for number in [0, 1, 127, 128, 300, u64::MAX] {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_counts() {
+    fn every_bit_changes_the_checksum() {
         let of = |bytes: &[u8]| {
             let mut sum = Checksum::default();
             sum.bytes(bytes);

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_touched_and_nothing_else_is_left() {
+    fn only_rows_that_differ_are_changed_and_no_others_are_left() {
         let mut database = database();
         let first = format!(
             r#"{{"T":{{"{}":{{"new":{{"n":1,"e":5,"r":["uuid","{}"]}}}},"{}":{{"new":{{"n":2,"e":0,"r":["set",[]]}}}}}}}}"#,

@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn one_question_follows_the_other_and_then_come_updates() {
+    fn requests_come_one_after_the_other_and_then_updates() {
         let mut play = Play::new("");
         play.connect();
         play.answer(r#""11111111-1111-4111-8111-111111111111""#);
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn with_tables_left_out_values_are_asked_for() {
+    fn with_excluded_tables_values_are_requested() {
         let mut play = Play::new("D:U");
         play.reach_monitor();
         play.answer("{}");
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_without_conditions_is_asked_for_values() {
+    fn a_source_without_conditional_monitoring_is_asked_for_values() {
         let mut play = Play::new("");
         play.reach_monitor();
         play.said.clear();
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replicated_is_told_once_and_tried_again() {
+    fn a_failure_is_logged_once_and_tried_again() {
         let mut play = Play::new("");
         for _ in 0..2 {
             play.connect();
@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_may_fit() {
+    fn a_schema_of_another_version_may_fit() {
         let mut play = Play::new("");
         play.connect();
         play.answer(r#""11111111-1111-4111-8111-111111111111""#);
@@ -627,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn another_schema_of_the_same_version_is_told_too() {
+    fn another_schema_of_the_same_version_is_logged_too() {
         let mut play = Play::new("");
         play.connect();
         play.answer(r#""11111111-1111-4111-8111-111111111111""#);
@@ -644,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_that_does_not_fit_has_everything_fetched_again() {
+    fn after_an_update_that_does_not_fit_everything_is_fetched_again() {
         let mut play = Play::new("");
         play.reach_monitor();
         play.answer("{}");
@@ -674,7 +674,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_ends_the_attempt() {
+    fn a_malformed_message_ends_the_attempt() {
         for text in [
             "[]",
             r#"{"id":4,"result":[]}"#,

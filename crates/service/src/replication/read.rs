@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_the_schema_is_an_error() {
+    fn rows_that_do_not_fit_the_schema_are_an_error() {
         for rows in [
             r#"{"x":{"new":{}}}"#.to_owned(),
             format!(r#"{{"{AWAY}":{{}}}}"#),

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_may_have_more_and_nothing_else() {
+    fn a_local_schema_may_have_more_tables_and_columns_and_no_other_difference() {
         let reference = r#"{"key":{"type":"uuid","refTable":"T"},"min":0}"#;
         let small = format!(
             r#"{{"T":{{"columns":{{"n":{{"type":"integer"}},"r":{{"type":{reference}}}}}}}}}"#

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn few_records_or_a_small_file_wait_for_a_day_and_an_idle_one_for_ever() {
+    fn few_records_or_a_small_file_wait_for_a_day_and_an_unused_file_for_ever() {
         let mut growth = opened(2, 100, 100);
         assert!(!growth.is_due(25 * HOUR_MS));
         growth.appended(50 << 20);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_woken_for_a_file_that_nobody_writes_to() {
+    fn an_unused_file_has_no_next_check() {
         let mut growth = opened(2, 100, 100);
         assert_eq!(growth.next_check_ms(23 * HOUR_MS), Some(24 * HOUR_MS));
         assert_eq!(growth.next_check_ms(24 * HOUR_MS), None);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failure_it_waits_a_minute_or_two() {
+    fn after_a_failure_compaction_waits_a_minute_or_two() {
         let mut growth = opened(500, 1 << 20, 11 << 20);
         growth.failed(HOUR_MS, 7);
         assert!(!growth.is_due(HOUR_MS + MINUTE_MS) && growth.is_due(HOUR_MS + 2 * MINUTE_MS));

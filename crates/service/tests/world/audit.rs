@@ -1,4 +1,4 @@
-//! What databases have to say for the audit trail: everything once, commits in their order, whatever the disk does.
+//! Audit entries of databases: each action once, commits in their order, also when the disk fails.
 
 use corvid_json::Value;
 use corvid_service::audit::{Action, Exclusions};
@@ -38,7 +38,7 @@ fn trail(world: &mut World) -> String {
 }
 
 #[test]
-fn without_a_trail_nothing_is_kept_for_it() {
+fn without_an_audit_trail_no_entries_are_made() {
     play(|world| {
         let client = world.connect();
         world.transact(client, "1", "A", &insert("a"));
@@ -49,7 +49,7 @@ fn without_a_trail_nothing_is_kept_for_it() {
 }
 
 #[test]
-fn failed_commits_refusals_and_commits_that_are_executed_again_are_told_once_and_in_order() {
+fn failed_commits_refusals_and_repeated_commits_have_one_entry_each_in_order() {
     let told = play(|world| {
         world.service("A").set_audited(true);
         let one = world.connect();
@@ -58,7 +58,7 @@ fn failed_commits_refusals_and_commits_that_are_executed_again_are_told_once_and
         world.disk("A").failures = 1;
         world.transact(one, "1", "A", &format!("{},{DURABLE}", insert("a")));
         world.run();
-        // All of these have seen the commit that fails, and are done again.
+        // All of these have seen the commit that fails, and are executed again.
         world.transact(one, "2", "A", &insert("a"));
         world.run();
         world.transact(reader, "1", "A", &insert("b"));

@@ -13,7 +13,7 @@ use corvid_service::replication::{
 
 use crate::world::{Dice, World, wider_schema};
 
-/// Orders of events that each play is acted under.
+/// Orders of events for each play.
 const SEEDS: u64 = 40;
 
 /// A source, its backup, and the connection between them.
@@ -25,9 +25,9 @@ struct Pair {
     connections: u64,
     /// Messages of the source that have been passed on.
     passed: usize,
-    /// Bytes of texts that the backup has not worked off.
+    /// Bytes of messages that the backup has not consumed.
     untaken: usize,
-    /// Orders to let the source rest.
+    /// Orders to rest.
     rests: usize,
 }
 
@@ -47,7 +47,7 @@ impl Pair {
         pair
     }
 
-    /// Makes the backup one, from the beginning.
+    /// Makes the second world's database a backup, from the beginning.
     fn follow(&mut self, excluded: &str) {
         self.cut();
         self.id = SourceId(self.id.0 + 1);
@@ -78,7 +78,7 @@ impl Pair {
         self.tell(SourceEvent::Connected(self.connections));
     }
 
-    /// The connection is lost.
+    /// Cuts the connection.
     fn cut(&mut self) {
         if let Some(session) = self.session.take() {
             if !self.source.clients[&session].is_gone {
@@ -88,7 +88,7 @@ impl Pair {
         }
     }
 
-    /// Carries bytes until nobody has anything to say.
+    /// Carries bytes until none are left.
     fn run(&mut self) {
         loop {
             self.source.run();
@@ -186,7 +186,7 @@ fn insert(key: &str, number: i64) -> String {
 }
 
 #[test]
-fn a_backup_holds_what_its_source_holds_whatever_the_connection_does() {
+fn a_backup_equals_its_source_after_disconnections() {
     for seed in 0..SEEDS {
         let mut pair = Pair::new(seed, "");
         pair.write(&insert("a", 1));
@@ -207,7 +207,7 @@ fn a_backup_holds_what_its_source_holds_whatever_the_connection_does() {
         pair.check_equal();
         assert_eq!(pair.standing(), Some(ReplicationStatus::Replicating));
         pair.write(r#"{"op":"mutate","table":"T","where":[],"mutations":[["n","*=",3]]}"#);
-        // Keys that change places: valid as a whole only.
+        // Two rows exchange their keys: valid as a whole only.
         pair.write(
             r#"{"op":"update","table":"T","where":[["k","==","b"]],"row":{"k":"x"}},
                {"op":"update","table":"T","where":[["k","==","c"]],"row":{"k":"b"}},
@@ -222,7 +222,7 @@ fn a_backup_holds_what_its_source_holds_whatever_the_connection_does() {
     }
 }
 
-/// Something that a client may do to the table `T`; it may fail.
+/// A random operation on the table `T`; it may fail.
 fn anything(dice: &mut Dice) -> String {
     let (key, number) = (dice.below(12), dice.below(100));
     match dice.below(5) {
@@ -238,7 +238,7 @@ fn anything(dice: &mut Dice) -> String {
 }
 
 #[test]
-fn whatever_happens_a_backup_ends_as_its_source() {
+fn a_backup_equals_its_source_after_random_events() {
     let mut looks = 0;
     for seed in 0..SEEDS * 5 {
         println!("seed {seed}");
@@ -249,7 +249,7 @@ fn whatever_happens_a_backup_ends_as_its_source() {
         let mut history = BTreeSet::from([pair.source.contents("A")]);
         for _ in 0..120 {
             match dice.below(32) {
-                // One after the other, so that every state is seen.
+                // One after the other, so that the backup sees every state.
                 0..=3 if !is_asked || !pair.source.take(writer).is_empty() => {
                     let operations = anything(&mut dice);
                     pair.source.transact(writer, "1", "A", &operations);
@@ -294,7 +294,7 @@ fn whatever_happens_a_backup_ends_as_its_source() {
                             }
                             _ => drop(pair.backup.step()),
                         }
-                        // Whoever has held everything holds what the source held at some time.
+                        // A backup that has had all contents holds a state that the source had at some time.
                         let standing = pair.backup.service("A").report().replication;
                         if matches!(
                             standing,
@@ -366,7 +366,7 @@ fn clients_read_and_wait_on_a_backup_and_write_when_it_is_active() {
                 .take(client)
                 .contains(r#""id":5,"result":[{"uuid""#)
         );
-        // What the old source says is nothing any more.
+        // Messages of the old source are ignored.
         pair.write(&insert("c", 1));
         pair.run();
         assert_eq!(pair.backup.contents("A").len(), 2);
@@ -376,7 +376,7 @@ fn clients_read_and_wait_on_a_backup_and_write_when_it_is_active() {
 }
 
 #[test]
-fn a_conversion_at_the_source_is_followed_or_refused() {
+fn a_conversion_at_the_source_is_replicated_or_refused() {
     for seed in 0..SEEDS {
         let mut pair = Pair::new(seed, "");
         pair.write(&insert("a", 1));
@@ -389,7 +389,7 @@ fn a_conversion_at_the_source_is_followed_or_refused() {
         assert_eq!(pair.standing(), Some(ReplicationStatus::Failed));
         assert_eq!((pair.rests, pair.session), (1, None));
         assert_eq!(pair.backup.contents("A").len(), 1, "it keeps what it has");
-        // Once it is active it can be converted too, and then follows again.
+        // Once it is active it can be converted too, and then be a backup again.
         pair.set_role(Role::Active);
         let client = pair.backup.connect();
         pair.backup.ask(client, "1", "convert", &convert);
@@ -405,7 +405,7 @@ fn a_conversion_at_the_source_is_followed_or_refused() {
 }
 
 #[test]
-fn a_conversion_of_what_becomes_a_backup_is_given_up() {
+fn a_conversion_of_a_database_that_becomes_a_backup_is_given_up() {
     for seed in 0..SEEDS {
         let mut pair = Pair::new(seed, "");
         pair.set_role(Role::Active);
@@ -431,7 +431,7 @@ fn a_conversion_of_what_becomes_a_backup_is_given_up() {
 }
 
 #[test]
-fn tables_left_out_are_left_alone() {
+fn excluded_tables_are_not_changed() {
     for seed in 0..SEEDS {
         let mut pair = Pair::new(seed, "A:Other");
         let other = r#"{"op":"insert","table":"Other","row":{"n":1}}"#;
@@ -453,7 +453,7 @@ fn tables_left_out_are_left_alone() {
 }
 
 #[test]
-fn what_cannot_be_stored_is_fetched_again() {
+fn changes_that_cannot_be_stored_are_fetched_again() {
     for seed in 0..SEEDS {
         let mut pair = Pair::new(seed, "");
         pair.connect();
@@ -469,7 +469,7 @@ fn what_cannot_be_stored_is_fetched_again() {
 }
 
 #[test]
-fn rows_of_a_backup_are_what_the_source_says() {
+fn the_server_writes_no_status_into_rows_of_a_backup() {
     for seed in 0..SEEDS {
         let mut pair = Pair::new(seed, "");
         pair.write(

@@ -1,4 +1,4 @@
-//! Batches of databases, as their thread or a shard takes them, and what becomes of their outputs. Called by [`World`] when it is drawn.
+//! Batches of databases, executed by their thread or by a shard, and their outputs. Called by [`World`] for a drawn event.
 
 use corvid_engine::WorkBudget;
 use corvid_service::Now;
@@ -11,7 +11,7 @@ use corvid_service::recording::Replay;
 use crate::disk::Disk;
 use crate::world::{Served, World, contents};
 
-/// Who holds a database: its thread, or a shard.
+/// The holder of a database: its thread, or a shard.
 struct Hand<'w> {
     now: Now,
     disk: Option<&'w mut Disk>,
@@ -48,7 +48,7 @@ impl World {
         self.walk(id);
     }
 
-    /// A batch of a shard; what it cannot do it leaves to the database thread.
+    /// A batch of a shard; inputs that it cannot execute are left to the database thread.
     pub(crate) fn execute_inline(&mut self, id: DatabaseId) {
         let now = self.now();
         let steps = self.inline_steps.unwrap_or_default();
@@ -105,7 +105,7 @@ impl World {
                 Output::SourceOrder(source, connection, order) => {
                     served.source_orders.push((source, connection, order));
                 }
-                // Nobody connects to configured remotes; every delivery is posted at once; the file is looked at afterwards.
+                // No client connects to configured remotes; every delivery is posted at once; the file is checked afterwards.
                 Output::AwaitMain | Output::Flush | Output::CloseFile => {}
             }
         }

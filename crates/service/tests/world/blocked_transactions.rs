@@ -1,4 +1,4 @@
-//! Transactions that wait, their release, time-outs and cancelation (docs/spec/protocol.md 4.3, 4.4, 5.7).
+//! Blocked transactions: how they are unblocked, time out and are canceled (docs/spec/protocol.md 4.3, 4.4, 5.7).
 
 use corvid_monitor::SessionId;
 use expect_test::expect;
@@ -20,7 +20,7 @@ fn insert(row: &str) -> String {
 }
 
 #[test]
-fn a_wait_ends_with_the_commit_that_satisfies_it_and_others_go_on() {
+fn a_wait_ends_with_the_commit_that_satisfies_it_and_other_requests_continue() {
     let told = play(|world| {
         let (waiter, writer) = (world.connect(), world.connect());
         wait_for(world, waiter, "1", "a", "", NOTE);
@@ -53,7 +53,7 @@ fn a_wait_ends_with_the_commit_that_satisfies_it_and_others_go_on() {
 }
 
 #[test]
-fn waits_that_wait_for_one_another_end_together() {
+fn waits_for_each_other_end_together() {
     let told = play(|world| {
         let (waiter, writer) = (world.connect(), world.connect());
         wait_for(world, waiter, "1", "c", "", NOTE);
@@ -75,7 +75,7 @@ fn waits_that_wait_for_one_another_end_together() {
 }
 
 #[test]
-fn time_outs_come_when_they_are_due_and_once() {
+fn each_timeout_is_reported_once_at_its_time() {
     let told = play(|world| {
         let waiter = world.connect();
         wait_for(world, waiter, "1", "a", r#","timeout":100"#, NOTE);
@@ -106,7 +106,7 @@ fn canceled_requests_are_answered_once() {
         wait_for(world, waiter, r#"["x",1]"#, "a", "", NOTE);
         wait_for(world, waiter, "2", "a", "", NOTE);
         world.run();
-        // Nobody waits under these ids, or they are not asked for properly.
+        // No request is blocked under these ids, or the params are malformed.
         for params in ["[3]", "[]", "[2,2]", "[[\"x\",2]]"] {
             world.send(
                 waiter,
@@ -136,7 +136,7 @@ fn canceled_requests_are_answered_once() {
 }
 
 #[test]
-fn ids_of_waiting_requests_are_refused_until_they_are_answered() {
+fn ids_of_blocked_requests_are_refused_until_the_reply() {
     let told = play(|world| {
         let (waiter, writer) = (world.connect(), world.connect());
         wait_for(world, waiter, "1", "a", "", NOTE);
@@ -157,7 +157,7 @@ fn ids_of_waiting_requests_are_refused_until_they_are_answered() {
 }
 
 #[test]
-fn waits_of_a_client_that_goes_are_forgotten() {
+fn blocked_transactions_of_a_disconnected_client_are_dropped() {
     let told = play(|world| {
         let (waiter, writer) = (world.connect(), world.connect());
         wait_for(world, waiter, "1", "a", "", &insert("b"));
@@ -172,7 +172,7 @@ fn waits_of_a_client_that_goes_are_forgotten() {
 }
 
 #[test]
-fn server_rows_can_be_waited_for() {
+fn a_wait_may_name_rows_of_the_server_database() {
     let told = play(|world| {
         let waiter = world.connect_aware();
         world.transact(

@@ -1,5 +1,5 @@
-//! Contents, results and updates that take turns ([`corvid_service::job::body_scheduler`]): short ones are there first, and all are, byte for byte, what they
-//! are when nobody else's are written.
+//! Contents, results and updates that are written in slices ([`corvid_service::job::body_scheduler`]): short ones are finished first, and
+//! all have the same bytes as without competition.
 
 mod served;
 
@@ -10,12 +10,12 @@ use served::{Dice, Served};
 
 const SMALL: &str = r#"["D","m",{"Small":{"columns":["n"]}}]"#;
 
-/// What is monitored of the large table, differently each time.
+/// A subscription to the large table, different for each number.
 fn big(number: u64) -> String {
     format!(r#"["D","m",{{"Big":[{{"columns":["k","n"],"where":[["n",">=",-{number}]]}}]}}]"#)
 }
 
-/// A database with a large and a small table, whose contents are always written away from it.
+/// A database with a large and a small table, whose contents are always written by jobs.
 fn served(slice_steps: u64) -> Served {
     let mut served = Served::new(slice_steps, 0);
     served.insert("Big", 10_000);
@@ -24,7 +24,7 @@ fn served(slice_steps: u64) -> Served {
 }
 
 #[test]
-fn contents_of_a_small_table_do_not_wait_for_those_of_large_ones() {
+fn contents_of_a_small_table_do_not_wait_for_large_tables() {
     let mut alone = served(20);
     alone.ask(1, DatabaseMethod::Monitor(Version::V2), SMALL);
     let own = alone.turns_until(1);
@@ -51,14 +51,14 @@ fn contents_of_a_small_table_do_not_wait_for_those_of_large_ones() {
 }
 
 #[test]
-fn contents_of_a_large_table_do_not_wait_for_small_ones_that_keep_coming() {
+fn contents_of_a_large_table_do_not_wait_for_a_stream_of_small_ones() {
     let mut alone = served(2000);
     alone.ask(1, DatabaseMethod::Monitor(Version::V2), &big(0));
     let own = alone.turns_until(1);
     let mut served = served(2000);
     served.ask(1, DatabaseMethod::Monitor(Version::V2), &big(0));
     let turns = (1..).find(|number| {
-        // Differently each time, or it would be kept.
+        // Different each time, because equal contents would be kept.
         let small = format!(r#"["D","m",{{"Small":[{{"where":[["n",">=",-{number}]]}}]}}]"#);
         served.ask(1 + number, DatabaseMethod::Monitor(Version::V2), &small);
         served.turn();
@@ -72,7 +72,7 @@ fn contents_of_a_large_table_do_not_wait_for_small_ones_that_keep_coming() {
 }
 
 #[test]
-fn of_contents_that_are_too_large_together_one_is_whole_and_the_others_are_refused() {
+fn of_contents_that_exceed_the_limit_together_one_is_sent_and_the_others_refused() {
     let mut served = served(1000);
     let memory = served.limit_replies(200_000);
     for number in 0..5 {
@@ -105,14 +105,14 @@ fn of_contents_that_are_too_large_together_one_is_whole_and_the_others_are_refus
     assert_eq!(memory.held(), 0);
 }
 
-/// Everything that one client was told in a random life, by connection.
+/// All bytes that each client got in a random run, by connection.
 fn life(seed: u64, (slice_steps, is_whole): (u64, bool), rows_max: usize) -> Served {
     let mut dice = Dice(seed);
     let mut served = Served::new(slice_steps, rows_max);
     served.insert("Big", 500 + dice.below(1500));
     served.insert("Small", dice.below(50));
     let sessions = 2 + dice.below(10);
-    // Between phases everything is written, so that nothing but the order within one differs.
+    // Between phases everything is written, so that only the order within a phase differs.
     let settle = |served: &mut Served, dice: &mut Dice| {
         let turns = dice.below(20);
         for _ in 0..if is_whole { 0 } else { turns } {
@@ -185,7 +185,7 @@ fn life(seed: u64, (slice_steps, is_whole): (u64, bool), rows_max: usize) -> Ser
 }
 
 #[test]
-fn texts_that_take_turns_are_those_that_are_written_at_once() {
+fn bodies_written_in_slices_equal_those_written_at_once() {
     for seed in 0..8 {
         let at_once = life(seed, (u64::MAX, true), 0);
         for slice_steps in [1 + seed % 7, 50, 700] {

@@ -1,4 +1,4 @@
-//! A client's end of a session: what it was sent, and whether that is more than it reads.
+//! A client's end of a session: the messages that it got, and whether the server may send more.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use corvid_service::frontend::Close;
 pub(crate) struct Client {
     /// Messages in order of arrival.
     pub(crate) received: Vec<Value>,
-    /// How many of them a play has looked at.
+    /// How many of them the play has looked at.
     pub(crate) seen: usize,
     /// Output stays in the server: no updates are composed, nothing is read from it.
     pub(crate) is_stalled: bool,
-    /// The server does not want texts now.
+    /// The server does not read from it now.
     pub(crate) is_paused: bool,
     /// Something was sent and not reported as drained.
     pub(crate) is_full: bool,

@@ -1,4 +1,4 @@
-//! Sessions that are closed because what is served changes: a session that is not aware of changes hears nothing of the change.
+//! Sessions that are closed because the served databases change: a session that is not aware of changes hears nothing of the change.
 
 use expect_test::expect;
 
@@ -6,7 +6,7 @@ use corvid_monitor::SessionId;
 
 use crate::world::{World, play, schema, wider_schema};
 
-/// What changes.
+/// The change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     Added,
@@ -34,7 +34,7 @@ fn bring_about(world: &mut World, asker: SessionId, change: Change) {
     }
 }
 
-/// A monitor and a transaction that waits, on `A` and on `_Server`. The second one on `_Server` waits for `name` to come or go.
+/// A monitor and a blocked transaction, on `A` and on `_Server`. The second one on `_Server` waits for `name` to come or go.
 fn watch_everything(world: &mut World, session: SessionId, name: &str, until: &str) {
     let monitor =
         r#"["_Server","s",{"Database":{"columns":["name","schema"],"select":{"initial":false}}}]"#;
@@ -62,7 +62,7 @@ fn watch_everything(world: &mut World, session: SessionId, name: &str, until: &s
 }
 
 #[test]
-fn sessions_that_are_not_aware_hear_nothing_of_a_change() {
+fn sessions_that_are_not_aware_are_closed_without_messages_about_the_change() {
     for change in CHANGES {
         play(|world| {
             let (asker, other) = (world.connect_aware(), world.connect());
@@ -94,7 +94,7 @@ fn sessions_that_are_not_aware_hear_nothing_of_a_change() {
 }
 
 #[test]
-fn what_was_committed_before_the_change_is_answered() {
+fn commits_before_the_change_are_answered() {
     for change in [Change::Removed, Change::Converted, Change::Exit] {
         play(|world| {
             let asker = world.connect_aware();
@@ -126,7 +126,7 @@ fn what_was_committed_before_the_change_is_answered() {
 }
 
 #[test]
-fn aware_sessions_are_told_at_the_end_of_the_server() {
+fn aware_sessions_are_notified_when_the_server_exits() {
     let told = play(|world| {
         let aware = world.connect_aware();
         watch_everything(world, aware, "A", "!=");
@@ -144,9 +144,9 @@ fn aware_sessions_are_told_at_the_end_of_the_server() {
     .assert_eq(&told);
 }
 
-/// A session loses a transaction untold, and turns awareness on before the sessions that are to be closed are looked for.
+/// A session loses a transaction without notification, and turns awareness on before sessions are closed.
 #[test]
-fn a_session_that_becomes_aware_too_late_is_closed_all_the_same() {
+fn a_session_that_becomes_aware_after_a_missed_cancellation_is_closed() {
     for change in [Change::Removed, Change::Converted] {
         play(|world| {
             let (asker, late) = (world.connect_aware(), world.connect());

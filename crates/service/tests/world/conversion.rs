@@ -7,7 +7,7 @@ use corvid_monitor::SessionId;
 use crate::world::{World, play, wider_schema};
 
 #[test]
-fn everybody_is_told_in_order() {
+fn sessions_are_notified_of_a_conversion_in_order() {
     let told = play(|world| {
         let (asker, aware, unaware) = (world.connect(), world.connect_aware(), world.connect());
         world.ask(
@@ -75,9 +75,9 @@ fn everybody_is_told_in_order() {
     "#]].assert_eq(&told);
 }
 
-/// A session loses its monitor untold, and turns awareness on before those who are to be closed are looked for.
+/// A session loses its monitor without notification, and turns awareness on before sessions are closed.
 #[test]
-fn who_becomes_aware_too_late_does_not_wait_for_ever() {
+fn a_session_that_becomes_aware_after_losing_its_monitor_is_closed() {
     play(|world| {
         let (asker, late) = (world.connect_aware(), world.connect());
         world.ask(late, "1", "monitor", r#"["A","m",{"T":{"columns":["k"]}}]"#);
@@ -96,7 +96,7 @@ fn who_becomes_aware_too_late_does_not_wait_for_ever() {
     });
 }
 
-/// Begins a conversion of `A` to `schema` by a new client, whose worker does nothing yet.
+/// Begins a conversion of `A` to `schema` by a new client. Its job is held.
 fn begin(world: &mut World, schema: &str) -> SessionId {
     let asker = world.connect_aware();
     world.served("A").is_worker_held = true;
@@ -114,7 +114,7 @@ fn stricter_schema() -> String {
 }
 
 #[test]
-fn others_go_on_under_the_old_schema() {
+fn other_sessions_continue_under_the_old_schema() {
     let told = play(|world| {
         let other = world.connect_aware();
         world.transact(other, "0", "A", r#"{"op":"insert","table":"T","row":{"k":"a"}},{"op":"insert","table":"T","row":{"k":"b"}}"#);
@@ -132,7 +132,7 @@ fn others_go_on_under_the_old_schema() {
         let early = world.take(other);
         world.served("A").is_worker_held = false;
         world.run_until(|world| world.jobs_done("A") == 1);
-        // The new file is being written, or next to it.
+        // The new file is being written, or will be next.
         world.transact(other, "3", "A", r#"{"op":"update","table":"T","where":[["k","==","b"]],"row":{"n":7}},{"op":"commit","durable":true}"#);
         world.run();
         world.transact(
@@ -155,7 +155,7 @@ fn others_go_on_under_the_old_schema() {
 }
 
 #[test]
-fn whoever_asks_waits_for_the_new_schema() {
+fn the_session_that_converts_waits_for_the_new_schema() {
     let told = play(|world| {
         let other = world.connect_aware();
         let asker = begin(world, &wider_schema("A"));
@@ -200,7 +200,7 @@ fn whoever_asks_waits_for_the_new_schema() {
 }
 
 #[test]
-fn what_was_sent_before_it_is_answered_before_it_while_another_is_under_way() {
+fn requests_before_a_second_conversion_are_answered_before_it() {
     let told = play(|world| {
         let (client, asker) = (world.connect_aware(), world.connect_aware());
         let insert = |key: &str| format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#);
@@ -216,7 +216,7 @@ fn what_was_sent_before_it_is_answered_before_it_while_another_is_under_way() {
         let convert = format!(r#"["A",{}]"#, wider_schema("A"));
         world.ask(asker, "1", "convert", &convert);
         world.run();
-        // The session is held for the first answer, with the second request; the third one waits for the other's conversion besides.
+        // The session is blocked on the first reply, with the second request; the third one also waits for the other conversion.
         world.transact(client, "2", "A", &insert("b"));
         world.ask(client, "3", "convert", &convert);
         world.transact(client, "4", "A", select);
@@ -236,7 +236,7 @@ fn what_was_sent_before_it_is_answered_before_it_while_another_is_under_way() {
 }
 
 #[test]
-fn a_second_one_ends_before_the_main_thread_looks_at_the_first() {
+fn a_second_conversion_ends_before_the_main_thread_handles_the_first() {
     let told = play(|world| {
         let askers = [world.connect_aware(), world.connect_aware()];
         let before = world.connect();
@@ -263,7 +263,7 @@ fn a_second_one_ends_before_the_main_thread_looks_at_the_first() {
 }
 
 #[test]
-fn what_breaks_the_new_schema_meanwhile_fails_the_conversion() {
+fn a_commit_that_breaks_the_new_schema_fails_the_conversion() {
     let told = play(|world| {
         let other = world.connect_aware();
         let asker = begin(world, &stricter_schema());
@@ -288,7 +288,7 @@ fn what_breaks_the_new_schema_meanwhile_fails_the_conversion() {
 }
 
 #[test]
-fn what_breaks_the_new_schema_for_a_while_does_not_matter() {
+fn a_commit_that_breaks_the_new_schema_and_is_reverted_does_no_harm() {
     let told = play(|world| {
         let other = world.connect_aware();
         let asker = begin(world, &stricter_schema());
@@ -319,7 +319,7 @@ fn what_breaks_the_new_schema_for_a_while_does_not_matter() {
 }
 
 #[test]
-fn a_conversion_comes_to_an_end_whatever_others_commit() {
+fn a_conversion_ends_although_commits_keep_coming() {
     play(|world| {
         let other = world.connect_aware();
         let asker = begin(world, &stricter_schema());
@@ -478,7 +478,7 @@ fn refusals_change_nothing() {
 }
 
 #[test]
-fn everything_waits_for_a_conversion_that_falls_too_far_behind() {
+fn all_inputs_wait_for_a_conversion_that_falls_too_far_behind() {
     play(|world| {
         let (asker, writer) = (world.connect(), world.connect_aware());
         let insert = |key: &str| format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#);

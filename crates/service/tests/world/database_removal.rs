@@ -5,7 +5,7 @@ use expect_test::expect;
 use crate::world::{play, schema};
 
 #[test]
-fn aware_clients_are_told_and_others_disconnected() {
+fn aware_clients_are_notified_and_others_disconnected() {
     let told = play(|world| {
         let (aware, unaware) = (world.connect_aware(), world.connect());
         world.ask(
@@ -60,7 +60,7 @@ fn aware_clients_are_told_and_others_disconnected() {
 
 #[test]
 fn requests_that_come_too_late_are_answered() {
-    // Which ones come too late differs with the order of events; each must be answered, in order.
+    // The order of events decides which requests come too late; each must be answered, in order.
     play(|world| {
         let client = world.connect_aware();
         world.ask(client, "0", "monitor", r#"["A","m",{"T":{}}]"#);

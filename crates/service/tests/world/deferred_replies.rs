@@ -1,5 +1,5 @@
-//! Long texts, written away from the database: results of transactions that select much, updates that tell of many rows. (In every other
-//! order of events of all plays every selection counts as much, in every third every update as many.)
+//! Deferred bodies, written by jobs: results of transactions that select much, updates of many rows. (In every other order of events of all
+//! plays every selection counts as long, in every third every update.)
 
 use expect_test::expect;
 
@@ -11,7 +11,7 @@ fn insert(key: &str) -> String {
     format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#)
 }
 
-/// One row, and every selection is left to the worker, which waits.
+/// One row; every selection is deferred to a job, which is held.
 fn prepare(world: &mut World) {
     world.service("A").set_select_steps_max(0);
     world.served("A").may_inline = false;
@@ -30,7 +30,7 @@ fn monitor(world: &mut World, client: corvid_monitor::SessionId) {
 }
 
 #[test]
-fn an_update_that_was_written_ahead_waits_for_its_record_and_one_that_is_undone_is_never_sent() {
+fn a_precomputed_update_waits_for_its_record_and_is_dropped_by_an_undo() {
     let told = play(|world| {
         world.service("A").set_long_atoms(0);
         let (writer, watcher) = (world.connect(), world.connect());
@@ -57,7 +57,7 @@ fn an_update_that_was_written_ahead_waits_for_its_record_and_one_that_is_undone_
 }
 
 #[test]
-fn others_go_on_and_the_reply_shows_its_moment_with_what_follows_behind_it() {
+fn a_deferred_reply_shows_its_moment_and_later_messages_follow_it() {
     let told = play(|world| {
         prepare(world);
         let (reader, writer) = (world.connect(), world.connect());
@@ -86,7 +86,7 @@ fn others_go_on_and_the_reply_shows_its_moment_with_what_follows_behind_it() {
 }
 
 #[test]
-fn a_transaction_that_also_writes_shows_itself_as_it_was_at_each_selection() {
+fn a_deferred_selection_shows_the_rows_of_its_operation() {
     let told = play(|world| {
         prepare(world);
         let (client, watcher) = (world.connect(), world.connect());
@@ -113,7 +113,7 @@ fn a_transaction_that_also_writes_shows_itself_as_it_was_at_each_selection() {
 }
 
 #[test]
-fn what_must_be_said_meanwhile_is_said_behind_the_reply() {
+fn messages_to_the_session_follow_its_deferred_reply() {
     let told = play(|world| {
         prepare(world);
         let (client, writer) = (world.connect_aware(), world.connect());
@@ -142,7 +142,7 @@ fn what_must_be_said_meanwhile_is_said_behind_the_reply() {
 }
 
 #[test]
-fn a_transaction_that_stops_waiting_is_answered_behind_it() {
+fn the_reply_to_an_unblocked_transaction_follows_a_deferred_reply() {
     let told = play(|world| {
         prepare(world);
         let (client, writer) = (world.connect(), world.connect());
@@ -168,7 +168,7 @@ fn a_transaction_that_stops_waiting_is_answered_behind_it() {
 }
 
 #[test]
-fn a_removal_has_it_written_and_whoever_closes_leaves_nothing_behind() {
+fn a_removal_completes_deferred_replies_and_a_closed_session_drops_them() {
     let told = play(|world| {
         prepare(world);
         let (stays, gone) = (world.connect_aware(), world.connect());
@@ -191,7 +191,7 @@ fn a_removal_has_it_written_and_whoever_closes_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_result_of_what_could_not_be_stored_says_so() {
+fn a_deferred_reply_to_a_failed_commit_ends_with_the_error() {
     let told = play(|world| {
         prepare(world);
         let (writer, reader) = (world.connect(), world.connect());
@@ -215,14 +215,14 @@ fn a_result_of_what_could_not_be_stored_says_so() {
     "#]].assert_eq(&told);
 }
 
-/// Every update is left to the worker, which waits.
+/// Every update is deferred to a job, which is held.
 fn prepare_updates(world: &mut World) {
     world.service("A").set_update_rows_max(0);
     world.served("A").is_worker_held = true;
 }
 
 #[test]
-fn others_go_on_while_an_update_is_written_and_later_changes_merge_behind_it() {
+fn other_sessions_continue_during_a_deferred_update_and_later_changes_merge() {
     let told = play(|world| {
         let (watcher, writer) = (world.connect(), world.connect());
         monitor(world, watcher);
@@ -252,7 +252,7 @@ fn others_go_on_while_an_update_is_written_and_later_changes_merge_behind_it() {
 }
 
 #[test]
-fn whoever_watches_its_own_commit_has_the_reply_behind_the_update() {
+fn the_reply_to_a_commit_follows_its_deferred_update() {
     let told = play(|world| {
         let (client, other) = (world.connect(), world.connect());
         monitor(world, client);
@@ -280,14 +280,14 @@ fn whoever_watches_its_own_commit_has_the_reply_behind_the_update() {
 }
 
 #[test]
-fn an_update_that_comes_to_nothing_is_not_sent_and_the_next_one_is() {
+fn a_deferred_update_without_changes_is_not_sent_and_the_next_one_is() {
     let told = play(|world| {
         let (watcher, writer) = (world.connect(), world.connect());
         world.transact(writer, "1", "A", &insert("a"));
         world.run();
         monitor(world, watcher);
         prepare_updates(world);
-        // The first is under way, the other two merge.
+        // The first is being written, the other two merge.
         for (id, key) in [("2", "b"), ("3", "c"), ("4", "b")] {
             let update =
                 format!(r#"{{"op":"update","table":"T","where":[],"row":{{"k":"{key}"}}}}"#);
@@ -310,7 +310,7 @@ fn an_update_that_comes_to_nothing_is_not_sent_and_the_next_one_is() {
 }
 
 #[test]
-fn a_conversion_has_updates_written() {
+fn a_conversion_completes_deferred_updates() {
     let told = play(|world| {
         let (watcher, writer) = (world.connect_aware(), world.connect());
         world.take(watcher);

@@ -1,5 +1,5 @@
-//! A database's file in memory, under the real storage: what is written at once and what is left to a disk thread or a rewrite thread is
-//! decided by the code that the server runs; the threads are queues that the world works off when it likes.
+//! A database's file in memory, under the real storage: the code that the server runs decides which requests are carried out at once and
+//! which are left to a disk thread or a rewrite thread. The threads are queues that the world works off at any time.
 
 use corvid_data::HashSeed;
 use corvid_log::storage::{
@@ -14,10 +14,10 @@ use corvid_engine::Database;
 use corvid_log::{Disk as _, DiskFile, Fault, Load, LogWriter, write_schema};
 use corvid_service::storage::FileState;
 
-/// Answers to orders.
+/// Replies to requests.
 pub(crate) type Answers = Vec<StorageReply>;
 
-/// How far the last new file has come.
+/// The stage of the last new file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     /// There is none, or it was given up, or it failed.
@@ -25,13 +25,13 @@ pub(crate) enum Stage {
     None,
     /// A thread writes it.
     Writing,
-    /// It holds what it was given; the database is told, or knows.
+    /// It holds everything that it was given; the database knows or will know.
     Written,
-    /// The database wants it put in place.
+    /// The database has requested the swap.
     Swapping,
-    /// It is the file; its name is not forced to disk yet.
+    /// It has the file's name; the name is not forced to disk yet.
     InPlace,
-    /// It is there to stay; the database is told, or knows.
+    /// A crash cannot remove it; the database knows or will know.
     Lasting,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Stage {
 pub(crate) struct Disk {
     /// How many writes fail from now on.
     pub(crate) failures: u32,
-    /// Nothing is carried out until this is cleared.
+    /// Requests are not carried out until this is cleared.
     pub(crate) is_held: bool,
     /// Ordinary records are not written at once.
     pub(crate) is_slow: bool,
@@ -87,7 +87,7 @@ impl Disk {
         }
     }
 
-    /// The file, as the database is told of it when it is opened.
+    /// The state of the file when it is opened.
     pub(crate) fn state(&self) -> FileState {
         let end = self.committer.published().end();
         FileState {
@@ -96,7 +96,7 @@ impl Disk {
         }
     }
 
-    /// Takes orders; returns the answers to those that are carried out at once.
+    /// Accepts requests; returns the replies to those that are carried out at once.
     pub(crate) fn store(&mut self, mut stores: Vec<StorageRequest>) -> Answers {
         let mut answers = Vec::new();
         if self.is_slow || self.is_held {
@@ -153,7 +153,7 @@ impl Disk {
         !self.is_held && !self.is_idle()
     }
 
-    /// Whether nothing is left to be done.
+    /// Whether no request is left.
     pub(crate) fn is_idle(&self) -> bool {
         self.orders.is_empty()
             && self.rewrites.is_empty()
@@ -165,7 +165,7 @@ impl Disk {
         self.rewriter.is_some() || lock(&self.platter.0).temporary.is_some()
     }
 
-    /// One of the two threads carries out its next order.
+    /// One of the two threads carries out its next request.
     pub(crate) fn work(&mut self) -> Answers {
         self.turn += 1;
         self.arm();
@@ -230,7 +230,7 @@ impl Disk {
         vec![StorageReply::Rewrite(number, stage)]
     }
 
-    /// The database is about to hear of an answer.
+    /// The database is about to get a reply.
     pub(crate) fn answered(&mut self, answer: &StorageReply) {
         self.routing.observe_reply(answer);
     }
@@ -281,7 +281,7 @@ struct Names {
     fails_to_swap: bool,
 }
 
-/// What holds the files of one database.
+/// The directory of one database's files.
 #[derive(Clone, Debug, Default)]
 struct Platter(Arc<Mutex<Names>>);
 

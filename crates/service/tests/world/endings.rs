@@ -1,5 +1,5 @@
-//! Whatever ends a database, or overtakes what its file is rewritten for: everything that waits for the file is answered, once, and
-//! nothing is left behind. All pairs of a rewrite and what comes upon it, at every stage of the new file, under many orders of events.
+//! A rewrite of a file, and an event that ends the database or overtakes the rewrite: each request that waits for the file gets one reply,
+//! and nothing is left behind. All pairs of a rewrite and an event, at every stage of the new file, under many orders of events.
 
 use corvid_monitor::SessionId;
 use corvid_service::message::{Control, Event, ToDatabase};
@@ -10,7 +10,7 @@ use crate::world::{World, wider_schema};
 /// Orders of events for each pair and stage.
 const SEEDS: u64 = 24;
 
-/// What the file of `A` is read or rewritten for.
+/// The use of the file of `A`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
     CompactOne,
@@ -19,7 +19,7 @@ enum First {
     Snapshot,
 }
 
-/// What comes upon it.
+/// The event that overtakes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Second {
     Remove,
@@ -29,12 +29,12 @@ enum Second {
     FailedSwap,
 }
 
-/// How far the first one has come by then.
+/// The stage of the first one by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
-    /// Nobody has looked at it.
+    /// No machine has handled it.
     Asked,
-    /// A conversion is with the worker.
+    /// A conversion has its job.
     AtWork,
     File(Stage),
 }
@@ -65,7 +65,7 @@ const MOMENTS: [Moment; 7] = [
 ];
 
 #[test]
-fn whoever_waits_for_a_file_is_answered_whatever_ends_it() {
+fn every_request_that_waits_for_a_file_gets_one_reply() {
     for first in FIRSTS {
         for second in SECONDS {
             for moment in MOMENTS {
@@ -91,7 +91,7 @@ struct Pair {
     second: Second,
     moment: Moment,
     askers: [SessionId; 2],
-    /// Tokens of control commands that are to be answered.
+    /// Tokens of control commands without a reply.
     tokens: Vec<u64>,
 }
 
@@ -121,7 +121,7 @@ impl Pair {
         self.check();
     }
 
-    /// A commit that must be answered too, for it is waited for.
+    /// A commit whose reply is expected too.
     fn insert(&mut self, id: &str, key: &str) {
         let operations = format!(
             r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}},{{"op":"commit","durable":true}}"#

@@ -1,4 +1,4 @@
-//! First contents of monitors that are written away from the database.
+//! Initial contents of monitors that are written by jobs.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ fn insert(key: &str) -> String {
     format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#)
 }
 
-/// Every monitor's contents are left to the worker, which waits.
+/// Every monitor's contents are left to a job, which is held.
 fn prepare(world: &mut World) {
     world.service("A").set_initial_rows_max(0);
-    // They count jobs.
+    // The plays count jobs.
     world.service("A").set_update_rows_max(1000);
     world.served("A").is_worker_held = true;
     let writer = world.connect();
@@ -25,7 +25,7 @@ fn prepare(world: &mut World) {
 }
 
 #[test]
-fn a_reply_shows_its_moment_and_updates_go_on_from_there() {
+fn initial_contents_show_their_moment_and_updates_continue_from_it() {
     let told = play(|world| {
         prepare(world);
         let (watcher, writer) = (world.connect(), world.connect());
@@ -33,7 +33,7 @@ fn a_reply_shows_its_moment_and_updates_go_on_from_there() {
         world.run();
         world.transact(writer, "1", "A", &insert("b"));
         world.run();
-        // What the session asks meanwhile is answered after the reply, with everything pending before it.
+        // Later requests of the session are answered after the reply, with all pending updates before them.
         world.transact(watcher, "2", "A", &insert("c"));
         world.ask(watcher, "3", "echo", "[]");
         world.run();
@@ -52,7 +52,7 @@ fn a_reply_shows_its_moment_and_updates_go_on_from_there() {
 }
 
 #[test]
-fn contents_for_which_there_is_no_room_are_refused_and_can_be_asked_for_again() {
+fn contents_without_room_are_refused_and_can_be_requested_again() {
     let told = play(|world| {
         prepare(world);
         let memory = Arc::new(ReplyMemory::new(1000));
@@ -90,7 +90,7 @@ fn contents_for_which_there_is_no_room_are_refused_and_can_be_asked_for_again() 
 }
 
 #[test]
-fn equal_requests_share_contents_and_later_ones_wait_for_their_own() {
+fn equal_requests_share_contents_and_later_ones_wait_for_newer_contents() {
     let told = play(|world| {
         prepare(world);
         let watchers = [(); 3].map(|()| world.connect());
@@ -136,7 +136,7 @@ fn equal_requests_share_contents_and_later_ones_wait_for_their_own() {
 }
 
 #[test]
-fn whoever_closes_meanwhile_leaves_nothing_behind() {
+fn a_session_closed_before_its_contents_leaves_nothing_behind() {
     play(|world| {
         prepare(world);
         let (gone, stays) = (world.connect(), world.connect());
@@ -155,7 +155,7 @@ fn whoever_closes_meanwhile_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_conversion_or_removal_meanwhile_makes_the_request_begin_anew() {
+fn a_conversion_or_removal_restarts_the_monitor_request() {
     let told = play(|world| {
         prepare(world);
         let (watcher, asker) = (world.connect_aware(), world.connect_aware());
@@ -168,7 +168,7 @@ fn a_conversion_or_removal_meanwhile_makes_the_request_begin_anew() {
             "convert",
             &format!(r#"["A",{}]"#, wider_schema("A")),
         );
-        // The conversion overtakes the contents, which nobody wants any more then.
+        // The conversion overtakes the contents, which are not needed any more then.
         let overtaken = world.served("A").jobs.pop_front().expect("ordered");
         world.served("A").is_worker_held = false;
         world.run();

@@ -36,7 +36,7 @@ fn locks_pass_on_across_shards_in_order() {
 }
 
 #[test]
-fn a_victim_hears_of_it_and_regains_the_lock() {
+fn the_victim_of_a_steal_is_notified_and_regains_the_lock() {
     let told = play(|world| {
         let (owner, thief) = (world.connect(), world.connect());
         world.ask(owner, "1", "lock", r#"["L"]"#);
@@ -67,7 +67,7 @@ fn a_victim_hears_of_it_and_regains_the_lock() {
 }
 
 #[test]
-fn a_new_owner_has_seen_what_the_last_one_committed() {
+fn a_new_owner_has_the_updates_of_the_last_owners_commits() {
     play(|world| {
         let (old, new) = (world.connect(), world.connect());
         for database in ["A", "B"] {

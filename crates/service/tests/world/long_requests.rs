@@ -1,14 +1,14 @@
-//! Texts that are too long to be read while others wait: order, faults and ends are as those of short ones.
+//! Requests that are too long to be parsed on the shard: order, errors and disconnections are those of short ones.
 
 use corvid_service::frontend::Close;
 use expect_test::expect;
 
 use crate::world::{World, play};
 
-/// More than a shard reads itself.
+/// More than a shard parses itself.
 const LONG: usize = 300 * 1024;
 
-/// A transaction that says much and inserts a row.
+/// A long transaction that inserts a row.
 fn insertion(key: &str) -> String {
     let comment = "x".repeat(LONG);
     format!(
@@ -25,7 +25,7 @@ fn keys(world: &mut World) -> String {
 }
 
 #[test]
-fn a_long_request_keeps_its_place_among_those_of_its_session() {
+fn a_long_request_keeps_its_order_in_its_session() {
     let told = play(|world| {
         let client = world.connect();
         let short = r#"{"op":"insert","table":"T","row":{"k":"a"}}"#;
@@ -51,9 +51,9 @@ fn a_long_request_keeps_its_place_among_those_of_its_session() {
 }
 
 #[test]
-fn others_are_served_while_a_long_text_is_read() {
+fn other_sessions_are_served_while_a_long_request_is_parsed() {
     let told = play(|world| {
-        // Clients are dealt out to two shards in turn, so the first and the third have the same one.
+        // Clients are assigned to two shards in turn, so the first and the third have the same one.
         let (long, _, short) = (world.connect(), world.connect(), world.connect());
         world.is_reading_held = true;
         world.transact(long, "1", "A", &insertion("b"));
@@ -78,7 +78,7 @@ fn others_are_served_while_a_long_text_is_read() {
 }
 
 #[test]
-fn a_long_text_that_is_no_message_ends_its_session() {
+fn a_long_malformed_message_closes_its_session() {
     let told = play(|world| {
         let client = world.connect();
         let blanks = " ".repeat(LONG);
@@ -103,7 +103,7 @@ fn a_long_text_that_is_no_message_ends_its_session() {
 }
 
 #[test]
-fn clients_may_go_while_their_texts_are_read() {
+fn clients_may_disconnect_while_their_requests_are_parsed() {
     let told = play(|world| {
         let (gone, half_closed) = (world.connect(), world.connect());
         world.is_reading_held = true;

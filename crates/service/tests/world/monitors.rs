@@ -18,7 +18,7 @@ fn changes_merge_while_output_is_not_drained() {
         world.run();
         world.take(watcher);
         world.clients.get_mut(&watcher).unwrap().is_stalled = true;
-        // The first fills the output; the others wait for it to drain and become one.
+        // The first fills the output; the others wait for it to drain and merge.
         world.transact(
             writer,
             "1",
@@ -149,7 +149,7 @@ fn conditions_change_between_the_updates_of_old_and_new() {
 }
 
 #[test]
-fn a_known_transaction_is_continued_from() {
+fn a_monitor_continues_from_a_known_transaction() {
     let told = play(|world| {
         let (watcher, writer) = (world.connect(), world.connect());
         world.ask(
@@ -194,7 +194,7 @@ fn a_known_transaction_is_continued_from() {
 }
 
 #[test]
-fn remotes_in_a_column_are_followed() {
+fn remotes_in_a_watched_column_are_reported() {
     let told = play(|world| {
         use corvid_service::message::{Control, ToDatabase};
         let client = world.connect();
@@ -225,7 +225,7 @@ fn remotes_in_a_column_are_followed() {
             r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
         );
         world.run();
-        // A commit that comes to nothing is taken back.
+        // A commit that cannot be stored is undone.
         world.disk("A").failures = 1;
         world.transact(
             client,
@@ -260,7 +260,7 @@ fn remotes_in_a_column_are_followed() {
 }
 
 #[test]
-fn rows_that_configure_remotes_show_how_these_stand() {
+fn rows_that_configure_remotes_show_their_status() {
     let told = play(|world| {
         use corvid_service::message::{Control, ToDatabase};
         use corvid_service::remote_status::RemoteStatus;
@@ -312,7 +312,7 @@ fn rows_that_configure_remotes_show_how_these_stand() {
 }
 
 #[test]
-fn after_a_round_to_many_sessions_changes_merge_for_a_moment() {
+fn after_a_flush_to_many_sessions_changes_merge_for_a_moment() {
     let told = play(|world| {
         let writer = world.connect();
         let watchers: Vec<_> = (0..60).map(|_| world.connect()).collect();
@@ -338,7 +338,7 @@ fn after_a_round_to_many_sessions_changes_merge_for_a_moment() {
         let mut all = take_all(world);
         world.transact(writer, "2", "A", &insert("late"));
         world.run();
-        // Who asks for something is told before the answer.
+        // A session with a request gets its updates before the reply.
         world.transact(watchers[0], "2", "A", &insert("together"));
         world.run();
         all += "--\n";

@@ -1,4 +1,4 @@
-//! In which order a session is answered (docs/spec/protocol.md 4.5.6).
+//! The order of replies and updates of a session (docs/spec/protocol.md 4.5.6).
 
 use expect_test::expect;
 
@@ -76,7 +76,7 @@ fn updates_precede_the_reply_to_the_commit_that_made_them() {
             r#"{"op":"delete","table":"T","where":[]}"#,
         );
         world.run();
-        // Whether the two updates merged depends on when the first was written.
+        // Whether the two updates merge depends on when the first is written.
         let all = world.take(client);
         let (first, rest) = all.split_once('\n').unwrap();
         assert!(first.contains(r#""id":1"#));
@@ -98,7 +98,7 @@ fn updates_precede_the_reply_to_the_commit_that_made_them() {
 }
 
 #[test]
-fn a_reply_follows_the_updates_of_commits_that_others_were_told_of() {
+fn a_reply_follows_the_updates_of_commits_that_other_sessions_have_seen() {
     let told = play(|world| {
         let (watcher, writer) = (world.connect(), world.connect());
         for database in ["A", "B"] {
@@ -121,7 +121,7 @@ fn a_reply_follows_the_updates_of_commits_that_others_were_told_of() {
             r#"{"op":"insert","table":"T","row":{"k":"b"}}"#,
         );
         world.run_until(|world| world.clients[&writer].received.len() == 2);
-        // The second is certainly there, and so must its updates be, whoever answers.
+        // The second commit is complete, so its update must come before any reply.
         world.ask(watcher, "4", "list_dbs", "[]");
         world.run();
         let all = world.take(watcher);
@@ -134,7 +134,7 @@ fn a_reply_follows_the_updates_of_commits_that_others_were_told_of() {
 }
 
 #[test]
-fn no_reply_overtakes_the_updates_of_a_session_that_has_fallen_behind() {
+fn no_reply_overtakes_the_updates_of_a_slow_session() {
     let asked = [
         ("echo", "[1]"),
         ("list_dbs", "[]"),
@@ -164,7 +164,7 @@ fn no_reply_overtakes_the_updates_of_a_session_that_has_fallen_behind() {
                 world.transact(writer, &count.to_string(), "A", &insert);
                 world.run_until(|world| world.clients[&writer].received.len() == count);
             }
-            // All three are committed. What the watcher has not been told of them comes before its reply.
+            // All three are committed. The watcher's missing updates come before its reply.
             world.ask(watcher, "9", method, params);
             world.run();
             let told = world.take(watcher);
@@ -179,7 +179,7 @@ fn no_reply_overtakes_the_updates_of_a_session_that_has_fallen_behind() {
 }
 
 #[test]
-fn what_follows_a_bad_message_is_not_looked_at() {
+fn messages_after_a_malformed_one_are_ignored() {
     let told = play(|world| {
         let client = world.connect();
         world.transact(client, "1", "A", r#"{"op":"comment","comment":"x"}"#);
@@ -201,7 +201,7 @@ fn what_follows_a_bad_message_is_not_looked_at() {
 }
 
 #[test]
-fn requests_under_way_are_bounded() {
+fn requests_in_flight_are_bounded() {
     let told = play(|world| {
         let client = world.connect();
         for number in 0..3000 {
@@ -254,7 +254,7 @@ fn a_half_closed_client_stays_until_its_requests_are_answered() {
 }
 
 #[test]
-fn what_comes_before_a_message_that_is_none_is_answered() {
+fn requests_before_a_malformed_message_are_answered() {
     let reply = r#"{"id":9,"result":[],"error":null}"#;
     let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(300 * 1024));
     for bad in [r#"{"a":1}"#, "[]", "[1}", reply, &long] {
@@ -299,7 +299,7 @@ fn what_comes_before_a_message_that_is_none_is_answered() {
 }
 
 #[test]
-fn nothing_overtakes_the_answer_to_what_is_canceled() {
+fn no_reply_overtakes_the_reply_to_a_canceled_request() {
     let told = play(|world| {
         let client = world.connect();
         let wait = r#"{"op":"wait","table":"T","where":[],"columns":["k"],"until":"==","rows":[{"k":"x"}]}"#;

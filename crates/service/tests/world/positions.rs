@@ -1,5 +1,5 @@
-//! Requests of every kind that are executed while commits before them are not stored: nobody waits for anybody else, and what is undone is
-//! executed again.
+//! Requests of every kind that are executed while commits before them are not stored: no client waits for another one, and undone requests
+//! are executed again.
 
 use corvid_service::message::{Control, ToDatabase};
 use expect_test::expect;
@@ -20,7 +20,7 @@ fn condition(key: &str) -> String {
     format!(r#"["m","m",{{"T":[{{"where":[["k","==","{key}"]]}}]}}]"#)
 }
 
-/// A commit whose record the disk keeps waiting.
+/// A commit whose record the disk holds.
 fn begin(world: &mut World, key: &str) {
     let writer = world.connect();
     world.disk("A").is_held = true;
@@ -28,7 +28,7 @@ fn begin(world: &mut World, key: &str) {
     world.run();
 }
 
-/// Rows that are there after the last executed commit.
+/// The number of rows after the last executed commit.
 fn rows(world: &mut World) -> usize {
     let database = world.service("A").database();
     let table = database.schema().table_id("T").expect("a table");
@@ -41,7 +41,7 @@ fn release(world: &mut World) {
 }
 
 #[test]
-fn nobody_waits_for_requests_about_monitors() {
+fn requests_about_monitors_delay_no_other_session() {
     let told = play(|world| {
         let (watcher, other, writer) = (world.connect(), world.connect(), world.connect());
         world.ask(watcher, "1", "monitor_cond", &monitor("a"));
@@ -83,7 +83,7 @@ fn nobody_waits_for_requests_about_monitors() {
 }
 
 #[test]
-fn who_is_asked_nothing_of_the_tables_answers_at_once() {
+fn requests_that_read_no_table_are_answered_at_once() {
     play(|world| {
         let watcher = world.connect();
         world.ask(watcher, "1", "monitor_cond", &monitor("a"));
@@ -101,7 +101,7 @@ fn who_is_asked_nothing_of_the_tables_answers_at_once() {
 }
 
 #[test]
-fn a_second_change_of_a_session_waits_for_the_first_and_what_follows_for_both() {
+fn a_second_monitor_change_waits_for_the_first_and_later_requests_for_both() {
     let told = play(|world| {
         let (watcher, writer) = (world.connect(), world.connect());
         world.ask(watcher, "1", "monitor_cond", &monitor("a"));
@@ -151,7 +151,7 @@ fn requests_behind_a_commit_that_fails_are_executed_again() {
         release(world);
         world.take(watcher) + &world.take(other)
     });
-    // Nobody hears of the row that was never stored.
+    // No client gets the row that was never stored.
     expect![[r#"
         {"error":null,"id":2,"result":{}}
         {"id":null,"method":"update2","params":["m",{"T":{"<0>":{"insert":{"k":"b"}}}}]}
@@ -162,7 +162,7 @@ fn requests_behind_a_commit_that_fails_are_executed_again() {
     .assert_eq(&told);
 }
 
-/// Contents are written away from the database; whether they are there before the commit that they show is stored, or after.
+/// A monitor with contents that a job writes, before or after the commit that they show is stored.
 fn long_contents(world: &mut World, fails: bool, are_early: bool) -> String {
     world.service("A").set_initial_rows_max(0);
     world.service("A").set_update_rows_max(1000);
@@ -189,7 +189,7 @@ fn long_contents(world: &mut World, fails: bool, are_early: bool) -> String {
 }
 
 #[test]
-fn long_contents_leave_when_what_they_show_is_stored() {
+fn long_contents_leave_when_their_commits_are_stored() {
     for are_early in [true, false] {
         play(|world| {
             let told = long_contents(world, false, are_early);
@@ -221,7 +221,7 @@ fn long_contents_of_a_state_that_is_undone_are_never_shown() {
 }
 
 #[test]
-fn a_client_that_goes_before_its_monitor_is_stored_leaves_none_behind() {
+fn a_client_that_disconnects_before_its_monitor_is_released_leaves_none_behind() {
     for fails in [false, true] {
         play(|world| {
             let (watcher, other) = (world.connect(), world.connect());
@@ -246,7 +246,7 @@ fn a_client_that_goes_before_its_monitor_is_stored_leaves_none_behind() {
 const WAIT: &str = r#"{"op":"wait","table":"T","where":[["k","==","a"]],"columns":["k"],"until":"!=","rows":[{"k":"a"}]}"#;
 
 #[test]
-fn a_wait_that_was_blocked_by_a_commit_that_fails_goes_on() {
+fn a_wait_that_a_failed_commit_blocked_is_unblocked() {
     let told = play(|world| {
         let waiting = world.connect();
         world.disk("A").failures = 1;
@@ -266,7 +266,7 @@ fn a_wait_that_was_blocked_by_a_commit_that_fails_goes_on() {
 const UNTIL_THERE: &str = r#"{"op":"wait","table":"T","where":[["k","==","a"]],"columns":["k"],"until":"==","rows":[{"k":"a"}]}"#;
 
 #[test]
-fn a_cancel_holds_for_a_wait_whose_release_is_undone() {
+fn a_canceled_wait_stays_canceled_after_an_undo() {
     let told = play(|world| {
         let waiting = world.connect();
         world.transact(waiting, "1", "A", UNTIL_THERE);

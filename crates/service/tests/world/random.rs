@@ -1,8 +1,8 @@
 //! A long random run: clients do everything at once, disks stall and fail, databases are converted, removed and added; checkers watch.
 //!
-//! Checked: every request is answered once; those that do not wait are answered in the order of sending; what a client inserted it
-//! has been told of before the reply; replicas equal the database; a lock has one owner, who knows it; nothing is left when all have
-//! gone, and files hold what databases hold. `CORVID_SEED` replays a run.
+//! Checked: every request is answered once; those that do not block are answered in the order of sending; a client gets the update of its
+//! own insertion before the reply; replicas equal the database; a lock has one owner, and its session agrees; nothing is left when all
+//! clients have disconnected, and files hold the contents of their databases. `CORVID_SEED` replays a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ const CLIENTS: usize = 6;
 const LOCKS: [&str; 2] = ["L", "M"];
 
 #[test]
-fn nothing_is_lost_doubled_or_out_of_turn() {
+fn no_message_is_lost_doubled_or_out_of_order() {
     let given = std::env::var("CORVID_SEED").ok();
     let given = given.map(|seed| seed.parse::<u64>().expect("CORVID_SEED is a number"));
     let first = given.unwrap_or_else(|| {
@@ -33,24 +33,24 @@ fn nothing_is_lost_doubled_or_out_of_turn() {
     }
 }
 
-/// What a client was told of the tables `T` and `Other` of `A`: table and row to columns.
+/// A client's replica of the tables `T` and `Other` of `A`: table and row to columns.
 type Replica = BTreeMap<(String, String), BTreeMap<String, Value>>;
 
-/// What the checkers know of a client.
+/// The checkers' state of a client.
 #[derive(Default)]
 struct Watched {
-    /// Requests in order of sending: id, and whether it may wait.
+    /// Requests in order of sending: id, and whether it may block.
     asked: Vec<(i64, bool)>,
     answered: BTreeSet<i64>,
-    /// The last request that was answered of those that do not wait: its place in `asked`.
+    /// The position in `asked` of the last answered request among those that do not block.
     last: Option<usize>,
     replica: Replica,
-    /// Lock requests that are not answered: id to method and lock.
+    /// Lock requests without a reply: id to method and lock.
     lock_requests: BTreeMap<i64, (&'static str, &'static str)>,
     owned: BTreeSet<String>,
     /// Requests that insert into `Other`.
     inserts: BTreeSet<i64>,
-    /// How many messages were looked at.
+    /// The number of messages that were checked.
     seen: usize,
 }
 
@@ -71,7 +71,7 @@ impl Run {
             next_id: 0,
             has_c: false,
         };
-        // Contents of every other run are written away from the database, updates of every third.
+        // Jobs write the contents of every other run, and the updates of every third.
         let update_rows_max = if seed.is_multiple_of(3) { 0 } else { 1000 };
         let rows_max = if seed.is_multiple_of(2) { 1000 } else { 0 };
         for name in ["A", "B"] {
@@ -114,7 +114,7 @@ impl Run {
         id
     }
 
-    /// Asks for something whose answer is of no interest but for its coming.
+    /// Sends a request of which only the number of replies is checked.
     fn ask_plainly(&mut self, client: SessionId, method: &str, params: &str) {
         self.ask(client, method, params);
     }
@@ -132,7 +132,7 @@ impl Run {
         self.world.check_idle();
     }
 
-    /// Something happens.
+    /// A random event.
     fn act(&mut self) {
         let chosen = self.dice.below(self.clients.len());
         let client = *self.clients.keys().nth(chosen).expect("clients");
@@ -276,7 +276,7 @@ impl Run {
         }
     }
 
-    /// One with a column more, with rows that become garbage, with a rule that what clients write may break, or as it was.
+    /// A schema with one more column, with rows that become garbage, with a rule that clients may break, or the first one.
     fn another_schema(&mut self, database: &str) -> String {
         match self.dice.below(4) {
             0 => wider_schema(database),
@@ -286,7 +286,7 @@ impl Run {
         }
     }
 
-    /// Lets everything come to an end: disks work, clients read, waits time out.
+    /// Runs until everything is complete: disks work, clients read, blocked transactions time out.
     fn settle(&mut self) {
         for database in ["A", "B"] {
             let disk = self.world.disk(database);
@@ -323,7 +323,7 @@ impl Run {
         }
     }
 
-    /// Each client asks for what is there, and has it already.
+    /// Each client reads the tables, whose rows it must have already.
     fn check_replicas(&mut self) {
         let select = r#"["A",{"op":"select","table":"T","where":[],"columns":["_uuid","k","n"]},{"op":"select","table":"Other","where":[],"columns":["_uuid","n"]}]"#;
         for client in self.clients.keys().copied().collect::<Vec<_>>() {
@@ -354,7 +354,7 @@ impl Run {
         }
     }
 
-    /// Shows the checkers what has arrived.
+    /// Gives new messages to the checkers.
     fn look(&mut self) {
         for (client, watched) in &mut self.clients {
             let received = &self.world.clients[client].received;
@@ -366,7 +366,7 @@ impl Run {
         self.replace_closed();
     }
 
-    /// New clients in the place of those that were closed because they had not become aware in time.
+    /// Replaces clients whose sessions were closed because they had not become aware in time.
     fn replace_closed(&mut self) {
         let all = &self.world.clients;
         let is_closed = |client: &SessionId, _: &mut Watched| all[client].closed.is_some();
@@ -435,7 +435,7 @@ impl Watched {
             }
         }
         let Some(results) = result.and_then(Value::as_array) else {
-            // The replica's first content, of monitor and monitor_cond.
+            // The initial contents of the replica, of monitor and monitor_cond.
             if place == 1 {
                 self.apply(result.expect("the monitor is accepted"));
             }

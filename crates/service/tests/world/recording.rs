@@ -47,7 +47,7 @@ fn a_recording_is_replayed_to_the_same_bytes_and_shows_what_happened() {
 }
 
 #[test]
-fn a_recording_that_is_cut_off_or_damaged_says_so_and_where() {
+fn a_cut_off_or_damaged_recording_is_reported_with_its_batch() {
     let bytes = recording();
     let whole = replay(&bytes).expect("a recording");
     let mut cut_off = 0;

@@ -1,13 +1,13 @@
-//! Long replies: whoever reads them is answered on and on, however much it is in the end.
+//! Long replies: a client that reads them gets all of them, however many they are.
 
 use corvid_monitor::SessionId;
 
 use crate::world::{World, play};
 
-/// As long a reply as is counted, with few steps.
+/// A reply that is counted, with few steps.
 const LONG: usize = 60 << 10;
 
-/// More of them than a session may leave unread.
+/// More of them than a session may have unread.
 const MANY: usize = 40;
 
 fn ask_for_much(world: &mut World, client: SessionId, number: usize) {
@@ -16,7 +16,7 @@ fn ask_for_much(world: &mut World, client: SessionId, number: usize) {
 }
 
 #[test]
-fn who_reads_long_replies_is_answered_on_and_on() {
+fn a_client_that_reads_long_replies_gets_all_of_them() {
     play(|world| {
         let client = world.connect();
         let key = "x".repeat(LONG);

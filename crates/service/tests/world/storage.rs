@@ -1,4 +1,4 @@
-//! Answers wait for the disk, and what happens when it fails.
+//! Replies wait for the disk; failures of the disk.
 
 use expect_test::expect;
 
@@ -118,7 +118,7 @@ fn commits_behind_a_failed_one_are_executed_again() {
 }
 
 #[test]
-fn a_wait_released_by_a_commit_that_fails_waits_again() {
+fn a_wait_unblocked_by_a_failed_commit_blocks_again() {
     let told = play(|world| {
         let (waiter, writer) = (world.connect(), world.connect());
         world.transact(
@@ -138,7 +138,7 @@ fn a_wait_released_by_a_commit_that_fails_waits_again() {
         world.disk("A").is_held = false;
         world.run();
         assert!(world.contents("A").is_empty());
-        // It counts as handled once: requests behind it are neither lost nor answered out of turn.
+        // It completes once: requests behind it are neither lost nor answered out of order.
         world.transact(waiter, "2", "A", SELECT);
         world.transact(waiter, "3", "B", SELECT);
         world.ask(waiter, "4", "list_dbs", "[]");
@@ -159,7 +159,7 @@ fn a_wait_released_by_a_commit_that_fails_waits_again() {
 }
 
 #[test]
-fn a_client_that_goes_leaves_nothing_behind_a_slow_disk() {
+fn a_disconnected_client_leaves_nothing_behind_with_a_slow_disk() {
     play(|world| {
         let (client, other) = (world.connect(), world.connect());
         world.disk("A").is_held = true;

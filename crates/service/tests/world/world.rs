@@ -1,8 +1,8 @@
 //! Carries messages between the state machines, in an order that a seed decides.
 //!
-//! Every machine has one inbox, as the threads of the server do; which machine acts next is drawn. So messages between two machines
-//! stay in order and causes precede effects, and nothing else is promised. How much of its inbox a database takes at once, and whether its
-//! thread or a shard executes it, is drawn too.
+//! Every machine has one inbox, as the threads of the server do; the machine that acts next is drawn. So messages between two machines stay
+//! in order and causes precede effects, and no other order is guaranteed. The number of inputs that a database executes at once, and
+//! whether its thread or a shard executes them, are drawn too.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,7 @@ const SHARDS: u16 = 2;
 /// The first database that is served.
 const SERVER: DatabaseId = DatabaseId(0);
 
-/// Acts a play under many orders of events; what it returns must be the same under all of them.
+/// Runs a play under many orders of events; its result must be the same under all of them.
 pub(crate) fn play(act: impl Fn(&mut World) -> String) -> String {
     let mut told: Option<String> = None;
     for seed in 0..SEEDS {
@@ -52,10 +52,10 @@ pub(crate) fn play(act: impl Fn(&mut World) -> String) -> String {
     told.unwrap_or_default()
 }
 
-/// Orders of events that each play is acted under.
+/// Orders of events for each play.
 const SEEDS: u64 = 40;
 
-/// A table with an index, and those that configure remotes.
+/// A table with an index, and tables that configure remotes.
 const TABLES: &str = r#"{"T":{"isRoot":true,"indexes":[["k"]],"columns":{
     "k":{"type":"string"},"n":{"type":"integer"}}},
  "Other":{"isRoot":true,"columns":{"n":{"type":"integer"}}},
@@ -65,7 +65,7 @@ const TABLES: &str = r#"{"T":{"isRoot":true,"indexes":[["k"]],"columns":{
  "Connection":{"columns":{"target":{"type":"string"},"is_connected":{"type":"boolean"},
     "status":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}"#;
 
-/// Numbers instead of random identities, so that plays read the same every time.
+/// Numbers instead of random UUIDs, so that transcripts are the same every time.
 pub(crate) struct Counter(pub(crate) u64);
 
 impl UuidSource for Counter {
@@ -97,9 +97,9 @@ impl Dice {
 pub(crate) struct Shard {
     frontend: Frontend,
     pub(crate) inbox: VecDeque<ToShard>,
-    /// Long texts that are to be read.
+    /// Long frames that are to be parsed.
     texts: VecDeque<(SessionId, InboundFrame)>,
-    /// Databases whose inboxes it holds.
+    /// Databases whose mailboxes it holds.
     databases: BTreeSet<DatabaseId>,
 }
 
@@ -107,45 +107,45 @@ pub(crate) struct Served {
     pub(crate) pump: Pump,
     pub(crate) disk: Option<Disk>,
     pub(crate) inbox: VecDeque<ToDatabase>,
-    /// A shard has left something to the database thread.
+    /// A shard has left inputs to the database thread.
     pub(crate) is_left: bool,
     /// Shards may execute inline. They write every selection that fits into their budget at once.
     pub(crate) may_inline: bool,
     /// The recording, if there is one.
     pub(crate) recording: Vec<u8>,
-    /// What the audit trail has been told.
+    /// Entries of the audit trail.
     pub(crate) audit: Vec<Entry>,
-    /// What the connection to a source has been told.
+    /// Orders to the connection to a source.
     pub(crate) source_orders: Vec<(SourceId, u64, SourceOrder)>,
     pub(crate) jobs: VecDeque<Job>,
-    /// Texts that are being written.
+    /// Bodies that are being written.
     turns: BodyScheduler,
-    /// Nothing is carried out until this is cleared.
+    /// Jobs are not carried out until this is cleared.
     pub(crate) is_worker_held: bool,
     /// How many jobs were begun.
     jobs_done: usize,
 }
 
-/// What can happen next.
+/// Events that can happen next.
 #[derive(Clone, Copy, Debug)]
 enum Choice {
-    /// A shard reads a text of a client.
+    /// A shard handles a client's frame.
     InboundFrame(SessionId),
     /// A client's output is written.
     Drained(SessionId),
-    /// A shard takes a message.
+    /// A shard handles a message.
     Shard(usize),
-    /// A long text has been read, and its shard takes it.
+    /// A long frame has been parsed, and its shard handles it.
     LongText(usize),
-    /// A database thread takes messages.
+    /// A database thread executes inputs.
     Database(DatabaseId),
-    /// A shard executes messages for a database inline.
+    /// A shard executes inputs of a database inline.
     Inline(DatabaseId),
-    /// A disk carries out an order.
+    /// A disk carries out a request.
     Disk(DatabaseId),
-    /// A worker carries out or begins a job, or writes a slice of a text.
+    /// A worker carries out or begins a job, or writes a slice of a body.
     Worker(DatabaseId),
-    /// The main thread takes an event.
+    /// The main thread handles an event.
     Main,
 }
 
@@ -154,7 +154,7 @@ pub(crate) struct World {
     pub(crate) dice: Dice,
     pub(crate) clients: BTreeMap<SessionId, Client>,
     pub(crate) locks: Arc<Mutex<Locks>>,
-    /// What the main thread was told, but for what it acts on.
+    /// Events of the main thread that it does not act on.
     pub(crate) events: Vec<Event>,
     names: BTreeMap<String, DatabaseId>,
     pub(crate) databases: BTreeMap<DatabaseId, Served>,
@@ -164,24 +164,24 @@ pub(crate) struct World {
     epochs: SchemaEpochs,
     /// Steps that databases spend on selections.
     select_steps_max: u64,
-    /// Changed rows that databases tell of themselves.
+    /// Changed rows up to which databases write updates themselves.
     update_rows_max: usize,
     long_atoms: u64,
-    /// Steps of a transaction that a batch ends before.
+    /// Steps after which a transaction is long and ends its batch.
     long_steps: u64,
     /// Steps that a shard executes inline; `None`: shards leave everything to threads.
     pub(crate) inline_steps: Option<u64>,
-    /// Everything that databases are given is recorded, and replayed when nothing is left to do.
+    /// All inputs of databases are recorded, and replayed when nothing is left to do.
     is_recorded: bool,
-    /// Orders to write updates ahead are carried out at once, not forgotten.
+    /// Updates are precomputed at once; otherwise those jobs are dropped.
     pub(crate) precomputes_updates: bool,
-    /// Steps of a slice of a text.
+    /// Steps of a slice of a body.
     slice_steps: u64,
-    /// No long text is read until this is cleared.
+    /// No long frame is parsed until this is cleared.
     pub(crate) is_reading_held: bool,
-    /// The main thread takes no event until this is cleared.
+    /// The main thread handles no event until this is cleared.
     pub(crate) is_main_held: bool,
-    /// Databases that have said that they are gone.
+    /// Databases that have reported their removal.
     pub(crate) removed: BTreeSet<DatabaseId>,
     is_exiting: bool,
     sessions: u64,
@@ -215,14 +215,14 @@ impl World {
             texts: BTreeMap::new(),
             main: VecDeque::new(),
             epochs: epochs.clone(),
-            // Under every other seed, results of selections are written away from the database.
+            // Under every other seed, jobs write the results of selections.
             select_steps_max: if seed.is_multiple_of(2) { 1000 } else { 0 },
-            // Under every third, so are updates.
+            // Under every third, they write updates too.
             update_rows_max: if seed % 3 == 1 { 0 } else { 1000 },
-            // Half of the time every commit counts as long, and half of that time its update is there before its record.
+            // In half of the runs every commit counts as long, and in half of those its update is precomputed before its record.
             long_atoms: if seed % 4 < 2 { 1000 } else { 0 },
             precomputes_updates: seed % 4 == 2,
-            // In some lives transactions are too long for whoever tries them first.
+            // In some runs transactions are too long for the first attempt.
             long_steps: if seed % 5 == 4 { 100 } else { 50_000 },
             is_recorded: (seed / 3).is_multiple_of(2),
             inline_steps: [None, Some(8192), Some(150)][seed as usize / 2 % 3],
@@ -240,7 +240,7 @@ impl World {
         world
     }
 
-    /// Adds a database when nobody is there who would be closed.
+    /// Adds a database while no session is open that would be closed.
     pub(crate) fn serve(&mut self, schema: Schema) -> DatabaseId {
         let schema = corvid_data::Arc::new(schema);
         let id = self.open(&schema);
@@ -309,7 +309,7 @@ impl World {
         self.post(id, ToDatabase::Control(Control::Remove));
     }
 
-    /// Adds a database while clients are there, as the main thread does.
+    /// Adds a database while clients are connected, as the main thread does.
     pub(crate) fn add(&mut self, schema: Schema) {
         let id = self.open(&corvid_data::Arc::new(schema));
         self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("added"), None));
@@ -344,7 +344,7 @@ impl World {
         self.post(SERVER, ToDatabase::Control(Control::Transact(params)));
     }
 
-    /// Sends something to a database.
+    /// Sends an input to a database.
     pub(crate) fn post(&mut self, id: DatabaseId, message: ToDatabase) {
         if let Some(served) = self.databases.get_mut(&id) {
             served.inbox.push_back(message);
@@ -386,7 +386,7 @@ impl World {
         served.disk.as_mut().expect("has a file")
     }
 
-    /// Connects a client; shards take turns.
+    /// Connects a client, to the shards in turn.
     pub(crate) fn connect(&mut self) -> SessionId {
         self.connect_as(SessionInfo::new(false, String::new(), None))
     }
@@ -412,7 +412,7 @@ impl World {
         session
     }
 
-    /// A client sends a text.
+    /// A client sends a frame.
     pub(crate) fn send(&mut self, session: SessionId, text: &str) {
         let texts = self.texts.get_mut(&session).expect("connected");
         texts.push_back(text.as_bytes().to_vec());
@@ -436,7 +436,7 @@ impl World {
         self.ask(session, id, "transact", &params);
     }
 
-    /// A client goes away at once: what it sent and the server did not read is lost.
+    /// A client disconnects at once: frames that the server has not read are lost.
     pub(crate) fn disconnect(&mut self, session: SessionId) {
         self.clients.get_mut(&session).expect("connected").is_gone = true;
         self.texts.remove(&session);
@@ -445,20 +445,20 @@ impl World {
         self.collect_shard(shard);
     }
 
-    /// A client closes its sending side; whether the server lets go of it at once.
+    /// A client closes its sending side; returns whether the server closes the session at once.
     pub(crate) fn half_close(&mut self, session: SessionId) -> bool {
         let shard = usize::from(shard_of(session));
         self.shards[shard].frontend.end_of_input(session)
     }
 
-    /// The main thread tells all shards something.
+    /// The main thread sends all shards a message.
     pub(crate) fn tell_shards(&mut self, message: impl Fn() -> ToShard) {
         for shard in &mut self.shards {
             shard.inbox.push_back(message());
         }
     }
 
-    /// What a client has received since the last call, a line each, UUIDs replaced by `<n>`.
+    /// The messages that a client has received since the last call, a line each, UUIDs replaced by `<n>`.
     pub(crate) fn take(&mut self, session: SessionId) -> String {
         let client = self.clients.get_mut(&session).expect("connected");
         let mut names = BTreeMap::new();
@@ -493,7 +493,7 @@ impl World {
         }
     }
 
-    /// Runs until something is the case, which must come.
+    /// Runs until a condition holds, which must happen.
     pub(crate) fn run_until(&mut self, is_so: impl Fn(&World) -> bool) {
         while !is_so(self) {
             assert!(self.step(), "it never comes");
@@ -505,7 +505,7 @@ impl World {
         while self.step() {}
     }
 
-    /// Lets one thing happen; false when nothing can.
+    /// Lets one event happen; false when none can.
     pub(crate) fn step(&mut self) -> bool {
         let choices = self.choices();
         if choices.is_empty() {
@@ -633,7 +633,7 @@ impl World {
         }
     }
 
-    /// What the main thread makes of an event.
+    /// Handles an event of the main thread.
     fn take_event(&mut self, event: Event) {
         match event {
             Event::Converted(_, schema, epoch) => {
@@ -656,7 +656,7 @@ impl World {
         }
     }
 
-    /// Carries out what a shard wants done.
+    /// Carries out the outputs of a shard.
     fn collect_shard(&mut self, number: usize) {
         let shard = &mut self.shards[number];
         let outputs = shard.frontend.outputs();
@@ -703,7 +703,7 @@ impl World {
         }
     }
 
-    /// Asserts that nothing is left of sessions that are gone, and that files hold what databases hold.
+    /// Asserts that closed sessions have left nothing behind, and that files hold the contents of their databases.
     pub(crate) fn check_idle(&mut self) {
         self.run();
         for session in self.clients.keys().copied().collect::<Vec<_>>() {
@@ -776,7 +776,7 @@ pub(crate) fn schema(name: &str) -> Schema {
     Schema::from_json(&Value::parse(text.as_bytes()).expect("JSON")).expect("a schema")
 }
 
-/// The schema of a test database with a column more, as JSON.
+/// The schema of a test database with one more column, as JSON.
 pub(crate) fn wider_schema(name: &str) -> String {
     let tables = TABLES.replace(
         r#""n":{"type":"integer"}}},

@@ -1,4 +1,4 @@
-//! One database with its texts, in one thread: what clients are told, as bytes.
+//! One database with its deferred bodies, in one thread: the bytes that clients get.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{
     "Big":{"isRoot":true,"columns":{"k":{"type":"string"},"n":{"type":"integer"}}},
     "Small":{"isRoot":true,"columns":{"n":{"type":"integer"}}}}}"#;
 
-/// Identities in order.
+/// UUIDs in order.
 struct Counter(u128);
 
 impl UuidSource for Counter {
     fn fresh(&mut self) -> Uuid {
         self.0 += 1;
-        // Spread, as random ones are.
+        // Spread like random ones.
         Uuid(
             (self
                 .0
@@ -53,12 +53,12 @@ pub(crate) struct Served {
     now_ms: u64,
     /// Slices that were written.
     pub(crate) slices: usize,
-    /// What each session was told, one message behind the other.
+    /// The messages of each session, one behind the other.
     pub(crate) told: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Served {
-    /// Texts of more than `rows_max` rows are written in slices of so many steps, the others by the database itself.
+    /// Bodies of more than `rows_max` rows are written in slices of so many steps, the others by the database itself.
     pub(crate) fn new(slice_steps: u64, rows_max: usize) -> Served {
         let schema = Value::parse(SCHEMA.as_bytes()).expect("JSON");
         let schema = corvid_data::Arc::new(Schema::from_json(&schema).expect("a schema"));
@@ -91,7 +91,7 @@ impl Served {
         }
     }
 
-    /// Limits what replies may hold together, bytes.
+    /// Limits the memory of all replies, bytes.
     pub(crate) fn limit_replies(&mut self, bytes_max: usize) -> Arc<ReplyMemory> {
         let memory = Arc::new(ReplyMemory::new(bytes_max));
         self.service.set_reply_memory(memory.clone());
@@ -114,7 +114,7 @@ impl Served {
         self.told.remove(&0);
     }
 
-    /// A request of a session, which has read everything.
+    /// A request of a session that has read everything.
     pub(crate) fn ask(&mut self, session: u64, method: DatabaseMethod, params: &str) {
         let frame = params.as_bytes().to_vec();
         self.handle(ToDatabase::Drained(SessionId(session)));
@@ -153,7 +153,7 @@ impl Served {
         }
     }
 
-    /// Slices until that session is told something.
+    /// Slices until that session gets a message.
     pub(crate) fn turns_until(&mut self, session: u64) -> usize {
         let begin = self.slices;
         while !self.told.contains_key(&session) {
@@ -163,7 +163,7 @@ impl Served {
         self.slices - begin
     }
 
-    /// Lets time pass in which nobody asks for contents again.
+    /// Lets time pass in which no equal request comes.
     pub(crate) fn wait(&mut self) {
         self.now_ms += 60_000;
         self.service.tick(self.now());
@@ -177,7 +177,7 @@ impl Served {
     }
 
     fn handle(&mut self, input: ToDatabase) {
-        // Nobody is told late because others were told a moment ago.
+        // No flush is delayed because of an earlier one.
         self.now_ms += 100;
         let now = self.now();
         self.service.handle(now, input);
@@ -187,7 +187,7 @@ impl Served {
             self.service.flush_updates(now);
             let outputs = self.service.outputs();
             for job in outputs.jobs.drain(..) {
-                // What is given back is to be freed.
+                // Other jobs free memory.
                 drop(self.turns.push(job));
             }
             for deliver in outputs.deliveries.drain(..) {
