@@ -38,7 +38,7 @@ const THREADS_WAITING: usize = 4;
 /// The variable that tells tests where the programs are that they start.
 const PROGRAMS: &str = "CORVID_BIN_DIR";
 
-/// What all jobs share.
+/// Folders and figures that all jobs share.
 #[derive(Debug)]
 struct Workspace {
     root: PathBuf,
@@ -55,7 +55,7 @@ struct Job {
     is_waiting: bool,
 }
 
-/// What became of a job.
+/// The outcome of a job.
 #[derive(Debug)]
 struct Report {
     name: String,
@@ -66,7 +66,7 @@ struct Report {
     took: Duration,
 }
 
-/// What a test program says of its tests.
+/// The results of a test program's tests.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     passed: usize,

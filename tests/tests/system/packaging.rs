@@ -1,7 +1,7 @@
 //! Files made from the tables of options, and files that are installed: manual pages, completions, units, the Debian package, the image.
 //!
-//! The package is installed for real, in a root of its own (`tests/packaging/private-root`), never on this machine. What a machine lacks
-//! (root, groff, systemd, shells) is said on standard error and skipped.
+//! The package is installed for real, in a root of its own (`tests/packaging/private-root`), never on this machine. A test that needs something
+//! the machine lacks (root, groff, systemd, shells) reports that on standard error and is skipped.
 
 use std::ffi::OsStr;
 use std::fs;
