@@ -1,8 +1,8 @@
 //! More connections than anybody needs.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::process::Command;
 
 use corvid_tests::client::{Client, Received};
 use corvid_tests::process::Process;
@@ -79,13 +79,16 @@ fn connections_beyond_the_limit_are_closed_at_once() {
 fn descriptors_are_never_used_up_by_sessions() {
     let program = Implementation::Corvid.server_binary().expect("built");
     let dir = tempfile::tempdir().expect("a directory");
-    let script = dir.path().join("few-files");
+    let (plain, script) = (dir.path().join("plain"), dir.path().join("few-files"));
     let text = format!(
         "#!/bin/sh\nulimit -n 100\nexec {} \"$@\"\n",
         program.display()
     );
-    fs::write(&script, text).expect("written");
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("may be run");
+    fs::write(&plain, text).expect("written");
+    // A child process writes the script: a file that this process has open for writing while another test forks could not be executed.
+    let mut install = Command::new("install");
+    let installed = install.args(["-m", "755"]).args([&plain, &script]).status();
+    assert!(installed.expect("install").success());
     let options = ["--no-dbs".into(), "--max-sessions=90".into()];
     let mut process = Process::new(&script, dir.path(), &options);
     process.start().expect("started");
@@ -128,7 +131,7 @@ fn a_program_that_the_server_runs_gets_the_limit_back() {
         program.display(),
         dir.path().display()
     );
-    let output = std::process::Command::new("/bin/sh")
+    let output = Command::new("/bin/sh")
         .args(["-c", &script])
         .output()
         .expect("run");
@@ -161,10 +164,7 @@ fn bad_limits_are_reported() {
         ("--max-backlog=12", "too little (at least 1K)"),
         ("--max-replies=12", "too little (at least 1K)"),
     ] {
-        let output = std::process::Command::new(&program)
-            .arg(option)
-            .output()
-            .expect("run");
+        let output = Command::new(&program).arg(option).output().expect("run");
         assert_eq!(output.status.code(), Some(1));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(said, format!("ovsdb-server: {option}: {reason}\n"));
