@@ -1,8 +1,8 @@
-//! What has to be done before this process ends: files that must not outlive it (pidfile and sockets), and last words of others.
+//! Work before this process ends: files to be removed (pidfile and sockets), and actions of other parts.
 //!
-//! One list of each per process. They are worked off on orderly exit, by fatal errors and by caught fatal signals, and are
-//! forgotten in a forked child, whose parent's files are not its own. A path in the list exists or is
-//! about to be made by this process.
+//! There is one list of each per process. A program runs them on orderly exit, after fatal errors and after caught fatal signals, and clears
+//! them in a forked child, which does not own its parent's files. A path in the list exists or is about to be made by this process. A program
+//! that embeds the client library need not run them: a listener removes its socket file itself when it is closed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,25 +12,25 @@ use crate::errno;
 use crate::logging::{self, Module};
 
 static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-static LAST_WORDS: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
+static AT_EXIT: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
 
 fn files() -> MutexGuard<'static, Vec<PathBuf>> {
     FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has `words` called at the end, on the thread that ends the process. They must not take long.
-pub fn say_at_last(words: impl FnOnce() + Send + 'static) {
-    let mut all = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner);
-    all.push(Box::new(words));
+/// Runs `action` before the process ends, on the thread that ends it. It must not take long.
+pub fn at_exit(action: impl FnOnce() + Send + 'static) {
+    let mut all = AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner);
+    all.push(Box::new(action));
 }
 
-/// Adds a file to be removed at the end.
+/// Adds a file to be removed before the process ends.
 pub fn add(path: &Path) {
     files().push(absolute(path));
 }
 
-/// Takes a file off the list without removing it.
-pub fn forget(path: &Path) {
+/// Removes a path from the list; the file stays.
+pub fn unregister(path: &Path) {
     let path = absolute(path);
     let mut files = files();
     if let Some(position) = files.iter().position(|file| *file == path) {
@@ -38,21 +38,20 @@ pub fn forget(path: &Path) {
     }
 }
 
-/// Removes a file now and takes it off the list.
+/// Removes a file now, and its path from the list.
 ///
 /// # Errors
 /// The file cannot be removed; logged as well.
 pub fn unlink_now(path: &Path) -> io::Result<()> {
-    forget(path);
+    unregister(path);
     std::fs::remove_file(path).inspect_err(|error| could_not_unlink(path, error))
 }
 
-/// Lets everybody say their last words, and removes all files of the list. What is gone already, or belongs to another by now, is nobody's
-/// concern at the end.
+/// Runs all actions and removes all files of the list. Failures are ignored: a file may have been removed already.
 pub fn run() {
-    let words = std::mem::take(&mut *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner));
-    for say in words {
-        say();
+    let actions = std::mem::take(&mut *AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner));
+    for action in actions {
+        action();
     }
     let files = std::mem::take(&mut *files());
     for file in files {
@@ -60,10 +59,10 @@ pub fn run() {
     }
 }
 
-/// Forgets everything: it is the business of the parent of this forked process.
-pub fn forget_all() {
+/// Clears both lists in a forked process: they are its parent's.
+pub fn clear() {
     files().clear();
-    LAST_WORDS
+    AT_EXIT
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .clear();
@@ -80,7 +79,7 @@ fn could_not_unlink(path: &Path, error: &io::Error) {
     );
 }
 
-/// Detaching changes the working directory, so only absolute names stay true.
+/// Detaching changes the working directory, so only absolute paths stay valid.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -90,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forgotten_files_stay_and_listed_ones_go() {
+    fn an_unregistered_file_stays() {
         let directory = tempfile::tempdir().unwrap();
         let (kept, removed) = (
             directory.path().join("kept"),
@@ -100,7 +99,7 @@ mod tests {
         std::fs::write(&removed, "").unwrap();
         add(&kept);
         add(&removed);
-        forget(&kept);
+        unregister(&kept);
         unlink_now(&removed).unwrap();
         assert!(kept.exists() && !removed.exists());
         assert!(!files().contains(&kept) && !files().contains(&removed));

@@ -1,7 +1,7 @@
-//! The only clock. Every pure crate receives time as a [`Now`]; none reads one.
+//! The only clock. Pure crates receive time as a [`Now`] and read no clock.
 //!
 //! Monotonic milliseconds count from an arbitrary start before this process (the boot of the machine) and are never zero
-//! or negative, so "never" can be told from "at the start". Wall time is for dates in records and logs only.
+//! or negative, so 0 can mean "never". Wall time is for dates in records and logs only.
 
 #![allow(unsafe_code)]
 
@@ -39,7 +39,7 @@ pub fn mono_ms() -> u64 {
     millis(libc::CLOCK_MONOTONIC).max(1) as u64
 }
 
-/// Monotonic time, ns; for measuring what takes less than a millisecond.
+/// Monotonic time, ns; for durations below a millisecond.
 #[must_use]
 pub fn mono_ns() -> u64 {
     let time = read(libc::CLOCK_MONOTONIC);

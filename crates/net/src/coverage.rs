@@ -1,12 +1,11 @@
 //! Event counters: how often something happened, in total and over the last seconds, minute and hour.
 //!
-//! A counter is a `static` made with [`Counter::new`]. Each thread counts into cells of its own, which nobody else writes, so counting
-//! shares no cache line with other threads; a reader adds the cells up. The cells of a thread that has ended are taken over, with what
-//! they hold, by the next thread that counts.
+//! A counter is a `static` made with [`Counter::new`]. Each thread counts into cells of its own, which no other thread writes, so counting
+//! shares no cache line; a reader adds the cells up. The cells of an ended thread, with their counts, go to the next thread that counts.
 //!
-//! A counter enters the list of `coverage/show` when it first counts or when [`Counter::list`] is called. Programs list what they
-//! may count when they start, so that "never hit" is told of those too. [`run`] must be called about every [`RUN_INTERVAL_MS`] (late
-//! calls only blur the averages).
+//! A counter enters the list of `coverage/show` when it first counts or when [`Counter::list`] is called. Programs list their
+//! counters when they start, so that counters never hit are shown too. [`run`] must be called about every [`RUN_INTERVAL_MS`] (late calls only
+//! blur the averages).
 
 pub mod events;
 
@@ -22,7 +21,7 @@ pub const RUN_INTERVAL_MS: u64 = 5000;
 const PER_MINUTE: usize = 12;
 /// Minutes in an hour.
 const PER_HOUR: usize = 60;
-/// Counters that there may be, of this crate and of programs.
+/// The most counters, of all crates together.
 const COUNTERS_MAX: usize = 64;
 
 /// A named counter.
@@ -30,17 +29,17 @@ const COUNTERS_MAX: usize = 64;
 pub struct Counter {
     name: &'static str,
     /// Its cell in every [`Cells`], plus one; 0 while it is not listed.
-    place: AtomicUsize,
+    slot: AtomicUsize,
 }
 
-/// What one thread has counted.
+/// The counts of one thread.
 struct Cells([AtomicU64; COUNTERS_MAX]);
 
 /// The cells of a thread, for as long as it runs.
 struct OwnCells(&'static Cells);
 
 thread_local! {
-    static OWN: OwnCells = OwnCells(state().take_cells());
+    static OWN: OwnCells = OwnCells(state().acquire_cells());
 }
 
 impl Drop for OwnCells {
@@ -55,7 +54,7 @@ impl Counter {
     pub const fn new(name: &'static str) -> Counter {
         Counter {
             name,
-            place: AtomicUsize::new(0),
+            slot: AtomicUsize::new(0),
         }
     }
 
@@ -68,35 +67,35 @@ impl Counter {
     /// Counts several events.
     #[inline]
     pub fn add(&'static self, count: u64) {
-        let place = match self.place.load(Ordering::Relaxed) {
+        let slot = match self.slot.load(Ordering::Relaxed) {
             0 => self.list(),
-            place => place,
+            slot => slot,
         };
-        // A thread that is about to end, and has given its cells back, counts no more.
+        // A thread that is ending and has returned its cells counts no more.
         let _ = OWN.try_with(|own| {
-            let cell = &own.0.0[place - 1];
-            // Nobody else writes here, so this needs no atomic addition.
+            let cell = &own.0.0[slot - 1];
+            // No other thread writes here, so this needs no atomic addition.
             cell.store(cell.load(Ordering::Relaxed) + count, Ordering::Relaxed);
         });
     }
 
-    /// Enters the counter into the list without counting, so that it shows up as never hit. Returns its place.
+    /// Enters the counter into the list without counting, so that it shows up as never hit. Returns its slot.
     pub fn list(&'static self) -> usize {
         let mut state = state();
-        let known = self.place.load(Ordering::Relaxed);
+        let known = self.slot.load(Ordering::Relaxed);
         if known != 0 {
             return known;
         }
-        let place = state.counters.len() + 1;
-        assert!(place <= COUNTERS_MAX, "there is room for each counter");
-        self.place.store(place, Ordering::Relaxed);
+        let slot = state.counters.len() + 1;
+        assert!(slot <= COUNTERS_MAX, "there is room for each counter");
+        self.slot.store(slot, Ordering::Relaxed);
         state.counters.push(Tracked {
             counter: self,
             seconds: [0; PER_MINUTE],
             minutes: [0; PER_HOUR],
             seen: 0,
         });
-        place
+        slot
     }
 }
 
@@ -111,7 +110,7 @@ struct Tracked {
 }
 
 struct State {
-    /// By place.
+    /// By slot.
     counters: Vec<Tracked>,
     /// Of all threads that have ever counted at the same time. Never freed: there are as many as there were such threads.
     cells: Vec<&'static Cells>,
@@ -134,7 +133,7 @@ fn state() -> MutexGuard<'static, State> {
 }
 
 impl State {
-    fn take_cells(&mut self) -> &'static Cells {
+    fn acquire_cells(&mut self) -> &'static Cells {
         self.free.pop().unwrap_or_else(|| {
             let cells = Box::leak(Box::new(Cells([const { AtomicU64::new(0) }; COUNTERS_MAX])));
             self.cells.push(cells);
@@ -142,7 +141,7 @@ impl State {
         })
     }
 
-    /// What the counter at this index of the list has counted.
+    /// The total of the counter at this index of the list.
     fn total(&self, index: usize) -> u64 {
         let cell = |cells: &&Cells| cells.0[index].load(Ordering::Relaxed);
         self.cells.iter().map(cell).sum()
@@ -218,7 +217,7 @@ pub fn show() -> String {
     out + &format!("{} events never hit\n", never.len())
 }
 
-/// Logs what `coverage/show` tells, a line for each counter; while the same counters are hit, no more than once an hour.
+/// Logs the text of `coverage/show`, a line for each counter; while the same counters are hit, at most once an hour.
 pub fn log() {
     let text = show();
     let hash = text
@@ -246,12 +245,12 @@ pub fn log() {
     }
 }
 
-/// Hash and time of what was logged last.
+/// Hash and time of the last log.
 static LAST_LOGGED: Mutex<Option<(String, u64)>> = Mutex::new(None);
 /// Between two logs of the same counters, ms.
 const REPEAT_MS: u64 = 60 * 60 * 1000;
 
-/// What the counter of this name has counted in total; `None` when no listed counter has it.
+/// The total of the counter of this name; `None` when no listed counter has it.
 #[must_use]
 pub fn read(name: &str) -> Option<u64> {
     let state = state();
@@ -279,9 +278,9 @@ mod tests {
         ));
     }
 
-    /// The cells of threads that have ended are counted on, by others.
+    /// Later threads continue the cells of ended threads.
     #[test]
-    fn what_threads_have_counted_outlives_them() {
+    fn counts_of_ended_threads_are_kept() {
         static EVENTS: Counter = Counter::new("test_threads");
         let count = || {
             (0..8).for_each(|_| EVENTS.bump());
@@ -291,7 +290,7 @@ mod tests {
                 scope.spawn(count);
             });
         });
-        // The cells of a scoped thread may be given back a moment after it is joined, so new ones are no fault.
+        // A scoped thread may return its cells a moment after it is joined, so new cells are no fault.
         for _ in 0..4 {
             std::thread::spawn(count).join().unwrap();
         }

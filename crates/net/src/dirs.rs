@@ -1,4 +1,4 @@
-//! Where files live by default, and how relative names are completed.
+//! The default directories of files, and how relative names are completed.
 //!
 //! Each directory comes from its environment variable (an empty one counts as unset, except `OVS_SYSCONFDIR`), else from
 //! a default that can be changed at build time with `CORVID_RUNDIR`, `CORVID_LOGDIR`, `CORVID_SYSCONFDIR` and
@@ -39,7 +39,7 @@ pub fn log() -> PathBuf {
 #[must_use]
 pub fn db() -> PathBuf {
     from_env("OVS_DBDIR").unwrap_or_else(|| match env::var_os("OVS_SYSCONFDIR") {
-        // Not joined as paths are: an empty one stands for the root, as it does for the reference.
+        // Not joined as paths are: an empty one means the root, as in the reference.
         Some(mut directory) => {
             directory.push("/openvswitch");
             directory.into()
@@ -63,6 +63,6 @@ fn from_env(variable: &str) -> Option<PathBuf> {
 /// `name` under `directory`, unless it is absolute.
 #[must_use]
 pub fn absolute_under(directory: &Path, name: &str) -> PathBuf {
-    // `Path::join` replaces the base by an absolute name, which is exactly the rule.
+    // `Path::join` replaces the base by an absolute name.
     directory.join(name)
 }

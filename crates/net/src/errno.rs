@@ -1,7 +1,7 @@
-//! Error numbers as the C library words them.
+//! Texts of error numbers, as the C library has them.
 //!
 //! Messages of OVSDB programs carry `strerror` texts ("No such file or directory"), while Rust's own rendering appends
-//! "(os error N)". Everything that shows an error to a user goes through here. Stateless.
+//! "(os error N)". Every error that a user sees is rendered here. Stateless.
 
 #![allow(unsafe_code)]
 
@@ -46,13 +46,13 @@ pub fn from_code(code: i32) -> io::Error {
     io::Error::from_raw_os_error(code)
 }
 
-/// Whether a non-blocking call has nothing to do now.
+/// Whether a non-blocking call would block.
 #[must_use]
 pub fn is_again(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
 }
 
-/// Whether a connection could not be begun because the host's name has no address, or none is known yet.
+/// Whether a connection could not be begun because the host's name has no address, or is not resolved yet.
 #[must_use]
 pub fn is_unresolved(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EAFNOSUPPORT)

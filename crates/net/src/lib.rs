@@ -1,7 +1,7 @@
 //! Connections over the network: targets, streams, listeners, TLS, and the clock and chance that a client needs.
 //!
-//! It carries bytes and knows nothing of OVSDB. It is all that the client library needs of the system, so it starts no thread but that of
-//! the resolver, never ends the process, and logs through the `log` facade ([`logging`]). Programs add `reactor` for many connections
+//! It carries bytes and knows nothing of OVSDB. It is all that the client library needs of the system. It starts no thread except one for each
+//! look-up of a name, never ends the process, and logs through the `log` facade ([`logging`]). Programs add `reactor` for many connections
 //! and `shell` for daemons, log files and options.
 //!
 //! TLS and waiting as a future of tokio are features.

@@ -1,7 +1,7 @@
 //! A listening socket: TCP, with TLS on top or without, Unix or one that was inherited.
 //!
-//! The value is shared: the shard that accepts holds one reference and the owner of the remote another, so that closing it
-//! takes effect at once (the port is free, the socket file gone) although the accepting thread notices later.
+//! The value is shared: the shard that accepts holds one reference and the owner of the remote another. So closing it takes effect at once (the
+//! port is free, the socket file removed) although the accepting thread notices later.
 
 #![allow(unsafe_code)]
 
@@ -23,17 +23,17 @@ use crate::tls::Credentials;
 use crate::unix_path::UnixAddress;
 use crate::{cleanup, errno, resolve, socket};
 
-/// Connections that may wait to be accepted.
+/// The backlog: connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 64;
 /// Mode of a socket file, less the umask.
 const UNIX_MODE: u32 = 0o770;
 
-/// Why a listener could not be opened, with the lines that say so in the log. Not logged by itself: a listener is tried
-/// again and again, and the same lines each time would tell nothing.
+/// Why a listener could not be opened, with its lines for the log. The caller logs them: a listener is opened again and again, and the same
+/// lines each time would be noise.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", errno::text(error))]
 pub struct ListenError {
-    /// What the kernel said.
+    /// The kernel's error.
     pub error: io::Error,
     lines: Vec<(Module, Level, String)>,
 }
@@ -46,7 +46,7 @@ impl ListenError {
         }
     }
 
-    /// Logs what went wrong.
+    /// Logs the lines.
     pub fn log(&self) {
         for (module, level, line) in &self.lines {
             logging::log(*module, *level, format_args!("{line}"));
@@ -68,7 +68,7 @@ impl From<io::Error> for ListenError {
 pub struct Listener {
     socket: Socket,
     kind: Kind,
-    /// For TLS: what accepted connections are made with.
+    /// For TLS: the credentials of accepted connections.
     credentials: Option<Arc<Credentials>>,
     closed: AtomicBool,
 }
@@ -89,8 +89,8 @@ impl Listener {
     /// Opens a listener. A port chosen by the kernel is logged. A name is looked up, which may take long; see [`Passive::resolved`].
     ///
     /// # Errors
-    /// The address is in use or unusable. `pssl:` without credentials fails with `Protocol not available`; what credentials
-    /// lack shows when somebody connects.
+    /// The address is in use or unusable. `pssl:` without credentials fails with `Protocol not available`; incomplete
+    /// credentials fail when a client connects.
     pub fn open(
         target: &Passive,
         dscp: u8,
@@ -114,11 +114,11 @@ impl Listener {
         })
     }
 
-    /// Accepts one connection and names its peer; `None` when nobody waits. With TLS the handshake is still to come.
+    /// Accepts one connection and names its peer; `None` when no connection is pending. With TLS the handshake follows.
     ///
     /// # Errors
     /// The socket fails, for example because no descriptor is left. `ENOPROTOOPT`: TLS lacks a key, a certificate or a CA, and
-    /// the connection was closed; others may wait.
+    /// the connection was closed; others may be pending.
     pub fn accept(&self) -> io::Result<Option<(Stream, String)>> {
         loop {
             match self.socket.accept() {
@@ -143,7 +143,7 @@ impl Listener {
                 }
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(None),
-                    // The peer was gone before we came: look at the next one.
+                    // The peer closed before it was accepted: try the next one.
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
                     _ if self.closed.load(Ordering::Acquire) => return Ok(None),
                     _ => return Err(error),
@@ -152,7 +152,7 @@ impl Listener {
         }
     }
 
-    /// A remote's text with the port that the kernel has chosen in the place of the 0 that asked for one.
+    /// A remote's text, with the port that the kernel chose in place of 0.
     pub fn shown(&self, name: &str) -> String {
         match (name.split_once(":0"), self.port()) {
             (Some((scheme, rest)), Some(port)) if rest.is_empty() || rest.starts_with(':') => {
@@ -171,12 +171,12 @@ impl Listener {
         }
     }
 
-    /// A descriptor of the same socket, for a loop that accepts by itself.
+    /// A descriptor of the same socket, for a loop that accepts itself.
     pub fn share(&self) -> io::Result<OwnedFd> {
         Ok(self.socket.try_clone()?.into())
     }
 
-    /// Stops listening: connections are refused and the socket file is gone when this returns. Repeating it does nothing.
+    /// Stops listening: connections are refused and the socket file is removed when this returns. A second call does nothing.
     pub fn close(&self) {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
@@ -250,8 +250,8 @@ fn open_tcp(local: &Local, dscp: u8) -> Result<(Socket, Kind), ListenError> {
 }
 
 fn open_unix(path: &Path) -> Result<(Socket, Kind), ListenError> {
-    // An earlier server of this name becomes unreachable, as with the reference. What stands in the way of that is worth a
-    // line only when binding fails as well.
+    // An earlier server of this name becomes unreachable, as with the reference. A failure to remove its socket is logged only when binding
+    // fails as well.
     let unlinked = std::fs::remove_file(path);
     let in_the_way = unlinked.as_ref().err().and_then(io::Error::raw_os_error);
     let bound = match in_the_way {
@@ -292,7 +292,7 @@ fn open_unix(path: &Path) -> Result<(Socket, Kind), ListenError> {
 
 fn bind_unix(path: &Path) -> io::Result<Socket> {
     let socket = socket::unix()?;
-    // The file's mode at bind is that of the socket less the umask, so there is no moment at which it is wider.
+    // The file's mode at bind is that of the socket less the umask, so it is never wider, not even for a moment.
     let file = File::from(OwnedFd::from(socket));
     file.set_permissions(Permissions::from_mode(UNIX_MODE))?;
     let socket = Socket::from(OwnedFd::from(file));
@@ -300,7 +300,7 @@ fn bind_unix(path: &Path) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Takes over a descriptor that somebody else (a service manager) has opened and made to listen.
+/// Duplicates a listening descriptor that another program (a service manager) has opened.
 fn inherit(descriptor: i32) -> Result<Socket, ListenError> {
     let refuse = |why: &str, code: i32| {
         ListenError::new(
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_file_replaces_an_old_one_and_goes_with_the_listener() {
+    fn a_socket_file_replaces_an_old_one_and_is_removed_with_its_listener() {
         let directory = tempfile::tempdir().unwrap();
         // Longer than an address can hold.
         let deep = directory.path().join("d".repeat(120));

@@ -1,6 +1,6 @@
-//! The only source of chance: bytes of the operating system, buffered, and version 4 UUIDs made of them.
+//! Random numbers: buffered bytes of the operating system, and version 4 UUIDs made of them.
 //!
-//! One generator per owner (an engine thread, a client), handed in as a value. Pure crates take the bytes as input.
+//! Each owner (a database's thread, a client) has a generator of its own, passed in as a value. Pure crates take the bytes as input.
 
 use std::io;
 
@@ -18,7 +18,7 @@ impl Random {
     /// A generator that is ready for use.
     ///
     /// # Errors
-    /// The operating system has no random source to offer.
+    /// The operating system has no random source.
     pub fn new() -> io::Result<Random> {
         let mut random = Random {
             buffer: Box::new([0; BUFFER_BYTES]),
@@ -42,7 +42,7 @@ impl Random {
             unreachable!("a buffer holds that many");
         };
         self.used += N;
-        // Bytes are wiped as they are handed out, so that no value is given twice and none can be read back.
+        // Returned bytes are overwritten, so that no value is returned twice and none can be read back.
         Ok(std::mem::replace(bytes, [0; N]))
     }
 
@@ -61,49 +61,50 @@ impl Random {
     }
 }
 
-/// Version 4 UUIDs that are as unlikely to come twice as random ones, for a few instructions each: two random numbers are counted up and
-/// scattered. Who knows one can work out the others, so they are for what only has to differ: versions of rows, not their identities.
+/// Version 4 UUIDs that are as unlikely to come twice as random ones, for a few instructions each: two counters that begin at
+/// random numbers, each mixed. One UUID reveals the others, so they are for values that only have to differ: versions of rows, not their
+/// identities.
 #[derive(Debug)]
-pub struct Scattered {
+pub struct PseudoRandom {
     numbers: [u64; 2],
 }
 
-/// The golden ratio of 2^64: what is counted by.
+/// The step of the counters: the golden ratio of 2^64.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-impl Scattered {
-    /// Begins anywhere.
+impl PseudoRandom {
+    /// Begins at random numbers.
     ///
     /// # Errors
-    /// The operating system has no random source to offer.
-    pub fn new() -> io::Result<Scattered> {
+    /// The operating system has no random source.
+    pub fn new() -> io::Result<PseudoRandom> {
         let mut random = Random::new()?;
         let mut number = || random.bytes().map(u64::from_le_bytes);
-        Ok(Scattered {
+        Ok(PseudoRandom {
             numbers: [number()?, number()?],
         })
     }
 
-    /// The 16 bytes of the next one.
+    /// The 16 bytes of the next UUID.
     pub fn uuid(&mut self) -> [u8; 16] {
         self.numbers = self.numbers.map(|number| number.wrapping_add(STEP));
         let mut uuid = [0; 16];
         let (halves, _) = uuid.as_chunks_mut();
         for (half, number) in halves.iter_mut().zip(self.numbers) {
-            *half = scatter(number).to_be_bytes();
+            *half = mix(number).to_be_bytes();
         }
         shaped(uuid)
     }
 }
 
 /// The last step of SplitMix64: a bijection that changes half of the bits when one changes.
-fn scatter(number: u64) -> u64 {
+fn mix(number: u64) -> u64 {
     let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ mixed >> 31
 }
 
-/// With the bits of version 4 and variant 1 in place.
+/// Sets the bits of version 4 and variant 1.
 fn shaped(mut uuid: [u8; 16]) -> [u8; 16] {
     uuid[6] = uuid[6] & 0x0f | 0x40;
     uuid[8] = uuid[8] & 0x3f | 0x80;
@@ -115,8 +116,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scattered_uuids_differ_in_half_of_their_bits() {
-        let (mut one, mut other) = (Scattered::new().unwrap(), Scattered::new().unwrap());
+    fn pseudo_random_uuids_differ_in_half_of_their_bits() {
+        let (mut one, mut other) = (PseudoRandom::new().unwrap(), PseudoRandom::new().unwrap());
         let mut seen = std::collections::HashSet::new();
         let mut different = 0;
         for _ in 0..1000 {

@@ -1,7 +1,7 @@
 //! Waiting for one descriptor, or for none, with a limit: by poll(2), or as a future of tokio.
 //!
-//! For clients, which have one connection at a time; who has many uses the crate `reactor`. It says when to try again, not what would
-//! succeed: whoever waited tries what it wanted, and may find that it would still block.
+//! For clients, which have one connection at a time; servers with many use the crate `reactor`. A wait says when to try again, not what will
+//! succeed: the caller tries its read or write, which may still block.
 
 #![allow(unsafe_code)]
 
@@ -14,10 +14,10 @@ use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::poll;
 
-/// What to wait for; whatever is ready first ends the wait.
+/// The events of a wait; the first of them ends it.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// `None`: only time passes.
+    /// `None`: wait for the timeout alone.
     pub fd: Option<BorrowedFd<'a>>,
     /// It can be read, or has failed.
     pub readable: bool,
@@ -27,7 +27,7 @@ pub struct Wanted<'a> {
     pub timeout: Option<Duration>,
 }
 
-/// Waits, keeping the thread. What the program has installed in [`crate::interrupt`] runs meanwhile.
+/// Blocks the thread until one of the events. A handler that the program has installed in [`crate::interrupt`] runs meanwhile.
 ///
 /// # Errors
 /// poll(2) fails.
@@ -63,7 +63,7 @@ pub async fn ready(wanted: Wanted<'_>) -> io::Result<()> {
     let registered = registered.map_err(|error| error.into_parts().1)?;
     match tokio::time::timeout(timeout, registered.ready(interest)).await {
         Ok(outcome) => outcome.map(drop),
-        // Time is over.
+        // The timeout.
         Err(_) => Ok(()),
     }
 }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_of_waiting_end_when_something_is_ready_or_time_is_over() {
+    fn both_kinds_of_wait_end_at_readiness_or_timeout() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()

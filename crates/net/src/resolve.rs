@@ -1,7 +1,6 @@
-//! Host names to addresses: at once for programs that may wait, in a helper thread for those that may not.
+//! Addresses of host names: at once for programs that may block, by a thread for those that may not.
 //!
-//! A daemon asks again on every connection attempt: the first answer is "not known yet" and starts the look-up, a later
-//! one finds the result. Results are kept for [`KEEP_MS`]. At most one look-up per name is under way.
+//! A daemon asks on every attempt to connect: the first attempt starts the look-up and fails, a later one finds the result. Results are kept for [`KEEP_MS`]. At most one look-up per name is under way.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -11,9 +10,9 @@ use std::thread;
 use crate::clock;
 use crate::logging::{self, Module, RateLimit};
 
-/// How long a result is good, ms.
+/// How long a result is used, ms.
 const KEEP_MS: u64 = 30_000;
-/// Names remembered at most; beyond, old ones are forgotten. Remotes name a handful of hosts.
+/// Names that are kept at most; one more removes those that are resolved. Remotes name a handful of hosts.
 const NAMES_MAX: usize = 256;
 
 static CACHE: Mutex<Option<HashMap<String, Entry>>> = Mutex::new(None);
@@ -27,7 +26,7 @@ fn cache() -> MutexGuard<'static, Option<HashMap<String, Entry>>> {
     CACHE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Looks a name up and waits for the answer.
+/// Looks a name up and blocks until it is resolved.
 #[must_use]
 pub fn now(name: &str) -> Option<IpAddr> {
     static LIMIT: RateLimit = RateLimit::new(5, 5);
@@ -44,7 +43,7 @@ pub fn now(name: &str) -> Option<IpAddr> {
     }
 }
 
-/// The address of a name if it is known; otherwise starts a look-up.
+/// The address of a name if it is resolved; otherwise starts a look-up.
 #[must_use]
 pub fn later(name: &str) -> Option<IpAddr> {
     let mut guard = cache();
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_becomes_known_after_the_first_question() {
+    fn a_name_is_resolved_after_the_first_attempt() {
         let started = clock::mono_ms();
         let mut found = later("localhost");
         while found.is_none() && clock::mono_ms() < started + 10_000 {

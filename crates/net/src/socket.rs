@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn peers_are_named_as_the_log_shows_them() {
+    fn peer_names_have_the_form_of_the_log() {
         let name =
             |text: &str| peer_name("tcp", &SockAddr::from(text.parse::<SocketAddr>().unwrap()));
         assert_eq!(name("192.0.2.1:6640"), "tcp:192.0.2.1:6640");

@@ -1,7 +1,7 @@
 //! A connected (or connecting) byte stream: TCP, TLS over it, or Unix, without blocking.
 //!
-//! Callers only read, write, flush and ask whether the connection stands. A TLS connection stands once the handshake is
-//! complete; it may hold back what it has taken to send, so whoever waits for output to be gone asks [`Write::flush`].
+//! Callers read, write, flush and ask whether the connection is open. A TLS connection is open once the handshake is complete. It may buffer
+//! bytes that it accepted, so a caller that waits until all output is sent calls [`Write::flush`].
 
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -31,9 +31,9 @@ pub enum Stream {
 /// Whether a host name may be looked up while the caller waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolve {
-    /// wait for the answer: tools
+    /// block until it is resolved: tools
     Now,
-    /// fail until the answer is there: daemons
+    /// fail until it is resolved: daemons
     Later,
 }
 
@@ -59,7 +59,7 @@ impl Stream {
                     Host::Name(name) => name.clone(),
                 };
                 let name = format!("ssl:{host}:{}", peer.port);
-                // What is missing is told before anybody is bothered.
+                // Missing settings are reported before the peer is contacted.
                 credentials.check()?;
                 let socket = TcpStream::from_std(connect_tcp(peer, dscp, resolve)?.into());
                 let carrier = Carrier::connecting(socket, &host, name, credentials)?;
@@ -77,7 +77,7 @@ impl Stream {
     /// way.
     ///
     /// # Errors
-    /// The connection could not be made. `EPROTO`: the peer refused us, or we it; logged.
+    /// The connection could not be made. `EPROTO`: one side refused the other's certificate or protocol; logged.
     pub fn connect_result(&mut self) -> io::Result<Option<()>> {
         if let Some(error) = self.socket().take_error()? {
             return Err(error);
@@ -96,13 +96,13 @@ impl Stream {
         }
     }
 
-    /// Whether the connection stands from the beginning: one that was accepted and needs no handshake.
+    /// Whether an accepted connection needs a handshake before it is open.
     #[must_use]
     pub fn needs_handshake(&self) -> bool {
         matches!(self, Stream::Tls(carrier) if !carrier.is_open())
     }
 
-    /// Whether a connection that does not stand yet waits for the socket to be writable, rather than readable.
+    /// Whether a connection that is not open yet waits for the socket to be writable, rather than readable.
     #[must_use]
     pub fn wants_writable(&self) -> bool {
         match self {
@@ -111,7 +111,7 @@ impl Stream {
         }
     }
 
-    /// Who the peer is by its certificate (the first commonName), once the connection stands.
+    /// The first commonName of the peer's certificate, once the connection is open.
     #[must_use]
     pub fn peer_identity(&self) -> Option<String> {
         match self {
@@ -120,7 +120,7 @@ impl Stream {
         }
     }
 
-    /// What TLS found wrong with a connection that failed, in words; `None` when the failure has another reason.
+    /// Why TLS failed the connection, in words; `None` when the failure has another reason.
     #[must_use]
     pub fn tls_fault(&self) -> Option<&str> {
         match self {
@@ -150,7 +150,7 @@ impl Stream {
         Stream::Unix(UnixStream::from_std(socket.into()))
     }
 
-    /// Whether the peer is reached over a network, where silence may mean that it is gone.
+    /// Whether the peer is reached over a network, where silence may mean that it has failed.
     #[must_use]
     pub fn is_network(&self) -> bool {
         !matches!(self, Stream::Unix(_))
@@ -174,7 +174,7 @@ impl Stream {
     }
 }
 
-/// A connection under way is not an error. A full backlog of a Unix listener (EAGAIN) is: nothing would announce its end.
+/// EINPROGRESS is not an error. A full backlog of a Unix listener (EAGAIN) is one, because no event reports that it has room again.
 fn in_progress(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
@@ -220,7 +220,7 @@ impl Read for Stream {
 }
 
 impl Write for Stream {
-    /// By `send`, which passes the layers for files by in the kernel: a sixth less time than `write` for a short answer.
+    /// By `send`, which avoids the kernel's layers for files: a sixth less time than `write` for a short reply.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => SockRef::from(&*stream).send(bytes),
@@ -237,7 +237,7 @@ impl Write for Stream {
         }
     }
 
-    /// Fails with "would block" while something that was taken is not yet sent.
+    /// Fails with "would block" while accepted bytes are unsent.
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Stream::Tcp(_) | Stream::Unix(_) => Ok(()),

@@ -1,7 +1,7 @@
-//! Connection methods: `tcp:HOST:PORT`, `punix:FILE` and their kin, parsed (docs/spec/cli.md 5.1).
+//! Connection methods: `tcp:HOST:PORT`, `punix:FILE` and so on, parsed (docs/spec/cli.md 5.1).
 //!
-//! Parsing only; [`crate::stream`] and [`crate::listener`] open what is named here. A text that does not parse is still a
-//! remote of the server, one that keeps failing, so errors carry both a number for the failing session and the line to log.
+//! Parsing only; [`crate::stream`] and [`crate::listener`] open the targets. A text that does not parse is still a remote
+//! of the server, one that keeps failing, so errors carry both a number for the failing session and the line for the log.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,13 +17,13 @@ pub const PORT_DEFAULT: u16 = 6640;
 /// A connection method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// a connection that we open
+    /// a connection that this process opens
     Active(Active),
-    /// a socket on which we wait for others
+    /// a socket on which this process listens
     Passive(Passive),
 }
 
-/// A connection that we open.
+/// A connection that this process opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Active {
     /// `tcp:HOST[:PORT]`
@@ -34,7 +34,7 @@ pub enum Active {
     Unix(PathBuf),
 }
 
-/// A socket on which we wait for connections.
+/// A socket on which this process listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Passive {
     /// `ptcp:[PORT][:IP]`
@@ -58,7 +58,7 @@ pub struct Peer {
     pub scope: u32,
 }
 
-/// Whom to connect to.
+/// The address or name of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
     /// a literal address
@@ -67,10 +67,10 @@ pub enum Host {
     Name(String),
 }
 
-/// Where to listen.
+/// An address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Local {
-    /// the address; all IPv4 addresses when none was given, or a name that is looked up when it is listened to
+    /// the address; all IPv4 addresses when none was given, or while `name` is not resolved
     pub ip: IpAddr,
     /// the name that was given in place of an address
     pub name: Option<String>,
@@ -86,11 +86,11 @@ pub struct Local {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TargetError {
-    /// Nothing before the first colon is a scheme that we know.
+    /// The text before the first colon is not a known scheme.
     UnknownScheme,
     /// A host is missing or malformed.
     BadHost(String),
-    /// There are more colons than `HOST:PORT` has, so it is open which of them the port follows.
+    /// There are more colons than `HOST:PORT` has, so the position of the port is ambiguous.
     NoPort(String),
     /// A port is not a number between 0 (1 for active methods) and 65535.
     BadPort {
@@ -110,7 +110,7 @@ impl TargetError {
         libc::EAFNOSUPPORT
     }
 
-    /// Logs what is wrong with `target`, unless it is of no scheme, which its attempts to connect will tell.
+    /// Logs the fault of `target`, unless its scheme is unknown: its attempts to connect report that.
     pub fn log(&self, target: &str) {
         let module = match self {
             TargetError::UnknownScheme => return,
@@ -185,7 +185,7 @@ impl Target {
 }
 
 impl Passive {
-    /// The method with an address in place of a name, once that is known; until then a look-up is under way.
+    /// The method with an address in place of a name, once that is resolved; `None` during the look-up.
     #[must_use]
     pub fn resolved(&self) -> Option<Passive> {
         let resolve = |local: &Local| {
@@ -234,7 +234,7 @@ fn parse_peer(suffix: &str) -> Result<Peer, TargetError> {
             port,
             scope,
         },
-        // A colon cannot be part of a name, so this was meant to be an address.
+        // A colon cannot be part of a name, so this is a malformed address.
         None if host.contains(':') => return Err(bad_host()),
         None => Peer {
             host: Host::Name(host.to_owned()),
@@ -244,7 +244,7 @@ fn parse_peer(suffix: &str) -> Result<Peer, TargetError> {
     })
 }
 
-/// Servers older than the assignment listened elsewhere; whoever relies on the default is told once.
+/// Servers older than the assignment listened on another port, so the use of the default is logged once.
 fn warn_of_default_port() {
     static WARNED: AtomicBool = AtomicBool::new(false);
     if !WARNED.swap(true, Ordering::Relaxed) {
@@ -285,7 +285,7 @@ fn parse_local(suffix: &str) -> Result<Local, TargetError> {
     };
     let (ip, scope, name) = match parse_ip(bare) {
         Some((ip, scope)) => (ip, scope, None),
-        // What has brackets was meant to be an address.
+        // Brackets mean an address.
         None if ip.starts_with('[') => return Err(TargetError::BadHost(suffix_owned)),
         None => (Ipv4Addr::UNSPECIFIED.into(), 0, Some(ip.to_owned())),
     };
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_worded_for_the_log() {
+    fn errors_have_the_words_of_the_log() {
         let text = |method: &str| Target::parse(method).unwrap_err().to_string();
         assert_eq!(text("ptcp:99999"), "99999: bad port number \"99999\"");
         assert_eq!(text("bogus:1"), "Address family not supported by protocol");

@@ -1,6 +1,7 @@
 //! TLS for streams: files, settings and sockets around the sessions of `corvid-tls`.
 //!
-//! [`Credentials`] is what a process shows of itself and whom it believes, kept up to date with the files. [`stream`](crate::stream) and [`listener`](crate::listener) take it along to open `ssl:` and `pssl:`.
+//! [`Credentials`] are the keys and certificates of a process, kept up to date with their files. [`stream`](crate::stream) and
+//! [`listener`](crate::listener) use them to open `ssl:` and `pssl:`.
 
 #[cfg(not(feature = "tls"))]
 mod absent;
@@ -27,6 +28,6 @@ pub use settings::{Authority, Settings};
 #[cfg(feature = "tls")]
 use crate::logging::RateLimit;
 
-/// For what peers can provoke.
+/// For messages that peers can provoke.
 #[cfg(feature = "tls")]
 static PEER_LIMIT: RateLimit = RateLimit::new(10, 25);

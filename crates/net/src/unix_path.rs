@@ -1,7 +1,7 @@
 //! Unix socket addresses of any length.
 //!
 //! An address holds 107 bytes of name. A longer name is reached through a descriptor of its directory:
-//! `/proc/self/fd/N/BASE`. The descriptor must stay open until bind or connect has returned, so both travel together.
+//! `/proc/self/fd/N/BASE`. The descriptor must stay open until bind or connect has returned, so the address owns it.
 
 use std::fs::File;
 use std::io;
@@ -15,11 +15,11 @@ use socket2::SockAddr;
 /// Bytes of name in `sockaddr_un`, less the terminator.
 const NAME_BYTES_MAX: usize = 107;
 
-/// An address that is good for one bind or connect.
+/// An address for one bind or connect.
 #[derive(Debug)]
 pub(crate) struct UnixAddress {
     address: SockAddr,
-    /// Keeps `/proc/self/fd/N` meaningful.
+    /// Keeps `/proc/self/fd/N` valid.
     _directory: Option<File>,
 }
 

@@ -1,7 +1,7 @@
-//! Ending another thread's wait for a connection.
+//! A waker that ends another thread's wait for a connection.
 //!
-//! A pair of connected sockets: who wakes writes a byte to one, who waits polls the other. Waking often costs a byte each time until
-//! the buffer is full, and then nothing; the waiter takes all of them at once. A wake-up before the wait ends it at once, so none is lost.
+//! A pair of connected sockets: the waker writes a byte to one, the sleeper polls the other and reads all bytes at once. A full buffer already
+//! wakes the sleeper. A wake-up before the wait ends it at once, so none is lost.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -14,7 +14,7 @@ use crate::poll;
 #[derive(Debug)]
 pub struct Waker(UnixStream);
 
-/// Waits for what it wants, or for its [`Waker`].
+/// Waits for a connection or for its [`Waker`].
 #[derive(Debug)]
 pub struct Sleeper(UnixStream);
 
@@ -32,14 +32,14 @@ pub fn pair() -> io::Result<(Waker, Sleeper)> {
 impl Waker {
     /// Ends the present wait, or the next one.
     pub fn wake(&self) {
-        // A full buffer means that there is something to wake up for already.
+        // A full buffer wakes the sleeper already.
         let _ = (&self.0).write(&[0]);
     }
 }
 
 impl Sleeper {
-    /// Waits until the descriptor, if there is one, can be read or written as wanted or has failed, until it is woken, or until the time is
-    /// over; `None` is for ever.
+    /// Waits until the descriptor, if there is one, is ready for reading or writing as wanted or has failed, until it is woken, or until the
+    /// timeout; `None` is for ever.
     ///
     /// # Errors
     /// poll(2) fails.
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_ends_when_it_is_woken_before_or_after_it_began() {
+    fn a_wake_up_ends_the_present_or_the_next_wait() {
         let (waker, mut sleeper) = pair().unwrap();
         let nothing = (false, false);
         waker.wake();
@@ -77,7 +77,7 @@ mod tests {
         sleeper.wait(None, nothing, None).unwrap();
         let (begin, brief) = (Instant::now(), Duration::from_millis(2));
         sleeper.wait(None, nothing, Some(brief)).unwrap();
-        assert!(begin.elapsed() >= brief, "both wake-ups were taken at once");
+        assert!(begin.elapsed() >= brief, "one wait consumed both wake-ups");
         let waking = std::thread::spawn(move || waker.wake());
         sleeper.wait(None, nothing, None).unwrap();
         waking.join().unwrap();

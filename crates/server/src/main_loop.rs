@@ -112,7 +112,7 @@ pub fn run(line: CommandLine) {
     // Before `startup.complete()` ends the parent process, which the service manager still watches.
     service_manager::ready(startup.main_pid(), &server.summary());
     // A fatal signal ends the process without `finish`.
-    cleanup::say_at_last(service_manager::stopping);
+    cleanup::at_exit(service_manager::stopping);
     startup.complete();
     if child.is_none() {
         vlog::info(
@@ -199,7 +199,7 @@ fn keep_audit_log(file: &Path, exclude: &str) -> AuditLog {
         program::fatal_error(format_args!("{file}: cannot open audit log"), &error)
     });
     let last = audit.clone();
-    cleanup::say_at_last(move || last.close());
+    cleanup::at_exit(move || last.close());
     audit
 }
 

@@ -234,6 +234,6 @@ fn close_standard_descriptors(kept: [bool; 3]) {
 
 /// What a forked child must forget of its parent.
 fn become_child() {
-    cleanup::forget_all();
+    cleanup::clear();
     signals::set_all_default();
 }

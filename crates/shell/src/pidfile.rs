@@ -79,7 +79,7 @@ pub fn create_or_die(path: &Path, overwrite: bool) {
         let line = format_args!("failed to rename \"{temporary_shown}\" to \"{shown}\" ({text})");
         program::fatal_logged(Module::DaemonUnix, line);
     }
-    cleanup::forget(&temporary);
+    cleanup::unregister(&temporary);
     cleanup::add(path);
     // Closing the descriptor would drop the lock, so it stays open for good.
     let _ = ManuallyDrop::new(file);

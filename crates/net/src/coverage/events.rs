@@ -4,7 +4,7 @@
 
 use super::Counter;
 
-/// Attempts to connect somewhere.
+/// Attempts to connect.
 pub static STREAM_OPEN: Counter = Counter::new("stream_open");
 /// Listeners opened.
 pub static PSTREAM_OPEN: Counter = Counter::new("pstream_open");

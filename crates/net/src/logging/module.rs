@@ -1,6 +1,6 @@
 //! The names under which messages are logged.
 //!
-//! All names that callers may pass to `-v` are registered, used by our code or not, because an unknown module name is an
+//! All names that users may pass to `-v` are registered, used by this code or not, because an unknown module name is an
 //! error for the whole command line and scripts name modules of the reference freely. Sorted by name.
 
 /// Declares [`Module`] and the table of its names.

@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// What one message costs; a bucket gains `per_minute` units each millisecond, so a minute pays for `per_minute` messages.
+/// The cost of one message; a bucket gains `per_minute` units each millisecond, so a minute pays for `per_minute` messages.
 const MESSAGE_COST: u64 = 60_000;
 
 /// At most `per_minute` messages a minute in the long run and `burst` at once.
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_passes_then_the_rate_holds_and_the_dropped_are_counted() {
+    fn a_burst_passes_then_the_rate_applies_and_dropped_messages_are_counted() {
         let limit = RateLimit::new(5, 2);
         let start = 1_000_000;
         assert_eq!(limit.admit(start), Verdict::Pass(None));

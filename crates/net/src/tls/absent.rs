@@ -1,19 +1,19 @@
-//! What stands for TLS where the feature `tls` is off: types without values.
+//! The types of TLS where the feature `tls` is off: they have no values.
 //!
-//! So streams and listeners need no second form. `ssl:` and `pssl:` are opened with credentials only, there can be none, and so they fail
-//! with `Protocol not available`.
+//! So streams and listeners need no second form. `ssl:` and `pssl:` need credentials, which cannot exist here, and fail with `Protocol not
+//! available`.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use mio::net::TcpStream;
 
-/// Credentials, of which there are none.
+/// Credentials; there is no value.
 #[derive(Debug)]
 pub enum Credentials {}
 
 impl Credentials {
-    /// What is missing before a connection can succeed.
+    /// The settings that a connection needs and that are missing.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
         match *self {}
@@ -24,7 +24,7 @@ impl Credentials {
     }
 }
 
-/// A TLS session, of which there are none.
+/// A TLS session; there is no value.
 #[derive(Debug)]
 pub enum Carrier {}
 

@@ -1,6 +1,6 @@
-//! Learning whom to trust from the first server (docs/spec/cli.md 5.6): the last certificate that it sent becomes the CA file.
+//! Trust on first use (docs/spec/cli.md 5.6): the last certificate that the first server sent becomes the CA file.
 //!
-//! The connection that taught us is dropped by the caller: it was not verified.
+//! The caller closes that first connection, because its certificate was not verified.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use super::PEER_LIMIT;
 use crate::errno;
 use crate::logging::{self, Module};
 
-/// Anybody may read it, nobody is to change it.
+/// Readable by all users, writable by none.
 const MODE: u32 = 0o444;
 
-/// Writes the CA file. Whatever hinders that is logged; the next connection tries again.
+/// Writes the CA file. A failure is logged; the next connection tries again.
 pub(super) fn learn(path: &Path, chain: &[impl AsRef<[u8]>]) {
     let shown = path.display();
     let Some(last) = chain.last() else {
@@ -72,7 +72,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
         .mode(MODE)
         .open(path)?;
     file.write_all(text.as_bytes()).inspect_err(|_| {
-        // Half a certificate would stand in the way of the next attempt.
+        // Half a certificate would make the next attempt fail.
         let _ = std::fs::remove_file(path);
     })
 }

@@ -1,10 +1,10 @@
-//! A TLS session over a TCP socket: what [`Stream`](crate::stream::Stream) is for `ssl:`.
+//! A TLS session over a TCP socket, for `ssl:` and `pssl:` in [`Stream`](crate::stream::Stream).
 //!
 //! Invariants, for callers that wait for edges of readiness:
 //! - a read that fills its buffer only in part has emptied the socket and the session;
-//! - plaintext that was taken by a write is either sent or counted in [`Carrier::flush`], which says "would block" until it is.
+//! - plaintext that a write accepted is sent, or [`Carrier::flush`] fails with "would block" until it is.
 //!
-//! A connection that was made to learn whom to trust fails once it has taught that.
+//! A connection that bootstraps the CA file fails once the file is written.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice, Read};
@@ -21,7 +21,7 @@ use crate::logging::{self, Module};
 const READ_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// Ciphertext on its way from a socket to a session; what a session does not take at once is copied.
+    /// Ciphertext on its way from a socket to a session; bytes that the session does not accept at once are copied.
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 }
 
@@ -36,22 +36,22 @@ pub struct Carrier {
     /// Whether the socket is still being connected.
     is_connecting: bool,
     is_open: bool,
-    /// Ciphertext that the session has not taken.
+    /// Ciphertext that the session has not accepted.
     inbound: Vec<u8>,
     /// The peer closed its side of the socket.
     has_ended: bool,
-    /// How it broke; what was received before is delivered first.
+    /// How it failed; data received before is delivered first.
     failure: Option<i32>,
-    /// What TLS found wrong, in words.
+    /// The fault that TLS found, in words.
     fault: Option<String>,
 }
 
-/// What a read of the socket has brought.
+/// The outcome of a read of the socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Received {
-    /// As much as was asked for: there may be more.
+    /// A full buffer: there may be more.
     Much,
-    /// Less: the socket is empty.
+    /// Less than the buffer: the socket is empty.
     Little,
     Nothing,
     End,
@@ -102,7 +102,7 @@ impl Carrier {
         }
     }
 
-    /// What TLS found wrong with the connection, in words; `None` when nothing, or when the socket failed below it.
+    /// The fault that TLS found, in words; `None` when there is none, or when the socket failed.
     pub(crate) fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
@@ -115,7 +115,7 @@ impl Carrier {
         &mut self.socket
     }
 
-    /// Who the peer is; known once the connection stands.
+    /// The peer's identity; known once the connection is open.
     pub(crate) fn peer_name(&self) -> Option<String> {
         self.session.peer_name()
     }
@@ -125,7 +125,7 @@ impl Carrier {
         self.is_open
     }
 
-    /// Whether progress needs a socket that takes more, rather than one that has something.
+    /// Whether progress needs a writable socket, rather than a readable one.
     pub(crate) fn wants_writable(&self) -> bool {
         self.is_connecting || self.session.wants_write()
     }
@@ -135,14 +135,14 @@ impl Carrier {
         self.is_connecting = false;
     }
 
-    /// Goes on with the handshake; `true` once it is complete.
+    /// Continues the handshake; `true` once it is complete.
     ///
     /// # Errors
-    /// `EPROTO` for whatever goes wrong; logged.
+    /// `EPROTO` for every failure; logged.
     pub(crate) fn shake_hands(&mut self) -> io::Result<bool> {
         while self.session.is_handshaking() {
             let sent = self.send();
-            // A peer that refuses us may be gone before it has read everything; what it has said is there to be read.
+            // A peer that refuses the handshake may close before it has read everything; its alert can still be read.
             match self.receive() {
                 Ok(Received::Much | Received::Little) => {}
                 Ok(Received::Nothing) if sent.is_ok() => return Ok(false),
@@ -200,7 +200,7 @@ impl Carrier {
             }
             match self.receive() {
                 Ok(Received::Much) => {}
-                // Only when something came of it is it certain that a look at the socket can wait for the next edge.
+                // Only a read that delivered plaintext may leave the socket to the next edge.
                 Ok(Received::Little) => {
                     filled += self.session.take(&mut buffer[filled..]);
                     if filled > 0 && self.inbound.is_empty() {
@@ -221,7 +221,7 @@ impl Carrier {
         }
     }
 
-    /// Whether nothing more will come.
+    /// Whether the input has ended.
     fn is_finished(&self) -> bool {
         self.session.is_closed() || (self.has_ended && self.inbound.is_empty())
     }
@@ -236,7 +236,7 @@ impl Carrier {
         Ok(taken)
     }
 
-    /// Sends what was taken and not yet sent.
+    /// Sends accepted bytes that are unsent.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.send()?;
         if self.session.wants_write() {
@@ -246,7 +246,7 @@ impl Carrier {
         }
     }
 
-    /// Sends ciphertext as far as the socket takes it.
+    /// Sends ciphertext until the socket accepts no more.
     fn send(&mut self) -> io::Result<()> {
         while self.session.wants_write() {
             match self.session.send(&mut self.socket) {
@@ -267,7 +267,7 @@ impl Carrier {
         Ok(())
     }
 
-    /// Gives the session what it has not taken yet, or else what the socket has.
+    /// Gives the session the ciphertext that it has not accepted yet, or else reads the socket.
     fn receive(&mut self) -> io::Result<Received> {
         if !self.inbound.is_empty() {
             let waiting = std::mem::take(&mut self.inbound);
@@ -305,10 +305,10 @@ impl Carrier {
     fn feed(&mut self, ciphertext: &[u8]) -> io::Result<usize> {
         let is_accepting = !self.session.is_client() && self.session.is_handshaking();
         match self.session.feed(ciphertext) {
-            // The end was announced: what comes behind it is not looked at.
+            // The peer announced its end: bytes after that are ignored.
             Ok(_) if self.session.is_closed() => Ok(ciphertext.len()),
             Ok(fed) => {
-                // An answer to a change of keys, say. Whether it can be sent shows with the next write.
+                // For example the reply to a change of keys. The next write reports whether it can be sent.
                 if self.is_open && self.session.wants_write() {
                     let _ = self.send();
                 }
@@ -322,7 +322,7 @@ impl Carrier {
                         format_args!("{}: received JSON-RPC data on SSL/TLS channel", self.name);
                     logging::warn_limited(&PEER_LIMIT, Module::StreamSsl, line);
                 }
-                // The alert that tells the peer; it may be gone already.
+                // The alert for the peer, which may have closed already.
                 let _ = self.send();
                 Err(self.fail())
             }
@@ -338,7 +338,7 @@ impl Carrier {
         );
     }
 
-    /// What is under way, as the reference names it.
+    /// The present step, as the reference names it.
     fn operation(&self) -> &'static str {
         match (self.is_open, self.session.is_client()) {
             (false, true) => "SSL_connect",
@@ -347,7 +347,7 @@ impl Carrier {
         }
     }
 
-    /// The connection is good for nothing more.
+    /// Marks the connection as failed.
     fn fail(&mut self) -> io::Error {
         let code = if self.is_open {
             libc::EIO
@@ -363,13 +363,13 @@ impl Drop for Carrier {
     fn drop(&mut self) {
         if self.is_open && self.failure.is_none() {
             self.session.close();
-            // Whoever does not take it learns of the end from the socket.
+            // A peer that does not receive it sees the end of the socket.
             let _ = self.session.send(&mut self.socket);
         }
     }
 }
 
-/// The settings leave nothing to offer.
+/// The settings exclude every protocol or cipher.
 #[allow(clippy::needless_pass_by_value, reason = "taken by map_err")]
 fn unusable(error: corvid_tls::Error) -> io::Error {
     logging::err_limited(&PEER_LIMIT, Module::StreamSsl, format_args!("{error}"));

@@ -1,8 +1,8 @@
-//! What a process shows of itself and whom it believes, kept up to date with the files.
+//! The credentials of a process: key, certificate and trusted authorities, kept up to date with their files.
 //!
-//! Files are looked at whenever a connection is to be made and whenever the owner asks ([`Credentials::refresh`]). A key and a
-//! certificate that do not belong together leave the old pair in force, so they may be replaced one after the other.
-//! Connections that stand are not touched.
+//! Files are checked for changes before each connection and on request ([`Credentials::refresh`]). A key and a
+//! certificate that do not belong together leave the old pair in use, so they may be replaced one after the other.
+//! Open connections keep theirs.
 //!
 //! Shared by everything that opens `ssl:` and `pssl:`; the lock is held while files are read.
 
@@ -17,15 +17,15 @@ use corvid_tls::{
 
 use super::PEER_LIMIT;
 use super::bootstrap;
-use super::file::{Look, WatchedFile};
+use super::file::{Change, WatchedFile};
 use super::settings::{Authority, Settings};
 use crate::logging::{self, Module};
 use crate::{clock, errno};
 
-/// The value of `--ca-cert` that believes everybody.
+/// The value of `--ca-cert` that accepts every peer.
 const NONE: &str = "none";
 
-/// How the files of our identity are spoken of.
+/// The words of the log for the files of the own identity.
 const KEY: &str = "Private key";
 const CERTIFICATE: &str = "Certificate";
 const AUTHORITY: &str = "CA certificate";
@@ -41,9 +41,9 @@ struct State {
     certificate: WatchedFile,
     authority: WatchedFile,
     identity: Option<Identity>,
-    /// Which of the two files is there and cannot be used.
+    /// Which of the two files exists and cannot be used.
     unusable: Option<&'static str>,
-    /// What the CA file holds.
+    /// The authorities of the CA file.
     authorities: Option<Arc<Authorities>>,
     extra_chain: Vec<corvid_tls::CertificateDer<'static>>,
     protocols: Protocols,
@@ -68,8 +68,8 @@ impl Clock for WallClock {
 }
 
 impl Credentials {
-    /// Credentials by these settings. What is wrong with them is logged and left out; what is missing is complained of when a
-    /// connection needs it.
+    /// Credentials by these settings. Unusable ones are logged and left out; missing ones are logged when a connection
+    /// needs them.
     #[must_use]
     pub fn new(settings: &Settings) -> Arc<Credentials> {
         let credentials = Arc::<Credentials>::default();
@@ -77,19 +77,19 @@ impl Credentials {
         credentials
     }
 
-    /// Takes other settings; those that are as before change nothing. A setting that is taken back stays in force.
+    /// Replaces the settings; equal ones change nothing. A setting that is removed stays in use.
     pub fn set(&self, settings: &Settings) {
         let mut state = self.lock();
         state.set(settings);
         state.refresh();
     }
 
-    /// Looks whether files have changed.
+    /// Reads files that have changed.
     pub fn refresh(&self) {
         self.lock().refresh();
     }
 
-    /// When our own certificate ends, seconds since the Unix epoch; `None` without one.
+    /// When the own certificate expires, seconds since the Unix epoch; `None` without one.
     #[must_use]
     pub fn certificate_expiry_s(&self) -> Option<i64> {
         let state = self.lock();
@@ -97,18 +97,18 @@ impl Credentials {
         identity.map(|identity| identity.certificate().not_after_s())
     }
 
-    /// What a new connection is made with.
+    /// The configuration of a new connection.
     ///
     /// # Errors
-    /// `ENOPROTOOPT` (Protocol not available) when something is missing, `EPROTO` when the settings leave nothing to offer;
-    /// logged.
+    /// `ENOPROTOOPT` (Protocol not available) when something is missing, `EPROTO` when the settings exclude every protocol or
+    /// cipher; logged.
     pub(crate) fn config(&self) -> io::Result<Config> {
         let mut state = self.lock();
         state.refresh();
         state.config()
     }
 
-    /// Whether connections can be made; what is missing is logged.
+    /// Whether connections can be made; missing settings are logged.
     ///
     /// # Errors
     /// As for a connection.
@@ -116,8 +116,8 @@ impl Credentials {
         self.config().map(drop)
     }
 
-    /// What is missing before a connection can succeed: private key, certificate, CA certificate. Files are looked at now; one that
-    /// cannot be read counts as missing, unless it is a CA file that the first connection is to write.
+    /// The settings that a connection needs and that are missing: private key, certificate, CA certificate. Reads changed files first; a file
+    /// that cannot be read counts as missing, unless it is a CA file that the first connection writes.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
         let mut state = self.lock();
@@ -130,7 +130,7 @@ impl Credentials {
         missing
     }
 
-    /// Whether all settings can be used, also those that connections could be made without. What cannot has been logged.
+    /// Whether all settings can be used, also those that connections do not need. Unusable ones have been logged.
     #[must_use]
     pub fn are_sound(&self) -> bool {
         let is_complete = self.missing().is_empty();
@@ -145,7 +145,7 @@ impl Credentials {
         self.lock().settings.server_name.clone()
     }
 
-    /// Takes what the first server sent for the CA file.
+    /// Writes the first server's certificate to the CA file.
     pub(crate) fn learn(&self, chain: &[impl AsRef<[u8]>]) {
         let mut state = self.lock();
         if let Some(path) = state.awaited_authority() {
@@ -274,21 +274,21 @@ impl State {
         let mut has_changed = false;
         for (what, look) in looks {
             match look {
-                Look::Same => {}
-                Look::Changed => has_changed = true,
-                Look::Failed(error) => log_failure(what, &errno::text(&error)),
+                Change::Same => {}
+                Change::Changed => has_changed = true,
+                Change::Failed(error) => log_failure(what, &errno::text(&error)),
             }
         }
         if has_changed {
             self.load_identity();
         }
         match self.authority.look() {
-            Look::Same => {}
-            Look::Changed => self.load_authorities(),
-            // It will be made.
-            Look::Failed(error)
+            Change::Same => {}
+            Change::Changed => self.load_authorities(),
+            // The first connection writes it.
+            Change::Failed(error)
                 if error.kind() == io::ErrorKind::NotFound && self.is_bootstrapped() => {}
-            Look::Failed(error) => self.complain_of_authority(&errno::text(&error)),
+            Change::Failed(error) => self.complain_of_authority(&errno::text(&error)),
         }
     }
 
@@ -303,7 +303,7 @@ impl State {
                 self.identity = Some(identity);
                 self.config = None;
             }
-            // The other half is still to be replaced.
+            // The other file is not replaced yet.
             Err(Error::KeyMismatch) if self.identity.is_some() => logging::info(
                 Module::StreamSsl,
                 format_args!(
@@ -347,7 +347,7 @@ impl State {
         authority.is_some_and(|authority| authority.is_bootstrapped)
     }
 
-    /// The CA file that the first server is to fill.
+    /// The CA file that is written from the first server's certificate.
     fn awaited_authority(&self) -> Option<PathBuf> {
         let is_awaited = self.is_bootstrapped() && self.authorities.is_none();
         self.authority.path().filter(|_| is_awaited).cloned()
@@ -388,7 +388,7 @@ impl State {
         }
     }
 
-    /// What is not configured, or cannot be used, and is needed for a connection.
+    /// The settings that a connection needs and that are not configured or unusable.
     fn missing(&self) -> Vec<&'static str> {
         let is_unusable = |what| self.identity.is_none() && self.unusable == Some(what);
         let parts = [
@@ -408,13 +408,13 @@ impl State {
             (Some(authorities), _) => Trust::Authorities(authorities.clone()),
             (None, None) => Trust::Everybody,
             (None, Some(_)) if self.is_bootstrapped() => Trust::FirstServer,
-            // A CA file that cannot be read vouches for nobody.
+            // A CA file that cannot be read trusts no peer.
             (None, Some(_)) => Trust::Authorities(Arc::default()),
         }
     }
 }
 
-/// A setting, if it was given and is another one than before.
+/// A setting, if it was given and differs from the present one.
 fn changed<'a, T: PartialEq>(new: &'a Option<T>, old: &Option<T>) -> Option<&'a T> {
     new.as_ref().filter(|_| new != old)
 }

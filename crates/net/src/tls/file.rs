@@ -1,22 +1,22 @@
-//! A file that is read again when it changes, and waited for when it is not there.
+//! A file that is read again when it changes, and that may appear later.
 
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// A file that is looked at now and then.
+/// A file that is checked from time to time.
 #[derive(Debug, Default)]
 pub(super) struct WatchedFile {
     path: Option<PathBuf>,
-    /// What it looked like when it was last read.
+    /// Its state when it was last read.
     seen: Option<Stamp>,
     content: Option<Vec<u8>>,
-    /// Its absence, or whatever hinders reading it, has been told.
+    /// That it cannot be read was reported.
     is_failure_told: bool,
 }
 
-/// Tells one state of a file from another.
+/// Distinguishes states of a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     modified: (i64, i64),
@@ -34,19 +34,19 @@ impl Stamp {
     }
 }
 
-/// What a look has found.
+/// The outcome of a check.
 #[derive(Debug)]
-pub(super) enum Look {
-    /// Nothing new.
+pub(super) enum Change {
+    /// Unchanged.
     Same,
-    /// Other content than before.
+    /// New content.
     Changed,
-    /// It cannot be read; told once, until it can.
+    /// It cannot be read; reported once, until it can.
     Failed(io::Error),
 }
 
 impl WatchedFile {
-    /// Watches another file from now on; naming the same one again changes nothing. What was read stays until there is more.
+    /// Watches another file from now on; the same name changes nothing. The content read last stays until new content is read.
     pub(super) fn set(&mut self, path: Option<&str>) {
         let path = path.map(PathBuf::from);
         if self.path != path {
@@ -60,15 +60,15 @@ impl WatchedFile {
         self.path.as_ref()
     }
 
-    /// What the file held when it was last read.
+    /// The content that was read last.
     pub(super) fn content(&self) -> Option<&[u8]> {
         self.content.as_deref()
     }
 
-    /// Looks whether the file has changed, and reads it if so. A file that is gone keeps its content.
-    pub(super) fn look(&mut self) -> Look {
+    /// Reads the file if it has changed. A removed file keeps its content here.
+    pub(super) fn look(&mut self) -> Change {
         let Some(path) = &self.path else {
-            return Look::Same;
+            return Change::Same;
         };
         let read = std::fs::metadata(path).and_then(|data| {
             let stamp = Stamp::of(&data);
@@ -78,17 +78,17 @@ impl WatchedFile {
             std::fs::read(path).map(|content| Some((stamp, content)))
         });
         match read {
-            Ok(None) => Look::Same,
+            Ok(None) => Change::Same,
             Ok(Some((stamp, content))) => {
                 self.is_failure_told = false;
                 self.seen = Some(stamp);
                 self.content = Some(content);
-                Look::Changed
+                Change::Changed
             }
             Err(error) if !std::mem::replace(&mut self.is_failure_told, true) => {
-                Look::Failed(error)
+                Change::Failed(error)
             }
-            Err(_) => Look::Same,
+            Err(_) => Change::Same,
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What the command line, or the columns that it names, say about TLS: names of files and texts, nothing read yet.
+//! Settings of TLS from the command line, or from columns that it names: names of files and texts. Nothing is read here.
 
-/// Settings of TLS; `None` is what was not given.
+/// Settings of TLS; `None`: not given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// `--private-key`: a file.
@@ -21,11 +21,11 @@ pub struct Settings {
     pub server_name: Option<String>,
 }
 
-/// Whom to believe.
+/// The authority that peers' certificates must lead to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authority {
-    /// A file, or `none` for everybody.
+    /// A file, or `none` to accept every peer.
     pub file: String,
-    /// Whether the file, while it does not exist, is made of what the first server sends.
+    /// Whether a missing file is written from the certificate of the first server.
     pub is_bootstrapped: bool,
 }

@@ -7,7 +7,7 @@ use corvid_log::header::LINE_BYTES_MAX;
 use corvid_log::storage::FileSize;
 use corvid_log::{DiskFile, Fault, Magic, Source};
 use corvid_net::errno;
-use corvid_net::random::{Random, Scattered};
+use corvid_net::random::{PseudoRandom, Random};
 use corvid_service::storage::FileState;
 use corvid_shell::log_file::{self, Handle, LogFile, OpenMode};
 
@@ -56,7 +56,7 @@ pub(crate) fn hash_seed() -> std::io::Result<HashSeed> {
 }
 
 /// Versions for the rows that are read from a file.
-struct Versions(Scattered);
+struct Versions(PseudoRandom);
 
 impl UuidSource for Versions {
     fn fresh(&mut self) -> Uuid {
@@ -230,7 +230,7 @@ fn identify(name: &str, file: &mut LogFile) -> Result<Magic, WireError> {
 }
 
 fn fresh_versions() -> Versions {
-    match Scattered::new() {
+    match PseudoRandom::new() {
         Ok(versions) => Versions(versions),
         Err(error) => panic!("the random source failed: {error}"),
     }
