@@ -283,9 +283,9 @@ fn of_connection(now: Now, standing: &ConnectionStatus, locks: &Locks) -> Remote
         status.set("sec_since_disconnect", seconds_since(at_ms));
     }
     if let Some(session) = standing.session {
-        let claims = locks.claims(session);
+        let claims = locks.requested_by(session);
         for (key, names) in [
-            ("locks_held", claims.held),
+            ("locks_held", claims.owned),
             ("locks_waiting", claims.waiting),
             ("locks_lost", claims.lost),
         ] {

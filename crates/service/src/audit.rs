@@ -182,10 +182,10 @@ impl Entry {
         written: &mut impl FnMut(&mut Vec<u8>),
     ) {
         let excluded = exclusions.of(&self.schema);
-        let is_told = |change: &&RowChange| !excluded.has_table(change.table);
-        let told: Vec<&RowChange> = delta.changes.iter().filter(is_told).collect();
-        let parts = told.len().div_ceil(ROWS_PER_RECORD);
-        for (number, rows) in told.chunks(ROWS_PER_RECORD).enumerate() {
+        let is_included = |change: &&RowChange| !excluded.has_table(change.table);
+        let included: Vec<&RowChange> = delta.changes.iter().filter(is_included).collect();
+        let parts = included.len().div_ceil(ROWS_PER_RECORD);
+        for (number, rows) in included.chunks(ROWS_PER_RECORD).enumerate() {
             let mut object = self.head(time, out);
             for (name, value) in outcome {
                 object = object.string(name, value);
@@ -195,8 +195,8 @@ impl Entry {
                 write::integer(object.member("part"), number as i64 + 1);
                 write::integer(object.member("parts"), parts as i64);
             }
-            if told.len() < delta.changes.len() {
-                let left_out = delta.changes.len() - told.len();
+            if included.len() < delta.changes.len() {
+                let left_out = delta.changes.len() - included.len();
                 write::integer(object.member("excluded"), left_out as i64);
             }
             let mut list = ArrayWriter::new(object.member("rows"));

@@ -298,7 +298,7 @@ impl DatabaseService {
             ToDatabase::Drained(session) => self.drained(session),
             ToDatabase::Closed(session) => self.close(now, session),
             other if self.must_queue(&other) => self.barrier_queue.push_back(other),
-            other => self.take(now, other),
+            other => self.execute_input(now, other),
         }
         self.resume(now);
     }
@@ -310,7 +310,7 @@ impl DatabaseService {
                 self.barrier_queue.push_front(input);
                 break;
             }
-            self.take(now, input);
+            self.execute_input(now, input);
         }
     }
 
@@ -343,7 +343,7 @@ impl DatabaseService {
     }
 
     /// Executes an input that waits at no barrier, unless its session is blocked.
-    fn take(&mut self, now: Now, input: ToDatabase) {
+    fn execute_input(&mut self, now: Now, input: ToDatabase) {
         if self.is_removed {
             self.refuse_removed(input);
             return;

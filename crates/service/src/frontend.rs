@@ -160,7 +160,7 @@ impl Frontend {
 
     /// A client connected.
     pub fn opened(&mut self, session: SessionId, mut info: SessionInfo) {
-        info.epoch = self.epochs.present();
+        info.epoch = self.epochs.current();
         self.sessions.insert(session, Session::new(Arc::new(info)));
     }
 
@@ -193,17 +193,17 @@ impl Frontend {
         if session.ignores_input() {
             return;
         }
-        let text = InboundFrame::new(frame).stamped(self.stamp);
+        let inbound = InboundFrame::new(frame).stamped(self.stamp);
         if session.is_parsing || !session.waiting.is_empty() {
-            session.waiting.push_back(text);
+            session.waiting.push_back(inbound);
             return;
         }
-        match self.step(now_ms, id, text) {
+        match self.step(now_ms, id, inbound) {
             Step::Done => return,
             Step::Parse => {}
-            Step::Wait(text) => {
+            Step::Wait(inbound) => {
                 if let Some(session) = self.sessions.get_mut(&id) {
-                    session.waiting.push_back(text);
+                    session.waiting.push_back(inbound);
                 }
             }
         }
@@ -211,13 +211,13 @@ impl Frontend {
     }
 
     /// A frame of [`Outputs::to_parse`] is back, and parsed.
-    pub fn frame_parsed(&mut self, now_ms: u64, id: SessionId, text: InboundFrame) {
+    pub fn frame_parsed(&mut self, now_ms: u64, id: SessionId, inbound: InboundFrame) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
         session.is_parsing = false;
         session.parsing_bytes = 0;
-        session.waiting.push_front(text);
+        session.waiting.push_front(inbound);
         self.resume(now_ms, id);
         self.close_if_finished(id);
     }
@@ -268,9 +268,9 @@ impl Frontend {
         }
     }
 
-    fn disconnect(&mut self, reason: &Arc<str>, concerned: impl Fn(&Session) -> bool) {
+    fn disconnect(&mut self, reason: &Arc<str>, is_affected: impl Fn(&Session) -> bool) {
         for (id, session) in &mut self.sessions {
-            if concerned(session) {
+            if is_affected(session) {
                 session.is_closing = true;
                 session.is_dismissed = true;
                 self.outputs
@@ -354,7 +354,7 @@ impl Frontend {
             if session.is_parsing {
                 return;
             }
-            let Some(text) = session.waiting.pop_front() else {
+            let Some(inbound) = session.waiting.pop_front() else {
                 return;
             };
             if session.ignores_input() {
@@ -362,13 +362,13 @@ impl Frontend {
                 return;
             }
             let is_last = session.waiting.is_empty();
-            match self.step(now_ms, id, text) {
+            match self.step(now_ms, id, inbound) {
                 Step::Done if is_last => self.outputs.pause.push((id, false)),
                 Step::Done => {}
                 Step::Parse => return,
-                Step::Wait(text) => {
+                Step::Wait(inbound) => {
                     if let Some(session) = self.sessions.get_mut(&id) {
-                        session.waiting.push_front(text);
+                        session.waiting.push_front(inbound);
                     }
                     return;
                 }
@@ -377,17 +377,17 @@ impl Frontend {
     }
 
     /// Handles one message, or returns it if it must wait. A long one is parsed on another thread, so that no other session waits for it.
-    fn step(&mut self, now_ms: u64, id: SessionId, text: InboundFrame) -> Step {
-        if text.len() > PARSE_HERE_BYTES_MAX && !text.is_read() {
+    fn step(&mut self, now_ms: u64, id: SessionId, inbound: InboundFrame) -> Step {
+        if inbound.len() > PARSE_HERE_BYTES_MAX && !inbound.is_read() {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.is_parsing = true;
-                session.parsing_bytes = text.len();
-                self.outputs.to_parse.push((id, text));
+                session.parsing_bytes = inbound.len();
+                self.outputs.to_parse.push((id, inbound));
             }
             return Step::Parse;
         }
-        let stamp = text.stamp();
-        let (frame, parsed) = text.into_parts();
+        let stamp = inbound.stamp();
+        let (frame, parsed) = inbound.into_parts();
         match parsed {
             Parsed::Request(mut envelope) => {
                 if self.cond_disabled {
@@ -599,13 +599,13 @@ fn three_params(params: &[u8]) -> Option<Vec<u8>> {
     let mut first = None;
     let mut count = 0;
     while reader.next_element().ok()? {
-        let text = reader.skip().ok()?;
-        first.get_or_insert(text);
+        let inbound = reader.skip().ok()?;
+        first.get_or_insert(inbound);
         count += 1;
     }
     first
         .filter(|_| count == 3)
-        .and_then(|text| Value::parse(text).ok())
+        .and_then(|inbound| Value::parse(inbound).ok())
         .map(|value| value.to_bytes())
 }
 

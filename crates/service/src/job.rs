@@ -145,12 +145,12 @@ impl Job {
                 Some(ToDatabase::JobDone(number, JobResult::CarriedOver(carried)))
             }
             Job::InitialContents(..) | Job::DeferredBody(..) | Job::PrecomputedUpdate(_) => {
-                let mut turns = BodyScheduler::default();
+                let mut scheduler = BodyScheduler::default();
                 // They are taken.
-                let _ = turns.push(self);
+                let _ = scheduler.push(self);
                 let mut answers = Vec::new();
-                while !turns.is_empty() {
-                    turns.run_slice(&mut answers);
+                while !scheduler.is_empty() {
+                    scheduler.run_slice(&mut answers);
                 }
                 answers.pop()
             }

@@ -42,9 +42,9 @@ pub enum Refused {
 
 /// The locks that one session has asked for, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Claims {
+pub struct RequestedLocks {
     /// It owns these.
-    pub held: Vec<String>,
+    pub owned: Vec<String>,
     /// It waits in line for these.
     pub waiting: Vec<String>,
     /// It had stolen these, and they were stolen from it.
@@ -52,7 +52,7 @@ pub struct Claims {
 }
 
 #[derive(Debug)]
-struct Claim {
+struct LockRequest {
     session: SessionId,
     mode: Mode,
 }
@@ -62,8 +62,8 @@ struct Claim {
 #[derive(Debug, Default)]
 pub struct Locks {
     /// Ordered, as clients choose the names.
-    queues: BTreeMap<String, VecDeque<Claim>>,
-    claimed: HashMap<SessionId, Vec<String>, TrustedKeys>,
+    queues: BTreeMap<String, VecDeque<LockRequest>>,
+    requested: HashMap<SessionId, Vec<String>, TrustedKeys>,
     /// Notifications that sessions have yet to get, in order.
     notifications: HashMap<SessionId, Vec<LockNotification>, TrustedKeys>,
 }
@@ -85,18 +85,18 @@ impl Locks {
         lock: &str,
         mode: Mode,
     ) -> Result<(bool, Option<SessionId>), Refused> {
-        let claimed = self.claimed.entry(session).or_default();
-        if claimed.iter().any(|name| name == lock) {
+        let requested = self.requested.entry(session).or_default();
+        if requested.iter().any(|name| name == lock) {
             return Err(Refused::AlreadyRequested);
         }
-        if claimed.len() >= LOCKS_MAX {
+        if requested.len() >= LOCKS_MAX {
             return Err(Refused::TooMany);
         }
-        claimed.push(lock.to_owned());
+        requested.push(lock.to_owned());
         let queue = self.queues.entry(lock.to_owned()).or_default();
         let mut notified = None;
         match mode {
-            Mode::Lock => queue.push_back(Claim { session, mode }),
+            Mode::Lock => queue.push_back(LockRequest { session, mode }),
             Mode::Steal => {
                 if let Some(victim) = queue.front() {
                     notified = Some(victim.session);
@@ -104,7 +104,7 @@ impl Locks {
                         queue.pop_front();
                     }
                 }
-                queue.push_front(Claim { session, mode });
+                queue.push_front(LockRequest { session, mode });
             }
         }
         let owned = queue.front().is_some_and(|owner| owner.session == session);
@@ -119,17 +119,17 @@ impl Locks {
     /// # Errors
     /// [`Refused::NotRequested`].
     pub fn unlock(&mut self, session: SessionId, lock: &str) -> Result<Option<SessionId>, Refused> {
-        let claimed = self
-            .claimed
+        let requested = self
+            .requested
             .get_mut(&session)
             .ok_or(Refused::NotRequested)?;
-        let position = claimed
+        let position = requested
             .iter()
             .position(|name| name == lock)
             .ok_or(Refused::NotRequested)?;
-        claimed.swap_remove(position);
-        if claimed.is_empty() {
-            self.claimed.remove(&session);
+        requested.swap_remove(position);
+        if requested.is_empty() {
+            self.requested.remove(&session);
         }
         Ok(self.withdraw(session, lock))
     }
@@ -142,8 +142,8 @@ impl Locks {
     /// Drops every request of a session that has disconnected. Returns the sessions that have a new notification.
     pub fn remove_session(&mut self, session: SessionId) -> Vec<SessionId> {
         self.notifications.remove(&session);
-        let claimed = self.claimed.remove(&session).unwrap_or_default();
-        claimed
+        let requested = self.requested.remove(&session).unwrap_or_default();
+        requested
             .iter()
             .filter_map(|lock| self.withdraw(session, lock))
             .collect()
@@ -160,46 +160,49 @@ impl Locks {
 
     /// The locks that a session has requested.
     #[must_use]
-    pub fn claims(&self, session: SessionId) -> Claims {
-        let mut claims = Claims::default();
-        let mut names: Vec<&String> = self.claimed.get(&session).into_iter().flatten().collect();
+    pub fn requested_by(&self, session: SessionId) -> RequestedLocks {
+        let mut requests = RequestedLocks::default();
+        let mut names: Vec<&String> = self.requested.get(&session).into_iter().flatten().collect();
         names.sort_unstable();
         for name in names {
-            let is_in_line =
-                |queue: &VecDeque<Claim>| queue.iter().any(|claim| claim.session == session);
+            let is_in_line = |queue: &VecDeque<LockRequest>| {
+                queue.iter().any(|request| request.session == session)
+            };
             let list = if self.owns(session, name) {
-                &mut claims.held
+                &mut requests.owned
             } else if self.queues.get(name).is_some_and(is_in_line) {
-                &mut claims.waiting
+                &mut requests.waiting
             } else {
-                &mut claims.lost
+                &mut requests.lost
             };
             list.push(name.clone());
         }
-        claims
+        requests
     }
 
     /// Whether no lock is requested and no notification waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.queues.is_empty() && self.claimed.is_empty() && self.notifications.is_empty()
+        self.queues.is_empty() && self.requested.is_empty() && self.notifications.is_empty()
     }
 
     /// Locks that are owned, and requests that wait for one.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         let held = self.queues.values().filter(|queue| !queue.is_empty());
-        let claims: usize = self.queues.values().map(VecDeque::len).sum();
+        let requests: usize = self.queues.values().map(VecDeque::len).sum();
         let held = held.count();
-        (held as u64, (claims - held) as u64)
+        (held as u64, (requests - held) as u64)
     }
 
     /// Removes a request from its queue. When it was the owner's, the next session becomes the owner and gets a notification.
     fn withdraw(&mut self, session: SessionId, lock: &str) -> Option<SessionId> {
         let queue = self.queues.get_mut(lock)?;
-        let position = queue.iter().position(|claim| claim.session == session)?;
+        let position = queue
+            .iter()
+            .position(|request| request.session == session)?;
         queue.remove(position);
-        let next = queue.front().map(|claim| claim.session);
+        let next = queue.front().map(|request| request.session);
         if next.is_none() {
             self.queues.remove(lock);
         }
@@ -259,18 +262,18 @@ mod tests {
         let _ = locks.lock(B, "stolen", Mode::Steal);
         let _ = locks.lock(B, "a", Mode::Lock);
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let of_a = Claims {
-            held: names(&["a", "b"]),
+        let of_a = RequestedLocks {
+            owned: names(&["a", "b"]),
             waiting: vec![],
             lost: names(&["stolen"]),
         };
-        let of_b = Claims {
-            held: names(&["stolen"]),
+        let of_b = RequestedLocks {
+            owned: names(&["stolen"]),
             waiting: names(&["a"]),
             lost: vec![],
         };
-        assert_eq!((locks.claims(A), locks.claims(B)), (of_a, of_b));
-        assert_eq!(locks.claims(C), Claims::default());
+        assert_eq!((locks.requested_by(A), locks.requested_by(B)), (of_a, of_b));
+        assert_eq!(locks.requested_by(C), RequestedLocks::default());
     }
 
     #[test]

@@ -287,7 +287,7 @@ impl Piece {
     }
 }
 
-/// What a delivery completes, for the session's bookkeeping on its shard.
+/// The request that a delivery completes, for the session on its shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Completion {
     /// Nothing.

@@ -444,7 +444,7 @@ impl Pump {
         if outputs.events.is_empty() {
             return;
         }
-        // The report of a watched column's first contents comes before reports of its changes.
+        // The first report of a watched column comes before reports of its changes.
         let early = outputs.events.extract_if(.., |event| {
             matches!(event, Event::ColumnWatched(..) | Event::RemotesChanged(..))
         });

@@ -93,16 +93,16 @@ impl ReplyMemory {
 }
 
 /// Limits the selections of a transaction by the memory that is held and its limit, bytes.
-pub(crate) fn limit(allowance: WorkBudget, bytes_max: u64, held: u64) -> WorkBudget {
+pub(crate) fn limit_selections(budget: WorkBudget, bytes_max: u64, held: u64) -> WorkBudget {
     let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let (bytes_max, held) = (bytes(bytes_max), bytes(held));
-    let allowance = allowance.with_repeated_bytes(share(bytes_max, held));
+    let budget = budget.with_repeated_bytes(share(bytes_max, held));
     let result_bytes = if held > bytes_max {
         SHORT_BYTES
     } else {
         usize::MAX
     };
-    allowance.with_result_bytes(result_bytes)
+    budget.with_result_bytes(result_bytes)
 }
 
 fn share(bytes_max: usize, others: usize) -> usize {
@@ -126,7 +126,7 @@ pub struct Charge {
     /// The bytes of repeated selections among them.
     repeated: AtomicUsize,
     /// Its transaction is committed, so the reply is not refused. Its repeated selections are charged before they are written.
-    is_owed: bool,
+    is_reserved: bool,
 }
 
 impl Charge {
@@ -137,15 +137,15 @@ impl Charge {
             memory: memory.clone(),
             bytes: AtomicUsize::new(0),
             repeated: AtomicUsize::new(0),
-            is_owed: false,
+            is_reserved: false,
         }
     }
 
     /// Of a reply that must be sent, with this many bytes of repeated selections.
     #[must_use]
-    pub fn owed(memory: &Arc<ReplyMemory>, repeated: usize) -> Charge {
+    pub fn reserved(memory: &Arc<ReplyMemory>, repeated: usize) -> Charge {
         let mut charge = Charge::new(memory);
-        charge.is_owed = true;
+        charge.is_reserved = true;
         charge.add(repeated);
         charge
     }
@@ -165,8 +165,8 @@ impl Charge {
 
     /// Charges bytes that were just written. False when the reply must not become longer.
     #[must_use]
-    pub fn take(&self, bytes: usize, is_repeated: bool) -> bool {
-        if self.is_owed {
+    pub fn count_written(&self, bytes: usize, is_repeated: bool) -> bool {
+        if self.is_reserved {
             if !is_repeated {
                 self.add(bytes);
             }
@@ -221,11 +221,11 @@ mod tests {
         let other = Charge::new(&memory);
         other.add(20 * MIB);
         let charge = Charge::new(&memory);
-        assert!(charge.take(20 * MIB, false));
+        assert!(charge.count_written(20 * MIB, false));
         for _ in 0..30 {
-            assert!(charge.take(MIB, true));
+            assert!(charge.count_written(MIB, true));
         }
-        assert!(!charge.take(MIB, true));
+        assert!(!charge.count_written(MIB, true));
         charge.give_up();
         assert_eq!((memory.held(), memory.refused()), (20 * MIB, 1));
         drop((charge, other));
@@ -237,25 +237,25 @@ mod tests {
         let memory = Arc::new(ReplyMemory::new(MIB));
         let dump = Charge::new(&memory);
         for _ in 0..10 {
-            assert!(dump.take(MIB, false));
+            assert!(dump.count_written(MIB, false));
         }
         let other = Charge::new(&memory);
-        assert!(!other.may_go_on() && !other.take(MIB, false));
+        assert!(!other.may_go_on() && !other.count_written(MIB, false));
         let short = Charge::new(&memory);
-        assert!(short.take(SHORT_BYTES, true));
+        assert!(short.count_written(SHORT_BYTES, true));
         drop(other);
         drop(dump);
-        assert!(Charge::new(&memory).take(MIB, false));
+        assert!(Charge::new(&memory).count_written(MIB, false));
     }
 
     #[test]
     fn a_reply_to_a_commit_is_charged_in_advance_and_not_refused() {
         let memory = Arc::new(ReplyMemory::new(MIB));
-        let owed = Charge::owed(&memory, 5 * MIB);
+        let reserved = Charge::reserved(&memory, 5 * MIB);
         assert_eq!(memory.held(), 5 * MIB);
-        assert!(owed.take(5 * MIB, true) && owed.take(MIB, false));
+        assert!(reserved.count_written(5 * MIB, true) && reserved.count_written(MIB, false));
         assert_eq!(memory.held(), 6 * MIB);
-        drop(owed);
+        drop(reserved);
         assert_eq!(memory.held(), 0);
     }
 }

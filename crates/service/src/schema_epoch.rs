@@ -20,12 +20,12 @@ pub struct SchemaEpochs(Arc<AtomicU64>);
 impl SchemaEpochs {
     /// The epoch in which a session begins now.
     #[must_use]
-    pub fn present(&self) -> SchemaEpoch {
+    pub fn current(&self) -> SchemaEpoch {
         SchemaEpoch(self.0.load(Ordering::Acquire))
     }
 
     /// Begins an epoch. Sessions of earlier epochs may have seen the schema that ends here.
-    pub(crate) fn begin(&self) -> SchemaEpoch {
+    pub(crate) fn advance(&self) -> SchemaEpoch {
         SchemaEpoch(self.0.fetch_add(1, Ordering::AcqRel) + 1)
     }
 }

@@ -24,8 +24,8 @@ pub const REQUEST_BYTES_MAX: usize = 64 << 20;
 
 /// Whether a request of `bytes` is too much beside `count` others with `kept` bytes together.
 #[must_use]
-pub fn is_exhausted(count: usize, count_max: usize, kept: usize, bytes: usize) -> bool {
-    count >= count_max || (count > 0 && kept.saturating_add(bytes) > REQUEST_BYTES_MAX)
+pub fn is_exhausted(count: usize, count_max: usize, total: usize, bytes: usize) -> bool {
+    count >= count_max || (count > 0 && total.saturating_add(bytes) > REQUEST_BYTES_MAX)
 }
 
 /// The error of a session that wants too many `things`.

@@ -39,7 +39,7 @@ impl ListedSession {
         let text = |text: &str| Value::string(text);
         let count = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         let info = &self.info;
-        let claims = locks.claims(self.session);
+        let claims = locks.requested_by(self.session);
         let (method, ago_ms) = self.last_request.unzip();
         vec![
             ("id", text(&format!("{:x}", self.session.0))),
@@ -53,7 +53,7 @@ impl ListedSession {
             ("read_only", Value::Bool(info.read_only)),
             ("change_aware", Value::Bool(info.is_aware())),
             ("monitors", count(self.monitors as u64)),
-            ("locks", count(claims.held.len() as u64)),
+            ("locks", count(claims.owned.len() as u64)),
             ("requests", count(self.requests as u64)),
             ("received", count(self.received_bytes)),
             ("sent", count(self.sent_bytes)),

@@ -31,8 +31,8 @@ pub(super) struct Backup {
     /// The comparison of contents that is under way.
     comparing: Option<JobNumber>,
     /// Messages that arrived since it began.
-    waiting: VecDeque<Pieces>,
-    repeats: StringCache,
+    queued: VecDeque<Pieces>,
+    strings: StringCache,
 }
 
 impl DatabaseService {
@@ -51,8 +51,8 @@ impl DatabaseService {
                 replication: Replication::new(&name, *following),
                 connection: 0,
                 comparing: None,
-                waiting: VecDeque::new(),
-                repeats: StringCache::default(),
+                queued: VecDeque::new(),
+                strings: StringCache::default(),
             }));
             if self.conversion.is_some() {
                 self.give_up_conversion(now, Some(&conversion_not_allowed(&name)));
@@ -64,7 +64,7 @@ impl DatabaseService {
     /// Ends being a backup: from here on clients may write.
     pub(super) fn end_backup(&mut self) {
         if let Some(backup) = self.model.end_backup() {
-            self.outputs.free(texts(backup.waiting));
+            self.outputs.free(messages(backup.queued));
         }
     }
 
@@ -78,43 +78,43 @@ impl DatabaseService {
                 backup.connection = number;
                 let mut steps = Vec::new();
                 backup.replication.connected(&mut steps);
-                self.take_steps(now, Vec::new(), steps);
+                self.carry_out(now, Vec::new(), steps);
             }
             SourceEvent::Disconnected => {
                 backup.replication.disconnected();
                 backup.comparing = None;
-                let waiting = std::mem::take(&mut backup.waiting);
-                if !waiting.is_empty() {
-                    self.outputs.free(texts(waiting));
+                let queued = std::mem::take(&mut backup.queued);
+                if !queued.is_empty() {
+                    self.outputs.free(messages(queued));
                 }
             }
             SourceEvent::Message(text) => {
-                backup.waiting.push_back(text);
-                self.take_texts(now);
+                backup.queued.push_back(text);
+                self.apply_messages(now);
             }
         }
     }
 
     /// Applies queued messages, up to contents that must be compared.
-    fn take_texts(&mut self, now: Now) {
+    fn apply_messages(&mut self, now: Now) {
         while let Some(backup) = self.model.source_mut()
             && backup.comparing.is_none()
-            && let Some(text) = backup.waiting.pop_front()
+            && let Some(text) = backup.queued.pop_front()
         {
             let text = text.into_bytes();
-            let text_bytes = text.len();
+            let bytes = text.len();
             let mut steps = Vec::new();
             let schema = self.database.schema();
-            backup.replication.text(&text, schema, &mut steps);
-            let taken = SourceOrder::Consumed(text_bytes);
-            let taken = (backup.id(), backup.connection, taken);
-            self.take_steps(now, text, steps);
-            self.outputs.source_orders.push(taken);
+            backup.replication.receive(&text, schema, &mut steps);
+            let consumed = SourceOrder::Consumed(bytes);
+            let consumed = (backup.id(), backup.connection, consumed);
+            self.carry_out(now, text, steps);
+            self.outputs.source_orders.push(consumed);
         }
     }
 
     /// Carries steps out, which may refer to `text`.
-    fn take_steps(&mut self, now: Now, mut text: Vec<u8>, steps: Vec<Step>) {
+    fn carry_out(&mut self, now: Now, mut text: Vec<u8>, steps: Vec<Step>) {
         for step in steps {
             let Some(backup) = self.model.source_mut() else {
                 return;
@@ -148,7 +148,7 @@ impl DatabaseService {
                         &text[range],
                         database.schema(),
                         encoding,
-                        &mut backup.repeats,
+                        &mut backup.strings,
                         &|table, uuid| database.get(table, uuid).is_some(),
                     );
                     let applied = recorded.and_then(|recorded| self.replicate(now, recorded));
@@ -165,7 +165,7 @@ impl DatabaseService {
         if let (Err(error), Some(backup)) = (applied, self.model.source_mut()) {
             let mut steps = Vec::new();
             backup.replication.update_refused(error, &mut steps);
-            self.take_steps(now, Vec::new(), steps);
+            self.carry_out(now, Vec::new(), steps);
         }
     }
 
@@ -190,9 +190,9 @@ impl DatabaseService {
                 Ok(()) => backup.replication.applied(),
                 Err(error) => backup.replication.contents_refused(&error, &mut steps),
             }
-            self.take_steps(now, Vec::new(), steps);
+            self.carry_out(now, Vec::new(), steps);
         }
-        self.take_texts(now);
+        self.apply_messages(now);
         self.resume(now);
     }
 
@@ -202,7 +202,7 @@ impl DatabaseService {
             backup.comparing = None;
             let mut steps = Vec::new();
             backup.replication.not_stored(&mut steps);
-            self.take_steps(now, Vec::new(), steps);
+            self.carry_out(now, Vec::new(), steps);
         }
     }
 }
@@ -214,7 +214,7 @@ impl Backup {
 }
 
 /// Messages that are not needed any more; there are few.
-fn texts(texts: VecDeque<Pieces>) -> Garbage {
-    let bytes = texts.iter().map(Pieces::len).sum();
-    Garbage::new(bytes, texts)
+fn messages(messages: VecDeque<Pieces>) -> Garbage {
+    let bytes = messages.iter().map(Pieces::len).sum();
+    Garbage::new(bytes, messages)
 }

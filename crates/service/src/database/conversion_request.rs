@@ -91,7 +91,7 @@ impl DatabaseService {
         self.answer_compactions(&Ok(()));
         let schema = database.schema().clone();
         let last_txn = super::txn_id(self.keeps_history, &mut *self.uuids);
-        self.converted = SchemaEpoch(self.tape.number(|| self.epochs.begin().0));
+        self.converted = SchemaEpoch(self.tape.number(|| self.epochs.advance().0));
         self.abandon_initial_contents();
         let canceled = self.monitors.convert(schema.clone(), last_txn);
         self.push_cancellations(canceled);

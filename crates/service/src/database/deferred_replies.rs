@@ -34,7 +34,7 @@ struct DeferredResult {
 impl DeferredResult {
     /// Charges bytes that were just written. False when the body must end here.
     fn count(&self, bytes: usize, is_repeated: bool) -> bool {
-        let may_go_on = self.charge.take(bytes, is_repeated);
+        let may_go_on = self.charge.count_written(bytes, is_repeated);
         if !may_go_on {
             self.charge.give_up();
         }
@@ -92,8 +92,8 @@ impl DatabaseService {
                 .free(Garbage::new(garbage::rows(result.rows()), result));
             return;
         }
-        let text = SharedBody::Deferred(Arc::new(DeferredResult { result, charge }));
-        let mut reply = vec![reply_around(&request.id, text)];
+        let body = SharedBody::Deferred(Arc::new(DeferredResult { result, charge }));
+        let mut reply = vec![reply_around(&request.id, body)];
         self.defer_bodies(request.session, &mut reply);
         for reply in reply {
             let completion = completion_of(&request);
@@ -118,14 +118,14 @@ impl DatabaseService {
     /// Has the unwritten bodies of these frames written, and blocks the session until they are.
     pub(super) fn defer_bodies(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
         // Another thread may have written a body that an earlier job asked for.
-        let is_unwritten = |text: &&Arc<dyn DeferredBody>| self.tape.flag(|| !text.is_written());
-        let late = frames.iter().filter_map(|frame| frame.body.deferred());
-        let texts: Vec<_> = late.filter(is_unwritten).cloned().collect();
+        let is_unwritten = |body: &&Arc<dyn DeferredBody>| self.tape.flag(|| !body.is_written());
+        let deferred = frames.iter().filter_map(|frame| frame.body.deferred());
+        let bodies: Vec<_> = deferred.filter(is_unwritten).cloned().collect();
         let outboxes = &mut self.outputs.outboxes;
         let is_waiting = outboxes.is_blocked_by(session, Reason::DeferredReply);
-        if texts.is_empty() {
+        if bodies.is_empty() {
             if !is_waiting {
-                frames.retain_mut(|frame| self.take_written(frame));
+                frames.retain_mut(|frame| self.finish_body(frame));
             }
             return;
         }
@@ -136,9 +136,9 @@ impl DatabaseService {
             }
             self.monitors.set_ready(session, false);
         }
-        let jobs = texts
+        let jobs = bodies
             .into_iter()
-            .map(|text| Job::DeferredBody(session, text));
+            .map(|body| Job::DeferredBody(session, body));
         self.outputs.jobs.extend(jobs);
     }
 
@@ -193,7 +193,7 @@ impl DatabaseService {
 
     fn deliver(&mut self, mut deliver: Deliver, request: Option<Box<Request>>) {
         deliver.pieces.retain_mut(|piece| match piece {
-            Piece::Update(frame) => self.take_written(frame),
+            Piece::Update(frame) => self.finish_body(frame),
             Piece::Message(_) => true,
         });
         if let Some(request) = request {
@@ -224,7 +224,7 @@ impl DatabaseService {
 
     /// Replaces a frame's deferred body by its bytes, which are written now if they are missing. False for an update whose changes cancel
     /// out.
-    fn take_written(&mut self, frame: &mut Frame) -> bool {
+    fn finish_body(&mut self, frame: &mut Frame) -> bool {
         let Some(source) = frame.body.detach_source() else {
             return true;
         };

@@ -278,7 +278,7 @@ impl DatabaseService {
     }
 
     /// Drops contents that were kept for long enough.
-    pub(super) fn forget_contents(&mut self, now: Now) {
+    pub(super) fn expire_contents(&mut self, now: Now) {
         let contents = &mut self.initial_contents;
         if contents.expire_at_ms.is_some_and(|at| at <= now.mono_ms) {
             contents.expire_at_ms = None;

@@ -112,7 +112,7 @@ impl Model {
         }
     }
 
-    /// What `_Server` shows of the database, except its schema. A backup counts as standalone there, as with the reference.
+    /// The row of the database in `_Server`, except its schema. A backup counts as standalone there, as with the reference.
     #[must_use]
     pub fn server_row(&self) -> ServerRow {
         match self.kind {

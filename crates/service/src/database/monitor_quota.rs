@@ -89,29 +89,29 @@ mod tests {
 
     #[test]
     fn number_and_length_are_limited_for_each_session() {
-        let mut kept = MonitorQuota::default();
+        let mut quota = MonitorQuota::default();
         for number in 0..MONITORS_MAX {
-            assert!(kept.admits(SESSION, 10));
-            kept.add(SESSION, id(number), 10);
+            assert!(quota.admits(SESSION, 10));
+            quota.add(SESSION, id(number), 10);
         }
-        assert!(!kept.admits(SESSION, 10));
+        assert!(!quota.admits(SESSION, 10));
         assert!(
-            kept.admits(SessionId(2), REQUEST_BYTES_MAX + 1),
+            quota.admits(SessionId(2), REQUEST_BYTES_MAX + 1),
             "the only one"
         );
-        assert_eq!(kept.remove(SESSION, &id(0)), 10);
-        assert!(kept.admits(SESSION, 10) && !kept.admits(SESSION, REQUEST_BYTES_MAX));
+        assert_eq!(quota.remove(SESSION, &id(0)), 10);
+        assert!(quota.admits(SESSION, 10) && !quota.admits(SESSION, REQUEST_BYTES_MAX));
 
         // A change counts by its length, and not again when the next one replaces it.
-        assert!(!kept.admits_change(SESSION, &id(1), REQUEST_BYTES_MAX));
+        assert!(!quota.admits_change(SESSION, &id(1), REQUEST_BYTES_MAX));
         for _ in 0..3 {
-            assert!(kept.admits_change(SESSION, &id(1), REQUEST_BYTES_MAX / 2));
-            kept.change(SESSION, &id(1), id(1), REQUEST_BYTES_MAX / 2);
+            assert!(quota.admits_change(SESSION, &id(1), REQUEST_BYTES_MAX / 2));
+            quota.change(SESSION, &id(1), id(1), REQUEST_BYTES_MAX / 2);
         }
-        kept.change(SESSION, &id(1), id(2000), 5);
-        assert!(!kept.admits_change(SESSION, &id(2), REQUEST_BYTES_MAX / 2));
-        assert_eq!(kept.remove(SESSION, &id(2000)), REQUEST_BYTES_MAX / 2);
-        kept.remove_session(SESSION);
-        assert!(kept.is_empty());
+        quota.change(SESSION, &id(1), id(2000), 5);
+        assert!(!quota.admits_change(SESSION, &id(2), REQUEST_BYTES_MAX / 2));
+        assert_eq!(quota.remove(SESSION, &id(2000)), REQUEST_BYTES_MAX / 2);
+        quota.remove_session(SESSION);
+        assert!(quota.is_empty());
     }
 }

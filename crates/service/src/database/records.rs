@@ -54,7 +54,7 @@ impl Default for Records {
 
 impl Records {
     /// Drops records that are still in the outputs, because their commits are undone.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn drop_uncomposed(&mut self) {
         self.uncomposed.clear();
     }
 }
@@ -84,10 +84,10 @@ impl DatabaseService {
             if !is_recorded(self.database.schema(), delta) {
                 return None;
             }
-            let texts = self.monitors.precompute_updates(delta);
+            let updates = self.monitors.precompute_updates(delta);
             self.outputs
                 .jobs
-                .extend(texts.into_iter().map(Job::PrecomputedUpdate));
+                .extend(updates.into_iter().map(Job::PrecomputedUpdate));
         } else {
             let schema = self.database.schema();
             record.reserve(SHORT_BYTES);
@@ -127,10 +127,12 @@ impl DatabaseService {
             });
             let Some(record) = composed else { continue };
             let entry = self.pending.find_mut(long.position);
-            let asked = entry.as_ref().map_or(0, |entry| asked_bytes(&entry.origin));
+            let request_len = entry
+                .as_ref()
+                .map_or(0, |entry| request_bytes(&entry.origin));
             let (schema, delta) = (&long.schema, &long.delta);
             // A large change mostly has a long request.
-            let expected = asked.min(RESERVED_BYTES_MAX);
+            let expected = request_len.min(RESERVED_BYTES_MAX);
             write_long_transaction(record, schema, delta, long.date_ms, long.is_diff, expected);
             let bytes = record.len();
             if let Some(Commit { record_bytes, .. }) = entry.and_then(|entry| entry.commit.as_mut())
@@ -161,7 +163,7 @@ impl DatabaseService {
 }
 
 /// The length of the request of a commit.
-fn asked_bytes(origin: &Origin) -> usize {
+fn request_bytes(origin: &Origin) -> usize {
     match origin {
         Origin::Client(request) => request.frame.len(),
         Origin::Server(params) => params.len(),

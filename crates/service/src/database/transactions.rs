@@ -58,7 +58,7 @@ impl DatabaseService {
         &mut self,
         now: Now,
         mut request: Box<Request>,
-        allowance: &mut WorkBudget,
+        budget: &mut WorkBudget,
     ) -> Option<Box<Request>> {
         if request.seqno.is_none() {
             if self.triggers.find(request.session, &request.id).is_some() {
@@ -70,8 +70,8 @@ impl DatabaseService {
             // Timeouts count from here: the way from the socket does not take of the client's time.
             request.arrived_ms = now.mono_ms;
         }
-        *allowance = self.limit(*allowance);
-        let Ok(outcome) = self.execute(now, &request, allowance) else {
+        *budget = self.limit_selections(*budget);
+        let Ok(outcome) = self.execute(now, &request, budget) else {
             return Some(request);
         };
         let committed = self.queue_outcome(now, request, outcome);
@@ -128,17 +128,17 @@ impl DatabaseService {
     }
 
     /// Limits the selections of a transaction by the memory that replies hold now.
-    fn limit(&self, allowance: WorkBudget) -> WorkBudget {
+    fn limit_selections(&self, budget: WorkBudget) -> WorkBudget {
         let memory = &self.outputs.reply_memory;
         let bytes_max = self.tape.number(|| memory.bytes_max() as u64);
         let held = self.tape.number(|| memory.held() as u64);
-        reply_memory::limit(allowance, bytes_max, held)
+        reply_memory::limit_selections(budget, bytes_max, held)
     }
 
     /// Executes a request once. Queues its reply, or adds it to the blocked transactions. Returns its commit.
     fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
-        let mut allowance = self.limit(self.work_budget());
-        match self.execute(now, &request, &mut allowance) {
+        let mut budget = self.limit_selections(self.work_budget());
+        match self.execute(now, &request, &mut budget) {
             Ok(outcome) => self.queue_outcome(now, request, outcome),
             Err(TooLong) => unreachable!("nothing limits it"),
         }
@@ -148,7 +148,7 @@ impl DatabaseService {
         &mut self,
         now: Now,
         request: &Request,
-        allowance: &mut WorkBudget,
+        budget: &mut WorkBudget,
     ) -> Result<Outcome, TooLong> {
         let locks = SessionLocks {
             locks: &self.locks,
@@ -166,7 +166,7 @@ impl DatabaseService {
             locks: &locks,
         };
         self.database
-            .execute_within(request.params(), &mut context, allowance)
+            .execute_within(request.params(), &mut context, budget)
     }
 
     /// Queues the reply of an executed request, or blocks it. Returns its commit.
@@ -192,7 +192,7 @@ impl DatabaseService {
                 } else {
                     let memory = &self.outputs.reply_memory;
                     let charge = match delta {
-                        Some(_) => Charge::owed(memory, deferred_bytes),
+                        Some(_) => Charge::reserved(memory, deferred_bytes),
                         None => Charge::new(memory),
                     };
                     let result = LongResult::new(result, deferred_selections);
@@ -307,9 +307,9 @@ impl DatabaseService {
         let growth = self.growth.filter(|_| self.may_compact());
         let check = growth.and_then(|growth| growth.next_check_ms(now.mono_ms));
         let trigger = self.triggers.next_deadline();
-        let forget = self.initial_contents.next_deadline_ms();
+        let expiry = self.initial_contents.next_deadline_ms();
         let index = self.database.is_indexing().then_some(now.mono_ms);
-        let deadlines = [trigger, check, forget, index, updates];
+        let deadlines = [trigger, check, expiry, index, updates];
         deadlines.into_iter().flatten().min()
     }
 
@@ -326,7 +326,7 @@ impl DatabaseService {
             self.resume(now);
         }
         self.compact_if_due(now);
-        self.forget_contents(now);
+        self.expire_contents(now);
         if self.database.is_indexing() {
             self.database.index(INDEXED_ROWS_PER_BATCH);
         }

@@ -122,8 +122,8 @@ impl Triggers {
 
     /// Removes and returns all of them, oldest first.
     pub(super) fn take_all(&mut self) -> Vec<Trigger> {
-        let waiting = std::mem::take(self).blocked;
-        waiting.into_values().collect()
+        let blocked = std::mem::take(self).blocked;
+        blocked.into_values().collect()
     }
 
     /// The transactions that a commit may unblock.
@@ -134,8 +134,8 @@ impl Triggers {
         let mut seqnos = self.always.clone();
         for changes in delta.changes.chunk_by(|a, b| a.table == b.table) {
             let table = changes[0].table;
-            let waiting = self.by_table.get(&table).into_iter().flatten();
-            seqnos.extend(waiting.filter(|seqno| {
+            let blocked = self.by_table.get(&table).into_iter().flatten();
+            seqnos.extend(blocked.filter(|seqno| {
                 let trigger = self.blocked.get(seqno);
                 trigger.is_some_and(|trigger| trigger.reads.are_affected_by(table, changes))
             }));

@@ -31,7 +31,7 @@ impl DatabaseService {
         self.outputs
             .stores
             .retain(|store| !matches!(store, StorageRequest::Append { .. }));
-        self.records.forget();
+        self.records.drop_uncomposed();
         self.outputs.stores.push(StorageRequest::Recover);
         self.report_remotes_again();
         let sessions = changed_sessions(&undone);

@@ -38,13 +38,13 @@ type Arrival = u64;
 #[derive(Debug)]
 pub struct BodyScheduler {
     slice_steps: u64,
-    lines: HashMap<SessionId, SessionQueue, TrustedKeys>,
+    queues: HashMap<SessionId, SessionQueue, TrustedKeys>,
     /// All bodies in queues.
     by_age: BTreeMap<Arrival, SessionId>,
     /// All queues, by rows left; equal ones by their oldest body.
     by_size: BTreeSet<(usize, Arrival, SessionId)>,
     /// The queue of each body that sessions wait for, by its address; the body lives while it is here.
-    texts: HashMap<usize, (SessionId, Arrival), TrustedKeys>,
+    bodies: HashMap<usize, (SessionId, Arrival), TrustedKeys>,
     precomputed: VecDeque<StdArc<dyn DeferredBody>>,
     arrivals: Arrival,
     is_oldest_next: bool,
@@ -63,7 +63,7 @@ struct SessionQueue {
 /// A body under way.
 #[derive(Debug)]
 struct Task {
-    text: Body,
+    body: Body,
     rows_left: usize,
 }
 
@@ -98,10 +98,10 @@ impl BodyScheduler {
     pub fn new(slice_steps: u64) -> BodyScheduler {
         BodyScheduler {
             slice_steps,
-            lines: HashMap::default(),
+            queues: HashMap::default(),
             by_age: BTreeMap::new(),
             by_size: BTreeSet::new(),
-            texts: HashMap::default(),
+            bodies: HashMap::default(),
             precomputed: VecDeque::new(),
             arrivals: 0,
             is_oldest_next: false,
@@ -111,7 +111,7 @@ impl BodyScheduler {
     /// Whether there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.lines.is_empty() && self.precomputed.is_empty()
+        self.queues.is_empty() && self.precomputed.is_empty()
     }
 
     /// Accepts a job that writes a body; returns other jobs.
@@ -120,29 +120,29 @@ impl BodyScheduler {
             Job::InitialContents(session, order) => {
                 let (contents, charge) = *order;
                 let rows_left = contents.rows_left();
-                let first = ContentsTask {
+                let contents_task = ContentsTask {
                     contents,
                     charge,
                     charged: 0,
                     is_refused: false,
                 };
-                self.add(session, Body::Contents(Box::new(first)), rows_left);
+                self.add(session, Body::Contents(Box::new(contents_task)), rows_left);
             }
-            Job::DeferredBody(session, text) => {
-                let address = address(&text);
+            Job::DeferredBody(session, body) => {
+                let address = address(&body);
                 if let Some(waiting) = self.waiting_for(address) {
                     waiting.push(session);
                     return None;
                 }
-                let rows_left = text.rows();
-                let arrival = self.add(session, Body::Deferred(text, vec![session]), rows_left);
-                self.texts.insert(address, (session, arrival));
+                let rows_left = body.rows();
+                let arrival = self.add(session, Body::Deferred(body, vec![session]), rows_left);
+                self.bodies.insert(address, (session, arrival));
             }
-            Job::PrecomputedUpdate(text) => {
+            Job::PrecomputedUpdate(body) => {
                 // No more than the groups still hold, however long it takes until they are written.
                 self.precomputed
-                    .retain(|text| !is_unwanted(text) && !text.is_written());
-                self.precomputed.push_back(text);
+                    .retain(|body| !is_unwanted(body) && !body.is_written());
+                self.precomputed.push_back(body);
             }
             other => return Some(other),
         }
@@ -168,45 +168,45 @@ impl BodyScheduler {
     /// The smallest body of the smallest queue.
     fn smallest(&self) -> Option<(SessionId, Arrival)> {
         let (_, _, session) = self.by_size.first()?;
-        let (_, arrival) = self.lines.get(session)?.by_size.first()?;
+        let (_, arrival) = self.queues.get(session)?.by_size.first()?;
         Some((*session, *arrival))
     }
 
     /// The sessions that wait for the body at that address, if it is here.
     fn waiting_for(&mut self, address: usize) -> Option<&mut Vec<SessionId>> {
-        let (session, arrival) = self.texts.get(&address)?;
-        let line = self.lines.get_mut(session)?;
-        match &mut line.tasks.get_mut(arrival)?.text {
+        let (session, arrival) = self.bodies.get(&address)?;
+        let queue = self.queues.get_mut(session)?;
+        match &mut queue.tasks.get_mut(arrival)?.body {
             Body::Deferred(_, waiting) => Some(waiting),
             Body::Contents(..) => None,
         }
     }
 
-    fn add(&mut self, session: SessionId, text: Body, rows_left: usize) -> Arrival {
+    fn add(&mut self, session: SessionId, body: Body, rows_left: usize) -> Arrival {
         self.arrivals += 1;
         let arrival = self.arrivals;
         self.by_age.insert(arrival, session);
-        self.change(session, |line| {
-            line.tasks.insert(arrival, Task { text, rows_left });
-            line.by_size.insert((rows_left, arrival));
-            line.rows_left += rows_left;
+        self.change(session, |queue| {
+            queue.tasks.insert(arrival, Task { body, rows_left });
+            queue.by_size.insert((rows_left, arrival));
+            queue.rows_left += rows_left;
         });
         arrival
     }
 
     /// Changes the queue of a session. Makes the queue if need be, and removes it when it is empty.
     fn change(&mut self, session: SessionId, change: impl FnOnce(&mut SessionQueue)) {
-        let line = self.lines.entry(session).or_default();
-        if let Some(key) = line.key(session) {
+        let queue = self.queues.entry(session).or_default();
+        if let Some(key) = queue.key(session) {
             self.by_size.remove(&key);
         }
-        change(line);
-        match line.key(session) {
+        change(queue);
+        match queue.key(session) {
             Some(key) => {
                 self.by_size.insert(key);
             }
             None => {
-                self.lines.remove(&session);
+                self.queues.remove(&session);
             }
         }
     }
@@ -214,13 +214,13 @@ impl BodyScheduler {
     fn write(&mut self, session: SessionId, arrival: Arrival, answers: &mut Vec<ToDatabase>) {
         let slice = &mut Slice::new(self.slice_steps);
         let mut done = None;
-        self.change(session, |line| done = line.advance(arrival, slice));
-        let Some(text) = done else { return };
+        self.change(session, |queue| done = queue.advance(arrival, slice));
+        let Some(body) = done else { return };
         self.by_age.remove(&arrival);
-        match text {
-            Body::Contents(first) => answers.push(first.finish()),
-            Body::Deferred(text, waiting) => {
-                self.texts.remove(&address(&text));
+        match body {
+            Body::Contents(contents_task) => answers.push(contents_task.finish()),
+            Body::Deferred(body, waiting) => {
+                self.bodies.remove(&address(&body));
                 let done =
                     |session| ToDatabase::JobDone(JobNumber(0), JobResult::DeferredBody(session));
                 answers.extend(waiting.into_iter().map(done));
@@ -230,9 +230,9 @@ impl BodyScheduler {
 
     /// Writes a slice of an update that no session waits for yet, unless it is not needed any more.
     fn precompute(&mut self) {
-        if let Some(text) = self.precomputed.front() {
+        if let Some(body) = self.precomputed.front() {
             let slice = &mut Slice::new(self.slice_steps);
-            if is_unwanted(text) || text.advance(slice) == 0 {
+            if is_unwanted(body) || body.advance(slice) == 0 {
                 self.precomputed.pop_front();
             }
         }
@@ -251,9 +251,9 @@ impl SessionQueue {
         let writing = self.tasks.get_mut(&arrival)?;
         self.by_size.remove(&(writing.rows_left, arrival));
         self.rows_left -= writing.rows_left;
-        writing.rows_left = writing.text.advance(slice);
+        writing.rows_left = writing.body.advance(slice);
         if writing.rows_left == 0 {
-            return self.tasks.remove(&arrival).map(|writing| writing.text);
+            return self.tasks.remove(&arrival).map(|writing| writing.body);
         }
         self.by_size.insert((writing.rows_left, arrival));
         self.rows_left += writing.rows_left;
@@ -265,10 +265,10 @@ impl Body {
     /// Writes a slice; returns about how many rows are left, 0 at the end.
     fn advance(&mut self, slice: &mut Slice) -> usize {
         match self {
-            Body::Contents(first) => first.advance(slice),
+            Body::Contents(contents_task) => contents_task.advance(slice),
             // The sessions that waited are closed.
-            Body::Deferred(text, _) if is_unwanted(text) => 0,
-            Body::Deferred(text, _) => text.advance(slice),
+            Body::Deferred(body, _) if is_unwanted(body) => 0,
+            Body::Deferred(body, _) => body.advance(slice),
         }
     }
 }
@@ -303,13 +303,13 @@ impl ContentsTask {
 }
 
 /// Identifies a body for as long as it lives.
-fn address(text: &StdArc<dyn DeferredBody>) -> usize {
-    StdArc::as_ptr(text).cast::<()>() as usize
+fn address(body: &StdArc<dyn DeferredBody>) -> usize {
+    StdArc::as_ptr(body).cast::<()>() as usize
 }
 
 /// Whether nothing else refers to it: it cannot be asked for any more.
-fn is_unwanted(text: &StdArc<dyn DeferredBody>) -> bool {
-    StdArc::strong_count(text) == 1
+fn is_unwanted(body: &StdArc<dyn DeferredBody>) -> bool {
+    StdArc::strong_count(body) == 1
 }
 
 #[cfg(test)]
@@ -345,48 +345,48 @@ mod tests {
 
     /// Slices of ten rows, and the bodies that have not been dropped.
     struct Play {
-        turns: BodyScheduler,
-        texts: Vec<StdArc<Rows>>,
+        scheduler: BodyScheduler,
+        bodies: Vec<StdArc<Rows>>,
     }
 
     impl Play {
         fn new() -> Play {
             Play {
-                turns: BodyScheduler::new(10),
-                texts: Vec::new(),
+                scheduler: BodyScheduler::new(10),
+                bodies: Vec::new(),
             }
         }
 
-        fn text(&mut self, rows: usize) -> StdArc<Rows> {
-            let text = StdArc::new(Rows(AtomicUsize::new(rows)));
-            self.texts.push(text.clone());
-            text
+        fn body(&mut self, rows: usize) -> StdArc<Rows> {
+            let body = StdArc::new(Rows(AtomicUsize::new(rows)));
+            self.bodies.push(body.clone());
+            body
         }
 
         fn ask(&mut self, session: u64, rows: usize) {
-            let text = self.text(rows);
-            self.ask_for(session, &text);
+            let body = self.body(rows);
+            self.ask_for(session, &body);
         }
 
-        fn ask_for(&mut self, session: u64, text: &StdArc<Rows>) {
-            let job = Job::DeferredBody(SessionId(session), text.clone());
-            assert!(self.turns.push(job).is_none());
+        fn ask_for(&mut self, session: u64, body: &StdArc<Rows>) {
+            let job = Job::DeferredBody(SessionId(session), body.clone());
+            assert!(self.scheduler.push(job).is_none());
         }
 
         /// The sessions that get a result after one slice.
-        fn turn(&mut self) -> Vec<u64> {
+        fn slice(&mut self) -> Vec<u64> {
             let mut answers = Vec::new();
-            self.turns.run_slice(&mut answers);
-            let told = answers.into_iter().map(|answer| match answer {
+            self.scheduler.run_slice(&mut answers);
+            let notified = answers.into_iter().map(|answer| match answer {
                 ToDatabase::JobDone(_, JobResult::DeferredBody(SessionId(session))) => session,
                 other => panic!("{other:?}"),
             });
-            told.collect()
+            notified.collect()
         }
 
         /// Slices until that session gets a result.
-        fn turns_until(&mut self, session: u64) -> usize {
-            (1..).find(|_| self.turn().contains(&session)).unwrap_or(0)
+        fn slices_until(&mut self, session: u64) -> usize {
+            (1..).find(|_| self.slice().contains(&session)).unwrap_or(0)
         }
     }
 
@@ -397,23 +397,26 @@ mod tests {
             play.ask(session, 100_000);
         }
         for _ in 0..77 {
-            assert_eq!(play.turn(), []);
+            assert_eq!(play.slice(), []);
         }
         play.ask(100, 40);
-        assert!(play.turns_until(100) <= 8);
+        assert!(play.slices_until(100) <= 8);
         play.ask(101, 1);
-        assert!(play.turns_until(101) <= 2);
+        assert!(play.slices_until(101) <= 2);
     }
 
     #[test]
     fn a_long_body_is_finished_after_twice_its_slices_beside_short_ones() {
         let mut play = Play::new();
         play.ask(0, 1000);
-        let told = (1..).find(|turn| {
+        let notified = (1..).find(|turn| {
             play.ask(*turn, 10);
-            play.turn().contains(&0)
+            play.slice().contains(&0)
         });
-        assert!(told.is_some_and(|turns| turns <= 200), "{told:?}");
+        assert!(
+            notified.is_some_and(|scheduler| scheduler <= 200),
+            "{notified:?}"
+        );
     }
 
     #[test]
@@ -424,41 +427,41 @@ mod tests {
         }
         play.ask(1, 100);
         // Each body of the other session is shorter.
-        assert!(play.turns_until(1) <= 20);
+        assert!(play.slices_until(1) <= 20);
     }
 
     #[test]
     fn the_shortest_body_of_a_session_is_written_first() {
         let mut play = Play::new();
         play.ask(0, 1000);
-        let short = play.text(20);
+        let short = play.body(20);
         play.ask_for(0, &short);
         // Another session waits for the short one, too.
         play.ask_for(1, &short);
-        assert!((0..4).any(|_| play.turn() == [0, 1]));
+        assert!((0..4).any(|_| play.slice() == [0, 1]));
     }
 
     #[test]
     fn a_precomputed_update_is_written_when_idle_and_continued_for_a_session() {
         let mut play = Play::new();
-        let text = play.text(100);
+        let body = play.body(100);
         assert!(
-            play.turns
-                .push(Job::PrecomputedUpdate(text.clone()))
+            play.scheduler
+                .push(Job::PrecomputedUpdate(body.clone()))
                 .is_none()
         );
         for _ in 0..3 {
-            play.turn();
+            play.slice();
         }
-        assert_eq!(text.rows(), 70);
+        assert_eq!(body.rows(), 70);
         play.ask(0, 100);
-        assert_eq!(play.turns_until(0), 10);
-        assert_eq!(text.rows(), 70);
-        play.ask_for(1, &text);
-        assert_eq!(play.turns_until(1), 7);
+        assert_eq!(play.slices_until(0), 10);
+        assert_eq!(body.rows(), 70);
+        play.ask_for(1, &body);
+        assert_eq!(play.slices_until(1), 7);
         // The scheduler notices it with the next slice.
-        play.turn();
-        assert!(play.turns.is_empty());
+        play.slice();
+        assert!(play.scheduler.is_empty());
     }
 
     #[test]
@@ -466,18 +469,22 @@ mod tests {
         let mut play = Play::new();
         play.ask(0, 1000);
         for _ in 0..5 {
-            let text = play.text(1000);
-            assert!(play.turns.push(Job::PrecomputedUpdate(text)).is_none());
+            let body = play.body(1000);
+            assert!(play.scheduler.push(Job::PrecomputedUpdate(body)).is_none());
         }
-        play.texts.truncate(1);
-        let last = play.text(10);
-        assert!(play.turns.push(Job::PrecomputedUpdate(last)).is_none());
-        assert_eq!(play.turns.precomputed.len(), 1, "however long others take");
-        play.texts.clear();
+        play.bodies.truncate(1);
+        let last = play.body(10);
+        assert!(play.scheduler.push(Job::PrecomputedUpdate(last)).is_none());
+        assert_eq!(
+            play.scheduler.precomputed.len(),
+            1,
+            "however long others take"
+        );
+        play.bodies.clear();
         for _ in 0..2 {
-            play.turn();
+            play.slice();
         }
-        assert!(play.turns.is_empty());
+        assert!(play.scheduler.is_empty());
     }
 
     #[test]
@@ -490,28 +497,32 @@ mod tests {
             (state >> 33) % below
         };
         let mut play = Play::new();
-        let (mut asked, mut told) = (Vec::new(), Vec::new());
+        let (mut asked, mut notified) = (Vec::new(), Vec::new());
         for _ in 0..2000 {
             match draw(4) {
                 0 => {
-                    let text = play.text(1 + draw(60) as usize);
+                    let body = play.body(1 + draw(60) as usize);
                     for _ in 0..=draw(3) {
                         let session = draw(10);
-                        play.ask_for(session, &text);
+                        play.ask_for(session, &body);
                         asked.push(session);
                     }
                 }
-                _ => told.extend(play.turn()),
+                _ => notified.extend(play.slice()),
             }
         }
-        while !play.turns.is_empty() {
-            told.extend(play.turn());
+        while !play.scheduler.is_empty() {
+            notified.extend(play.slice());
         }
         asked.sort_unstable();
-        told.sort_unstable();
-        assert_eq!(asked, told);
-        assert!(play.texts.iter().all(|text| text.is_written()));
-        let turns = &play.turns;
-        assert!(turns.by_age.is_empty() && turns.by_size.is_empty() && turns.texts.is_empty());
+        notified.sort_unstable();
+        assert_eq!(asked, notified);
+        assert!(play.bodies.iter().all(|body| body.is_written()));
+        let scheduler = &play.scheduler;
+        assert!(
+            scheduler.by_age.is_empty()
+                && scheduler.by_size.is_empty()
+                && scheduler.bodies.is_empty()
+        );
     }
 }

@@ -45,8 +45,8 @@ pub(super) fn write(
     let schema = database.schema();
     out.bytes(&schema.to_json().to_bytes());
     let mut text = Vec::new();
-    for ((id, table), places) in schema.iter().zip(database.row_slots()) {
-        for slots in [&places.rows, &places.free] {
+    for ((id, table), row_slots) in schema.iter().zip(database.row_slots()) {
+        for slots in [&row_slots.rows, &row_slots.free] {
             out.number(slots.len() as u64);
             for slot in slots {
                 out.number((*slot).into());
@@ -100,17 +100,17 @@ pub(super) fn read(payload: &[u8]) -> Result<Head, Damage> {
     };
     let json = Value::parse(from.bytes()?).map_err(|error| Damage(error.to_string()))?;
     let schema = Schema::from_json(&json).map_err(|error| Damage(error.to_string()))?;
-    let (mut rows, mut places) = (Vec::new(), Vec::new());
+    let (mut rows, mut row_slots) = (Vec::new(), Vec::new());
     for (id, _) in schema.iter() {
-        let of_table = read_places(from)?;
+        let of_table = read_row_slots(from)?;
         let mut of_rows = Vec::new();
         for _ in &of_table.rows {
             of_rows.push(read_row(from, &schema, id)?);
         }
         rows.push(of_rows);
-        places.push(of_table);
+        row_slots.push(of_table);
     }
-    let database = Database::restore(Arc::new(schema), HashSeed::FIXED, rows, &places);
+    let database = Database::restore(Arc::new(schema), HashSeed::FIXED, rows, &row_slots);
     Ok(Head {
         now,
         options,
@@ -119,7 +119,7 @@ pub(super) fn read(payload: &[u8]) -> Result<Head, Damage> {
     })
 }
 
-fn read_places(from: &mut Reader<'_>) -> Result<RowSlots, Damage> {
+fn read_row_slots(from: &mut Reader<'_>) -> Result<RowSlots, Damage> {
     let mut slots = || {
         let mut slots = Vec::new();
         for _ in 0..from.number()? {

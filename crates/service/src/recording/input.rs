@@ -222,13 +222,13 @@ fn read_request(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Reques
     let arrived_ms = from.number()?;
     let id = from.bytes()?.into();
     let frame = from.bytes()?.to_vec();
-    let place_of = |from: &mut Reader<'_>| {
+    let offset = |from: &mut Reader<'_>| {
         let seqno = usize::try_from(from.number()?).ok();
         seqno
             .filter(|seqno| *seqno <= frame.len())
             .ok_or_else(unknown)
     };
-    let params = place_of(from)?..place_of(from)?;
+    let params = offset(from)?..offset(from)?;
     let seqno = from.option(Reader::number)?;
     let blocked = from.flag()?;
     let mut foreign_monitors = Vec::new();

@@ -79,16 +79,16 @@ fn push(recorded: &mut Recorded, table: TableId, uuid: Uuid, columns: Option<Col
 }
 
 /// The columns of `row` that differ from the source's; columns that the source leaves out have their defaults.
-fn changed_columns(table: &TableSchema, row: &Row, told: Columns) -> Columns {
+fn changed_columns(table: &TableSchema, row: &Row, wanted: Columns) -> Columns {
     let mut now: Vec<Option<Datum>> = Vec::new();
     now.resize_with(row.columns.len(), || None);
-    for (column, datum) in told {
+    for (column, datum) in wanted {
         now[usize::from(column.0)] = Some(datum);
     }
     let columns = (0u16..).map(ColumnId).zip(now).zip(&row.columns);
-    let changed = columns.filter_map(|((id, told), here)| {
-        let told = told.unwrap_or_else(|| Datum::default_for(&table.column(id).column_type));
-        (told != *here).then_some((id, told))
+    let changed = columns.filter_map(|((id, wanted), here)| {
+        let wanted = wanted.unwrap_or_else(|| Datum::default_for(&table.column(id).column_type));
+        (wanted != *here).then_some((id, wanted))
     });
     changed.collect()
 }

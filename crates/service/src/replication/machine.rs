@@ -109,7 +109,7 @@ impl Replication {
     }
 
     /// A message has arrived; `local` is our schema.
-    pub fn text(&mut self, text: &[u8], local: &Schema, steps: &mut Vec<Step>) {
+    pub fn receive(&mut self, text: &[u8], local: &Schema, steps: &mut Vec<Step>) {
         if matches!(self.state, State::Disconnected | State::Failed) {
             return;
         }
@@ -310,7 +310,7 @@ impl Replication {
 
     /// Handles an error reply. An old source, or one that is configured so, has no conditional monitoring; values are used then.
     fn error_reply(&mut self, error: &[u8], steps: &mut Vec<Step>) {
-        let asked = match self.state {
+        let method = match self.state {
             State::ServerId => "get_server_id",
             State::Databases => "list_dbs",
             State::Schema => "get_schema",
@@ -323,7 +323,7 @@ impl Replication {
                 return;
             }
         };
-        let why = format!("{asked} failed: {}", String::from_utf8_lossy(error));
+        let why = format!("{method} failed: {}", String::from_utf8_lossy(error));
         self.fail(why, steps);
     }
 
@@ -400,7 +400,7 @@ mod tests {
     struct Play {
         replication: Replication,
         local: Schema,
-        said: String,
+        transcript: String,
     }
 
     impl Play {
@@ -414,11 +414,11 @@ mod tests {
             Play {
                 replication: Replication::new("D", following),
                 local: Schema::from_json(&local).unwrap(),
-                said: String::new(),
+                transcript: String::new(),
             }
         }
 
-        fn note(&mut self, text: &str, steps: Vec<Step>) {
+        fn record(&mut self, text: &str, steps: Vec<Step>) {
             for step in steps {
                 let line = match step {
                     Step::Send(bytes) => format!("> {}", String::from_utf8_lossy(&bytes)),
@@ -428,31 +428,31 @@ mod tests {
                     Step::Rest => "rest".to_owned(),
                     Step::Log(message) => format!("{:?}: {message}", message.level()),
                 };
-                self.said.push_str(&line);
-                self.said.push('\n');
+                self.transcript.push_str(&line);
+                self.transcript.push('\n');
             }
             let status = self.replication.status();
-            self.said.push_str(&format!("  {status:?}\n"));
+            self.transcript.push_str(&format!("  {status:?}\n"));
         }
 
         fn connect(&mut self) {
             let mut steps = Vec::new();
             self.replication.connected(&mut steps);
-            self.note("", steps);
+            self.record("", steps);
         }
 
-        fn hear(&mut self, text: &str) {
-            self.said.push_str(&format!("< {text}\n"));
+        fn receive(&mut self, text: &str) {
+            self.transcript.push_str(&format!("< {text}\n"));
             let mut steps = Vec::new();
             self.replication
-                .text(text.as_bytes(), &self.local, &mut steps);
-            self.note(text, steps);
+                .receive(text.as_bytes(), &self.local, &mut steps);
+            self.record(text, steps);
         }
 
         /// The source answers the last question.
         fn answer(&mut self, result: &str) {
             let id = self.replication.request;
-            self.hear(&format!(r#"{{"id":{id},"result":{result},"error":null}}"#));
+            self.receive(&format!(r#"{{"id":{id},"result":{result},"error":null}}"#));
         }
 
         /// The source answers all requests before the monitor request.
@@ -460,12 +460,12 @@ mod tests {
             self.connect();
             self.answer(r#""11111111-1111-4111-8111-111111111111""#);
             self.answer(r#"["_Server","D"]"#);
-            self.said.clear();
+            self.transcript.clear();
             self.answer(&schema("1.0.0", TABLES));
         }
 
         fn expect(self, expected: &Expect) {
-            expected.assert_eq(&self.said);
+            expected.assert_eq(&self.transcript);
         }
     }
 
@@ -478,8 +478,8 @@ mod tests {
         play.answer(&schema("1.0.0", TABLES));
         play.answer(r#"{"T":{}}"#);
         play.replication.applied();
-        play.hear(r#"{"id":null,"method":"update2","params":["D",{"T":{"x":1}}]}"#);
-        play.hear(r#"{"id":null,"method":"locked","params":["x"]}"#);
+        play.receive(r#"{"id":null,"method":"update2","params":["D",{"T":{"x":1}}]}"#);
+        play.receive(r#"{"id":null,"method":"locked","params":["x"]}"#);
         play.replication.disconnected();
         play.connect();
         play.expect(&expect![[r#"
@@ -515,7 +515,7 @@ mod tests {
         play.reach_monitor();
         play.answer("{}");
         play.replication.applied();
-        play.hear(r#"{"id":null,"method":"update","params":["D",{}]}"#);
+        play.receive(r#"{"id":null,"method":"update","params":["D",{}]}"#);
         play.expect(&expect![[r#"
             < {"id":3,"result":{"name":"D","version":"1.0.0","tables":{"T":{"columns":{"n":{"type":"integer"},"e":{"type":"integer","ephemeral":true}}},
                     "U":{"columns":{"n":{"type":"integer"}}}}},"error":null}
@@ -535,9 +535,9 @@ mod tests {
     fn a_source_without_conditional_monitoring_is_asked_for_values() {
         let mut play = Play::new("");
         play.reach_monitor();
-        play.said.clear();
-        play.hear(r#"{"id":4,"error":"unknown method"}"#);
-        play.hear(r#"{"id":5,"error":{"error":"syntax error","details":"x"}}"#);
+        play.transcript.clear();
+        play.receive(r#"{"id":4,"error":"unknown method"}"#);
+        play.receive(r#"{"id":5,"error":{"error":"syntax error","details":"x"}}"#);
         play.expect(&expect![[r#"
             < {"id":4,"error":"unknown method"}
             > {"id":5,"method":"monitor","params":["D","D",{"T":[{"columns":["e","n"]}],"U":[{"columns":["n"]}]}]}
@@ -612,7 +612,7 @@ mod tests {
         play.connect();
         play.answer(r#""11111111-1111-4111-8111-111111111111""#);
         play.answer(r#"["D"]"#);
-        play.said.clear();
+        play.transcript.clear();
         play.answer(&schema(
             "2.0.0",
             r#"{"T":{"columns":{"n":{"type":"integer"}}}}"#,
@@ -632,7 +632,7 @@ mod tests {
         play.connect();
         play.answer(r#""11111111-1111-4111-8111-111111111111""#);
         play.answer(r#"["D"]"#);
-        play.said.clear();
+        play.transcript.clear();
         play.answer(&schema("1.0.0", "{}"));
         play.expect(&expect![[r#"
             < {"id":3,"result":{"name":"D","version":"1.0.0","tables":{}},"error":null}
@@ -649,17 +649,17 @@ mod tests {
         play.reach_monitor();
         play.answer("{}");
         play.replication.applied();
-        play.said.clear();
+        play.transcript.clear();
         let mut steps = Vec::new();
         let error = WireError::new(Tag::ConsistencyViolation, "row x is inserted and exists");
         play.replication.update_refused(error, &mut steps);
-        play.note("", steps);
+        play.record("", steps);
         // Messages of the old connection are ignored.
-        play.hear(r#"{"id":null,"method":"update2","params":["D",{}]}"#);
+        play.receive(r#"{"id":null,"method":"update2","params":["D",{}]}"#);
         let mut steps = Vec::new();
         play.replication.connected(&mut steps);
         play.replication.not_stored(&mut steps);
-        play.note("", steps);
+        play.record("", steps);
         play.expect(&expect![[r#"
             Warn: D: an update of the active server does not fit (consistency violation: row x is inserted and exists); fetching everything again
             reconnect
@@ -682,14 +682,22 @@ mod tests {
         ] {
             let mut play = Play::new("");
             play.reach_monitor();
-            play.hear(text);
-            assert!(play.said.ends_with("rest\n  Failed\n"), "{}", play.said);
+            play.receive(text);
+            assert!(
+                play.transcript.ends_with("rest\n  Failed\n"),
+                "{}",
+                play.transcript
+            );
         }
         let mut play = Play::new("");
         play.reach_monitor();
         play.answer("{}");
         play.replication.applied();
-        play.hear(r#"{"id":null,"method":"update2","params":["E",{}]}"#);
-        assert!(play.said.ends_with("rest\n  Failed\n"), "{}", play.said);
+        play.receive(r#"{"id":null,"method":"update2","params":["E",{}]}"#);
+        assert!(
+            play.transcript.ends_with("rest\n  Failed\n"),
+            "{}",
+            play.transcript
+        );
     }
 }

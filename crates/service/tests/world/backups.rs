@@ -43,12 +43,12 @@ impl Pair {
             untaken: 0,
             rests: 0,
         };
-        pair.follow(excluded);
+        pair.begin_backup(excluded);
         pair
     }
 
     /// Makes the second world's database a backup, from the beginning.
-    fn follow(&mut self, excluded: &str) {
+    fn begin_backup(&mut self, excluded: &str) {
         self.cut();
         self.id = SourceId(self.id.0 + 1);
         let following = Following {
@@ -258,7 +258,7 @@ fn a_backup_equals_its_source_after_random_events() {
                 4 => pair.cut(),
                 5 | 6 if is_backup && pair.session.is_none() => pair.connect(),
                 7 => {
-                    pair.follow("");
+                    pair.begin_backup("");
                     is_backup = true;
                 }
                 8 => {
@@ -312,7 +312,7 @@ fn a_backup_equals_its_source_after_random_events() {
         pair.backup.disk("A").is_held = false;
         pair.backup.served("A").is_worker_held = false;
         if !is_backup {
-            pair.follow("");
+            pair.begin_backup("");
         }
         if pair.session.is_none() {
             pair.connect();
@@ -394,7 +394,7 @@ fn a_conversion_at_the_source_is_replicated_or_refused() {
         let client = pair.backup.connect();
         pair.backup.ask(client, "1", "convert", &convert);
         pair.backup.run();
-        pair.follow("");
+        pair.begin_backup("");
         pair.connect();
         pair.write(&insert("b", 1));
         pair.run();
@@ -415,7 +415,7 @@ fn a_conversion_of_a_database_that_becomes_a_backup_is_given_up() {
         let convert = format!(r#"["A",{}]"#, wider_schema("A"));
         pair.backup.ask(client, "1", "convert", &convert);
         pair.backup.run();
-        pair.follow("");
+        pair.begin_backup("");
         pair.backup.run();
         let said = pair.backup.take(client);
         assert!(
@@ -444,7 +444,7 @@ fn excluded_tables_are_not_changed() {
         pair.run();
         let rows = pair.backup.contents("A");
         assert!(rows.len() == 1 && rows[0].starts_with("T "), "{rows:?}");
-        pair.follow("");
+        pair.begin_backup("");
         pair.connect();
         pair.run();
         pair.check_equal();

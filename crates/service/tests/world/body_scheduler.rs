@@ -113,7 +113,7 @@ fn life(seed: u64, (slice_steps, is_whole): (u64, bool), rows_max: usize) -> Ser
     served.insert("Small", dice.below(50));
     let sessions = 2 + dice.below(10);
     // Between phases everything is written, so that only the order within a phase differs.
-    let settle = |served: &mut Served, dice: &mut Dice| {
+    let finish_phase = |served: &mut Served, dice: &mut Dice| {
         let turns = dice.below(20);
         for _ in 0..if is_whole { 0 } else { turns } {
             served.turn();
@@ -153,7 +153,7 @@ fn life(seed: u64, (slice_steps, is_whole): (u64, bool), rows_max: usize) -> Ser
             method,
             &format!(r#"["D","m",{{{tables}}}{since}]"#),
         );
-        settle(&mut served, &mut dice);
+        finish_phase(&mut served, &mut dice);
     }
     served.finish();
     for round in 0..3 {
@@ -162,7 +162,7 @@ fn life(seed: u64, (slice_steps, is_whole): (u64, bool), rows_max: usize) -> Ser
             r#"["D",{{"op":"mutate","table":"Big","where":[["n",">",{from}],["n","<",{to}]],"mutations":[["n","+=",1]]}},{{"op":"insert","table":"Small","row":{{"n":{round}}}}},{{"op":"delete","table":"Big","where":[["n","==",{to}]]}}]"#
         );
         served.ask(1, DatabaseMethod::Transact, &update);
-        settle(&mut served, &mut dice);
+        finish_phase(&mut served, &mut dice);
         served.finish();
         for session in 1..=sessions {
             let sort = if dice.below(2) == 0 {
@@ -177,7 +177,7 @@ fn life(seed: u64, (slice_steps, is_whole): (u64, bool), rows_max: usize) -> Ser
                 r#"["D",{{"op":"select","table":"Big","where":[["n","<",{limit}]]{columns}{sort}}},{{"op":"select","table":"Small","where":[]}}]"#
             );
             served.ask(session, DatabaseMethod::Transact, &select);
-            settle(&mut served, &mut dice);
+            finish_phase(&mut served, &mut dice);
         }
         served.finish();
     }

@@ -125,9 +125,9 @@ impl Run {
             for _ in 0..self.dice.below(12) {
                 self.world.step();
             }
-            self.look();
+            self.check_messages();
         }
-        self.settle();
+        self.run_to_completion();
         self.check_replicas();
         self.world.check_idle();
     }
@@ -287,7 +287,7 @@ impl Run {
     }
 
     /// Runs until everything is complete: disks work, clients read, blocked transactions time out.
-    fn settle(&mut self) {
+    fn run_to_completion(&mut self) {
         for database in ["A", "B"] {
             let disk = self.world.disk(database);
             (disk.is_held, disk.failures) = (false, 0);
@@ -297,7 +297,7 @@ impl Run {
         }
         for _ in 0..3 {
             self.world.wait(1000);
-            self.look();
+            self.check_messages();
         }
         for (client, watched) in &self.clients {
             let open = watched
@@ -349,13 +349,13 @@ impl Run {
                     rows.insert(((*table).to_owned(), uuid), columns);
                 }
             }
-            self.look();
+            self.check_messages();
             assert_eq!(self.clients[&client].replica, rows, "{client:?}");
         }
     }
 
     /// Gives new messages to the checkers.
-    fn look(&mut self) {
+    fn check_messages(&mut self) {
         for (client, watched) in &mut self.clients {
             let received = &self.world.clients[client].received;
             for message in &received[watched.seen..] {

@@ -130,7 +130,7 @@ pub(crate) struct Served {
 #[derive(Clone, Copy, Debug)]
 enum Choice {
     /// A shard handles a client's frame.
-    InboundFrame(SessionId),
+    Frame(SessionId),
     /// A client's output is written.
     Drained(SessionId),
     /// A shard handles a message.
@@ -520,7 +520,7 @@ impl World {
         let mut choices = Vec::new();
         for (session, client) in &self.clients {
             if client.is_heard() && !self.texts[session].is_empty() {
-                choices.push(Choice::InboundFrame(*session));
+                choices.push(Choice::Frame(*session));
             }
             if client.is_full && !client.is_stalled && !client.is_gone {
                 choices.push(Choice::Drained(*session));
@@ -557,7 +557,7 @@ impl World {
 
     fn act(&mut self, choice: Choice) {
         match choice {
-            Choice::InboundFrame(session) => {
+            Choice::Frame(session) => {
                 let shard = usize::from(shard_of(session));
                 if let Some(text) = self.texts.get_mut(&session).and_then(VecDeque::pop_front) {
                     self.shards[shard]

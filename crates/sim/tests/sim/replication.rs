@@ -139,7 +139,7 @@ impl Stage {
     fn receive(&mut self, text: &[u8]) -> Result<(), String> {
         let mut steps = Vec::new();
         let schema = self.backup.schema().clone();
-        self.replication.text(text, &schema, &mut steps);
+        self.replication.receive(text, &schema, &mut steps);
         self.take(text, steps)
     }
 
