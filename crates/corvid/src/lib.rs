@@ -54,7 +54,7 @@
 //! | find rows by their columns, in order | [`index`], [`typed::TypedIndex`] |
 //! | see only some rows of a table | [`Condition`], [`typed::TypedCondition`] |
 //! | fetch large columns when they are needed | [`fetch`] |
-//! | run a daemon that writes what should be at each turn of its loop | [`Turns`] |
+//! | run a daemon that writes what should be at each turn of its loop | [`IdlLoop`] |
 //! | choose among servers, set up TLS, hold a lock, set probes | [`Setup`], and the setters of [`polled::Client`], which the other clients have too |
 //! | know how the client stands, and why it cannot connect | [`SessionState`], [`Failure`] |
 //! | know why a transaction was refused, or refuse it in the program | [`Refused`], [`Abort`] |
@@ -152,7 +152,7 @@ pub use corvid_idl::*;
 #[doc(inline)]
 pub use corvid_data::{Atom, ColumnId, Datum, Real, Schema, Str, TableId, Tag, Uuid};
 #[doc(inline)]
-pub use corvid_session::{Clause, Condition, Function, Level, Note, Options, SessionMetrics};
+pub use corvid_session::{Clause, Condition, Function, Level, LogMessage, Options, SessionMetrics};
 
 /// Values, rows, types and schemas.
 #[doc(inline)]

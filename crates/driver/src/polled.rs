@@ -32,7 +32,7 @@ use corvid_session::{Input, Options};
 
 use crate::error::Error;
 use crate::failure::{self, Failure};
-use crate::notes::NoteLog;
+use crate::logging::LogForwarder;
 use crate::remotes::{self, RemoteError};
 use crate::session::SessionState;
 use crate::setup::Setup;
@@ -50,7 +50,7 @@ pub struct Client {
     credentials: Option<Arc<Credentials>>,
     /// Whether attempts go on for ever.
     is_persistent: bool,
-    note_log: NoteLog,
+    log_forwarder: LogForwarder,
 }
 
 /// What to wait for: whichever comes first.
@@ -113,7 +113,7 @@ impl Client {
             random,
             credentials: None,
             is_persistent: true,
-            note_log: NoteLog::default(),
+            log_forwarder: LogForwarder::default(),
         })
     }
 
@@ -249,7 +249,7 @@ impl Client {
             self.idl.handle(clock::mono_ms(), input)?;
         }
         self.carry_out();
-        self.note_log.drain(&mut self.idl);
+        self.log_forwarder.drain(&mut self.idl);
         Ok(self.idl.change_seqno() != seqno)
     }
 

@@ -168,7 +168,7 @@ impl Class {
     }
 
     /// Whether mistakes that would show only as missing values or changes are panics: reading a column that is not replicated, tracking before
-    /// adding. Unless said otherwise they are in builds with debug assertions; in others they are notes for the log.
+    /// adding. Unless said otherwise they are in builds with debug assertions; in others they are warnings in the log.
     pub fn set_strict(&mut self, is_strict: bool) {
         self.is_strict = is_strict;
     }

@@ -19,10 +19,10 @@ use corvid_session::{Client, Condition, Event, Input, Options, Outcome, Output, 
 use crate::class::Class;
 use crate::fetch::{FetchOutcome, Fetches};
 use crate::handlers::Handlers;
+use crate::log_queue::{IdlLogMessage, LogQueue};
 use crate::metrics::Metrics;
 use crate::mistake::{Mistake, UnreplicatedReads};
-use crate::note::{IdlNote, Notes};
-use crate::provisional::Provisional;
+use crate::provisional_uuids::ProvisionalUuids;
 use crate::replica::{Replica, Resync};
 use crate::txn::compose::Expected;
 use crate::txn::reply::{self, Verdict};
@@ -43,11 +43,11 @@ pub struct Idl {
     /// Transactions that are not open any more, until they are forgotten.
     closed: BTreeMap<TxnId, Closed>,
     fetches: Fetches,
-    notes: Notes,
+    log: LogQueue,
     unreplicated_reads: UnreplicatedReads,
     last_txn: u64,
     /// For rows that the server is to name.
-    provisional: Provisional,
+    provisional: ProvisionalUuids,
 }
 
 /// What is remembered of a transaction.
@@ -72,16 +72,16 @@ impl Idl {
     /// As [`Idl::new`], with settings of the session; its interest becomes that of `class`.
     #[must_use]
     pub fn with_options(mut class: Class, options: Options) -> Idl {
-        let mut notes = Notes::default();
+        let mut log = LogQueue::default();
         for mistake in std::mem::take(&mut class.mistakes) {
-            notes.push(IdlNote::Mistake(mistake));
+            log.push(IdlLogMessage::Mistake(mistake));
         }
         let options = Options {
             interest: class.interest(),
             ..options
         };
         Idl {
-            provisional: Provisional::new(options.seed),
+            provisional: ProvisionalUuids::new(options.seed),
             unreplicated_reads: UnreplicatedReads::new(&class.schema),
             client: Client::new(options),
             replica: Replica::new(class, Resync::default()),
@@ -92,7 +92,7 @@ impl Idl {
             unseen: Vec::new(),
             closed: BTreeMap::new(),
             fetches: Fetches::default(),
-            notes,
+            log,
             last_txn: 0,
         }
     }
@@ -170,21 +170,21 @@ impl Idl {
         self.client.poll_timeout(now_ms)
     }
 
-    /// The next thing for the log. The drivers take all of them to the log of the program; where nobody does, the last [`NOTES_MAX`] wait.
+    /// The next thing for the log. The drivers take all of them to the log of the program; where nobody does, the last [`LOG_MESSAGES_MAX`] wait.
     ///
-    /// [`NOTES_MAX`]: crate::note::NOTES_MAX
-    pub fn poll_note(&mut self) -> Option<IdlNote> {
+    /// [`LOG_MESSAGES_MAX`]: crate::log_queue::LOG_MESSAGES_MAX
+    pub fn poll_log(&mut self) -> Option<IdlLogMessage> {
         for column in self.unreplicated_reads.take() {
             let mistake = Mistake::not_replicated(&self.replica.class.schema, column);
-            self.notes.push(IdlNote::Mistake(mistake));
+            self.log.push(IdlLogMessage::Mistake(mistake));
         }
-        self.notes.pop()
+        self.log.pop()
     }
 
-    /// How many notes were dropped because nobody took them in time.
+    /// How many log were dropped because nobody took them in time.
     #[must_use]
-    pub fn notes_dropped(&self) -> u64 {
-        self.notes.dropped()
+    pub fn log_messages_dropped(&self) -> u64 {
+        self.log.dropped()
     }
 
     fn event(&mut self, now_ms: u64, event: Event) {
@@ -192,7 +192,7 @@ impl Idl {
             Event::Connected => {}
             Event::Disconnected => self.tell_unseen(),
             Event::Locked => self.replica.seqno += u64::from(self.client.is_monitoring()),
-            Event::Note(note) => self.notes.push(IdlNote::Session(note)),
+            Event::Log(message) => self.log.push(IdlLogMessage::Session(message)),
             Event::Update(update) => {
                 let mut complaints = Vec::new();
                 let is_reply = update.is_reply;
@@ -201,7 +201,7 @@ impl Idl {
                     self.tell_unseen();
                 }
                 for complaint in complaints {
-                    self.notes.push(IdlNote::Column(complaint));
+                    self.log.push(IdlLogMessage::Column(complaint));
                 }
                 if let Err(details) = applied {
                     self.metrics.updates_refused += 1;
@@ -228,7 +228,7 @@ impl Idl {
             }
             self.metrics.count(verdict.status);
             if let Some(error) = &verdict.error {
-                self.notes.refused(error);
+                self.log.refused(error);
             }
             // A monitor that a conversion has ended shows nothing: what was committed since comes with the contents of the next.
             if verdict.status == Status::Success && !self.client.is_monitoring() {

@@ -49,8 +49,8 @@ use std::sync::Arc;
 use corvid_data::{Atom, Datum, TableId, Uuid};
 
 use crate::class::Column;
-use crate::firsts::{self, Firsts};
-use crate::order::{Order, Place};
+use crate::first_by_key::{self, FirstByKey};
+use crate::order::{Order, Position};
 use crate::row::Row;
 
 /// Which way a column is ordered.
@@ -176,7 +176,7 @@ pub struct Cursor {
     pub(crate) index: IndexId,
     /// The row and its key when it was come to.
     pub(crate) row: Option<(Uuid, Vec<Datum>)>,
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) version: u64,
 }
 
@@ -188,7 +188,7 @@ pub(crate) struct Index {
     places: Vec<usize>,
     order: Order,
     /// None where values compare in an order of the user's, or are large.
-    firsts: Option<Firsts>,
+    firsts: Option<FirstByKey>,
     /// Grows with each change.
     version: u64,
 }
@@ -204,7 +204,7 @@ impl Index {
             spec,
             places,
             order: Order::default(),
-            firsts: has_hash.then(Firsts::default),
+            firsts: has_hash.then(FirstByKey::default),
             version: 0,
         }
     }
@@ -255,7 +255,7 @@ impl Index {
     }
 
     fn hash_of(&self, row: &Row) -> u64 {
-        firsts::hash(self.places.iter().map(|&at| &row.columns[at]))
+        first_by_key::hash(self.places.iter().map(|&at| &row.columns[at]))
     }
 
     /// Takes a row that is in it and has not changed since.
@@ -273,7 +273,7 @@ impl Index {
     }
 
     /// The hash of the key of the row at a place, and the row behind it that has the same key.
-    fn first_to_be(&self, slots: &Slots, slot: u32, place: Place) -> Option<(u64, Option<u32>)> {
+    fn first_to_be(&self, slots: &Slots, slot: u32, place: Position) -> Option<(u64, Option<u32>)> {
         let row = |slot: u32| slots[slot as usize].as_ref();
         let gone = row(slot)?;
         let next = self.order.get(self.order.next(place));
@@ -281,7 +281,7 @@ impl Index {
         Some((self.hash_of(gone), next.filter(has_key)))
     }
 
-    fn place_of(&self, slots: &Slots, slot: u32) -> Option<Place> {
+    fn place_of(&self, slots: &Slots, slot: u32) -> Option<Position> {
         let row = slots.get(slot as usize)?.as_ref()?;
         Some(self.order.place(|other| {
             slots[other as usize]
@@ -327,7 +327,7 @@ impl Index {
             row.is_some_and(|row| self.compare_key(row, key).is_eq())
         };
         match &self.firsts {
-            Some(firsts) => firsts.find(firsts::hash(key.iter()), has_key),
+            Some(firsts) => firsts.find(first_by_key::hash(key.iter()), has_key),
             None => {
                 let slot = self.order.get(self.lower_bound(slots, key))?;
                 has_key(slot).then_some(slot)
@@ -337,11 +337,11 @@ impl Index {
 
     /// How many different keys there are, where that is known.
     pub(crate) fn key_count(&self) -> Option<usize> {
-        self.firsts.as_ref().map(Firsts::len)
+        self.firsts.as_ref().map(FirstByKey::len)
     }
 
     /// Before the first row that is not less than `key`.
-    pub(crate) fn lower_bound(&self, slots: &Slots, key: &[Datum]) -> Place {
+    pub(crate) fn lower_bound(&self, slots: &Slots, key: &[Datum]) -> Position {
         self.order.place(|slot| {
             let row = slots[slot as usize].as_ref();
             row.is_some_and(|row| self.compare_key(row, key).is_lt())
@@ -349,7 +349,7 @@ impl Index {
     }
 
     /// Behind the last row that is not greater than `key`.
-    pub(crate) fn upper_bound(&self, slots: &Slots, key: &[Datum]) -> Place {
+    pub(crate) fn upper_bound(&self, slots: &Slots, key: &[Datum]) -> Position {
         self.order.place(|slot| {
             let row = slots[slot as usize].as_ref();
             row.is_some_and(|row| self.compare_key(row, key).is_le())
@@ -357,27 +357,31 @@ impl Index {
     }
 
     /// Behind the row of this key and UUID, whether it is still there or not.
-    pub(crate) fn place_after(&self, slots: &Slots, key: &[Datum], uuid: Uuid) -> Place {
+    pub(crate) fn place_after(&self, slots: &Slots, key: &[Datum], uuid: Uuid) -> Position {
         self.order.place(|slot| {
             let row = slots[slot as usize].as_ref();
             row.is_some_and(|row| (self.compare_key(row, key).then(row.uuid.cmp(&uuid))).is_le())
         })
     }
 
-    pub(crate) fn start(&self) -> Place {
-        Place::default()
+    pub(crate) fn start(&self) -> Position {
+        Position::default()
     }
 
-    pub(crate) fn get(&self, place: Place) -> Option<u32> {
+    pub(crate) fn get(&self, place: Position) -> Option<u32> {
         self.order.get(place)
     }
 
-    pub(crate) fn next(&self, place: Place) -> Place {
+    pub(crate) fn next(&self, place: Position) -> Position {
         self.order.next(place)
     }
 
     /// Slots from one place to another, or to the end; none where the second is before the first.
-    pub(crate) fn iter(&self, from: Place, to: Option<Place>) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn iter(
+        &self,
+        from: Position,
+        to: Option<Position>,
+    ) -> impl Iterator<Item = u32> + '_ {
         self.order.iter(from, to)
     }
 }

@@ -37,7 +37,7 @@
 //! | find rows by their columns, or have them in order | [`index`] |
 //! | see only some rows | [`Idl::set_condition`] |
 //! | get what is not replicated | [`fetch`] |
-//! | run a daemon that writes at every turn | [`Turns`] |
+//! | run a daemon that writes at every turn | [`IdlLoop`] |
 //! | have types instead of names and data | [`typed`] |
 //! | know what was counted | [`Metrics`] |
 //! | have sockets and a clock | the crate `corvid-driver` |
@@ -49,22 +49,22 @@ mod audit;
 pub mod class;
 mod condition;
 pub mod fetch;
-mod firsts;
+mod first_by_key;
 pub mod handlers;
 pub mod idl;
+pub mod idl_loop;
 pub mod index;
+pub mod log_queue;
 mod mapping;
 pub mod metrics;
 pub mod mistake;
-pub mod note;
 mod order;
-mod provisional;
+mod provisional_uuids;
 mod references;
 mod replica;
 pub mod row;
 mod table;
 pub mod track;
-pub mod turns;
 pub mod txn;
 pub mod typed;
 pub mod view;
@@ -74,13 +74,13 @@ pub use condition::TableCondition;
 pub use fetch::{FetchError, FetchId, FetchOutcome};
 pub use handlers::HandlerId;
 pub use idl::Idl;
+pub use idl_loop::{IdlLoop, LoopOutcome};
 pub use index::{Comparator, Cursor, Direction, IndexColumn, IndexId, Key};
+pub use log_queue::IdlLogMessage;
 pub use metrics::Metrics;
 pub use mistake::Mistake;
-pub use note::IdlNote;
 pub use replica::Resync;
 pub use row::RowId;
 pub use track::{Kind, Tracked};
-pub use turns::{Turn, Turns};
 pub use txn::{Element, Finished, Misuse, Refused, Status, TxnId};
 pub use view::RowView;

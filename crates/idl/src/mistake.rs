@@ -1,7 +1,7 @@
 //! Mistakes of a program that would show only as values or changes that are missing.
 //!
 //! A class is strict or not ([`crate::Class::set_strict`]): a strict one panics at the place of the mistake, which is what a developer wants; one
-//! that is not lets the program go on and leaves a note for the log, each mistake once. Reading happens through a shared reference, so what was
+//! that is not lets the program go on and reports it to the log, each mistake once. Reading happens through a shared reference, so what was
 //! read is kept in atomics.
 
 use std::fmt::{self, Display, Formatter};
@@ -72,12 +72,12 @@ fn names(schema: &Schema, column: Column) -> (String, String) {
 
 const NEVER: u8 = 0;
 const READ: u8 = 1;
-const TOLD: u8 = 2;
+const REPORTED: u8 = 2;
 
 /// Which columns were read though they are not replicated.
 #[derive(Debug)]
 pub(crate) struct UnreplicatedReads {
-    has_news: AtomicBool,
+    has_unreported: AtomicBool,
     /// By table and column: one of the three above.
     columns: Vec<Box<[AtomicU8]>>,
 }
@@ -95,7 +95,7 @@ impl UnreplicatedReads {
             })
             .collect();
         UnreplicatedReads {
-            has_news: AtomicBool::new(false),
+            has_unreported: AtomicBool::new(false),
             columns,
         }
     }
@@ -104,20 +104,20 @@ impl UnreplicatedReads {
         let state = &self.columns[usize::from(column.table.0)][usize::from(column.id.0)];
         let seen = state.compare_exchange(NEVER, READ, Ordering::Relaxed, Ordering::Relaxed);
         if seen.is_ok() {
-            self.has_news.store(true, Ordering::Release);
+            self.has_unreported.store(true, Ordering::Release);
         }
     }
 
     /// The columns that were read for the first time since the last call.
     pub(crate) fn take(&mut self) -> Vec<Column> {
-        if !std::mem::take(self.has_news.get_mut()) {
+        if !std::mem::take(self.has_unreported.get_mut()) {
             return Vec::new();
         }
         let mut found = Vec::new();
         for (table, columns) in (0u16..).map(TableId).zip(&mut self.columns) {
             for (id, state) in (0u16..).map(ColumnId).zip(columns) {
                 if *state.get_mut() == READ {
-                    *state.get_mut() = TOLD;
+                    *state.get_mut() = REPORTED;
                     found.push(Column { table, id });
                 }
             }

@@ -12,7 +12,7 @@ const JOIN_MAX: usize = 128;
 
 /// A place between or at numbers. Good until the next change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     run: usize,
     at: usize,
 }
@@ -30,7 +30,7 @@ impl Order {
     }
 
     /// The place before the first number for which `is_before` does not hold; it must hold up to some point and not after.
-    pub(crate) fn place(&self, mut is_before: impl FnMut(u32) -> bool) -> Place {
+    pub(crate) fn place(&self, mut is_before: impl FnMut(u32) -> bool) -> Position {
         let run = self
             .runs
             .partition_point(|run| run.last().is_some_and(|&last| is_before(last)));
@@ -38,22 +38,22 @@ impl Order {
             .runs
             .get(run)
             .map_or(0, |run| run.partition_point(|&number| is_before(number)));
-        Place { run, at }
+        Position { run, at }
     }
 
     /// The number behind a place.
-    pub(crate) fn get(&self, place: Place) -> Option<u32> {
+    pub(crate) fn get(&self, place: Position) -> Option<u32> {
         self.runs.get(place.run)?.get(place.at).copied()
     }
 
     /// The place one further.
-    pub(crate) fn next(&self, place: Place) -> Place {
+    pub(crate) fn next(&self, place: Position) -> Position {
         match self.runs.get(place.run) {
-            Some(run) if place.at + 1 < run.len() => Place {
+            Some(run) if place.at + 1 < run.len() => Position {
                 at: place.at + 1,
                 ..place
             },
-            Some(_) => Place {
+            Some(_) => Position {
                 run: place.run + 1,
                 at: 0,
             },
@@ -62,8 +62,12 @@ impl Order {
     }
 
     /// Numbers from one place to another, or to the end; none where the second is before the first.
-    pub(crate) fn iter(&self, from: Place, to: Option<Place>) -> impl Iterator<Item = u32> + '_ {
-        let to = to.unwrap_or(Place {
+    pub(crate) fn iter(
+        &self,
+        from: Position,
+        to: Option<Position>,
+    ) -> impl Iterator<Item = u32> + '_ {
+        let to = to.unwrap_or(Position {
             run: self.runs.len(),
             at: 0,
         });
@@ -77,11 +81,11 @@ impl Order {
     }
 
     /// Puts a number at a place that [`Order::place`] found.
-    pub(crate) fn insert(&mut self, place: Place, number: u32) {
+    pub(crate) fn insert(&mut self, place: Position, number: u32) {
         self.len += 1;
         // Behind the last run is the end of the last run.
         let place = match self.runs.len().checked_sub(1) {
-            Some(last) if place.run > last => Place {
+            Some(last) if place.run > last => Position {
                 run: last,
                 at: self.runs[last].len(),
             },
@@ -103,7 +107,7 @@ impl Order {
     }
 
     /// Takes the number behind a place.
-    pub(crate) fn remove(&mut self, place: Place) {
+    pub(crate) fn remove(&mut self, place: Position) {
         let Some(run) = self.runs.get_mut(place.run) else {
             return;
         };
@@ -144,7 +148,11 @@ mod tests {
             }
             assert_eq!(order.len(), list.len());
         }
-        assert!(order.iter(Place::default(), None).eq(list.iter().copied()));
+        assert!(
+            order
+                .iter(Position::default(), None)
+                .eq(list.iter().copied())
+        );
         for (from, to) in [(0, 3000), (700, 1900), (1500, 1500), (1900, 700)] {
             let [start, end] = [from, to].map(|bound| order.place(|number| number < bound));
             let inside = list.iter().filter(|&&number| number >= from && number < to);

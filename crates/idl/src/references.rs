@@ -13,19 +13,19 @@ use crate::row::Row;
 
 /// A place of a row that holds references.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ReferencePlace {
+pub(crate) struct ReferenceColumn {
     pub(crate) place: usize,
     is_key: bool,
     is_value: bool,
 }
 
-impl ReferencePlace {
+impl ReferenceColumn {
     /// `None` when a column of the type refers to nothing.
-    pub(crate) fn new(place: usize, column_type: &ColumnType) -> Option<ReferencePlace> {
+    pub(crate) fn new(place: usize, column_type: &ColumnType) -> Option<ReferenceColumn> {
         let is_key = column_type.key.reference.is_some();
         let value = column_type.value.as_ref();
         let is_value = value.is_some_and(|value| value.reference.is_some());
-        (is_key || is_value).then_some(ReferencePlace {
+        (is_key || is_value).then_some(ReferenceColumn {
             place,
             is_key,
             is_value,
@@ -68,7 +68,7 @@ impl Referrers {
             .map(|(_, table, uuid)| (*table, *uuid))
     }
 
-    pub(crate) fn inserted(&mut self, table: TableId, row: &Row, places: &[ReferencePlace]) {
+    pub(crate) fn inserted(&mut self, table: TableId, row: &Row, places: &[ReferenceColumn]) {
         for place in places {
             for (key, value) in &row.columns[place.place] {
                 for target in place.targets(key, value) {
@@ -78,7 +78,7 @@ impl Referrers {
         }
     }
 
-    pub(crate) fn deleted(&mut self, table: TableId, row: &Row, places: &[ReferencePlace]) {
+    pub(crate) fn deleted(&mut self, table: TableId, row: &Row, places: &[ReferenceColumn]) {
         for place in places {
             for (key, value) in &row.columns[place.place] {
                 for target in place.targets(key, value) {
@@ -93,9 +93,9 @@ impl Referrers {
         &mut self,
         table: TableId,
         row: &Row,
-        place: ReferencePlace,
+        place: ReferenceColumn,
         old: &Datum,
-        places: &[ReferencePlace],
+        places: &[ReferenceColumn],
     ) {
         let mut lost = Vec::new();
         for change in Changes::new(old, &row.columns[place.place]) {
@@ -115,7 +115,7 @@ impl Referrers {
             }
         }
         for target in lost {
-            let is_named = |other: &ReferencePlace| other.names(&row.columns[other.place], target);
+            let is_named = |other: &ReferenceColumn| other.names(&row.columns[other.place], target);
             if !places.iter().any(is_named) {
                 self.arcs.remove(&(target, table, row.uuid));
             }

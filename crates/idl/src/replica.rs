@@ -12,7 +12,7 @@ use corvid_session::{Plan, RowChange, TableUpdates, Update};
 use crate::class::{Class, Mode};
 use crate::index::{Index, IndexId, IndexSpec};
 use crate::mapping::{Cell, MappedTable, Mapping};
-use crate::references::{ReferencePlace, Referrers};
+use crate::references::{ReferenceColumn, Referrers};
 use crate::row::Row;
 use crate::table::Table;
 use crate::track::{Kind, TrackList};
@@ -33,7 +33,7 @@ pub(crate) struct Layout {
     /// By [`ColumnId`]; `None` for columns that rows have no place for.
     places: Vec<Option<usize>>,
     pub(crate) defaults: Box<[Datum]>,
-    pub(crate) references: Vec<ReferencePlace>,
+    pub(crate) references: Vec<ReferenceColumn>,
 }
 
 impl Layout {
@@ -55,7 +55,7 @@ impl Layout {
             }
             let place = defaults.len();
             defaults.push(Datum::default_for(&column.column_type));
-            let reference = ReferencePlace::new(place, &column.column_type);
+            let reference = ReferenceColumn::new(place, &column.column_type);
             layout.references.extend(reference);
             layout.places.push(Some(place));
         }

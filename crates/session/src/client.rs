@@ -33,12 +33,13 @@ use crate::condition::Condition;
 use crate::conditions::Conditions;
 use crate::decoder::Decoder;
 use crate::event::{Event, Input, Outcome, Output, RequestId};
+use crate::failure::{Cause, Failure, LastError};
 use crate::link::{Demand, Link};
 use crate::lock::Lock;
+use crate::log_message::LogMessage;
 use crate::metrics::SessionMetrics;
-use crate::note::{Cause, Failure, LastError, Note};
 use crate::plan::{Interest, Plan};
-use crate::server_db::{ServerDb, ServerStatus, Wish};
+use crate::server_db::{ServerDb, ServerRequirements, ServerStatus};
 
 /// Messages handled at one call; the rest waits for the next, which is due at once.
 pub const MESSAGES_MAX: usize = 50;
@@ -56,7 +57,7 @@ pub struct Options {
     pub is_change_aware: bool,
     /// The highest version of monitoring to ask for: 1 (`monitor`), 2 (`monitor_cond`) or 3 (`monitor_cond_since`).
     pub version_max: u8,
-    /// Where chance begins: another one for each client, so that they spread over servers and time.
+    /// Where prng begins: another one for each client, so that they spread over servers and time.
     pub seed: u64,
 }
 
@@ -113,7 +114,7 @@ enum Purpose {
 #[derive(Debug)]
 pub struct Client {
     options: Options,
-    wish: Wish,
+    requirements: ServerRequirements,
     /// As [`Client::set_cluster_id`] set it.
     own_cluster_id: Option<String>,
     link: Link,
@@ -149,14 +150,14 @@ impl Client {
     /// A session without remotes; it accepts the leader of a cluster only, until told otherwise.
     #[must_use]
     pub fn new(options: Options) -> Client {
-        let wish = Wish {
+        let requirements = ServerRequirements {
             database: options.database.clone(),
             cluster_id: None,
             leader_only: true,
             index_min: None,
         };
         Client {
-            wish,
+            requirements,
             own_cluster_id: None,
             link: Link::new(options.seed),
             options,
@@ -192,8 +193,8 @@ impl Client {
         self.remote_setting = setting;
         let list = RemoteList::parse(remote);
         let cluster_id = list.cluster_id.clone().or(self.own_cluster_id.clone());
-        let is_same_cluster = cluster_id == self.wish.cluster_id;
-        self.wish.cluster_id = cluster_id;
+        let is_same_cluster = cluster_id == self.requirements.cluster_id;
+        self.requirements.cluster_id = cluster_id;
         let was_connected = self.link.is_connected();
         let was_alive = self.link.is_alive();
         let is_kept = self.link.set_remotes(now_ms, list, retry);
@@ -217,8 +218,8 @@ impl Client {
     /// of a later [`Client::set_remote`] takes its place.
     pub fn set_cluster_id(&mut self, now_ms: u64, cluster_id: Option<String>) {
         self.own_cluster_id.clone_from(&cluster_id);
-        if self.wish.cluster_id != cluster_id {
-            self.wish.cluster_id = cluster_id;
+        if self.requirements.cluster_id != cluster_id {
+            self.requirements.cluster_id = cluster_id;
             self.link.force(true);
             self.advance(now_ms);
         }
@@ -226,7 +227,7 @@ impl Client {
 
     /// Whether only the leader of a cluster will do.
     pub fn set_leader_only(&mut self, now_ms: u64, leader_only: bool) {
-        self.wish.leader_only = leader_only;
+        self.requirements.leader_only = leader_only;
         if leader_only && self.has_server_monitor {
             self.judge_again();
         }
@@ -235,7 +236,7 @@ impl Client {
 
     /// Forgets how far the cluster had come, for one that was built from scratch.
     pub fn reset_index_min(&mut self) {
-        self.wish.index_min = None;
+        self.requirements.index_min = None;
     }
 
     /// The interval of probes in milliseconds, 0 for none, `None` for the usual one of the remote.
@@ -362,7 +363,7 @@ impl Client {
     #[must_use]
     pub fn server_status(&self) -> Option<ServerStatus> {
         let server_db = self.server_db.as_ref().filter(|_| self.has_server_monitor);
-        server_db?.status(&self.wish)
+        server_db?.status(&self.requirements)
     }
 
     /// What was counted so far.
@@ -530,7 +531,7 @@ impl Client {
         }
         loop {
             // Before the next remote is tried, whose name later notices carry.
-            self.note_link();
+            self.log_connection();
             let Some(demand) = self.link.handle(now_ms) else {
                 break;
             };
@@ -546,13 +547,13 @@ impl Client {
                 Demand::Probe => self.send(message::PROBE.to_vec()),
             }
         }
-        self.note_link();
+        self.log_connection();
     }
 
-    fn note_link(&mut self) {
-        for notice in self.link.take_log_events() {
+    fn log_connection(&mut self) {
+        for event in self.link.take_log_events() {
             let remote = self.link.remote().to_owned();
-            self.note(Note::Link { remote, notice });
+            self.log(LogMessage::Connection { remote, event });
         }
     }
 
@@ -605,7 +606,7 @@ impl Client {
             );
         self.state = State::Retry;
         self.metrics.servers_left += 1;
-        self.note(Note::Leaving {
+        self.log(LogMessage::Leaving {
             remote: self.link.remote().to_owned(),
             failure: failure.clone(),
         });
@@ -618,8 +619,8 @@ impl Client {
         self.last_error = Some(LastError { remote, cause });
     }
 
-    fn note(&mut self, note: Note) {
-        self.events.push_back(Event::Note(note));
+    fn log(&mut self, message: LogMessage) {
+        self.events.push_back(Event::Log(message));
     }
 
     fn send(&mut self, bytes: Vec<u8>) {

@@ -41,7 +41,7 @@ impl Slots {
             .unwrap_or(&self.acked)
     }
 
-    fn settle(&mut self) {
+    fn accept_newest(&mut self) {
         if let Some(newest) = self.new.take().or(self.requested.take()) {
             self.acked = newest;
         }
@@ -67,7 +67,7 @@ impl Conditions {
     }
 
     /// Wants other rows of a table. Returns the `seqno` from which on it is so. `plan` is what is monitored of the server; a table
-    /// that is not has no rows to choose from, so the wish is only kept for later servers.
+    /// that is not has no rows to choose from, so the requirements is only kept for later servers.
     pub(crate) fn set(
         &mut self,
         table: &str,
@@ -101,7 +101,7 @@ impl Conditions {
         self.promised = self.promised.max(promise);
         if !is_sendable {
             // A server without conditions shows all rows, whatever is wanted.
-            self.settle_all();
+            self.accept_all();
         }
         promise
     }
@@ -171,7 +171,7 @@ impl Conditions {
     /// A monitor request is about to carry the newest conditions of all tables, for a client that holds nothing.
     pub(crate) fn carry_all(&mut self) {
         for slots in self.tables.values_mut() {
-            slots.settle();
+            slots.accept_newest();
         }
         self.lands_at = Some(self.promised.max(self.seqno));
     }
@@ -182,13 +182,13 @@ impl Conditions {
             self.seqno = self.seqno.max(lands_at);
         }
         if !is_conditional {
-            self.settle_all();
+            self.accept_all();
         }
     }
 
-    fn settle_all(&mut self) {
+    fn accept_all(&mut self) {
         for slots in self.tables.values_mut() {
-            slots.settle();
+            slots.accept_newest();
         }
         self.seqno = self.seqno.max(self.promised);
     }

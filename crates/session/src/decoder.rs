@@ -9,7 +9,7 @@ use corvid_data::wire::{StringCache, read_diff};
 use corvid_data::{Arc, BaseType, ColumnId, ColumnType, Datum, TableId, Uuid};
 use corvid_json::Reader;
 
-use crate::note::Note;
+use crate::log_message::LogMessage;
 use crate::plan::Plan;
 use crate::update::{
     Encoding, RowChange, RowUpdate, TableUpdate, TableUpdates, UpdateError, UpdateVisitor,
@@ -52,11 +52,11 @@ impl Decoder {
         &mut self,
         reader: &mut Reader<'_>,
         encoding: Encoding,
-        notes: &mut Vec<Note>,
+        log: &mut Vec<LogMessage>,
     ) -> Result<TableUpdates, UpdateError> {
         let mut collector = Collector {
             decoder: self,
-            notes,
+            log,
             updates: TableUpdates::default(),
         };
         read_updates(reader, encoding, &mut collector)?;
@@ -67,7 +67,7 @@ impl Decoder {
 /// What is read of one message.
 struct Collector<'d> {
     decoder: &'d mut Decoder,
-    notes: &'d mut Vec<Note>,
+    log: &'d mut Vec<LogMessage>,
     updates: TableUpdates,
 }
 
@@ -85,7 +85,7 @@ impl UpdateVisitor for Collector<'_> {
         let schema = self.decoder.plan.schema().table(table);
         let id = schema.column_named(name).filter(|id| !id.is_standard());
         if id.is_none() {
-            self.notes.push(Note::ColumnUnknown {
+            self.log.push(LogMessage::ColumnUnknown {
                 table: schema.name.to_string(),
                 column: String::from_utf8_lossy(name).into_owned(),
             });
@@ -110,7 +110,7 @@ impl UpdateVisitor for Collector<'_> {
             Ok(datum) => Ok(Some(datum)),
             Err(error) => {
                 let schema = plan.schema().table(table);
-                self.notes.push(Note::ValueUnreadable {
+                self.log.push(LogMessage::ValueUnreadable {
                     table: schema.name.to_string(),
                     column: schema.column(column).name.to_string(),
                     reason: error.to_string(),
@@ -158,20 +158,20 @@ mod tests {
     fn read(text: &str, encoding: Encoding) -> (Result<TableUpdates, UpdateError>, Vec<String>) {
         let schema = Schema::from_json(&Value::parse(SCHEMA.as_bytes()).unwrap()).unwrap();
         let plan = Plan::new(&Interest::All, Arc::new(schema), &mut Vec::new());
-        let mut notes = Vec::new();
+        let mut log = Vec::new();
         let updates = Decoder::new(Arc::new(plan)).read(
             &mut Reader::new(text.as_bytes()),
             encoding,
-            &mut notes,
+            &mut log,
         );
-        (updates, notes.iter().map(ToString::to_string).collect())
+        (updates, log.iter().map(ToString::to_string).collect())
     }
 
     /// The change of row 1 of table T.
     fn row(text: &str, encoding: Encoding) -> Result<RowChange, UpdateError> {
         let uuid = "00000000-0000-0000-0000-000000000001";
-        let (updates, notes) = read(&format!(r#"{{"T":{{"{uuid}":{text}}}}}"#), encoding);
-        assert!(notes.is_empty(), "{notes:?}");
+        let (updates, log) = read(&format!(r#"{{"T":{{"{uuid}":{text}}}}}"#), encoding);
+        assert!(log.is_empty(), "{log:?}");
         let mut updates = updates?;
         assert_eq!((updates.tables.len(), updates.tables[0].rows.len()), (1, 1));
         Ok(updates.tables.remove(0).rows.remove(0).change)
@@ -239,13 +239,13 @@ mod tests {
     fn columns_that_make_no_sense_are_passed_over() {
         let uuid = "00000000-0000-0000-0000-000000000001";
         let text = format!(r#"{{"T":{{"{uuid}":{{"insert":{{"x":1,"n":"one","s":"a"}}}}}}}}"#);
-        let (updates, notes) = read(&text, Encoding::Differences);
+        let (updates, log) = read(&text, Encoding::Differences);
         let RowChange::Insert(columns) = &updates.unwrap().tables[0].rows[0].change else {
             panic!();
         };
         assert_eq!(columns.len(), 1);
-        assert_eq!(notes.len(), 2);
-        assert!(notes[0].contains("unknown column x") && notes[1].contains("column n"));
+        assert_eq!(log.len(), 2);
+        assert!(log[0].contains("unknown column x") && log[1].contains("column n"));
     }
 
     #[test]

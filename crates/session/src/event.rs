@@ -3,7 +3,7 @@
 use corvid_data::Arc;
 use corvid_rpc::log_event::End;
 
-use crate::note::Note;
+use crate::log_message::LogMessage;
 use crate::plan::Plan;
 use crate::update::TableUpdates;
 
@@ -73,7 +73,7 @@ pub enum Event {
         outcome: Outcome,
     },
     /// Something for the log.
-    Note(Note),
+    Log(LogMessage),
 }
 
 /// A change of contents, complete in itself.

@@ -14,32 +14,34 @@
 //! client.handle(2, Input::Connected);
 //! let request = br#"{"id":1,"method":"get_schema","params":["_Server"]}"#;
 //! assert_eq!(client.poll_output(), Some(Output::Send(request.to_vec())));
-//! assert!(matches!(client.poll_event(), Some(Event::Note(_))), "connecting...");
+//! assert!(matches!(client.poll_event(), Some(Event::Log(_))), "connecting...");
 //! ```
 
-pub mod chance;
 pub mod client;
 pub mod condition;
 mod conditions;
 mod decoder;
 pub mod event;
+pub mod failure;
 mod link;
 mod lock;
+pub mod log_message;
 pub mod metrics;
-pub mod note;
 pub mod plan;
+pub mod prng;
 mod remotes;
 mod server_db;
 pub mod update;
 
-pub use chance::Chance;
 pub use client::{Client, Options, State};
 pub use corvid_rpc::Level;
+pub use prng::Prng;
 
 pub use condition::{Clause, Condition, Function};
 pub use event::{Event, Input, Outcome, Output, RequestId, Update};
+pub use failure::{Cause, Failure, LastError};
+pub use log_message::LogMessage;
 pub use metrics::SessionMetrics;
-pub use note::{Cause, Failure, LastError, Note};
 pub use plan::{Interest, Missing, Plan, TableInterest};
 pub use server_db::ServerStatus;
 pub use update::{Columns, RowChange, RowUpdate, TableUpdate, TableUpdates, UpdateError};

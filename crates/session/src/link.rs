@@ -12,7 +12,7 @@ use corvid_rpc::reconnect::Action;
 use corvid_rpc::remote::RemoteList;
 use corvid_rpc::{LogEvent, Reconnect};
 
-use crate::chance::Chance;
+use crate::prng::Prng;
 use crate::remotes::{self, Remotes};
 
 /// Bytes of whole messages that wait to be handled, beyond which the driver is not to read on.
@@ -43,7 +43,7 @@ pub(crate) struct Link {
     /// Whole messages.
     frames: VecDeque<Vec<u8>>,
     waiting_bytes: usize,
-    chance: Chance,
+    prng: Prng,
     shuffles: bool,
     /// The attempt that is due is put off until then.
     held_until_ms: Option<u64>,
@@ -60,7 +60,7 @@ impl Link {
             partial: Vec::new(),
             frames: VecDeque::new(),
             waiting_bytes: 0,
-            chance: Chance::new(seed),
+            prng: Prng::new(seed),
             shuffles: true,
             held_until_ms: None,
             probe_interval_ms: None,
@@ -94,7 +94,7 @@ impl Link {
     /// Takes another list. Returns whether the connection in being, if any, is to one that is still listed.
     pub(crate) fn set_remotes(&mut self, now_ms: u64, list: RemoteList, retry: bool) -> bool {
         let present = self.remotes.present().map(str::to_owned);
-        let shuffle = self.shuffles.then_some(&mut self.chance);
+        let shuffle = self.shuffles.then_some(&mut self.prng);
         self.remotes = Remotes::new(list, shuffle);
         let is_kept = present.is_some_and(|present| self.remotes.keep(&present));
         let count = self.remotes.count();
@@ -254,10 +254,10 @@ impl Link {
             Action::Connect => {
                 let wait_ms = self.reconnect.backoff().current_ms();
                 if wait_ms > 0 {
-                    let chance = &mut self.chance;
+                    let prng = &mut self.prng;
                     let held_until_ms = *self
                         .held_until_ms
-                        .get_or_insert_with(|| now_ms + chance.below(wait_ms / 2));
+                        .get_or_insert_with(|| now_ms + prng.below(wait_ms / 2));
                     if now_ms < held_until_ms {
                         return None;
                     }

@@ -8,7 +8,7 @@ use corvid_data::{Arc, ColumnId, Schema, Str, TableId, TableSchema};
 use corvid_json::{ArrayWriter, ObjectWriter, write};
 
 use crate::conditions::Conditions;
-use crate::note::Note;
+use crate::log_message::LogMessage;
 
 /// Which tables and columns of a database a client wants.
 #[derive(Debug, Clone)]
@@ -57,9 +57,9 @@ pub struct Plan {
 
 impl Plan {
     /// The part of `interest` that `schema` has. What it lacks is noted.
-    pub(crate) fn new(interest: &Interest, schema: Arc<Schema>, notes: &mut Vec<Note>) -> Plan {
+    pub(crate) fn new(interest: &Interest, schema: Arc<Schema>, log: &mut Vec<LogMessage>) -> Plan {
         let mut tables: Vec<Option<Box<[ColumnId]>>> = vec![None; schema.tables().len()];
-        let known = notes.len();
+        let known = log.len();
         match interest {
             Interest::All => {
                 for (place, table) in tables.iter_mut().zip(schema.tables()) {
@@ -71,10 +71,9 @@ impl Plan {
                     match schema.table_id(&wanted.name) {
                         Some(id) => {
                             let table = schema.table(id);
-                            tables[usize::from(id.0)] =
-                                Some(columns(wanted, table, &schema, notes));
+                            tables[usize::from(id.0)] = Some(columns(wanted, table, &schema, log));
                         }
-                        None => notes.push(Note::TableMissing {
+                        None => log.push(LogMessage::TableMissing {
                             database: schema.name.to_string(),
                             table: wanted.name.to_string(),
                         }),
@@ -82,7 +81,7 @@ impl Plan {
                 }
             }
         }
-        let missing = notes[known..].iter().filter_map(missing).collect();
+        let missing = log[known..].iter().filter_map(missing).collect();
         Plan {
             schema,
             tables,
@@ -164,14 +163,14 @@ impl Plan {
     }
 }
 
-/// What a note says is missing.
-fn missing(note: &Note) -> Option<Missing> {
-    match note {
-        Note::TableMissing { table, .. } => Some(Missing {
+/// What a message says is missing.
+fn missing(message: &LogMessage) -> Option<Missing> {
+    match message {
+        LogMessage::TableMissing { table, .. } => Some(Missing {
             table: Str::new(table),
             column: None,
         }),
-        Note::ColumnMissing { table, column, .. } => Some(Missing {
+        LogMessage::ColumnMissing { table, column, .. } => Some(Missing {
             table: Str::new(table),
             column: Some(Str::new(column)),
         }),
@@ -184,13 +183,13 @@ fn columns(
     wanted: &TableInterest,
     table: &TableSchema,
     schema: &Schema,
-    notes: &mut Vec<Note>,
+    log: &mut Vec<LogMessage>,
 ) -> Box<[ColumnId]> {
     let mut found: Vec<ColumnId> = Vec::with_capacity(wanted.columns.len());
     for name in &wanted.columns {
         match table.column_id(name).filter(|id| !id.is_standard()) {
             Some(id) => found.push(id),
-            None => notes.push(Note::ColumnMissing {
+            None => log.push(LogMessage::ColumnMissing {
                 database: schema.name.to_string(),
                 table: table.name.to_string(),
                 column: name.to_string(),
@@ -225,13 +224,13 @@ mod tests {
 
     #[test]
     fn what_the_server_lacks_is_left_out_with_a_word() {
-        let mut notes = Vec::new();
+        let mut log = Vec::new();
         let wanted = interest(&[("T", &["b", "a"]), ("U", &[])]);
-        let plan = Plan::new(&wanted, schema(NARROW), &mut notes);
+        let plan = Plan::new(&wanted, schema(NARROW), &mut log);
         assert_eq!(plan.requests(None), br#"{"T":[{"columns":["a"]}]}"#);
-        let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
+        let log: Vec<String> = log.iter().map(ToString::to_string).collect();
         assert_eq!(
-            notes,
+            log,
             [
                 "T table in D database lacks b column (database needs upgrade?)",
                 "D database lacks U table (database needs upgrade?)"

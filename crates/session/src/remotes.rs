@@ -5,7 +5,7 @@
 
 use corvid_rpc::remote::{RemoteList, Scheme};
 
-use crate::chance::Chance;
+use crate::prng::Prng;
 
 /// A list of remotes and a place in it.
 #[derive(Debug, Clone, Default)]
@@ -18,10 +18,10 @@ pub(crate) struct Remotes {
 }
 
 impl Remotes {
-    pub(crate) fn new(list: RemoteList, shuffle: Option<&mut Chance>) -> Remotes {
+    pub(crate) fn new(list: RemoteList, shuffle: Option<&mut Prng>) -> Remotes {
         let mut names = list.remotes;
-        if let Some(chance) = shuffle {
-            chance.shuffle(&mut names);
+        if let Some(prng) = shuffle {
+            prng.shuffle(&mut names);
         }
         Remotes {
             names,
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     fn remotes(text: &str, seed: u64) -> Remotes {
-        Remotes::new(RemoteList::parse(text), Some(&mut Chance::new(seed)))
+        Remotes::new(RemoteList::parse(text), Some(&mut Prng::new(seed)))
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use corvid_data::{Arc, ColumnId, Datum, Schema, Str, Uuid};
 
 use crate::decoder::Decoder;
-use crate::note::{Failure, Note};
+use crate::failure::Failure;
+use crate::log_message::LogMessage;
 use crate::plan::{Interest, Plan, TableInterest};
 use crate::update::{RowChange, TableUpdates};
 
@@ -27,7 +28,7 @@ const COLUMNS: [&str; 7] = [
 
 /// Which server will do.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
+pub(crate) struct ServerRequirements {
     pub(crate) database: String,
     /// A cluster id in text form, or its beginning.
     pub(crate) cluster_id: Option<String>,
@@ -70,12 +71,12 @@ pub(crate) struct ServerDb {
 
 impl ServerDb {
     /// No rows yet; `schema` is that of the server's `_Server`.
-    pub(crate) fn new(schema: Schema, notes: &mut Vec<Note>) -> ServerDb {
+    pub(crate) fn new(schema: Schema, log: &mut Vec<LogMessage>) -> ServerDb {
         let interest = Interest::Tables(vec![TableInterest {
             name: Str::new(TABLE),
             columns: COLUMNS.map(Str::new).into(),
         }]);
-        let plan = Plan::new(&interest, Arc::new(schema), notes);
+        let plan = Plan::new(&interest, Arc::new(schema), log);
         ServerDb {
             decoder: Decoder::new(Arc::new(plan)),
             rows: BTreeMap::new(),
@@ -126,8 +127,8 @@ impl ServerDb {
     }
 
     /// Whether the server will do; the first reason against it otherwise.
-    pub(crate) fn judge(&self, wish: &Wish) -> Result<Accepted, Failure> {
-        let row = self.row(wish).ok_or(Failure::NoSuchDatabase)?;
+    pub(crate) fn judge(&self, requirements: &ServerRequirements) -> Result<Accepted, Failure> {
+        let row = self.row(requirements).ok_or(Failure::NoSuchDatabase)?;
         let is = |column| row(column).and_then(Datum::as_boolean).unwrap_or(false);
         let index = row("index").and_then(Datum::as_integer);
         let schema = (row("schema").and_then(Datum::as_string))
@@ -139,12 +140,12 @@ impl ServerDb {
             if !is("connected") {
                 return Err(Failure::Disconnected);
             }
-            if wish.leader_only && (model == "relay" || !is("leader")) {
+            if requirements.leader_only && (model == "relay" || !is("leader")) {
                 return Err(Failure::NotLeader);
             }
         }
         let index = index.filter(|_| model == "clustered");
-        if index < wish.index_min && model == "clustered" {
+        if index < requirements.index_min && model == "clustered" {
             return Err(Failure::Stale);
         }
         Ok(Accepted {
@@ -154,8 +155,8 @@ impl ServerDb {
     }
 
     /// What the server says of the database; `None` when it does not serve it.
-    pub(crate) fn status(&self, wish: &Wish) -> Option<ServerStatus> {
-        let row = self.row(wish)?;
+    pub(crate) fn status(&self, requirements: &ServerRequirements) -> Option<ServerStatus> {
+        let row = self.row(requirements)?;
         let is = |column| row(column).and_then(Datum::as_boolean).unwrap_or(false);
         let model = row("model").and_then(Datum::as_string);
         Some(ServerStatus {
@@ -168,18 +169,24 @@ impl ServerDb {
     }
 
     /// The columns of the database's row by name.
-    fn row<'a>(&'a self, wish: &Wish) -> Option<impl Fn(&str) -> Option<&'a Datum> + use<'a>> {
+    fn row<'a>(
+        &'a self,
+        requirements: &ServerRequirements,
+    ) -> Option<impl Fn(&str) -> Option<&'a Datum> + use<'a>> {
         let table = self.decoder.plan().table(TABLE)?;
         let place = |name: &str| table.column_id(name).map(|ColumnId(at)| usize::from(at));
         let (name, cid) = (place("name"), place("cid"));
-        let row = self.rows.values().find(|row| match &wish.cluster_id {
-            Some(wanted) => cid
-                .and_then(|at| row[at].as_uuid())
-                .is_some_and(|id| id.to_string().starts_with(&wanted.to_ascii_lowercase())),
-            None => name
-                .and_then(|at| row[at].as_string())
-                .is_some_and(|name| name.as_str() == wish.database),
-        })?;
+        let row = self
+            .rows
+            .values()
+            .find(|row| match &requirements.cluster_id {
+                Some(wanted) => cid
+                    .and_then(|at| row[at].as_uuid())
+                    .is_some_and(|id| id.to_string().starts_with(&wanted.to_ascii_lowercase())),
+                None => name
+                    .and_then(|at| row[at].as_string())
+                    .is_some_and(|name| name.as_str() == requirements.database),
+            })?;
         Some(move |name: &str| {
             let place = table.column_id(name).map(|ColumnId(at)| usize::from(at))?;
             row.get(place)

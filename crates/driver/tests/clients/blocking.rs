@@ -9,12 +9,12 @@ use corvid_idl::{FetchOutcome, Idl, Misuse, Status};
 use corvid_json::Value;
 use corvid_session::{Clause, Condition, Function};
 
-use crate::bed::{PATIENCE, class, column, names, on_each, remote, server, string};
+use crate::fixture::{TIMEOUT, class, column, names, on_each, remote, server, string};
 
 /// A client that has its contents.
 fn connected(remote: &str) -> Client {
     let mut client = Client::connect(class(), remote).expect("a client");
-    client.wait_for_contents(PATIENCE).expect("contents");
+    client.wait_for_contents(TIMEOUT).expect("contents");
     client
 }
 
@@ -25,21 +25,21 @@ fn transactions_are_made_again_until_they_fit() {
         let (mut ann, mut bob) = (connected(&remote(&server)), connected(&remote(&server)));
         let (name, age) = (column(&ann, "name"), column(&ann, "age"));
         let inserted = ann
-            .transact(PATIENCE, |idl| -> Result<_, Misuse> {
+            .transact(TIMEOUT, |idl| -> Result<_, Misuse> {
                 let row = idl.insert_new(name.table)?;
                 idl.write(row, name, string("ann"))?;
                 Ok(row)
             })
             .expect("it fits");
         let inserted = inserted.inserted(inserted.value).expect("told");
-        bob.wait_until(PATIENCE, |idl| idl.row_count(name.table) == 1)
+        bob.wait_until(TIMEOUT, |idl| idl.row_count(name.table) == 1)
             .expect("told");
         let row = ann
             .row(name.table, inserted.uuid)
             .expect("shown before the answer");
         // Somebody else is faster, once.
         let mut tries = 0;
-        ann.transact(PATIENCE, |idl| {
+        ann.transact(TIMEOUT, |idl| {
             tries += 1;
             idl.verify(row, age)?;
             let now = idl
@@ -47,7 +47,7 @@ fn transactions_are_made_again_until_they_fit() {
                 .and_then(|age| age.as_integer())
                 .unwrap_or(0);
             if tries == 1 {
-                let other = bob.transact(PATIENCE, |idl| {
+                let other = bob.transact(TIMEOUT, |idl| {
                     idl.write(row, age, Datum::one(Atom::Integer(40)))
                 });
                 assert!(other.is_ok());
@@ -61,7 +61,7 @@ fn transactions_are_made_again_until_they_fit() {
             Some(41)
         );
         let same = bob
-            .transact(PATIENCE, |idl| {
+            .transact(TIMEOUT, |idl| {
                 let row = idl.insert_new(name.table)?;
                 idl.write(row, name, string("ann"))
             })
@@ -72,9 +72,9 @@ fn transactions_are_made_again_until_they_fit() {
         assert_eq!(*tag, Tag::ConstraintViolation);
         assert!(details.contains("\"keeper\""), "{details}");
         assert!(same.to_string().contains("constraint violation: "));
-        let misused = bob.transact(PATIENCE, |idl| idl.write(row, name, Datum::empty()));
+        let misused = bob.transact(TIMEOUT, |idl| idl.write(row, name, Datum::empty()));
         assert!(matches!(misused, Err(Error::Misuse(Misuse::Constraint(_)))));
-        let nothing = bob.transact(PATIENCE, |_| Ok::<_, Misuse>(7));
+        let nothing = bob.transact(TIMEOUT, |_| Ok::<_, Misuse>(7));
         assert!(matches!(nothing.map(|done| done.value), Ok(7)));
     });
 }
@@ -112,20 +112,20 @@ fn a_programs_own_error_comes_out_as_it_went_in() {
             }
             Ok(())
         };
-        let outcome = client.transact(PATIENCE, |idl| insert(idl, 200));
+        let outcome = client.transact(TIMEOUT, |idl| insert(idl, 200));
         assert!(matches!(outcome, Err(Problem::TooOld(200))));
         assert_eq!(client.open_txn(), None, "it is given up");
         assert_eq!(client.row_count(name.table), 0);
         client
-            .transact(PATIENCE, |idl| insert(idl, 20))
+            .transact(TIMEOUT, |idl| insert(idl, 20))
             .expect("it fits");
-        let outcome = client.transact(PATIENCE, |idl| insert(idl, 30));
+        let outcome = client.transact(TIMEOUT, |idl| insert(idl, 30));
         assert!(
             matches!(&outcome, Err(Problem::Database(Error::Refused(why))) if why.operation().is_none()),
             "the same name twice: {outcome:?}"
         );
         // Types that hold any error do too.
-        let outcome = client.transact(PATIENCE, |_| -> Result<(), Box<dyn std::error::Error>> {
+        let outcome = client.transact(TIMEOUT, |_| -> Result<(), Box<dyn std::error::Error>> {
             Err("no number".parse::<i64>().unwrap_err())?
         });
         assert!(outcome.unwrap_err().is::<std::num::ParseIntError>());
@@ -140,7 +140,7 @@ fn an_operation_that_fails_is_told_by_its_place() {
         let name = column(&client, "name");
         let operation = br#"{"op":"insert","table":"keeper","row":{"age":"old"}}"#;
         let operation = Value::parse(operation).expect("JSON");
-        let outcome = client.transact(PATIENCE, |idl| {
+        let outcome = client.transact(TIMEOUT, |idl| {
             let row = idl.insert_new(name.table)?;
             idl.write(row, name, string("ann"))?;
             idl.add_operation(&operation)
@@ -187,13 +187,13 @@ fn long_texts_arrive_in_pieces_and_intact() {
         let (mut ann, mut bob) = (connected(&remote(&server)), connected(&remote(&server)));
         let (name, tags) = (column(&ann, "name"), column(&ann, "tags"));
         let long = "Grüße, 世界 🌍 ".repeat(20_000);
-        ann.transact(PATIENCE, |idl| {
+        ann.transact(TIMEOUT, |idl| {
             let row = idl.insert_new(name.table)?;
             idl.write(row, name, string(&long))?;
             idl.add_value(row, tags, Atom::String("ü\"\\\u{1}".into()))
         })
         .expect("it fits");
-        bob.wait_until(PATIENCE, |idl| idl.row_count(name.table) == 1)
+        bob.wait_until(TIMEOUT, |idl| idl.row_count(name.table) == 1)
             .expect("told");
         assert_eq!(names(&bob), [long]);
     });
@@ -206,7 +206,7 @@ fn fetches_and_conditions_are_waited_for() {
         let mut client = connected(&remote(&server));
         let (name, secret) = (column(&client, "name"), column(&client, "secret"));
         client
-            .transact(PATIENCE, |idl| -> Result<_, Misuse> {
+            .transact(TIMEOUT, |idl| -> Result<_, Misuse> {
                 for text in ["a", "b"] {
                     let row = idl.insert_new(name.table)?;
                     idl.write(row, name, string(text))?;
@@ -216,14 +216,14 @@ fn fetches_and_conditions_are_waited_for() {
             })
             .expect("it fits");
         let fetch = client.idl_mut().fetch_column(secret).expect("on demand");
-        let outcome = client.finish_fetch(fetch, PATIENCE);
+        let outcome = client.finish_fetch(fetch, TIMEOUT);
         assert!(matches!(outcome, Ok(FetchOutcome::Success)));
         let row = client.rows(name.table).next().expect("two");
         assert_eq!(client.read(row, secret), Some(string("xyzzy")));
         let mut wanted = Condition::none();
         wanted.add(Clause::new("name", Function::Equal, &string("b"), false));
         client
-            .set_condition((name.table, wanted), PATIENCE)
+            .set_condition((name.table, wanted), TIMEOUT)
             .expect("in force");
         assert_eq!(names(&client), ["b"]);
     });

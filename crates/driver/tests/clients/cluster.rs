@@ -8,7 +8,7 @@ use corvid_driver::blocking::Client;
 use corvid_driver::polled;
 use corvid_tests::binary;
 
-use crate::bed::{PATIENCE, SCHEMA, class, column, insert, names};
+use crate::fixture::{SCHEMA, TIMEOUT, class, column, insert, names};
 
 /// A member, ended with its handle.
 struct Member(Child);
@@ -94,24 +94,24 @@ fn a_client_follows_the_leader() {
     // Who has not joined yet is no part of a majority, which the two that are left are to be later.
     for remote in &remotes {
         client_of(remote)
-            .wait_for_contents(PATIENCE)
+            .wait_for_contents(TIMEOUT)
             .expect("it has joined");
     }
     let mut class = class();
     class.track_all();
     let mut client = Client::connect(class, &remotes.join(",")).expect("a client");
-    client.wait_for_contents(PATIENCE).expect("contents");
+    client.wait_for_contents(TIMEOUT).expect("contents");
     insert(&mut client, "ann");
     // One that wants no leader is content with a follower, and with it alone.
     let leader = member_of(&client);
     let follower = (leader + 1) % 3;
     let mut watcher = client_of(&remotes[follower]);
     watcher
-        .wait_until(PATIENCE, |idl| names(idl) == ["ann"])
+        .wait_until(TIMEOUT, |idl| names(idl) == ["ann"])
         .expect("told");
     insert(&mut watcher, "bob");
     client
-        .wait_until(PATIENCE, |idl| names(idl) == ["ann", "bob"])
+        .wait_until(TIMEOUT, |idl| names(idl) == ["ann", "bob"])
         .expect("told");
     // The leader dies: another one is found, what was missed comes, and nothing else.
     client.idl_mut().clear_changes();
@@ -127,7 +127,7 @@ fn a_client_follows_the_leader() {
     );
     assert_eq!(names(&client), ["ann", "bob", "cid"]);
     watcher
-        .wait_until(PATIENCE, |idl| names(idl).len() == 3)
+        .wait_until(TIMEOUT, |idl| names(idl).len() == 3)
         .expect("told");
     // It comes back as a follower, and is passed by.
     members[leader] = Some(start(folder, leader));

@@ -9,7 +9,7 @@ use corvid_driver::{Authority, Credentials, Error, Failure, Reason, RemoteError,
 use corvid_tests::server::{Implementation, Server};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
-use crate::bed::{PATIENCE, class, column, insert, names, on_each, remote, server};
+use crate::fixture::{TIMEOUT, class, column, insert, names, on_each, remote, server};
 use crate::logs;
 
 /// The port that a server listens on, by its log.
@@ -33,7 +33,7 @@ fn a_server_that_comes_back_is_found_again() {
     on_each(|implementation| {
         let mut server = server(implementation, &[]);
         let mut client = Client::connect(class(), &remote(&server)).expect("a client");
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         insert(&mut client, "ann");
         let seqno = client.session_state().session_seqno();
         server.restart().expect("it starts again");
@@ -54,7 +54,7 @@ fn of_several_remotes_one_that_answers_is_found() {
                 port(&server)
             );
             let mut client = Client::connect(class(), &remotes).expect("a client");
-            client.wait_for_contents(PATIENCE).expect("contents");
+            client.wait_for_contents(TIMEOUT).expect("contents");
             insert(&mut client, "ann");
             assert!(
                 client
@@ -75,7 +75,7 @@ fn a_refused_connection_is_told_to_who_wants_one_attempt() {
         ..Setup::default()
     };
     let mut client = Client::connect_with(class(), &remote, &setup).expect("a client");
-    let outcome = client.wait_for_contents(PATIENCE);
+    let outcome = client.wait_for_contents(TIMEOUT);
     let Err(Error::Dead(Some(failure))) = &outcome else {
         panic!("{outcome:?}");
     };
@@ -110,7 +110,7 @@ fn a_server_may_connect_to_the_client() {
             implementation,
             &[&format!("--remote=unix:{}", socket.display())],
         );
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         insert(&mut client, "ann");
         assert_eq!(names(&client), ["ann"]);
     });
@@ -137,7 +137,7 @@ fn until_time_is_over(client: &mut Client, says_why: impl Fn(&Client) -> bool) {
             return;
         }
         assert!(
-            begin.elapsed() < PATIENCE.expect("some"),
+            begin.elapsed() < TIMEOUT.expect("some"),
             "never said: {failure:?}"
         );
     }
@@ -235,7 +235,7 @@ fn tls_both_ways() {
         }
         let setup = credentials("client.key", "ca.pem");
         let mut client = Client::connect_with(class(), &remote, &setup).expect("a client");
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         let long = "x".repeat(500_000);
         insert(&mut client, &long);
         assert_eq!(names(&client), [long]);
@@ -250,13 +250,13 @@ fn a_server_without_conditions_shows_everything() {
             .control("ovsdb-server/disable-monitor-cond", &[])
             .expect("done");
         let mut client = Client::connect(class(), &remote(&server)).expect("a client");
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         insert(&mut client, "ann");
         assert!(!client.session_state().conditions_supported());
         let table = column(&client, "name").table;
         let none = corvid_session::Condition::none();
         client
-            .set_condition((table, none), PATIENCE)
+            .set_condition((table, none), TIMEOUT)
             .expect("in force at once");
         assert_eq!(names(&client), ["ann"]);
         let seqno = client.session().seqno;
@@ -265,7 +265,7 @@ fn a_server_without_conditions_shows_everything() {
             let state = idl.session_state();
             state.session_seqno() > seqno + 1 && state.is_monitoring()
         };
-        client.wait_until(PATIENCE, is_back).expect("again");
+        client.wait_until(TIMEOUT, is_back).expect("again");
         insert(&mut client, "bob");
         assert_eq!(names(&client), ["ann", "bob"]);
     });

@@ -10,7 +10,7 @@ use corvid_driver::{Error, Failure, Reason, RemoteError, ServerFailure, Setup, p
 use corvid_idl::Class;
 use corvid_json::Value;
 
-use crate::bed::{PATIENCE, SCHEMA, class, on_each, remote, server};
+use crate::fixture::{SCHEMA, TIMEOUT, class, on_each, remote, server};
 
 /// A class of the usual schema with something replaced.
 fn other_class(from: &str, to: &str) -> Class {
@@ -22,7 +22,7 @@ fn other_class(from: &str, to: &str) -> Class {
 /// Waits in vain for contents until something has failed; what that is.
 fn failure(client: &mut Client) -> Failure {
     client
-        .wait_for_session(PATIENCE, |session| session.last_failure.is_some())
+        .wait_for_session(TIMEOUT, |session| session.last_failure.is_some())
         .expect("something fails");
     let outcome = client.wait_for_contents(Some(Duration::from_millis(20)));
     let Err(Error::TimedOut(Some(failure))) = outcome else {
@@ -139,7 +139,7 @@ fn a_time_limit_says_why_a_server_does_not_suit() {
         let mut client = Client::connect_with(class, &both, &setup).expect("a client");
         let is_of_server = |failure: &Failure| matches!(failure.reason, Reason::Server(_));
         client
-            .wait_for_session(PATIENCE, |session| {
+            .wait_for_session(TIMEOUT, |session| {
                 session.last_failure.as_ref().is_some_and(is_of_server)
             })
             .expect("it answers");
@@ -156,7 +156,7 @@ fn a_time_limit_says_what_the_schema_lacks() {
         let class = other_class("\"keeper\"", table);
         let cage = class.table("cage").expect("a table");
         let mut client = Client::connect(class, &remote(&server)).expect("a client");
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         let soon = Some(Duration::from_millis(20));
         let outcome = client.wait_until(soon, |idl| idl.row_count(cage) > 0);
         let Err(Error::TimedOut(Some(failure))) = outcome else {

@@ -9,7 +9,7 @@ use corvid_idl::track::Kind;
 use corvid_idl::typed::Row;
 use corvid_idl::{Misuse, RowId, Tracked};
 
-use crate::bed::{PATIENCE, class, column, insert, names, on_each, remote, server, string};
+use crate::fixture::{TIMEOUT, class, column, insert, names, on_each, remote, server, string};
 
 /// A row of the only table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,11 +71,11 @@ fn handlers_are_called_when_an_update_has_been_applied_as_a_whole() {
         let mut client = Client::connect(class(), &remote(&server)).expect("a client");
         let (sender, lines) = mpsc::channel();
         listen(&mut client, &sender);
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         assert_eq!(heard(&lines), [r#"+ ann of ["ann"]"#], "the first contents");
         // Two rows of one transaction: the handler of each sees both.
         let (name, age) = (column(&client, "name"), column(&client, "age"));
-        let made = client.transact(PATIENCE, |idl| -> Result<_, Misuse> {
+        let made = client.transact(TIMEOUT, |idl| -> Result<_, Misuse> {
             for text in ["bob", "cid"] {
                 let row = idl.insert_new(name.table)?;
                 idl.write(row, name, string(text))?;
@@ -92,12 +92,12 @@ fn handlers_are_called_when_an_update_has_been_applied_as_a_whole() {
         );
         // A change, and a row that goes, which still reads as it was. The client's own and another's are heard alike.
         for (client, whose) in [(&mut client, "ann"), (&mut other, "bob")] {
-            let wanted = client.wait_until(PATIENCE, |idl| names(idl).len() == 3);
+            let wanted = client.wait_until(TIMEOUT, |idl| names(idl).len() == 3);
             wanted.expect("told");
             let is_meant = |row: &RowId| client.idl().read(*row, name) == Some(string(whose));
             let row = client.idl().rows(name.table).find(is_meant).expect("one");
             let seen = client.change_seqno();
-            let done = client.transact(PATIENCE, |idl| {
+            let done = client.transact(TIMEOUT, |idl| {
                 let old = idl.read(row, age).and_then(|age| age.as_integer());
                 let new = Atom::Integer(old.unwrap_or_default() + 1);
                 idl.write(row, age, Datum::one(new))
@@ -106,14 +106,14 @@ fn handlers_are_called_when_an_update_has_been_applied_as_a_whole() {
             assert_ne!(client.change_seqno(), seen);
         }
         client
-            .wait_until(PATIENCE, |idl| idl.metrics().events >= 5)
+            .wait_until(TIMEOUT, |idl| idl.metrics().events >= 5)
             .expect("both were heard");
         let changes = heard(&lines);
         let expected = ["ann", "bob"].map(|name| format!("~ {name} from Some(0) to Some(1)"));
         assert_eq!(changes, expected);
         let gone = client.idl().rows(name.table).next().expect("one");
         client
-            .transact(PATIENCE, |idl| idl.delete(gone))
+            .transact(TIMEOUT, |idl| idl.delete(gone))
             .expect("it fits");
         let [line] = heard(&lines).try_into().expect("one");
         assert!(
@@ -156,12 +156,12 @@ fn handlers_hear_nothing_of_transactions_that_fail() {
         let (sender, lines) = mpsc::channel();
         listen(&mut client, &sender);
         let name = column(&client, "name");
-        let twice = client.transact(PATIENCE, |idl| {
+        let twice = client.transact(TIMEOUT, |idl| {
             let row = idl.insert_new(name.table)?;
             idl.write(row, name, string("ann"))
         });
         assert!(twice.is_err(), "the name is taken");
-        let given_up = client.transact(PATIENCE, |idl| {
+        let given_up = client.transact(TIMEOUT, |idl| {
             idl.insert_new(name.table)?;
             Err::<(), _>(Misuse::ReadOnly)
         });

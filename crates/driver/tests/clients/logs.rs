@@ -6,7 +6,7 @@ use corvid_driver::LOG_TARGET;
 use corvid_driver::blocking::Client;
 use log::{LevelFilter, Log, Metadata, Record};
 
-use crate::bed::{PATIENCE, class, column, insert, on_each, remote, server, string};
+use crate::fixture::{TIMEOUT, class, column, insert, on_each, remote, server, string};
 
 /// A log that keeps everything, as `LEVEL TEXT`.
 struct Collector(Mutex<Vec<String>>);
@@ -46,7 +46,7 @@ pub(crate) fn records(part: &str) -> Vec<String> {
 }
 
 #[test]
-fn drivers_take_notes_to_the_log_of_the_program() {
+fn drivers_log_through_the_facade() {
     collect();
     on_each(|implementation| {
         let server = server(implementation, &[]);
@@ -56,7 +56,7 @@ fn drivers_take_notes_to_the_log_of_the_program() {
         let age = class.column("keeper", "age").expect("a column");
         class.omit(age);
         let mut client = Client::connect(class, &remote).expect("a client");
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         let own = records(&remote);
         assert_eq!(
             own,
@@ -69,7 +69,7 @@ fn drivers_take_notes_to_the_log_of_the_program() {
         let name = column(&client, "name");
         let text = format!("{implementation:?} of logs");
         for _ in 0..2 {
-            let outcome = client.transact(PATIENCE, |idl| {
+            let outcome = client.transact(TIMEOUT, |idl| {
                 let row = idl.insert_new(name.table)?;
                 idl.write(row, name, string(&text))
             });
@@ -81,7 +81,7 @@ fn drivers_take_notes_to_the_log_of_the_program() {
             refused[0].starts_with("WARN transaction error: {"),
             "{refused:?}"
         );
-        assert_eq!(client.idl_mut().poll_note(), None, "it was taken");
+        assert_eq!(client.idl_mut().poll_log(), None, "it was taken");
         // A mistake.
         insert(&mut client, "another");
         let row = client.rows(name.table).next().expect("two");

@@ -4,7 +4,7 @@ use corvid_data::Datum;
 use corvid_driver::blocking::Client;
 use corvid_idl::{Metrics, Misuse};
 
-use crate::bed::{PATIENCE, class, column, insert, on_each, remote, server, string};
+use crate::fixture::{TIMEOUT, class, column, insert, on_each, remote, server, string};
 
 fn value(metrics: &Metrics, name: &str) -> u64 {
     let found = metrics.named().find(|(named, _)| *named == name);
@@ -16,27 +16,27 @@ fn a_life_is_counted() {
     on_each(|implementation| {
         let server = server(implementation, &[]);
         let mut client = Client::connect(class(), &remote(&server)).expect("a client");
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         insert(&mut client, "ann");
         let (name, age) = (column(&client, "name"), column(&client, "age"));
         let row = client.idl().rows(name.table).next().expect("one");
         // Refused; unchanged; given up; then a change, and a row that goes.
-        let refused = client.transact(PATIENCE, |idl| {
+        let refused = client.transact(TIMEOUT, |idl| {
             let row = idl.insert_new(name.table)?;
             idl.write(row, name, string("ann"))
         });
         assert!(refused.is_err());
         client
-            .transact(PATIENCE, |_| Ok::<_, Misuse>(()))
+            .transact(TIMEOUT, |_| Ok::<_, Misuse>(()))
             .expect("nothing to do");
         let txn = client.idl_mut().begin().expect("none is open");
         client.idl_mut().abort(txn);
         let older = Datum::one(corvid_data::Atom::Integer(7));
         client
-            .transact(PATIENCE, |idl| idl.write(row, age, older.clone()))
+            .transact(TIMEOUT, |idl| idl.write(row, age, older.clone()))
             .expect("it fits");
         client
-            .transact(PATIENCE, |idl| idl.delete(row))
+            .transact(TIMEOUT, |idl| idl.delete(row))
             .expect("it fits");
         insert(&mut client, "bob");
         // Another connection, over which the contents are carried on or, by a server without history, come anew.
@@ -44,7 +44,7 @@ fn a_life_is_counted() {
         let now_ms = corvid_net::clock::mono_ms();
         client.idl_mut().session().force_reconnect(now_ms);
         client
-            .wait_until(PATIENCE, |idl| {
+            .wait_until(TIMEOUT, |idl| {
                 let state = idl.session_state();
                 state.session_seqno() >= seqno + 2 && state.is_monitoring()
             })
@@ -90,7 +90,7 @@ fn attempts_that_fail_are_counted() {
     let remotes = format!("unix:{}", socket.display());
     let mut client = Client::connect(class(), &remotes).expect("a client");
     client
-        .wait_until(PATIENCE, |idl| idl.metrics().session.failures >= 1)
+        .wait_until(TIMEOUT, |idl| idl.metrics().session.failures >= 1)
         .expect("counted");
     let metrics = client.metrics();
     assert_eq!(metrics.session.connects, 0);

@@ -6,7 +6,7 @@ use corvid_driver::polled::Client;
 use corvid_idl::{Misuse, Status};
 use corvid_net::poll;
 
-use crate::bed::{PATIENCE, class, column, names, on_each, remote, server, string};
+use crate::fixture::{TIMEOUT, class, column, names, on_each, remote, server, string};
 
 /// Runs clients in turn until something holds, waiting for one at a time and never for long.
 fn run_until(clients: &mut [&mut Client], mut holds: impl FnMut(&[&mut Client]) -> bool) {
@@ -18,7 +18,7 @@ fn run_until(clients: &mut [&mut Client], mut holds: impl FnMut(&[&mut Client]) 
         if holds(clients) {
             return;
         }
-        assert!(begin.elapsed() < PATIENCE.expect("some"), "it never holds");
+        assert!(begin.elapsed() < TIMEOUT.expect("some"), "it never holds");
         for client in clients.iter_mut() {
             let wait = client.wait();
             let (readable, writable) = (i16::from(wait.readable), 4 * i16::from(wait.writable));

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use corvid_driver::blocking::Client;
 use corvid_driver::{Idl, Reason};
-use corvid_session::note::Failure;
+use corvid_session::Failure;
 use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 
-use crate::bed::{PATIENCE, SCHEMA, class, column, insert, names, on_each, remote, server};
+use crate::fixture::{SCHEMA, TIMEOUT, class, column, insert, names, on_each, remote, server};
 use crate::logs;
 
 /// A server of the schema without `tags`.
@@ -34,7 +34,7 @@ fn set_remote(client: &mut Client, remotes: &str) {
 /// Runs until what was done shows: anything that is sent now comes back after it.
 fn until_connected_to(client: &mut Client, remote: &str) {
     client
-        .wait_until(PATIENCE, |idl| {
+        .wait_until(TIMEOUT, |idl| {
             let state = idl.session_state();
             state.is_monitoring() && state.remote() == remote
         })
@@ -81,7 +81,7 @@ fn connections_that_are_asked_for_wait_for_nothing() {
     on_each(|implementation| {
         let server = server(implementation, &[]);
         let mut client = Client::connect(class(), &remote(&server)).expect("a client");
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         for _ in 0..5 {
             let seqno = client.session_state().session_seqno();
             let now_ms = corvid_net::clock::mono_ms();
@@ -90,7 +90,7 @@ fn connections_that_are_asked_for_wait_for_nothing() {
                 let state = idl.session_state();
                 state.session_seqno() >= seqno + 2 && state.is_monitoring()
             };
-            client.wait_until(PATIENCE, is_back).expect("again");
+            client.wait_until(TIMEOUT, is_back).expect("again");
         }
         let records = logs::records(&remote(&server));
         assert!(!records.is_empty());
@@ -156,7 +156,7 @@ fn a_relay_does_not_lead() {
         let remote = format!("unix:{}", at("relay.sock"));
         let mut client = Client::connect(class(), &remote).expect("a client");
         client
-            .wait_until(PATIENCE, |idl| {
+            .wait_until(TIMEOUT, |idl| {
                 idl.session_state().last_failure() == Some(&Failure::NotLeader)
             })
             .expect("it is asked, and left");
@@ -174,7 +174,7 @@ fn a_relay_does_not_lead() {
         };
         let mut client = Client::connect_with(class(), &remote, &setup).expect("a client");
         assert_eq!(client.session().is_leader(), None);
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         insert(&mut client, "ann");
         client
             .wait_until(Some(Duration::from_secs(60)), |idl| names(idl) == ["ann"])

@@ -4,7 +4,7 @@ use corvid_driver::blocking::Client;
 use corvid_driver::{Error, LockState, Setup};
 use corvid_idl::Status;
 
-use crate::bed::{PATIENCE, class, column, insert, names, on_each, remote, server, string};
+use crate::fixture::{TIMEOUT, class, column, insert, names, on_each, remote, server, string};
 
 #[test]
 fn a_lock_is_asked_for_waited_for_and_given_back() {
@@ -16,17 +16,17 @@ fn a_lock_is_asked_for_waited_for_and_given_back() {
         };
         let mut ann = Client::connect_with(class(), &remote(&server), &setup).expect("a client");
         assert_eq!(ann.session().lock, LockState::Requested);
-        ann.wait_for_lock(PATIENCE).expect("nobody else wants it");
+        ann.wait_for_lock(TIMEOUT).expect("nobody else wants it");
         assert!(ann.has_lock());
         assert_eq!(ann.session().lock, LockState::Held);
         let mut bob = Client::connect(class(), &remote(&server)).expect("a client");
         assert_eq!(bob.session().lock, LockState::Unset);
-        bob.wait_for_contents(PATIENCE).expect("contents");
+        bob.wait_for_contents(TIMEOUT).expect("contents");
         bob.set_lock(Some("zoo"));
-        bob.wait_for_session(PATIENCE, |session| session.lock == LockState::Contended)
+        bob.wait_for_session(TIMEOUT, |session| session.lock == LockState::Contended)
             .expect("told");
         let name = column(&bob, "name");
-        let outcome = bob.transact(PATIENCE, |idl| {
+        let outcome = bob.transact(TIMEOUT, |idl| {
             let row = idl.insert_new(name.table)?;
             idl.write(row, name, string("bob"))
         });
@@ -35,7 +35,7 @@ fn a_lock_is_asked_for_waited_for_and_given_back() {
         ann.set_lock(None);
         ann.run().expect("no transaction is open");
         assert_eq!(ann.session().lock, LockState::Unset);
-        bob.wait_for_lock(PATIENCE).expect("it was given back");
+        bob.wait_for_lock(TIMEOUT).expect("it was given back");
         insert(&mut bob, "bob");
         assert_eq!(names(&bob), ["ann", "bob"]);
     });
@@ -50,7 +50,7 @@ fn the_state_of_the_session_is_one_value() {
         let before = client.session();
         assert!(!before.is_connected && !before.is_synced && !before.has_contents);
         assert!(before.is_alive && before.is_leader().is_none() && before.seqno == 0);
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         let state = client.session();
         assert!(state.is_connected && state.is_synced && state.has_contents);
         assert_eq!(state.remote.as_deref(), Some(remote.as_str()));
@@ -61,7 +61,7 @@ fn the_state_of_the_session_is_one_value() {
         let now_ms = client.now_ms();
         client.reconnect();
         client
-            .wait_for_session(PATIENCE, |session| session.seqno >= 3 && session.is_synced)
+            .wait_for_session(TIMEOUT, |session| session.seqno >= 3 && session.is_synced)
             .expect("again");
         assert!(client.now_ms() >= now_ms);
         assert_eq!(client.session().last_failure, None, "it was asked for");
@@ -106,7 +106,7 @@ fn asynchronous_clients_have_the_same() {
             let failure = client.last_failure().expect("no such socket");
             assert!(failure.to_string().contains("No such file"), "{failure}");
         };
-        let limit = PATIENCE.expect("some");
+        let limit = TIMEOUT.expect("some");
         runtime
             .block_on(async { tokio::time::timeout(limit, play).await })
             .expect("in time");

@@ -10,7 +10,7 @@ use corvid_driver::{Error, Idl, polled};
 use corvid_idl::Misuse;
 use corvid_idl::track::Kind;
 
-use crate::bed::{PATIENCE, class, column, names, on_each, remote, server, string};
+use crate::fixture::{TIMEOUT, class, column, names, on_each, remote, server, string};
 
 const THREADS: i64 = 8;
 const ROUNDS: i64 = 25;
@@ -20,9 +20,9 @@ fn threads_read_and_write_through_one_connection() {
     on_each(|implementation| {
         let server = server(implementation, &[]);
         let client = Client::connect(class(), &remote(&server)).expect("a client");
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         let (name, age) = client.read(|idl| (column(idl, "name"), column(idl, "age")));
-        let made = client.transact(PATIENCE, |idl| -> Result<_, Misuse> {
+        let made = client.transact(TIMEOUT, |idl| -> Result<_, Misuse> {
             let row = idl.insert_new(name.table)?;
             idl.write(row, name, string("ann"))?;
             Ok(row)
@@ -36,7 +36,7 @@ fn threads_read_and_write_through_one_connection() {
                 let client = client.clone();
                 scope.spawn(move || {
                     for _ in 0..ROUNDS {
-                        let counted = client.transact(PATIENCE, |idl| -> Result<_, Misuse> {
+                        let counted = client.transact(TIMEOUT, |idl| -> Result<_, Misuse> {
                             idl.verify(row, age)?;
                             let now = read_age(idl).unwrap_or_default();
                             idl.write(row, age, Datum::one(Atom::Integer(now + 1)))?;
@@ -51,7 +51,7 @@ fn threads_read_and_write_through_one_connection() {
             scope.spawn(|| {
                 let is_done = |idl: &Idl| read_age(idl) == Some(THREADS * ROUNDS);
                 client
-                    .wait_until(PATIENCE, is_done)
+                    .wait_until(TIMEOUT, is_done)
                     .expect("all were counted");
             });
         });
@@ -65,7 +65,7 @@ fn updates_come_while_nobody_waits() {
     on_each(|implementation| {
         let server = server(implementation, &[]);
         let client = Client::connect(class(), &remote(&server)).expect("a client");
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         let table = client.read(|idl| column(idl, "name").table);
         let (sender, events) = mpsc::channel();
         client.with(|idl| {
@@ -77,8 +77,8 @@ fn updates_come_while_nobody_waits() {
         });
         let mut other =
             corvid_driver::blocking::Client::connect(class(), &remote(&server)).expect("a client");
-        crate::bed::insert(&mut other, "ann");
-        let (names, thread) = events.recv_timeout(PATIENCE.expect("some")).expect("heard");
+        crate::fixture::insert(&mut other, "ann");
+        let (names, thread) = events.recv_timeout(TIMEOUT.expect("some")).expect("heard");
         assert_eq!(names, ["ann"]);
         assert_eq!(thread.as_deref(), Some("corvid-client"));
     });
@@ -89,11 +89,11 @@ fn what_goes_wrong_in_a_closure_leaves_no_transaction_open() {
     on_each(|implementation| {
         let server = server(implementation, &[]);
         let client = Client::connect(class(), &remote(&server)).expect("a client");
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         let name = client.read(|idl| column(idl, "name"));
         let panicking = client.clone();
         let panicked = thread::spawn(move || {
-            let _ = panicking.transact(PATIENCE, |idl| -> Result<_, Misuse> {
+            let _ = panicking.transact(TIMEOUT, |idl| -> Result<_, Misuse> {
                 idl.insert_new(name.table)?;
                 if idl.row_count(name.table) > 0 {
                     panic!("a mistake of the program");
@@ -104,14 +104,14 @@ fn what_goes_wrong_in_a_closure_leaves_no_transaction_open() {
         assert!(panicked.join().is_err());
         let left_open = client.with(Idl::begin);
         assert!(left_open.is_ok());
-        let refused = client.transact(PATIENCE, |idl| {
+        let refused = client.transact(TIMEOUT, |idl| {
             idl.insert_new(name.table)?;
             Err::<(), _>(Misuse::ReadOnly)
         });
         assert!(refused.is_err());
         assert_eq!(client.read(Idl::open_txn), None);
         assert_eq!(client.read(|idl| idl.row_count(name.table)), 0);
-        let made = client.transact(PATIENCE, |idl| {
+        let made = client.transact(TIMEOUT, |idl| {
             let row = idl.insert_new(name.table)?;
             idl.write(row, name, string("ann"))
         });
@@ -131,7 +131,7 @@ fn waits_end_with_their_time_and_with_the_last_remote() {
     let now_ms = once.now_ms();
     once.idl_mut().session().set_remote(now_ms, &remotes, false);
     let client = Client::over(once).expect("a thread");
-    let outcome = client.wait_for_contents(PATIENCE);
+    let outcome = client.wait_for_contents(TIMEOUT);
     assert!(matches!(outcome, Err(Error::Dead(_))), "{outcome:?}");
 }
 
@@ -152,7 +152,7 @@ fn the_connection_ends_with_the_last_handle() {
     on_each(|implementation| {
         let server = server(implementation, &[]);
         let client = Client::connect(class(), &remote(&server)).expect("a client");
-        client.wait_for_contents(PATIENCE).expect("contents");
+        client.wait_for_contents(TIMEOUT).expect("contents");
         let clone = client.clone();
         drop(client);
         assert!(clone.read(|idl| idl.session_state().is_monitoring()));
@@ -161,11 +161,11 @@ fn the_connection_ends_with_the_last_handle() {
             .set_remotes(&format!("{},unix:/nonexistent", remote(&server)))
             .expect("remotes");
         clone
-            .wait_for_session(PATIENCE, |session| session.seqno == seqno)
+            .wait_for_session(TIMEOUT, |session| session.seqno == seqno)
             .expect("the connection is kept");
         clone.set_lock(Some("tests"));
         clone
-            .wait_for_lock(PATIENCE)
+            .wait_for_lock(TIMEOUT)
             .expect("no other client wants it");
         let owned = Arc::new(());
         let (table, kept) = (clone.read(|idl| column(idl, "name").table), owned.clone());

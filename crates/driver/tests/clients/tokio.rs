@@ -6,7 +6,7 @@ use corvid_data::{Atom, Datum};
 use corvid_driver::tokio::Client;
 use corvid_idl::{FetchOutcome, Misuse};
 
-use crate::bed::{PATIENCE, class, column, names, on_each, remote, server, string};
+use crate::fixture::{TIMEOUT, class, column, names, on_each, remote, server, string};
 
 async fn connected(remote: String) -> Client {
     let mut client = Client::connect(class(), &remote).expect("a client");
@@ -19,7 +19,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
         .enable_all()
         .build()
         .expect("a runtime");
-    let limit = PATIENCE.expect("some");
+    let limit = TIMEOUT.expect("some");
     runtime
         .block_on(async { tokio::time::timeout(limit, future).await })
         .expect("in time")

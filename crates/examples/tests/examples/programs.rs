@@ -13,7 +13,7 @@ use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 
 /// Longer than anything takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A program under test, ended with its handle.
 struct Program {
@@ -46,7 +46,7 @@ impl Program {
     }
 
     fn line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("a line")
+        self.lines.recv_timeout(TIMEOUT).expect("a line")
     }
 }
 
@@ -74,14 +74,14 @@ fn on_each(play: impl Fn(&str, &mut Client)) {
         let remote = format!("unix:{}", server.socket().display());
         let class = Class::everything(ovn_northbound::schema());
         let mut client = Client::connect(class, &remote).expect("a client");
-        client.wait_for_contents(Some(PATIENCE)).expect("contents");
+        client.wait_for_contents(Some(TIMEOUT)).expect("contents");
         play(&remote, &mut client);
     }
 }
 
 /// Adds a port to the only switch, which is made if need be.
 fn add_port(client: &mut Client, name: &str, group: &str) -> LogicalSwitchPort {
-    let made = client.transact(Some(PATIENCE), |idl| -> Result<_, corvid::Misuse> {
+    let made = client.transact(Some(TIMEOUT), |idl| -> Result<_, corvid::Misuse> {
         let there = LogicalSwitch::all(idl).next();
         let switch = match there {
             Some(switch) => switch,
@@ -104,7 +104,7 @@ fn change(
     client: &mut Client,
     mut make: impl FnMut(&mut corvid::Idl) -> Result<(), corvid::Misuse>,
 ) {
-    client.transact(Some(PATIENCE), &mut make).expect("it fits");
+    client.transact(Some(TIMEOUT), &mut make).expect("it fits");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn expect_groups(client: &mut Client, expected: &[(&str, &[&str])]) {
             ((*group).to_owned(), ports)
         })
         .collect();
-    let outcome = client.wait_until(Some(PATIENCE), |idl| groups(idl) == expected);
+    let outcome = client.wait_until(Some(TIMEOUT), |idl| groups(idl) == expected);
     assert!(
         outcome.is_ok(),
         "{:?} instead of {expected:?}",

@@ -13,7 +13,7 @@ include!(concat!(env!("OUT_DIR"), "/inventory.rs"));
 include!(concat!(env!("OUT_DIR"), "/tutorial.rs"));
 
 /// Longer than anything takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const TUTORIAL: &str = include_str!("../../../../docs/client-tutorial.md");
 
@@ -30,7 +30,7 @@ impl Demo {
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
         let mut demo = Demo(process);
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while UnixStream::connect(folder.join("db.sock")).is_err() {
             let has_ended = demo.0.try_wait().expect("a process").is_some();
             assert!(!has_ended && Instant::now() < end, "it does not listen");

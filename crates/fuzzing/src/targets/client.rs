@@ -48,7 +48,7 @@ fn receive(input: &[u8]) -> Idl {
         );
         let is_sorted = |pair: &[_]| idl.compare(index, Some(pair[0]), Some(pair[1])).is_le();
         assert!(rows.windows(2).all(is_sorted));
-        while idl.poll_note().is_some() {}
+        while idl.poll_log().is_some() {}
         idl.poll_timeout(1) == Some(1) && idl.session_state().is_connected()
     };
     handle(Input::Connected);

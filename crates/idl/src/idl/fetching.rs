@@ -2,7 +2,7 @@
 
 use corvid_data::{ColumnId, TableId, Uuid};
 
-use super::{Idl, IdlNote};
+use super::{Idl, IdlLogMessage};
 use crate::class::Column;
 use crate::fetch::{FetchError, FetchId, FetchOutcome, Scope, select};
 use crate::row::RowId;
@@ -59,7 +59,7 @@ impl Idl {
             let name = &self.column(Column { table, id }).name;
             let table = &self.replica.class.schema.table(table).name;
             let text = format!("column {name} of table {table} is not in the database");
-            self.notes.push(IdlNote::Column(text));
+            self.log.push(IdlLogMessage::Column(text));
         }
         if wanted.is_empty() {
             return Err(FetchError::NotOnDemand);

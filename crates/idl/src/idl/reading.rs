@@ -64,7 +64,7 @@ impl Idl {
     ///
     /// # Panics
     /// Of a strict class ([`crate::Class::set_strict`]), which classes are in builds with debug assertions: when the column is not replicated,
-    /// so that what the server holds is not known. Otherwise the default shows, and a note goes to the log.
+    /// so that what the server holds is not known. Otherwise the default shows, and a warning goes to the log.
     #[must_use]
     pub fn read(&self, row: RowId, column: Column) -> Option<Datum> {
         if row.table != column.table {
@@ -329,7 +329,7 @@ impl Idl {
         cursor
     }
 
-    fn cursor_at(&self, index: IndexId, place: crate::order::Place) -> Cursor {
+    fn cursor_at(&self, index: IndexId, place: crate::order::Position) -> Cursor {
         let sorted = self.index_of(index);
         let slot = sorted.get(place);
         let row = slot.and_then(|slot| self.replica.table(index.table).at(slot));

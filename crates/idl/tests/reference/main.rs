@@ -3,16 +3,18 @@
 
 #[path = "../replica/answers.rs"]
 mod answers;
-#[path = "../replica/bed.rs"]
-mod bed;
 #[path = "../replica/contents.rs"]
 mod contents;
 #[path = "../replica/fetching.rs"]
 mod fetching;
+#[path = "../replica/fixture.rs"]
+mod fixture;
 #[path = "../replica/heard.rs"]
 mod heard;
 #[path = "../replica/identities.rs"]
 mod identities;
+#[path = "../replica/idl_loop.rs"]
+mod idl_loop;
 #[path = "../replica/indexes.rs"]
 mod indexes;
 #[path = "../replica/partial.rs"]
@@ -30,7 +32,5 @@ mod server;
 mod tracking;
 #[path = "../replica/transactions.rs"]
 mod transactions;
-#[path = "../replica/turns.rs"]
-mod turns;
 #[path = "../replica/typed.rs"]
 mod typed;

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 pub(crate) const LIVES: u64 = 8;
 
 /// Longer than anything takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What an `echo` of ours has in its id.
 const FENCE: &str = "fence";
@@ -99,7 +99,7 @@ impl Server {
             .to_string()
             .contains(r#""rows":[]"#)
         {
-            assert!(begin.elapsed() < PATIENCE, "nobody leads");
+            assert!(begin.elapsed() < TIMEOUT, "nobody leads");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -138,8 +138,8 @@ impl Server {
         self.sessions += 1;
         let session = SessionId(self.sessions);
         let stream = UnixStream::connect(self.process.socket()).expect("it listens");
-        let patience = Some(PATIENCE);
-        stream.set_read_timeout(patience).expect("a socket");
+        let timeout = Some(TIMEOUT);
+        stream.set_read_timeout(timeout).expect("a socket");
         self.connections.insert(session, Connection::new(stream));
         self.output.insert(session, Some(Vec::new()));
         session
@@ -204,7 +204,7 @@ impl Server {
                 break;
             }
             assert!(
-                begin.elapsed() < PATIENCE,
+                begin.elapsed() < TIMEOUT,
                 "no answer: {}",
                 self.process.log()
             );

@@ -3,19 +3,19 @@
 use corvid_data::Tag;
 use corvid_idl::{Refused, Status, TxnId};
 
-use crate::bed::{Bed, integer};
+use crate::fixture::{Fixture, integer};
 
 /// What becomes of a transaction that inserts a row and increments a counter when it is answered with this.
 fn judged(members: &str) -> (Status, Option<String>) {
-    let mut bed = Bed::with_client();
-    let i = bed.column("simple", "i");
-    bed.idl().begin().expect("none is open");
-    let row = bed.insert("simple", &[]);
-    bed.idl().increment(row, i, false).expect("a number");
-    let txn = bed.commit_unheard();
-    bed.answer_last(members);
-    let status = bed.idl().status(txn).expect("remembered");
-    let error = bed.idl().txn_error(txn).map(str::to_owned);
+    let mut fixture = Fixture::with_client();
+    let i = fixture.column("simple", "i");
+    fixture.idl().begin().expect("none is open");
+    let row = fixture.insert("simple", &[]);
+    fixture.idl().increment(row, i, false).expect("a number");
+    let txn = fixture.commit_unheard();
+    fixture.answer_last(members);
+    let status = fixture.idl().status(txn).expect("remembered");
+    let error = fixture.idl().txn_error(txn).map(str::to_owned);
     (status, error)
 }
 
@@ -93,17 +93,17 @@ fn an_error_in_place_of_results_is_one() {
 
 #[test]
 fn a_server_that_does_not_know_the_database_is_left() {
-    let mut bed = Bed::with_client();
-    bed.idl().begin().unwrap();
-    bed.insert("simple", &[]);
-    bed.commit_unheard();
-    bed.answer_last(r#""result":[{"error":"unknown database"}],"error":null"#);
-    assert!(bed.idl().session_state().last_failure().is_some());
-    let sent = bed.peers[0].sent.len();
-    bed.peers[0].is_deaf = false;
-    bed.run();
-    bed.run_until_connected();
-    let again = bed.peers[0].sent[sent..].join("\n");
+    let mut fixture = Fixture::with_client();
+    fixture.idl().begin().unwrap();
+    fixture.insert("simple", &[]);
+    fixture.commit_unheard();
+    fixture.answer_last(r#""result":[{"error":"unknown database"}],"error":null"#);
+    assert!(fixture.idl().session_state().last_failure().is_some());
+    let sent = fixture.peers[0].sent.len();
+    fixture.peers[0].is_deaf = false;
+    fixture.run();
+    fixture.run_until_connected();
+    let again = fixture.peers[0].sent[sent..].join("\n");
     let zero = "00000000-0000-0000-0000-000000000000";
     assert!(again.contains("monitor_cond_since") && again.contains(zero));
 }
@@ -111,15 +111,15 @@ fn a_server_that_does_not_know_the_database_is_left() {
 #[test]
 fn answers_come_in_any_order() {
     for first in 0..2 {
-        let mut bed = Bed::with_client();
+        let mut fixture = Fixture::with_client();
         let mut txns: Vec<TxnId> = Vec::new();
         for number in 0..2 {
-            bed.idl().begin().unwrap();
-            bed.insert("simple", &[("i", integer(number))]);
-            txns.push(bed.commit_unheard());
+            fixture.idl().begin().unwrap();
+            fixture.insert("simple", &[("i", integer(number))]);
+            txns.push(fixture.commit_unheard());
         }
-        assert_eq!(bed.idl().outstanding_count(), 2);
-        let transacts = bed.peers[0].sent.iter();
+        assert_eq!(fixture.idl().outstanding_count(), 2);
+        let transacts = fixture.peers[0].sent.iter();
         let transacts = transacts.filter(|text| text.contains("\"transact\""));
         let ids: Vec<String> = transacts
             .map(|text| text.split([':', ',']).nth(1).expect("an id").to_owned())
@@ -127,9 +127,9 @@ fn answers_come_in_any_order() {
         let uuid = r#"{"uuid":["uuid","00000000-0000-0000-0000-000000000001"]}"#;
         for (turn, at) in [(0, first), (1, 1 - first)] {
             let id = &ids[at];
-            bed.hear(&format!(r#"{{"id":{id},"result":[{uuid}],"error":null}}"#));
-            assert_eq!(bed.idl().status(txns[at]), Some(Status::Success));
-            let other = bed.idl().status(txns[1 - at]);
+            fixture.hear(&format!(r#"{{"id":{id},"result":[{uuid}],"error":null}}"#));
+            assert_eq!(fixture.idl().status(txns[at]), Some(Status::Success));
+            let other = fixture.idl().status(txns[1 - at]);
             let is_waiting = other == Some(Status::Incomplete);
             assert_eq!(is_waiting, turn == 0);
         }
@@ -138,15 +138,15 @@ fn answers_come_in_any_order() {
 
 /// Why a transaction of three operations, an insert and an increment, is refused by this answer.
 fn refusal(members: &str) -> Refused {
-    let mut bed = Bed::with_client();
-    let i = bed.column("simple", "i");
-    bed.idl().begin().expect("none is open");
-    let row = bed.insert("simple", &[]);
-    bed.idl().increment(row, i, false).expect("a number");
-    let txn = bed.commit_unheard();
-    bed.answer_last(members);
-    let refused = bed.idl().txn_refused(txn).cloned();
-    let finished = bed.idl().finish(txn).expect("remembered");
+    let mut fixture = Fixture::with_client();
+    let i = fixture.column("simple", "i");
+    fixture.idl().begin().expect("none is open");
+    let row = fixture.insert("simple", &[]);
+    fixture.idl().increment(row, i, false).expect("a number");
+    let txn = fixture.commit_unheard();
+    fixture.answer_last(members);
+    let refused = fixture.idl().txn_refused(txn).cloned();
+    let finished = fixture.idl().finish(txn).expect("remembered");
     assert_eq!(finished.refused, refused);
     refused.expect("refused")
 }

@@ -4,38 +4,45 @@ use corvid_data::Arc;
 use corvid_idl::{Class, Idl, Status};
 use corvid_session::{Clause, Condition, Function, Input, Output};
 
-use crate::bed::{Bed, integer, schema, string};
+use crate::fixture::{Fixture, integer, schema, string};
 
 #[test]
 fn an_empty_database_is_told_once() {
-    let mut bed = Bed::with_client();
-    assert!(bed.idl().has_ever_connected());
-    assert_eq!(bed.idl().change_seqno(), 1, "one reply, and nothing in it");
-    let idl = bed.idl();
+    let mut fixture = Fixture::with_client();
+    assert!(fixture.idl().has_ever_connected());
+    assert_eq!(
+        fixture.idl().change_seqno(),
+        1,
+        "one reply, and nothing in it"
+    );
+    let idl = fixture.idl();
     let tables: Vec<_> = idl.schema().iter().map(|(table, _)| table).collect();
     assert!(tables.iter().all(|table| idl.row_count(*table) == 0));
-    bed.run();
-    assert_eq!(bed.idl().change_seqno(), 1);
+    fixture.run();
+    assert_eq!(fixture.idl().change_seqno(), 1);
 }
 
 #[test]
 fn contents_are_there_before_anything_is_done() {
-    let mut bed = Bed::new(false);
-    bed.server.transact(
+    let mut fixture = Fixture::new(false);
+    fixture.server.transact(
         r#"{"op":"insert","table":"simple","row":{"i":1}},{"op":"insert","table":"simple","row":{"i":2}}"#,
     );
-    bed.add(Class::everything(Arc::new(schema())));
-    let simple = bed.table("simple");
+    fixture.add(Class::everything(Arc::new(schema())));
+    let simple = fixture.table("simple");
     assert_eq!(
-        (bed.idl().row_count(simple), bed.idl().change_seqno()),
+        (
+            fixture.idl().row_count(simple),
+            fixture.idl().change_seqno()
+        ),
         (2, 3)
     );
 }
 
 #[test]
 fn every_kind_of_column_is_understood() {
-    let mut bed = Bed::with_client();
-    bed.server.transact(
+    let mut fixture = Fixture::with_client();
+    fixture.server.transact(
         r#"{"op":"insert","table":"link","uuid-name":"l","row":{"i":4}},
            {"op":"insert","table":"kinds","row":{}},
            {"op":"insert","table":"kinds","row":{"b":true,"r":-2.5,"u":["uuid","00000000-0000-0000-0000-000000000007"],
@@ -43,16 +50,16 @@ fn every_kind_of_column_is_understood() {
              "ua":["uuid","00000000-0000-0000-0000-000000000008"],"refs":["map",[[2,["named-uuid","l"]]]],
              "notes":["map",[["k","v"],["",""]]]}}"#,
     );
-    bed.run();
-    let (kinds, b) = (bed.table("kinds"), bed.column("kinds", "b"));
-    let link = bed.table("link");
-    let link = bed.idl().rows(link).next().expect("one");
-    let rows: Vec<_> = bed.idl().rows(kinds).collect();
+    fixture.run();
+    let (kinds, b) = (fixture.table("kinds"), fixture.column("kinds", "b"));
+    let link = fixture.table("link");
+    let link = fixture.idl().rows(link).next().expect("one");
+    let rows: Vec<_> = fixture.idl().rows(kinds).collect();
     assert_eq!(rows.len(), 2);
     let zero = r#"["uuid","00000000-0000-0000-0000-000000000000"]"#;
     let reference = format!(r#"["map",[[2,["uuid","{}"]]]]"#, link.uuid);
     for row in rows {
-        let is_full = bed.idl().read(row, b).expect("held").as_boolean() == Some(true);
+        let is_full = fixture.idl().read(row, b).expect("held").as_boolean() == Some(true);
         for (name, default, value) in [
             ("r", "0", "-2.5"),
             (
@@ -73,86 +80,89 @@ fn every_kind_of_column_is_understood() {
             ("notes", r#"["map",[]]"#, r#"["map",[["",""],["k","v"]]]"#),
         ] {
             let expected = if is_full { value } else { default };
-            assert_eq!(bed.value(row, name), expected, "{name}");
+            assert_eq!(fixture.value(row, name), expected, "{name}");
         }
     }
 }
 
 #[test]
 fn several_rows_are_verified_and_changed_at_once() {
-    let mut bed = Bed::with_client();
-    let (i, s) = (bed.column("simple", "i"), bed.column("simple", "s"));
+    let mut fixture = Fixture::with_client();
+    let (i, s) = (fixture.column("simple", "i"), fixture.column("simple", "s"));
     let mut rows = Vec::new();
-    bed.succeed(|bed| {
+    fixture.succeed(|fixture| {
         rows = (0..3)
-            .map(|number| bed.insert("simple", &[("i", integer(number))]))
+            .map(|number| fixture.insert("simple", &[("i", integer(number))]))
             .collect();
     });
-    bed.succeed(|bed| {
+    fixture.succeed(|fixture| {
         for &row in &rows[..2] {
             for column in [i, s] {
-                bed.idl().verify(row, column).unwrap();
+                fixture.idl().verify(row, column).unwrap();
             }
-            bed.idl().write(row, s, string("both")).unwrap();
-            bed.idl().write(row, i, integer(9)).unwrap();
+            fixture.idl().write(row, s, string("both")).unwrap();
+            fixture.idl().write(row, i, integer(9)).unwrap();
         }
     });
-    assert_eq!(bed.value(rows[1], "s"), "\"both\"");
+    assert_eq!(fixture.value(rows[1], "s"), "\"both\"");
     // A verification of a new row says nothing; of one that is deleted beside it, it holds.
-    bed.succeed(|bed| {
-        let new = bed.insert("simple", &[]);
-        bed.idl().verify(new, i).unwrap();
-        bed.idl().write(new, i, integer(7)).unwrap();
-        bed.idl().verify(rows[0], i).unwrap();
-        bed.idl().delete(rows[2]).unwrap();
+    fixture.succeed(|fixture| {
+        let new = fixture.insert("simple", &[]);
+        fixture.idl().verify(new, i).unwrap();
+        fixture.idl().write(new, i, integer(7)).unwrap();
+        fixture.idl().verify(rows[0], i).unwrap();
+        fixture.idl().delete(rows[2]).unwrap();
     });
-    let sent = bed.last_operations();
+    let sent = fixture.last_operations();
     assert_eq!(sent.matches(r#""op":"wait""#).count(), 1, "{sent}");
-    assert_eq!(bed.idl().row_count(i.table), 3);
+    assert_eq!(fixture.idl().row_count(i.table), 3);
 }
 
 #[test]
 fn rows_of_a_unique_index_come_change_and_go() {
-    let mut bed = Bed::with_client();
-    let i = bed.column("unique", "i");
+    let mut fixture = Fixture::with_client();
+    let i = fixture.column("unique", "i");
     let mut row = None;
-    bed.succeed(|bed| row = Some(bed.insert("unique", &[("i", integer(1))])));
+    fixture.succeed(|fixture| row = Some(fixture.insert("unique", &[("i", integer(1))])));
     let row = row.unwrap();
-    bed.succeed(|bed| bed.idl().write(row, i, integer(2)).unwrap());
-    bed.succeed(|bed| {
-        bed.idl().delete(row).unwrap();
-        bed.insert("unique", &[("i", integer(2))]);
+    fixture.succeed(|fixture| fixture.idl().write(row, i, integer(2)).unwrap());
+    fixture.succeed(|fixture| {
+        fixture.idl().delete(row).unwrap();
+        fixture.insert("unique", &[("i", integer(2))]);
     });
-    assert_eq!(bed.idl().row_count(i.table), 1);
+    assert_eq!(fixture.idl().row_count(i.table), 1);
 }
 
 #[test]
 fn every_row_that_comes_or_goes_is_counted() {
-    let mut bed = Bed::new(false);
+    let mut fixture = Fixture::new(false);
     let mut class = Class::new(Arc::new(schema()));
     let ba = class.column("kinds", "ba").unwrap();
     class.add_column(ba);
     let maps = class.table("maps").unwrap();
     class.add_table(maps);
-    bed.add(class);
+    fixture.add(class);
     // Nothing but defaults of a table without scalars, and a row of one that is wanted without columns.
     for table in ["kinds", "maps"] {
-        let id = bed.table(table);
-        let seqno = bed.idl().change_seqno();
-        bed.server.transact(&format!(
+        let id = fixture.table(table);
+        let seqno = fixture.idl().change_seqno();
+        fixture.server.transact(&format!(
             r#"{{"op":"insert","table":"{table}","row":{{}}}}"#
         ));
-        bed.run();
+        fixture.run();
         assert_eq!(
-            (bed.idl().change_seqno(), bed.idl().table_seqnos(id)),
+            (fixture.idl().change_seqno(), fixture.idl().table_seqnos(id)),
             (seqno + 1, [seqno + 1, 0, 0])
         );
-        bed.server.transact(&format!(
+        fixture.server.transact(&format!(
             r#"{{"op":"delete","table":"{table}","where":[]}}"#
         ));
-        bed.run();
-        assert_eq!(bed.idl().table_seqnos(id)[2], bed.idl().change_seqno());
-        assert_eq!(bed.idl().change_seqno(), seqno + 2);
+        fixture.run();
+        assert_eq!(
+            fixture.idl().table_seqnos(id)[2],
+            fixture.idl().change_seqno()
+        );
+        assert_eq!(fixture.idl().change_seqno(), seqno + 2);
     }
 }
 
@@ -180,71 +190,75 @@ fn a_lock_does_not_stand_in_for_contents() {
 
 #[test]
 fn a_wish_that_cannot_be_sent_keeps_nobody_busy() {
-    let mut bed = Bed::with_client();
-    let simple = bed.table("simple");
-    bed.peers[0].is_deaf = true;
+    let mut fixture = Fixture::with_client();
+    let simple = fixture.table("simple");
+    fixture.peers[0].is_deaf = true;
     // The first is on its way, the second has to wait for its answer.
-    bed.idl().set_condition(0, simple, Condition::none());
-    bed.run();
+    fixture.idl().set_condition(0, simple, Condition::none());
+    fixture.run();
     let mut wanted = Condition::none();
     wanted.add(Clause::new("i", Function::Equal, &integer(1), false));
-    let promise = bed.idl().set_condition(0, simple, wanted);
-    bed.run();
-    assert_ne!(bed.idl().poll_timeout(0), Some(0));
-    bed.peers[0].is_deaf = false;
-    bed.cut(0);
-    bed.run_until_connected();
-    bed.run();
-    assert!(bed.idl().condition_seqno() >= promise);
-    let (_, status) = bed.transact(|bed| {
-        bed.insert("simple", &[("i", integer(1))]);
+    let promise = fixture.idl().set_condition(0, simple, wanted);
+    fixture.run();
+    assert_ne!(fixture.idl().poll_timeout(0), Some(0));
+    fixture.peers[0].is_deaf = false;
+    fixture.cut(0);
+    fixture.run_until_connected();
+    fixture.run();
+    assert!(fixture.idl().condition_seqno() >= promise);
+    let (_, status) = fixture.transact(|fixture| {
+        fixture.insert("simple", &[("i", integer(1))]);
     });
-    assert_eq!((status, bed.idl().row_count(simple)), (Status::Success, 1));
+    assert_eq!(
+        (status, fixture.idl().row_count(simple)),
+        (Status::Success, 1)
+    );
 }
 
 #[test]
 fn differences_longer_than_the_column_apply() {
-    let mut bed = Bed::with_client();
-    bed.server
+    let mut fixture = Fixture::with_client();
+    fixture
+        .server
         .transact(r#"{"op":"insert","table":"simple","row":{"few":["set",[1,2,3]],"o":1}}"#);
-    bed.run();
-    let simple = bed.table("simple");
-    let row = bed.idl().rows(simple).next().expect("one");
+    fixture.run();
+    let simple = fixture.table("simple");
+    let row = fixture.idl().rows(simple).next().expect("one");
     for (few, o) in [
         (r#"["set",[4,5,6]]"#, "2"),
         (r#"["set",[6,7,8]]"#, r#"["set",[]]"#),
         ("1", "5"),
         (r#"["set",[]]"#, "5"),
     ] {
-        bed.server.transact(&format!(
+        fixture.server.transact(&format!(
             r#"{{"op":"update","table":"simple","where":[],"row":{{"few":{few},"o":{o}}}}}"#
         ));
-        bed.run();
-        assert_eq!(bed.value(row, "few"), few);
-        assert_eq!(bed.value(row, "o"), o);
+        fixture.run();
+        assert_eq!(fixture.value(row, "few"), few);
+        assert_eq!(fixture.value(row, "o"), o);
     }
 }
 
 #[test]
 fn many_messages_take_several_turns() {
-    let mut bed = Bed::with_client();
-    bed.peers[0].is_deaf = true;
+    let mut fixture = Fixture::with_client();
+    fixture.peers[0].is_deaf = true;
     for number in 0..200 {
-        bed.server.transact(&format!(
+        fixture.server.transact(&format!(
             r#"{{"op":"insert","table":"simple","row":{{"i":{number}}}}}"#
         ));
     }
-    let simple = bed.table("simple");
-    bed.hear_waiting();
-    let first = bed.idl().row_count(simple);
+    let simple = fixture.table("simple");
+    fixture.hear_waiting();
+    let first = fixture.idl().row_count(simple);
     assert!(first > 0 && first <= 50, "{first}");
     assert_eq!(
-        bed.idl().poll_timeout(0),
+        fixture.idl().poll_timeout(0),
         Some(0),
         "the rest is due at once"
     );
-    bed.peers[0].is_deaf = false;
-    bed.run();
-    assert_eq!(bed.idl().row_count(simple), 200);
-    assert_eq!(bed.idl().change_seqno(), 201);
+    fixture.peers[0].is_deaf = false;
+    fixture.run();
+    assert_eq!(fixture.idl().row_count(simple), 200);
+    assert_eq!(fixture.idl().change_seqno(), 201);
 }

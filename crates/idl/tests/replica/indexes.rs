@@ -6,12 +6,12 @@ use std::sync::Arc;
 use corvid_data::Datum;
 use corvid_idl::{Class, ClassError, Direction, IndexColumn, IndexId, RowId};
 
-use crate::bed::{Bed, integer, integers, references, string, strings, text_atom};
+use crate::fixture::{Fixture, integer, integers, references, string, strings, text_atom};
 
 /// A client with an index on `s` of `simple` and one on `i`, the greatest first, then `s`.
-fn indexed() -> (Bed, IndexId, IndexId) {
+fn indexed() -> (Fixture, IndexId, IndexId) {
     let mut ids = None;
-    let bed = Bed::with_class(|class| {
+    let fixture = Fixture::with_class(|class| {
         let (i, s) = (
             class.column("simple", "i").expect("a column"),
             class.column("simple", "s").expect("a column"),
@@ -22,26 +22,26 @@ fn indexed() -> (Bed, IndexId, IndexId) {
         ids = Some((by_s.expect("new"), by_both.expect("new")));
     });
     let (by_s, by_both) = ids.expect("made");
-    (bed, by_s, by_both)
+    (fixture, by_s, by_both)
 }
 
 /// The rows of an index as `s` and `i`.
-fn listed(bed: &Bed, rows: impl Iterator<Item = RowId>) -> String {
+fn listed(fixture: &Fixture, rows: impl Iterator<Item = RowId>) -> String {
     let texts: Vec<String> = rows
-        .map(|row| bed.value(row, "s").replace('"', "") + &bed.value(row, "i"))
+        .map(|row| fixture.value(row, "s").replace('"', "") + &fixture.value(row, "i"))
         .collect();
     texts.join(" ")
 }
 
-fn all(bed: &Bed, index: IndexId) -> String {
-    listed(bed, bed.peers[0].idl.range_of(index, None, None))
+fn all(fixture: &Fixture, index: IndexId) -> String {
+    listed(fixture, fixture.peers[0].idl.range_of(index, None, None))
 }
 
-fn fill(bed: &mut Bed, rows: &[(&str, i64)]) -> Vec<RowId> {
+fn fill(fixture: &mut Fixture, rows: &[(&str, i64)]) -> Vec<RowId> {
     let mut made = Vec::new();
-    bed.succeed(|bed| {
+    fixture.succeed(|fixture| {
         for (s, i) in rows {
-            made.push(bed.insert("simple", &[("s", string(s)), ("i", integer(*i))]));
+            made.push(fixture.insert("simple", &[("s", string(s)), ("i", integer(*i))]));
         }
     });
     made
@@ -49,18 +49,18 @@ fn fill(bed: &mut Bed, rows: &[(&str, i64)]) -> Vec<RowId> {
 
 #[test]
 fn rows_come_in_order_column_by_column() {
-    let (mut bed, by_s, by_both) = indexed();
+    let (mut fixture, by_s, by_both) = indexed();
     fill(
-        &mut bed,
+        &mut fixture,
         &[("b", 1), ("a", 2), ("c", 2), ("a", 1), ("b", 3)],
     );
-    assert_eq!(all(&bed, by_s), "a2 a1 b1 b3 c2", "equal ones by UUID");
-    assert_eq!(all(&bed, by_both), "b3 a2 c2 a1 b1");
-    let (i, s) = (bed.column("simple", "i"), bed.column("simple", "s"));
-    let idl = &bed.peers[0].idl;
+    assert_eq!(all(&fixture, by_s), "a2 a1 b1 b3 c2", "equal ones by UUID");
+    assert_eq!(all(&fixture, by_both), "b3 a2 c2 a1 b1");
+    let (i, s) = (fixture.column("simple", "i"), fixture.column("simple", "s"));
+    let idl = &fixture.peers[0].idl;
     let mut key = idl.key(by_s);
     assert!(key.set(s, string("a")) && !key.set(i, integer(1)));
-    assert_eq!(listed(&bed, idl.equal(&key)), "a2 a1");
+    assert_eq!(listed(&fixture, idl.equal(&key)), "a2 a1");
     let mut from = idl.key(by_both);
     from.set(i, integer(2));
     from.set(s, string("b"));
@@ -68,11 +68,11 @@ fn rows_come_in_order_column_by_column() {
     to.set(i, integer(1));
     to.set(s, string("a"));
     assert_eq!(
-        listed(&bed, idl.range_of(by_both, Some(&from), Some(&to))),
+        listed(&fixture, idl.range_of(by_both, Some(&from), Some(&to))),
         "c2 a1"
     );
     assert_eq!(
-        listed(&bed, idl.range_of(by_both, Some(&to), Some(&from))),
+        listed(&fixture, idl.range_of(by_both, Some(&to), Some(&from))),
         ""
     );
     assert_eq!(idl.find(&from), None);
@@ -82,59 +82,63 @@ fn rows_come_in_order_column_by_column() {
 
 #[test]
 fn the_first_of_equal_rows_is_found_whatever_comes_and_goes() {
-    let (mut bed, by_s, _) = indexed();
-    let s = bed.column("simple", "s");
-    let rows = fill(&mut bed, &[("a", 0), ("a", 1), ("b", 2), ("a", 3)]);
-    let mut key = bed.peers[0].idl.key(by_s);
+    let (mut fixture, by_s, _) = indexed();
+    let s = fixture.column("simple", "s");
+    let rows = fill(&mut fixture, &[("a", 0), ("a", 1), ("b", 2), ("a", 3)]);
+    let mut key = fixture.peers[0].idl.key(by_s);
     key.set(s, string("a"));
-    let found = |bed: &Bed| {
-        let idl = &bed.peers[0].idl;
+    let found = |fixture: &Fixture| {
+        let idl = &fixture.peers[0].idl;
         assert_eq!(idl.find(&key), idl.equal(&key).next());
         idl.check_consistency().expect("it agrees with itself");
         idl.find(&key)
     };
-    assert_eq!(found(&bed), Some(rows[0]));
-    let txn = bed.idl().begin().expect("none is open");
-    bed.idl().delete(rows[0]).expect("it is there");
-    assert_eq!(found(&bed), Some(rows[1]), "the one behind it");
-    bed.idl().write(rows[1], s, string("c")).expect("fits");
-    assert_eq!(found(&bed), Some(rows[3]), "not the one of another key");
-    bed.idl().write(rows[3], s, string("c")).expect("fits");
-    assert_eq!(found(&bed), None, "none is left");
-    bed.idl().write(rows[2], s, string("a")).expect("fits");
-    assert_eq!(found(&bed), Some(rows[2]), "a key that comes back");
-    bed.idl().abort(txn);
-    assert_eq!(found(&bed), Some(rows[0]), "the one before others again");
+    assert_eq!(found(&fixture), Some(rows[0]));
+    let txn = fixture.idl().begin().expect("none is open");
+    fixture.idl().delete(rows[0]).expect("it is there");
+    assert_eq!(found(&fixture), Some(rows[1]), "the one behind it");
+    fixture.idl().write(rows[1], s, string("c")).expect("fits");
+    assert_eq!(found(&fixture), Some(rows[3]), "not the one of another key");
+    fixture.idl().write(rows[3], s, string("c")).expect("fits");
+    assert_eq!(found(&fixture), None, "none is left");
+    fixture.idl().write(rows[2], s, string("a")).expect("fits");
+    assert_eq!(found(&fixture), Some(rows[2]), "a key that comes back");
+    fixture.idl().abort(txn);
+    assert_eq!(
+        found(&fixture),
+        Some(rows[0]),
+        "the one before others again"
+    );
 }
 
 #[test]
 fn a_transaction_moves_rows_and_an_abort_moves_them_back() {
-    let (mut bed, by_s, by_both) = indexed();
-    let rows = fill(&mut bed, &[("b", 1), ("c", 2)]);
-    let (i, s) = (bed.column("simple", "i"), bed.column("simple", "s"));
+    let (mut fixture, by_s, by_both) = indexed();
+    let rows = fill(&mut fixture, &[("b", 1), ("c", 2)]);
+    let (i, s) = (fixture.column("simple", "i"), fixture.column("simple", "s"));
     for is_committed in [false, true] {
-        let txn = bed.idl().begin().unwrap();
-        bed.insert("simple", &[("s", string("a"))]);
-        bed.idl().write(rows[0], s, string("z")).unwrap();
-        bed.idl().write(rows[0], i, integer(9)).unwrap();
+        let txn = fixture.idl().begin().unwrap();
+        fixture.insert("simple", &[("s", string("a"))]);
+        fixture.idl().write(rows[0], s, string("z")).unwrap();
+        fixture.idl().write(rows[0], i, integer(9)).unwrap();
         assert_eq!(
-            (all(&bed, by_s), all(&bed, by_both)),
+            (all(&fixture, by_s), all(&fixture, by_both)),
             ("a0 c2 z9".into(), "z9 c2 a0".into())
         );
-        bed.idl().delete(rows[1]).unwrap();
-        assert_eq!(all(&bed, by_s), "a0 z9");
+        fixture.idl().delete(rows[1]).unwrap();
+        assert_eq!(all(&fixture, by_s), "a0 z9");
         if is_committed {
-            bed.idl().commit().unwrap();
-            assert_eq!(all(&bed, by_s), "b1 c2");
-            bed.run();
+            fixture.idl().commit().unwrap();
+            assert_eq!(all(&fixture, by_s), "b1 c2");
+            fixture.run();
             assert_eq!(
-                (all(&bed, by_s), all(&bed, by_both)),
+                (all(&fixture, by_s), all(&fixture, by_both)),
                 ("a0 z9".into(), "z9 a0".into())
             );
         } else {
-            bed.idl().abort(txn);
+            fixture.idl().abort(txn);
             assert_eq!(
-                (all(&bed, by_s), all(&bed, by_both)),
+                (all(&fixture, by_s), all(&fixture, by_both)),
                 ("b1 c2".into(), "c2 b1".into())
             );
         }
@@ -143,45 +147,45 @@ fn a_transaction_moves_rows_and_an_abort_moves_them_back() {
 
 #[test]
 fn cursors_go_on_whatever_becomes_of_their_row() {
-    let (mut bed, by_s, _) = indexed();
+    let (mut fixture, by_s, _) = indexed();
     let rows = fill(
-        &mut bed,
+        &mut fixture,
         &[("a", 1), ("b", 1), ("b", 2), ("c", 1), ("d", 1)],
     );
-    let s = bed.column("simple", "s");
-    let mut key = bed.idl().key(by_s);
+    let s = fixture.column("simple", "s");
+    let mut key = fixture.idl().key(by_s);
     key.set(s, string("b"));
-    let mut cursor = bed.idl().cursor_equal(&key);
+    let mut cursor = fixture.idl().cursor_equal(&key);
     let mut seen = Vec::new();
-    while let Some(row) = bed.idl().cursor_row(&cursor) {
+    while let Some(row) = fixture.idl().cursor_row(&cursor) {
         seen.push(row);
-        bed.idl().cursor_next_equal(&mut cursor);
+        fixture.idl().cursor_next_equal(&mut cursor);
     }
     assert_eq!(seen, rows[1..3]);
-    bed.idl().begin().unwrap();
-    let mut cursor = bed.idl().cursor_at_least(&key);
-    assert_eq!(bed.idl().cursor_row(&cursor), Some(rows[1]));
-    bed.idl().delete(rows[1]).unwrap();
-    assert_eq!(bed.idl().cursor_row(&cursor), None);
-    bed.idl().cursor_next(&mut cursor);
-    assert_eq!(bed.idl().cursor_row(&cursor), Some(rows[2]));
+    fixture.idl().begin().unwrap();
+    let mut cursor = fixture.idl().cursor_at_least(&key);
+    assert_eq!(fixture.idl().cursor_row(&cursor), Some(rows[1]));
+    fixture.idl().delete(rows[1]).unwrap();
+    assert_eq!(fixture.idl().cursor_row(&cursor), None);
+    fixture.idl().cursor_next(&mut cursor);
+    assert_eq!(fixture.idl().cursor_row(&cursor), Some(rows[2]));
     // Moved behind the place where it was come to: come to again.
-    bed.idl().write(rows[2], s, string("z")).unwrap();
+    fixture.idl().write(rows[2], s, string("z")).unwrap();
     let mut rest = Vec::new();
     loop {
-        bed.idl().cursor_next(&mut cursor);
-        let Some(row) = bed.idl().cursor_row(&cursor) else {
+        fixture.idl().cursor_next(&mut cursor);
+        let Some(row) = fixture.idl().cursor_row(&cursor) else {
             break;
         };
         rest.push(row);
     }
     assert_eq!(rest, [rows[3], rows[4], rows[2]]);
-    let cursor = bed.idl().cursor_first(by_s);
-    assert_eq!(bed.idl().cursor_row(&cursor), Some(rows[0]));
+    let cursor = fixture.idl().cursor_first(by_s);
+    assert_eq!(fixture.idl().cursor_row(&cursor), Some(rows[0]));
     key.set(s, string("nobody"));
-    let cursor = bed.idl().cursor_equal(&key);
-    assert_eq!(bed.idl().cursor_row(&cursor), None);
-    let idl = bed.idl();
+    let cursor = fixture.idl().cursor_equal(&key);
+    assert_eq!(fixture.idl().cursor_row(&cursor), None);
+    let idl = fixture.idl();
     assert!(idl.compare(by_s, Some(rows[0]), Some(rows[3])).is_lt());
     assert!(idl.compare(by_s, None, Some(rows[0])).is_gt());
     assert!(idl.compare(by_s, None, None).is_eq());
@@ -194,7 +198,7 @@ fn comparators_of_ones_own() {
         text.and_then(|text| text.parse::<Ipv4Addr>().ok())
     };
     let mut index = None;
-    let mut bed = Bed::with_class(|class: &mut Class| {
+    let mut fixture = Fixture::with_class(|class: &mut Class| {
         let (i, s) = (
             class.column("simple", "i").unwrap(),
             class.column("simple", "s").unwrap(),
@@ -211,16 +215,16 @@ fn comparators_of_ones_own() {
     });
     let index = index.unwrap();
     fill(
-        &mut bed,
+        &mut fixture,
         &[("10.0.0.10", 1), ("10.0.0.9", 1), ("x", 0), ("10.0.0.9", 2)],
     );
-    assert_eq!(all(&bed, index), "x0 10.0.0.92 10.0.0.91 10.0.0.101");
-    let s = bed.column("simple", "s");
-    let mut from = bed.idl().key(index);
+    assert_eq!(all(&fixture, index), "x0 10.0.0.92 10.0.0.91 10.0.0.101");
+    let s = fixture.column("simple", "s");
+    let mut from = fixture.idl().key(index);
     from.set(s, string("10.0.0.10"));
-    let idl = &bed.peers[0].idl;
+    let idl = &fixture.peers[0].idl;
     // The second column of the key is its default, 0, which is behind 1 here.
-    assert_eq!(listed(&bed, idl.range_of(index, Some(&from), None)), "");
+    assert_eq!(listed(&fixture, idl.range_of(index, Some(&from), None)), "");
     let row = idl.range_of(index, None, None).last().unwrap();
     assert_eq!(idl.compare_key(row, &from), Some(std::cmp::Ordering::Less));
 }
@@ -228,34 +232,35 @@ fn comparators_of_ones_own() {
 #[test]
 fn sets_and_references_are_ordered_too() {
     let mut indexes = Vec::new();
-    let mut bed = Bed::with_class(|class| {
+    let mut fixture = Fixture::with_class(|class| {
         for (table, column) in [("link", "many"), ("simple", "ia")] {
             let column = class.column(table, column).unwrap();
             let columns = vec![IndexColumn::ascending(column)];
             indexes.push(class.add_index(column.table, "", columns).unwrap());
         }
     });
-    let many = bed.column("link", "many");
+    let many = fixture.column("link", "many");
     let mut rows = Vec::new();
-    bed.succeed(|bed| {
-        rows = (0..3).map(|_| bed.insert("link", &[])).collect();
-        bed.idl()
+    fixture.succeed(|fixture| {
+        rows = (0..3).map(|_| fixture.insert("link", &[])).collect();
+        fixture
+            .idl()
             .write(rows[0], many, references(&rows[1..]))
             .unwrap();
-        bed.insert("simple", &[("ia", integers(&[1, 2]))]);
-        bed.insert("simple", &[("ia", integers(&[9]))]);
+        fixture.insert("simple", &[("ia", integers(&[1, 2]))]);
+        fixture.insert("simple", &[("ia", integers(&[9]))]);
     });
-    let idl = bed.idl();
+    let idl = fixture.idl();
     let mut key = idl.key(indexes[0]);
     key.set(many, references(&rows[1..]));
     assert_eq!(idl.find(&key), Some(rows[0]));
     let first = idl.range_of(indexes[1], None, None).next().unwrap();
-    assert_eq!(bed.value(first, "ia"), "9", "fewer elements first");
+    assert_eq!(fixture.value(first, "ia"), "9", "fewer elements first");
 }
 
 #[test]
 fn what_cannot_be_indexed() {
-    let mut class = Class::new(corvid_data::Arc::new(crate::bed::schema()));
+    let mut class = Class::new(corvid_data::Arc::new(crate::fixture::schema()));
     let (i, name) = (
         class.column("simple", "i").unwrap(),
         class.column("maps", "name").unwrap(),
@@ -278,73 +283,74 @@ fn what_cannot_be_indexed() {
 
 #[test]
 fn late_indexes_have_the_rows_that_are_there() {
-    let (mut bed, by_s, _) = indexed();
-    fill(&mut bed, &[("b", 1), ("a", 2), ("c", 3)]);
-    let (i, s) = (bed.column("simple", "i"), bed.column("simple", "s"));
-    bed.idl().begin().unwrap();
-    bed.insert("simple", &[("s", string("d")), ("i", integer(0))]);
+    let (mut fixture, by_s, _) = indexed();
+    fill(&mut fixture, &[("b", 1), ("a", 2), ("c", 3)]);
+    let (i, s) = (fixture.column("simple", "i"), fixture.column("simple", "s"));
+    fixture.idl().begin().unwrap();
+    fixture.insert("simple", &[("s", string("d")), ("i", integer(0))]);
     let columns = vec![IndexColumn::ascending(i)];
-    let late = bed.idl().add_index(i.table, "late", columns.clone());
+    let late = fixture.idl().add_index(i.table, "late", columns.clone());
     let late = late.unwrap();
     assert_eq!(
-        all(&bed, late),
+        all(&fixture, late),
         "d0 b1 a2 c3",
         "also those of the open transaction"
     );
-    let txn = bed.idl().open_txn().unwrap();
-    bed.idl().abort(txn);
-    assert_eq!(all(&bed, late), "b1 a2 c3");
-    let first = bed.idl().range_of(late, None, None).next().unwrap();
-    bed.succeed(|bed| bed.idl().write(first, i, integer(9)).unwrap());
+    let txn = fixture.idl().open_txn().unwrap();
+    fixture.idl().abort(txn);
+    assert_eq!(all(&fixture, late), "b1 a2 c3");
+    let first = fixture.idl().range_of(late, None, None).next().unwrap();
+    fixture.succeed(|fixture| fixture.idl().write(first, i, integer(9)).unwrap());
     assert_eq!(
-        (all(&bed, late), all(&bed, by_s)),
+        (all(&fixture, late), all(&fixture, by_s)),
         ("a2 c3 b9".into(), "a2 b9 c3".into())
     );
-    bed.idl().check_consistency().unwrap();
-    assert_eq!(bed.idl().index(s.table, "late"), Some(late));
-    assert!(bed.idl().add_index(i.table, "late", columns).is_err());
+    fixture.idl().check_consistency().unwrap();
+    assert_eq!(fixture.idl().index(s.table, "late"), Some(late));
+    assert!(fixture.idl().add_index(i.table, "late", columns).is_err());
 }
 
 #[test]
 fn maps_are_ordered_by_one_of_their_keys() {
     let mut index = None;
-    let mut bed = Bed::with_class(|class| {
+    let mut fixture = Fixture::with_class(|class| {
         let smap = class.column("maps", "smap").expect("a column");
         let columns = vec![IndexColumn::at_key(smap, text_atom("id"))];
         index = class.add_index(smap.table, "", columns).ok();
     });
     let index = index.expect("made");
-    bed.succeed(|bed| {
+    fixture.succeed(|fixture| {
         for (name, pairs) in [
             ("none", &[("other", "9")][..]),
             ("two", &[("id", "2"), ("other", "1")]),
             ("one", &[("id", "1"), ("other", "3")]),
         ] {
-            bed.insert("maps", &[("name", string(name)), ("smap", strings(pairs))]);
+            fixture.insert("maps", &[("name", string(name)), ("smap", strings(pairs))]);
         }
     });
-    let smap = bed.column("maps", "smap");
-    let names = |bed: &Bed| -> Vec<String> {
-        let rows = bed.peers[0].idl.range_of(index, None, None);
-        rows.map(|row| bed.value(row, "name").replace('"', ""))
+    let smap = fixture.column("maps", "smap");
+    let names = |fixture: &Fixture| -> Vec<String> {
+        let rows = fixture.peers[0].idl.range_of(index, None, None);
+        rows.map(|row| fixture.value(row, "name").replace('"', ""))
             .collect()
     };
-    assert_eq!(names(&bed), ["none", "one", "two"]);
-    let mut key = bed.idl().key(index);
+    assert_eq!(names(&fixture), ["none", "one", "two"]);
+    let mut key = fixture.idl().key(index);
     key.set(smap, strings(&[("id", "2")]));
-    let found = bed.idl().find(&key).expect("it is there");
-    assert_eq!(bed.value(found, "name"), "\"two\"");
-    bed.succeed(|bed| {
-        bed.idl()
+    let found = fixture.idl().find(&key).expect("it is there");
+    assert_eq!(fixture.value(found, "name"), "\"two\"");
+    fixture.succeed(|fixture| {
+        fixture
+            .idl()
             .set_key(found, smap, text_atom("id"), text_atom("0"))
             .unwrap();
     });
-    assert_eq!(names(&bed), ["none", "two", "one"]);
+    assert_eq!(names(&fixture), ["none", "two", "one"]);
 }
 
 #[test]
 fn rows_of_a_range_are_read_on_the_way() {
-    let mut bed = Bed::with_class(|class| {
+    let mut fixture = Fixture::with_class(|class| {
         let (i, s) = (
             class.column("simple", "i").expect("a column"),
             class.column("simple", "s").expect("a column"),
@@ -354,21 +360,24 @@ fn rows_of_a_range_are_read_on_the_way() {
         class.add_index(i.table, "", columns).expect("new");
     });
     let (i, s, name) = (
-        bed.column("simple", "i"),
-        bed.column("simple", "s"),
-        bed.column("maps", "name"),
+        fixture.column("simple", "i"),
+        fixture.column("simple", "s"),
+        fixture.column("maps", "name"),
     );
-    let index = bed.idl().index(i.table, "").expect("made");
+    let index = fixture.idl().index(i.table, "").expect("made");
     let mut rows = Vec::new();
-    bed.succeed(|bed| {
+    fixture.succeed(|fixture| {
         rows = (0..5)
-            .map(|number| bed.insert("simple", &[("i", integer(4 - number))]))
+            .map(|number| fixture.insert("simple", &[("i", integer(4 - number))]))
             .collect();
     });
-    bed.idl().begin().expect("none is open");
-    bed.idl().write(rows[0], i, integer(-1)).expect("it fits");
-    bed.idl().delete(rows[1]).expect("it is there");
-    let idl = bed.idl();
+    fixture.idl().begin().expect("none is open");
+    fixture
+        .idl()
+        .write(rows[0], i, integer(-1))
+        .expect("it fits");
+    fixture.idl().delete(rows[1]).expect("it is there");
+    let idl = fixture.idl();
     let read = |view: &corvid_idl::RowView<'_>| view.get(i).and_then(Datum::as_integer);
     let values: Vec<_> = idl
         .views_of(index, None, None)

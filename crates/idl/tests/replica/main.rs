@@ -1,12 +1,13 @@
-//! Clients against the real server's state machine, in one thread and virtual time. [`server`] is the server, [`bed`] connects clients to
+//! Clients against the real server's state machine, in one thread and virtual time. [`server`] is the server, [`fixture`] connects clients to
 //! it; the other files are plays by topic and a random one with checkers.
 
 mod answers;
-mod bed;
 mod contents;
 mod fetching;
+mod fixture;
 mod heard;
 mod identities;
+mod idl_loop;
 mod indexes;
 mod mistakes;
 mod partial;
@@ -17,5 +18,4 @@ mod schemas;
 mod server;
 mod tracking;
 mod transactions;
-mod turns;
 mod typed;

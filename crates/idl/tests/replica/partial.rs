@@ -3,7 +3,7 @@
 use corvid_data::{Atom, Datum};
 use corvid_idl::{RowId, Status};
 
-use crate::bed::{Bed, integer, integers, references, string, strings, text_atom};
+use crate::fixture::{Fixture, integer, integers, references, string, strings, text_atom};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -20,13 +20,13 @@ enum Step {
 use Step::{Add, Remove, RemoveKey, Set, Write};
 
 /// Applies steps to a row; `is_map` says which column.
-fn take(bed: &mut Bed, row: RowId, is_map: bool, steps: &[Step]) {
+fn take(fixture: &mut Fixture, row: RowId, is_map: bool, steps: &[Step]) {
     let column = if is_map {
-        bed.column("maps", "smap")
+        fixture.column("maps", "smap")
     } else {
-        bed.column("simple", "ia")
+        fixture.column("simple", "ia")
     };
-    let idl = bed.idl();
+    let idl = fixture.idl();
     for step in steps {
         match step {
             Set(value) => idl
@@ -52,7 +52,7 @@ fn take(bed: &mut Bed, row: RowId, is_map: bool, steps: &[Step]) {
 /// Begins with a row whose column is empty or not, takes steps, and commits: the mutations or the row sent, if any, and the value in the
 /// end, which must be the one that the transaction showed.
 fn outcome(is_map: bool, begins_full: bool, steps: &[Step]) -> (Option<String>, String) {
-    let mut bed = Bed::with_client();
+    let mut fixture = Fixture::with_client();
     let (table, name) = if is_map {
         ("maps", "smap")
     } else {
@@ -65,21 +65,21 @@ fn outcome(is_map: bool, begins_full: bool, steps: &[Step]) -> (Option<String>, 
         (false, false) => integer(1),
     };
     let mut row = None;
-    bed.succeed(|bed| row = Some(bed.insert(table, &[(name, before)])));
+    fixture.succeed(|fixture| row = Some(fixture.insert(table, &[(name, before)])));
     let row = row.expect("it fits");
-    bed.forget_sent();
+    fixture.forget_sent();
     let mut shown = String::new();
-    let (_, status) = bed.transact(|bed| {
-        take(bed, row, is_map, steps);
-        shown = bed.value(row, name);
+    let (_, status) = fixture.transact(|fixture| {
+        take(fixture, row, is_map, steps);
+        shown = fixture.value(row, name);
     });
-    assert_eq!(bed.value(row, name), shown, "{steps:?}");
-    if bed.peers[0].sent.is_empty() {
+    assert_eq!(fixture.value(row, name), shown, "{steps:?}");
+    if fixture.peers[0].sent.is_empty() {
         assert_eq!(status, Status::Unchanged);
         return (None, shown);
     }
     assert_eq!(status, Status::Success);
-    let sent = bed.last_operations();
+    let sent = fixture.last_operations();
     let start = sent
         .find("\"mutations\":")
         .or(sent.find("\"row\":"))
@@ -144,102 +144,116 @@ fn writes_and_steps_go_together() {
         assert_eq!(outcome(false, false, steps).0, sent, "{steps:?}");
     }
     // On a new row everything is part of the insert.
-    let mut bed = Bed::with_client();
+    let mut fixture = Fixture::with_client();
     let mut row = None;
-    bed.succeed(|bed| {
-        let new = bed.insert("maps", &[("name", string("m"))]);
-        take(bed, new, true, &[Set("v"), Set("w")]);
+    fixture.succeed(|fixture| {
+        let new = fixture.insert("maps", &[("name", string("m"))]);
+        take(fixture, new, true, &[Set("v"), Set("w")]);
         row = Some(new);
     });
-    assert!(!bed.last_operations().contains("mutat"));
-    assert_eq!(bed.value(row.unwrap(), "smap"), r#"["map",[["k","w"]]]"#);
+    assert!(!fixture.last_operations().contains("mutat"));
+    assert_eq!(
+        fixture.value(row.unwrap(), "smap"),
+        r#"["map",[["k","w"]]]"#
+    );
 }
 
 #[test]
 fn steps_on_a_deleted_row_are_gone() {
-    let mut bed = Bed::with_client();
-    let n = bed.column("child", "n");
+    let mut fixture = Fixture::with_client();
+    let n = fixture.column("child", "n");
     let mut child = None;
-    bed.succeed(|bed| {
-        let new = bed.insert("child", &[]);
-        bed.insert("parent", &[("children", references(&[new]))]);
+    fixture.succeed(|fixture| {
+        let new = fixture.insert("child", &[]);
+        fixture.insert("parent", &[("children", references(&[new]))]);
         child = Some(new);
     });
     let child = child.unwrap();
-    bed.forget_sent();
-    let (_, status) = bed.transact(|bed| {
-        bed.idl().add_value(child, n, Atom::Integer(1)).unwrap();
-        bed.idl().delete(child).unwrap();
+    fixture.forget_sent();
+    let (_, status) = fixture.transact(|fixture| {
+        fixture.idl().add_value(child, n, Atom::Integer(1)).unwrap();
+        fixture.idl().delete(child).unwrap();
     });
-    assert_eq!((status, bed.peers[0].sent.len()), (Status::Unchanged, 0));
-    assert_eq!(bed.value(child, "n"), r#"["set",[]]"#);
+    assert_eq!(
+        (status, fixture.peers[0].sent.len()),
+        (Status::Unchanged, 0)
+    );
+    assert_eq!(fixture.value(child, "n"), r#"["set",[]]"#);
 }
 
 #[test]
 fn others_keep_what_they_changed_meanwhile() {
-    let mut bed = Bed::with_client();
-    let smap = bed.column("maps", "smap");
+    let mut fixture = Fixture::with_client();
+    let smap = fixture.column("maps", "smap");
     let mut row = None;
-    bed.succeed(|bed| row = Some(bed.insert("maps", &[("smap", strings(&[("a", "1")]))])));
+    fixture
+        .succeed(|fixture| row = Some(fixture.insert("maps", &[("smap", strings(&[("a", "1")]))])));
     let row = row.unwrap();
-    bed.idl().begin().unwrap();
-    bed.idl()
+    fixture.idl().begin().unwrap();
+    fixture
+        .idl()
         .set_key(row, smap, text_atom("b"), text_atom("2"))
         .unwrap();
-    bed.server.transact(
+    fixture.server.transact(
         r#"{"op":"mutate","table":"maps","where":[],"mutations":[["smap","insert",["map",[["c","3"]]]]]}"#,
     );
-    bed.idl().commit().unwrap();
-    bed.run();
+    fixture.idl().commit().unwrap();
+    fixture.run();
     assert_eq!(
-        bed.value(row, "smap"),
+        fixture.value(row, "smap"),
         r#"["map",[["a","1"],["b","2"],["c","3"]]]"#
     );
 }
 
 #[test]
 fn keys_of_any_type_are_sent_as_such() {
-    let mut bed = Bed::with_client();
-    let umap = bed.column("maps", "umap");
+    let mut fixture = Fixture::with_client();
+    let umap = fixture.column("maps", "umap");
     let mut row = None;
-    bed.succeed(|bed| row = Some(bed.insert("maps", &[])));
+    fixture.succeed(|fixture| row = Some(fixture.insert("maps", &[])));
     let row = row.unwrap();
-    let key = bed.uuid();
-    bed.succeed(|bed| {
-        bed.idl()
+    let key = fixture.uuid();
+    fixture.succeed(|fixture| {
+        fixture
+            .idl()
             .set_key(row, umap, Atom::Uuid(key), Atom::Integer(1))
             .unwrap();
     });
-    bed.succeed(|bed| {
-        bed.idl().remove_key(row, umap, Atom::Uuid(key)).unwrap();
+    fixture.succeed(|fixture| {
+        fixture
+            .idl()
+            .remove_key(row, umap, Atom::Uuid(key))
+            .unwrap();
     });
-    assert_eq!(bed.value(row, "umap"), r#"["map",[]]"#);
+    assert_eq!(fixture.value(row, "umap"), r#"["map",[]]"#);
     // An element may be a row that is new in the same transaction.
     let mut parent = None;
-    bed.succeed(|bed| parent = Some(bed.insert("parent", &[])));
-    let (parent, children) = (parent.unwrap(), bed.column("parent", "children"));
-    let child = bed.table("child");
-    bed.succeed(|bed| {
-        let uuid = bed.uuid();
-        let new = bed.idl().insert(child, uuid, false).unwrap();
-        bed.idl()
+    fixture.succeed(|fixture| parent = Some(fixture.insert("parent", &[])));
+    let (parent, children) = (parent.unwrap(), fixture.column("parent", "children"));
+    let child = fixture.table("child");
+    fixture.succeed(|fixture| {
+        let uuid = fixture.uuid();
+        let new = fixture.idl().insert(child, uuid, false).unwrap();
+        fixture
+            .idl()
             .add_value(parent, children, Atom::Uuid(new.uuid))
             .unwrap();
     });
-    assert_eq!(bed.idl().read(parent, children).unwrap().len(), 1);
+    assert_eq!(fixture.idl().read(parent, children).unwrap().len(), 1);
 }
 
 #[test]
 fn what_is_sent_does_not_grow_with_the_column() {
-    let mut bed = Bed::with_client();
-    let ia = bed.column("simple", "ia");
+    let mut fixture = Fixture::with_client();
+    let ia = fixture.column("simple", "ia");
     let mut row = None;
     let many: Vec<i64> = (0..5000).collect();
-    bed.succeed(|bed| row = Some(bed.insert("simple", &[("ia", integers(&many))])));
-    bed.succeed(|bed| {
-        bed.idl()
+    fixture.succeed(|fixture| row = Some(fixture.insert("simple", &[("ia", integers(&many))])));
+    fixture.succeed(|fixture| {
+        fixture
+            .idl()
             .add_value(row.unwrap(), ia, Atom::Integer(-1))
             .unwrap();
     });
-    assert!(bed.last_operations().len() < 200);
+    assert!(fixture.last_operations().len() < 200);
 }

@@ -9,7 +9,7 @@ use corvid_data::{Arc, Atom, Datum, TableId, Uuid};
 use corvid_idl::{Class, FetchId, FetchOutcome, IndexColumn, IndexId, Resync, RowId, Status};
 use corvid_session::{Clause, Condition, Function};
 
-use crate::bed::{Bed, integer, integers, narrow_schema, schema, string, text_atom};
+use crate::fixture::{Fixture, integer, integers, narrow_schema, schema, string, text_atom};
 use crate::heard::Heard;
 use crate::server::LIVES;
 
@@ -73,7 +73,7 @@ fn replicas_follow_whatever_happens() {
 
 fn live(seed: u64) {
     let mut dice = Dice(seed);
-    let mut bed = Bed::new(seed.is_multiple_of(2));
+    let mut fixture = Fixture::new(seed.is_multiple_of(2));
     let mut watchers = Vec::new();
     for peer in 0..3 {
         let mut class = Class::everything(Arc::new(schema()));
@@ -92,9 +92,9 @@ fn live(seed: u64) {
             class.on_demand(o);
         }
         let heard = Heard::default();
-        bed.add_with(class, |idl| heard.listen(idl));
+        fixture.add_with(class, |idl| heard.listen(idl));
         if peer == 2 {
-            bed.peers[peer].idl.set_resync(Resync::Reload);
+            fixture.peers[peer].idl.set_resync(Resync::Reload);
         }
         watchers.push(Watcher {
             shadow: Contents::new(),
@@ -107,24 +107,25 @@ fn live(seed: u64) {
     }
     for _ in 0..STEPS {
         match dice.below(14) {
-            0..6 => transact(&mut bed, &mut dice),
-            6 => meddle(&mut bed, &mut dice),
-            7 => bed.cut(dice.below(3)),
+            0..6 => transact(&mut fixture, &mut dice),
+            6 => meddle(&mut fixture, &mut dice),
+            7 => fixture.cut(dice.below(3)),
             8 => {
                 let peer = dice.below(3);
-                bed.peers[peer].is_deaf ^= true;
+                fixture.peers[peer].is_deaf ^= true;
             }
-            9 => want(&mut bed, &mut dice, &mut watchers),
+            9 => want(&mut fixture, &mut dice, &mut watchers),
             10 if dice.below(4) == 0 => {
                 let is_narrow = dice.below(2) == 0;
-                bed.server
+                fixture
+                    .server
                     .convert(&if is_narrow { narrow_schema() } else { schema() });
             }
-            13 => fetch(&mut bed, &mut dice, &mut watchers[FETCHER]),
-            _ => settle(&mut bed, &mut watchers),
+            13 => fetch(&mut fixture, &mut dice, &mut watchers[FETCHER]),
+            _ => settle(&mut fixture, &mut watchers),
         }
     }
-    settle(&mut bed, &mut watchers);
+    settle(&mut fixture, &mut watchers);
 }
 
 fn write_changes_only(class: &mut Class) {
@@ -137,27 +138,27 @@ fn write_changes_only(class: &mut Class) {
 }
 
 /// A transaction of the first client.
-fn transact(bed: &mut Bed, dice: &mut Dice) {
-    bed.run();
-    let before = contents(bed, 0);
-    let txn = bed.idl().begin().expect("none is open");
+fn transact(fixture: &mut Fixture, dice: &mut Dice) {
+    fixture.run();
+    let before = contents(fixture, 0);
+    let txn = fixture.idl().begin().expect("none is open");
     for _ in 0..=dice.below(5) {
-        change(bed, dice);
-        check_index(bed, 0);
+        change(fixture, dice);
+        check_index(fixture, 0);
     }
     let is_committed = dice.below(4) > 0;
     if is_committed {
-        bed.idl().commit().expect("it is open");
+        fixture.idl().commit().expect("it is open");
     } else {
-        bed.idl().abort(txn);
+        fixture.idl().abort(txn);
     }
-    assert_eq!(contents(bed, 0), before, "put back");
-    bed.idl().check_consistency().expect("put back");
-    bed.run();
-    let status = bed.idl().status(txn).expect("remembered");
+    assert_eq!(contents(fixture, 0), before, "put back");
+    fixture.idl().check_consistency().expect("put back");
+    fixture.run();
+    let status = fixture.idl().status(txn).expect("remembered");
     assert_eq!(status == Status::Aborted, !is_committed);
     if status == Status::Error {
-        let error = bed.idl().txn_error(txn).expect("told").to_owned();
+        let error = fixture.idl().txn_error(txn).expect("told").to_owned();
         // After a conversion the server lacks what the client's schema has.
         let is_expected = [
             "constraint violation",
@@ -173,32 +174,35 @@ fn transact(bed: &mut Bed, dice: &mut Dice) {
 }
 
 /// One change in the open transaction, if there is a row for it.
-fn change(bed: &mut Bed, dice: &mut Dice) {
+fn change(fixture: &mut Fixture, dice: &mut Dice) {
     let tables = [
         "simple", "simple", "maps", "link", "parent", "child", "unique",
     ];
     let name = tables[dice.below(tables.len())];
-    let table = bed.table(name);
-    let mut rows: Vec<RowId> = bed.idl().rows(table).collect();
+    let table = fixture.table(name);
+    let mut rows: Vec<RowId> = fixture.idl().rows(table).collect();
     rows.sort();
     let kind = dice.below(8);
     let Some(row) = dice
         .pick(&rows)
         .filter(|_| kind > 1 && (rows.len() < 12 || kind > 2))
     else {
-        let uuid = bed.uuid();
+        let uuid = fixture.uuid();
         let is_persistent = dice.below(2) == 0;
-        bed.idl().insert(table, uuid, is_persistent).expect("new");
+        fixture
+            .idl()
+            .insert(table, uuid, is_persistent)
+            .expect("new");
         return;
     };
     if kind == 2 {
-        bed.idl().delete(row).expect("it is there");
+        fixture.idl().delete(row).expect("it is there");
         return;
     }
     let number = dice.number();
     let children: Vec<RowId> = {
-        let child = bed.table(if name == "link" { "link" } else { "child" });
-        let mut rows: Vec<RowId> = bed.idl().rows(child).collect();
+        let child = fixture.table(if name == "link" { "link" } else { "child" });
+        let mut rows: Vec<RowId> = fixture.idl().rows(child).collect();
         rows.sort();
         rows
     };
@@ -234,11 +238,11 @@ fn change(bed: &mut Bed, dice: &mut Dice) {
         ("unique", _) => ("i", integer(number), None),
         (_, _) => ("name", string("x"), None),
     };
-    let column = bed.column(name, column);
+    let column = fixture.column(name, column);
     if dice.below(8) == 0 {
-        bed.idl().verify(row, column).expect("it is held");
+        fixture.idl().verify(row, column).expect("it is held");
     }
-    let idl = bed.idl();
+    let idl = fixture.idl();
     match (element, dice.below(3)) {
         (Some((key, Some(value))), 0) => idl.set_key(row, column, key, value).map(drop),
         (Some((key, Some(_))), 1) => idl.remove_key(row, column, key).map(drop),
@@ -250,7 +254,7 @@ fn change(bed: &mut Bed, dice: &mut Dice) {
 }
 
 /// Somebody else changes something.
-fn meddle(bed: &mut Bed, dice: &mut Dice) {
+fn meddle(fixture: &mut Fixture, dice: &mut Dice) {
     let (low, high) = (dice.number(), dice.number());
     let operations = [
         format!(
@@ -268,14 +272,15 @@ fn meddle(bed: &mut Bed, dice: &mut Dice) {
             r#"{{"op":"update","table":"simple","where":[["i",">",{low}]],"row":{{"o":{high}}}}}"#
         ),
     ];
-    bed.server
+    fixture
+        .server
         .transact(&operations[dice.below(operations.len())]);
 }
 
 /// Something is fetched, if that can be had.
-fn fetch(bed: &mut Bed, dice: &mut Dice, watcher: &mut Watcher) {
-    let o = bed.column("simple", "o");
-    let idl = &mut bed.peers[FETCHER].idl;
+fn fetch(fixture: &mut Fixture, dice: &mut Dice, watcher: &mut Watcher) {
+    let o = fixture.column("simple", "o");
+    let idl = &mut fixture.peers[FETCHER].idl;
     let mut rows: Vec<RowId> = idl.rows(o.table).collect();
     rows.sort();
     let begun = match (dice.below(3), dice.pick(&rows)) {
@@ -287,11 +292,14 @@ fn fetch(bed: &mut Bed, dice: &mut Dice, watcher: &mut Watcher) {
 }
 
 /// Fetches everything; whatever was asked for before has come to an end.
-fn fetch_all(bed: &mut Bed, watcher: &mut Watcher) {
-    let o = bed.column("simple", "o");
-    let fetch = bed.peers[FETCHER].idl.fetch_column(o).expect("connected");
-    bed.run();
-    let idl = &mut bed.peers[FETCHER].idl;
+fn fetch_all(fixture: &mut Fixture, watcher: &mut Watcher) {
+    let o = fixture.column("simple", "o");
+    let fetch = fixture.peers[FETCHER]
+        .idl
+        .fetch_column(o)
+        .expect("connected");
+    fixture.run();
+    let idl = &mut fixture.peers[FETCHER].idl;
     assert_eq!(idl.take_fetch_outcome(fetch), Some(FetchOutcome::Success));
     for fetch in watcher.fetches.drain(..) {
         let outcome = idl.take_fetch_outcome(fetch);
@@ -301,8 +309,8 @@ fn fetch_all(bed: &mut Bed, watcher: &mut Watcher) {
 }
 
 /// Contents without what is fetched, which is not tracked.
-fn tracked(bed: &Bed, peer: usize, mut contents: Contents) -> Contents {
-    let o = bed.column("simple", "o");
+fn tracked(fixture: &Fixture, peer: usize, mut contents: Contents) -> Contents {
+    let o = fixture.column("simple", "o");
     let rows = contents
         .iter_mut()
         .filter(|((table, _), _)| *table == o.table);
@@ -313,7 +321,7 @@ fn tracked(bed: &Bed, peer: usize, mut contents: Contents) -> Contents {
 }
 
 /// A client other than the first wants to see other rows of `simple`.
-fn want(bed: &mut Bed, dice: &mut Dice, watchers: &mut [Watcher]) {
+fn want(fixture: &mut Fixture, dice: &mut Dice, watchers: &mut [Watcher]) {
     let peer = 1 + dice.below(2);
     let watcher = &mut watchers[peer];
     watcher.limit = (dice.below(3) > 0).then(|| dice.number());
@@ -325,53 +333,56 @@ fn want(bed: &mut Bed, dice: &mut Dice, watchers: &mut [Watcher]) {
             condition.add(clause);
         }
     }
-    let simple = bed.table("simple");
-    let now_ms = bed.now_ms;
-    let idl = &mut bed.peers[peer].idl;
+    let simple = fixture.table("simple");
+    let now_ms = fixture.now_ms;
+    let idl = &mut fixture.peers[peer].idl;
     watcher.promise = idl.set_condition(now_ms, simple, condition);
 }
 
 /// Lets everybody come to rest, and looks at everything.
-fn settle(bed: &mut Bed, watchers: &mut [Watcher]) {
-    for peer in &mut bed.peers {
+fn settle(fixture: &mut Fixture, watchers: &mut [Watcher]) {
+    for peer in &mut fixture.peers {
         peer.is_deaf = false;
     }
-    bed.run_until_connected();
-    fetch_all(bed, &mut watchers[FETCHER]);
-    let served = served(bed);
-    let simple = bed.table("simple");
-    let i = bed.column("simple", "i").id;
+    fixture.run_until_connected();
+    fetch_all(fixture, &mut watchers[FETCHER]);
+    let served = served(fixture);
+    let simple = fixture.table("simple");
+    let i = fixture.column("simple", "i").id;
     for (peer, watcher) in watchers.iter_mut().enumerate() {
-        let held = contents(bed, peer);
+        let held = contents(fixture, peer);
         let mut expected = served.clone();
         expected.retain(|(table, _), columns| {
             let value = columns[usize::from(i.0).min(columns.len() - 1)].as_integer();
             *table != simple || watcher.limit.is_none_or(|limit| value <= Some(limit))
         });
         assert_eq!(held, expected, "peer {peer}");
-        let idl = &mut bed.peers[peer].idl;
+        let idl = &mut fixture.peers[peer].idl;
         assert!(idl.condition_seqno() >= watcher.promise);
-        replay(bed, peer, watcher);
-        let (seen, held) = (watcher.shadow.clone(), tracked(bed, peer, held));
+        replay(fixture, peer, watcher);
+        let (seen, held) = (watcher.shadow.clone(), tracked(fixture, peer, held));
         assert_eq!(
-            tracked(bed, peer, seen),
+            tracked(fixture, peer, seen),
             held,
             "tracked changes of peer {peer}"
         );
-        let (copy, calls) = watcher.heard.contents(&bed.peers[peer].idl);
-        let (copy, held) = (tracked(bed, peer, copy), contents(bed, peer));
-        assert_eq!(copy, tracked(bed, peer, held), "what peer {peer} heard");
-        assert_eq!(bed.peers[peer].idl.metrics().events, calls);
-        bed.peers[peer].idl.clear_changes();
-        bed.peers[peer].idl.check_consistency().expect("settled");
-        check_index(bed, peer);
-        assert_eq!(bed.peers[peer].idl.outstanding_count(), 0);
+        let (copy, calls) = watcher.heard.contents(&fixture.peers[peer].idl);
+        let (copy, held) = (tracked(fixture, peer, copy), contents(fixture, peer));
+        assert_eq!(copy, tracked(fixture, peer, held), "what peer {peer} heard");
+        assert_eq!(fixture.peers[peer].idl.metrics().events, calls);
+        fixture.peers[peer].idl.clear_changes();
+        fixture.peers[peer]
+            .idl
+            .check_consistency()
+            .expect("settled");
+        check_index(fixture, peer);
+        assert_eq!(fixture.peers[peer].idl.outstanding_count(), 0);
     }
 }
 
 /// Applies the tracked changes to what was seen before.
-fn replay(bed: &Bed, peer: usize, watcher: &mut Watcher) {
-    let idl = &bed.peers[peer].idl;
+fn replay(fixture: &Fixture, peer: usize, watcher: &mut Watcher) {
+    let idl = &fixture.peers[peer].idl;
     if idl.resync_epoch() != watcher.epoch {
         watcher.epoch = idl.resync_epoch();
         watcher.shadow.clear();
@@ -387,7 +398,7 @@ fn replay(bed: &Bed, peer: usize, watcher: &mut Watcher) {
             if change.is_new {
                 watcher
                     .shadow
-                    .insert(key, columns(bed, peer, table, change.uuid));
+                    .insert(key, columns(fixture, peer, table, change.uuid));
                 continue;
             }
             let seen = watcher.shadow.get_mut(&key).expect("modified, so seen");
@@ -399,14 +410,14 @@ fn replay(bed: &Bed, peer: usize, watcher: &mut Watcher) {
                     "{}",
                     schema.column(column).name
                 );
-                *value = columns(bed, peer, table, change.uuid)[usize::from(column.0)].clone();
+                *value = columns(fixture, peer, table, change.uuid)[usize::from(column.0)].clone();
             }
         }
     }
 }
 
-fn columns(bed: &Bed, peer: usize, table: TableId, uuid: Uuid) -> Vec<Datum> {
-    let idl = &bed.peers[peer].idl;
+fn columns(fixture: &Fixture, peer: usize, table: TableId, uuid: Uuid) -> Vec<Datum> {
+    let idl = &fixture.peers[peer].idl;
     let ids = idl.schema().table(table).iter();
     ids.map(|(id, _)| {
         let column = corvid_idl::Column { table, id };
@@ -416,23 +427,23 @@ fn columns(bed: &Bed, peer: usize, table: TableId, uuid: Uuid) -> Vec<Datum> {
 }
 
 /// What a client holds.
-fn contents(bed: &Bed, peer: usize) -> Contents {
-    let idl = &bed.peers[peer].idl;
+fn contents(fixture: &Fixture, peer: usize) -> Contents {
+    let idl = &fixture.peers[peer].idl;
     let tables = idl.schema().iter();
     let rows = tables.flat_map(|(table, _)| idl.rows(table));
     rows.map(|row| {
         (
             (row.table, row.uuid),
-            columns(bed, peer, row.table, row.uuid),
+            columns(fixture, peer, row.table, row.uuid),
         )
     })
     .collect()
 }
 
 /// What the server holds; columns that it lacks have their defaults.
-fn served(bed: &mut Bed) -> Contents {
-    let served = bed.server.contents();
-    let own = bed.peers[0].idl.schema();
+fn served(fixture: &mut Fixture) -> Contents {
+    let served = fixture.server.contents();
+    let own = fixture.peers[0].idl.schema();
     let rows = served.into_iter().map(|((table, uuid), mut row)| {
         let table = own.table_id(&table).expect("none is foreign");
         let columns = own.table(table).columns().iter();
@@ -445,9 +456,9 @@ fn served(bed: &mut Bed) -> Contents {
     rows.collect()
 }
 
-fn check_index(bed: &Bed, peer: usize) {
-    let idl = &bed.peers[peer].idl;
-    let (i, s) = (bed.column("simple", "i"), bed.column("simple", "s"));
+fn check_index(fixture: &Fixture, peer: usize) {
+    let idl = &fixture.peers[peer].idl;
+    let (i, s) = (fixture.column("simple", "i"), fixture.column("simple", "s"));
     let index = IndexId {
         table: i.table,
         number: 0,

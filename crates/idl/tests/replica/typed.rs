@@ -8,7 +8,7 @@ use corvid_idl::typed::{
 };
 use corvid_idl::{FetchOutcome, TableCondition};
 
-use crate::bed::Bed;
+use crate::fixture::Fixture;
 
 macro_rules! row {
     ($name:ident, $table:literal, $($constant:ident: $kind:ty = $id:literal, $column:literal;)*) => {
@@ -48,8 +48,8 @@ row!(Link, 2,
 
 #[test]
 fn values_go_in_and_come_out_as_they_are() {
-    let mut bed = Bed::with_client();
-    let schema = bed.idl().schema().clone();
+    let mut fixture = Fixture::with_client();
+    let schema = fixture.idl().schema().clone();
     assert_eq!(
         schema
             .table(Kinds::TABLE)
@@ -59,7 +59,7 @@ fn values_go_in_and_come_out_as_they_are() {
         Kinds::U.name()
     );
     let half = Real::new(0.5).expect("finite");
-    let uuid = bed.uuid();
+    let uuid = fixture.uuid();
     let fill = |idl: &mut corvid_idl::Idl| -> Result<(), Misuse> {
         let link = Link::insert(idl)?;
         Link::I.write(link, idl, 7)?;
@@ -78,8 +78,8 @@ fn values_go_in_and_come_out_as_they_are() {
         Kinds::NOTES.remove_key(kinds, idl, "k".into())?;
         Ok(())
     };
-    bed.succeed(|bed| fill(bed.idl()).expect("it fits"));
-    let idl = bed.idl();
+    fixture.succeed(|fixture| fill(fixture.idl()).expect("it fits"));
+    let idl = fixture.idl();
     let (link, kinds) = (
         Link::all(idl).next().expect("one"),
         Kinds::all(idl).next().expect("one"),
@@ -105,9 +105,9 @@ fn values_go_in_and_come_out_as_they_are() {
     );
     assert_eq!(Link::get(idl, link.uuid()), Some(link));
     // Out of sight, a row is in nobody's values.
-    TypedCondition::<Link>::none().set(bed.idl(), 0);
-    bed.run();
-    let idl = bed.idl();
+    TypedCondition::<Link>::none().set(fixture.idl(), 0);
+    fixture.run();
+    let idl = fixture.idl();
     assert!(!link.is_there(idl) && Kinds::REFS.read(kinds, idl).is_empty());
     assert_eq!(
         (Link::I.read(link, idl), Link::ONE.read(link, idl)),
@@ -115,28 +115,28 @@ fn values_go_in_and_come_out_as_they_are() {
     );
     let promise = TypedCondition::none()
         .or(Link::I.equal(7))
-        .set(bed.idl(), 0);
-    bed.run();
-    assert!(bed.idl().condition_seqno() >= promise && link.is_there(bed.idl()));
+        .set(fixture.idl(), 0);
+    fixture.run();
+    assert!(fixture.idl().condition_seqno() >= promise && link.is_there(fixture.idl()));
 }
 
 #[test]
 fn indexes_take_the_columns_of_their_table() {
     let mut index = None;
-    let mut bed = Bed::with_class(|class| {
+    let mut fixture = Fixture::with_class(|class| {
         let builder = TypedIndexBuilder::new()
             .descending(Link::I)
             .ascending(Link::MANY);
         index = builder.build(class).ok();
     });
     let index = index.expect("made");
-    bed.succeed(|bed| {
+    fixture.succeed(|fixture| {
         for number in [3, 1, 2] {
-            let link = Link::insert(bed.idl()).expect("new");
-            Link::I.write(link, bed.idl(), number).expect("fits");
+            let link = Link::insert(fixture.idl()).expect("new");
+            Link::I.write(link, fixture.idl(), number).expect("fits");
         }
     });
-    let idl = bed.idl();
+    let idl = fixture.idl();
     let numbers = |links: &mut dyn Iterator<Item = Link>| -> Vec<i64> {
         links.map(|link| Link::I.read(link, idl)).collect()
     };
@@ -147,17 +147,17 @@ fn indexes_take_the_columns_of_their_table() {
     assert_eq!(two.find(idl).map(|link| Link::I.read(link, idl)), Some(2));
     assert_eq!(index.id().table, Link::TABLE);
     let by_note = TypedIndexBuilder::new().at_key(Kinds::NOTES, "id".into());
-    let by_note = by_note.build_late(bed.idl()).expect("it is held");
-    bed.succeed(|bed| {
+    let by_note = by_note.build_late(fixture.idl()).expect("it is held");
+    fixture.succeed(|fixture| {
         for number in ["1", "2"] {
-            let kinds = Kinds::insert(bed.idl()).expect("new");
-            let idl = bed.idl();
+            let kinds = Kinds::insert(fixture.idl()).expect("new");
+            let idl = fixture.idl();
             Kinds::NOTES
                 .set_key(kinds, idl, "id".into(), number.into())
                 .expect("fits");
         }
     });
-    let idl = bed.idl();
+    let idl = fixture.idl();
     let notes = BTreeMap::from([("id".into(), "2".into())]);
     let found = by_note.key(idl).with(Kinds::NOTES, notes.clone()).find(idl);
     assert_eq!(
@@ -169,20 +169,20 @@ fn indexes_take_the_columns_of_their_table() {
 #[test]
 fn cursors_lead_to_typed_rows_and_survive_changes() {
     let mut index = None;
-    let mut bed = Bed::with_class(|class| {
+    let mut fixture = Fixture::with_class(|class| {
         let builder = TypedIndexBuilder::new().ascending(Link::I);
         index = builder.build(class).ok();
     });
     let index: TypedIndex<Link> = index.expect("made");
-    bed.succeed(|bed| {
+    fixture.succeed(|fixture| {
         for number in [3, 1, 2, 2] {
-            let link = Link::insert(bed.idl()).expect("new");
-            Link::I.write(link, bed.idl(), number).expect("fits");
+            let link = Link::insert(fixture.idl()).expect("new");
+            Link::I.write(link, fixture.idl(), number).expect("fits");
         }
     });
     let mut numbers = Vec::new();
-    bed.succeed(|bed| {
-        let idl = bed.idl();
+    fixture.succeed(|fixture| {
+        let idl = fixture.idl();
         let mut cursor = index.first(idl);
         while let Some(link) = cursor.row(idl) {
             numbers.push(Link::I.read(link, idl));
@@ -197,7 +197,7 @@ fn cursors_lead_to_typed_rows_and_survive_changes() {
         }
     });
     assert_eq!(numbers, [1, 2, 2, 3]);
-    let idl = bed.idl();
+    let idl = fixture.idl();
     let read = |cursor: &TypedCursor<Link>| Some(Link::I.read(cursor.row(idl)?, idl));
     let seven = index.key(idl).with(Link::I, 7);
     assert_eq!(read(&seven.at_least(idl)), Some(8));
@@ -214,38 +214,38 @@ fn cursors_lead_to_typed_rows_and_survive_changes() {
 
 #[test]
 fn conditions_and_changes_are_typed() {
-    let mut bed = Bed::with_class(|class| {
+    let mut fixture = Fixture::with_class(|class| {
         class.track(Link::I);
         class.add_column(Link::MANY);
         assert!(class.mode(Link::I).is_tracked);
     });
-    bed.succeed(|bed| {
+    fixture.succeed(|fixture| {
         for number in 1..=4 {
-            let link = Link::insert(bed.idl()).expect("new");
-            Link::I.write(link, bed.idl(), number).expect("fits");
+            let link = Link::insert(fixture.idl()).expect("new");
+            Link::I.write(link, fixture.idl(), number).expect("fits");
         }
     });
-    let seen = |bed: &mut Bed, condition: TypedCondition<Link>| {
-        condition.set(bed.idl(), 0);
-        bed.run();
-        let idl = bed.idl();
+    let seen = |fixture: &mut Fixture, condition: TypedCondition<Link>| {
+        condition.set(fixture.idl(), 0);
+        fixture.run();
+        let idl = fixture.idl();
         let mut seen: Vec<i64> = Link::all(idl).map(|link| Link::I.read(link, idl)).collect();
         seen.sort_unstable();
         seen
     };
     let either = Link::I.equal(1).or(Link::I.clause(Function::Greater, 3));
-    assert_eq!(seen(&mut bed, either), [1, 4]);
-    assert_eq!(seen(&mut bed, Link::I.not_equal(2).into()), [1, 3, 4]);
-    assert_eq!(seen(&mut bed, Link::I.excludes(3).into()), [1, 2, 4]);
-    assert_eq!(seen(&mut bed, TypedCondition::all()), [1, 2, 3, 4]);
+    assert_eq!(seen(&mut fixture, either), [1, 4]);
+    assert_eq!(seen(&mut fixture, Link::I.not_equal(2).into()), [1, 3, 4]);
+    assert_eq!(seen(&mut fixture, Link::I.excludes(3).into()), [1, 2, 4]);
+    assert_eq!(seen(&mut fixture, TypedCondition::all()), [1, 2, 3, 4]);
     let wanted = TableCondition::from(Link::I.equal(1));
     assert_eq!(wanted.table, Link::TABLE);
     assert_eq!(wanted.condition.to_json(), br#"[["i","==",1]]"#);
-    bed.idl().clear_changes();
-    let link = Link::all(bed.idl()).next().expect("four");
-    let before = Link::I.read(link, bed.idl());
-    bed.succeed(|bed| Link::I.write(link, bed.idl(), 9).expect("fits"));
-    let idl = bed.idl();
+    fixture.idl().clear_changes();
+    let link = Link::all(fixture.idl()).next().expect("four");
+    let before = Link::I.read(link, fixture.idl());
+    fixture.succeed(|fixture| Link::I.write(link, fixture.idl(), 9).expect("fits"));
+    let idl = fixture.idl();
     let (changed, change) = Link::changes(idl).next().expect("one");
     assert_eq!(changed, link);
     assert!(Link::I.is_changed(change) && !Link::MANY.is_changed(change));
@@ -255,21 +255,22 @@ fn conditions_and_changes_are_typed() {
 
 #[test]
 fn columns_are_fetched_by_their_types() {
-    let mut bed = Bed::with_class(|class| class.on_demand(Link::I));
-    bed.server
+    let mut fixture = Fixture::with_class(|class| class.on_demand(Link::I));
+    fixture
+        .server
         .transact(r#"{"op":"insert","table":"link","row":{"i":7}}"#);
-    bed.run();
-    let link = Link::all(bed.idl()).next().expect("one");
-    assert_eq!(Link::I.read(link, bed.idl()), 0, "not fetched yet");
+    fixture.run();
+    let link = Link::all(fixture.idl()).next().expect("one");
+    assert_eq!(Link::I.read(link, fixture.idl()), 0, "not fetched yet");
     for is_whole in [false, true] {
         let fetch = match is_whole {
-            false => Link::I.fetch(link, bed.idl()),
-            true => Link::I.fetch_all(bed.idl()),
+            false => Link::I.fetch(link, fixture.idl()),
+            true => Link::I.fetch_all(fixture.idl()),
         };
-        bed.run();
-        let outcome = bed.idl().take_fetch_outcome(fetch.expect("on demand"));
+        fixture.run();
+        let outcome = fixture.idl().take_fetch_outcome(fetch.expect("on demand"));
         assert_eq!(outcome, Some(FetchOutcome::Success));
-        assert!(Link::I.is_fetched(link, bed.idl()));
-        assert_eq!(Link::I.read(link, bed.idl()), 7);
+        assert!(Link::I.is_fetched(link, fixture.idl()));
+        assert_eq!(Link::I.read(link, fixture.idl()), 7);
     }
 }

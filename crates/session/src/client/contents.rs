@@ -9,7 +9,7 @@ use super::handshake::monitor_id;
 use super::inbound::{begin_array, element, expect_element};
 use super::{Client, Purpose, State};
 use crate::event::{Event, Update};
-use crate::note::Failure;
+use crate::failure::Failure;
 use crate::update::Encoding;
 
 impl Client {
@@ -77,10 +77,10 @@ impl Client {
         } else {
             Encoding::Differences
         };
-        let mut notes = Vec::new();
-        let read = decoder.read(reader, encoding, &mut notes);
+        let mut log = Vec::new();
+        let read = decoder.read(reader, encoding, &mut log);
         let plan = decoder.plan().clone();
-        notes.into_iter().for_each(|note| self.note(note));
+        log.into_iter().for_each(|message| self.log(message));
         let updates = read.map_err(|error| error.to_string())?;
         self.events.push_back(Event::Update(Update {
             clear,

@@ -6,7 +6,7 @@ use corvid_json::{ArrayWriter, Reader, Value, write};
 
 use super::{Client, Purpose, State, names};
 use crate::decoder::Decoder;
-use crate::note::Failure;
+use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::server_db::{self, ServerDb};
 use crate::update::Encoding;
@@ -50,9 +50,9 @@ impl Client {
         let Some(schema) = schema else {
             return self.do_without_server_db();
         };
-        let mut notes = Vec::new();
-        let server_db = ServerDb::new(schema, &mut notes);
-        notes.into_iter().for_each(|note| self.note(note));
+        let mut log = Vec::new();
+        let server_db = ServerDb::new(schema, &mut log);
+        log.into_iter().for_each(|message| self.log(message));
         let params = monitor_params(server_db::NAME, &server_db.requests(), None);
         self.server_db = Some(server_db);
         self.state = State::ServerMonitor;
@@ -73,7 +73,7 @@ impl Client {
     /// A server too old to tell of itself is taken as it is, unless one of a certain cluster is wanted.
     fn do_without_server_db(&mut self) {
         self.server_db = None;
-        if self.wish.cluster_id.is_some() {
+        if self.requirements.cluster_id.is_some() {
             return self.retry(Failure::NoCluster);
         }
         self.request_data_schema();
@@ -97,13 +97,13 @@ impl Client {
         let Some(server_db) = &mut self.server_db else {
             return true;
         };
-        let mut notes = Vec::new();
+        let mut log = Vec::new();
         let outcome = server_db
             .decoder
-            .read(reader, Encoding::Differences, &mut notes)
+            .read(reader, Encoding::Differences, &mut log)
             .map_err(|error| Failure::Malformed(error.to_string()))
             .and_then(|updates| server_db.apply(&updates));
-        notes.into_iter().for_each(|note| self.note(note));
+        log.into_iter().for_each(|message| self.log(message));
         outcome.map_err(|failure| self.retry(failure)).is_ok()
     }
 
@@ -112,10 +112,10 @@ impl Client {
         let Some(server_db) = &self.server_db else {
             return;
         };
-        match server_db.judge(&self.wish) {
+        match server_db.judge(&self.requirements) {
             Err(failure) => self.retry(failure),
             Ok(accepted) => {
-                self.wish.index_min = accepted.index.or(self.wish.index_min);
+                self.requirements.index_min = accepted.index.or(self.requirements.index_min);
                 if self.is_schema_doubted {
                     self.request_data_schema();
                 } else {
@@ -125,14 +125,16 @@ impl Client {
         }
     }
 
-    /// Whether it still will, after a change of `_Server` or of the wish.
+    /// Whether it still will, after a change of `_Server` or of the requirements.
     pub(super) fn judge_again(&mut self) {
         let Some(server_db) = self.server_db.as_ref().filter(|_| self.has_server_monitor) else {
             return;
         };
-        match server_db.judge(&self.wish) {
+        match server_db.judge(&self.requirements) {
             Err(failure) => self.retry(failure),
-            Ok(accepted) => self.wish.index_min = accepted.index.or(self.wish.index_min),
+            Ok(accepted) => {
+                self.requirements.index_min = accepted.index.or(self.requirements.index_min)
+            }
         }
     }
 
@@ -174,9 +176,9 @@ impl Client {
 
     /// Asks for the contents. What is held is carried on if it is known how far it came, and if the server has the same of what is wanted.
     fn use_schema(&mut self, schema: Arc<Schema>) {
-        let mut notes = Vec::new();
-        let plan = Plan::new(&self.options.interest, schema, &mut notes);
-        notes.into_iter().for_each(|note| self.note(note));
+        let mut log = Vec::new();
+        let plan = Plan::new(&self.options.interest, schema, &mut log);
+        log.into_iter().for_each(|message| self.log(message));
         let is_carried_on = (self.decoder.as_ref())
             .is_some_and(|before| plan.is_same(before.plan()))
             && !self.conditions.has_lost_change();

@@ -11,7 +11,7 @@ use corvid_rpc::session::Received;
 use super::handshake::{method, monitor_id};
 use super::{Client, Purpose, State};
 use crate::event::{Event, Outcome, RequestId};
-use crate::note::Failure;
+use crate::failure::Failure;
 use crate::server_db;
 
 impl Client {

@@ -65,16 +65,16 @@ fn a_connection_that_the_user_asks_for_is_no_error() {
 }
 
 #[test]
-fn notes_of_a_connection_name_its_remote() {
+fn log_messages_of_a_connection_name_its_remote() {
     let mut play = Play::new();
-    play.shows_notes = true;
+    play.shows_log = true;
     play.client.set_shuffle_remotes(false);
     play.client.set_remote(0, "tcp:a:1,tcp:b:1", true);
     play.take();
     play.input(refused());
     expect![[r#"
-        * note: tcp:a:1: connection attempt failed (Connection refused)
-        * note: tcp:b:1: connecting...
+        * log: tcp:a:1: connection attempt failed (Connection refused)
+        * log: tcp:b:1: connecting...
         connect tcp:b:1
     "#]]
     .assert_eq(&play.take());

@@ -124,13 +124,13 @@ fn what_the_server_lacks_is_not_asked_for() {
     let mut play = Play::with(options);
     play.client.set_remote(0, "tcp:a:1", true);
     play.connect();
-    play.shows_notes = true;
+    play.shows_log = true;
     play.take();
     play.go_to_contents(&standalone());
     expect![[r#"
         -> {"id":2,"method":"monitor_cond","params":["_Server",["monid","_Server"],{"Database":[{"columns":["cid","connected","index","leader","model","name","schema"]}]}]}
-        * note: T table in D database lacks z column (database needs upgrade?)
-        * note: D database lacks U table (database needs upgrade?)
+        * log: T table in D database lacks z column (database needs upgrade?)
+        * log: D database lacks U table (database needs upgrade?)
         -> {"id":3,"method":"monitor_cond","params":["D",["monid","D"],{"T":[{"columns":["n"]}]}]}
     "#]].assert_eq(&play.take());
 }

@@ -18,8 +18,8 @@ pub(crate) struct Play {
     pub(crate) client: Client,
     pub(crate) now_ms: u64,
     trace: String,
-    /// Whether `*` lines show notes too.
-    pub(crate) shows_notes: bool,
+    /// Whether `*` lines show log too.
+    pub(crate) shows_log: bool,
     /// Ids of what was requested, in order.
     ids: Vec<String>,
 }
@@ -34,7 +34,7 @@ impl Play {
             client: Client::new(options),
             now_ms: 0,
             trace: String::new(),
-            shows_notes: false,
+            shows_log: false,
             ids: Vec::new(),
         }
     }
@@ -145,7 +145,7 @@ impl Play {
     pub(crate) fn collect(&mut self) {
         loop {
             if let Some(event) = self.client.poll_event() {
-                if self.shows_notes || !matches!(event, Event::Note(_)) {
+                if self.shows_log || !matches!(event, Event::Log(_)) {
                     self.trace += &format!("* {}\n", event_text(&event));
                 }
                 continue;
@@ -193,7 +193,7 @@ fn event_text(event: &Event) -> String {
         Event::Connected => "connected".to_owned(),
         Event::Disconnected => "disconnected".to_owned(),
         Event::Locked => "locked".to_owned(),
-        Event::Note(note) => format!("note: {note}"),
+        Event::Log(message) => format!("log: {message}"),
         Event::Reply { id, outcome } => {
             let text = match outcome {
                 Outcome::Result(json) => format!("result {}", String::from_utf8_lossy(json)),

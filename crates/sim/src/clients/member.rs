@@ -161,7 +161,7 @@ impl Member {
         self.idl
             .handle(now_ms, input)
             .map_err(|misuse| misuse.to_string())?;
-        while let Some(note) = self.idl.poll_note() {
+        while let Some(note) = self.idl.poll_log() {
             self.trace
                 .line(format_args!("client {}: {note}", self.number));
         }

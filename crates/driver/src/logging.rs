@@ -6,24 +6,24 @@ use corvid_session::Level;
 /// The target of every record, for filters: `corvid::client`.
 pub const TARGET: &str = "corvid::client";
 
-/// Takes notes from a client to the program's log.
+/// Takes messages from a client to the program's log.
 #[derive(Debug, Default)]
-pub(crate) struct NoteLog {
-    /// The dropped notes that were told of.
+pub(crate) struct LogForwarder {
+    /// The dropped messages that were told of.
     dropped: u64,
 }
 
-impl NoteLog {
-    /// Logs all notes that wait.
+impl LogForwarder {
+    /// Logs all messages that wait.
     pub(crate) fn drain(&mut self, idl: &mut Idl) {
-        let dropped = idl.notes_dropped();
+        let dropped = idl.log_messages_dropped();
         if dropped > self.dropped {
             let count = dropped - self.dropped;
             log::warn!(target: TARGET, "{count} messages were dropped before they could be logged");
             self.dropped = dropped;
         }
-        while let Some(note) = idl.poll_note() {
-            log::log!(target: TARGET, level(note.level()), "{note}");
+        while let Some(message) = idl.poll_log() {
+            log::log!(target: TARGET, level(message.level()), "{message}");
         }
     }
 }

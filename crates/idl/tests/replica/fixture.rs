@@ -70,26 +70,26 @@ pub(crate) struct Peer {
     /// Messages sent, for plays that look at them.
     pub(crate) sent: Vec<String>,
     /// What went to the log.
-    pub(crate) notes: Vec<String>,
+    pub(crate) log: Vec<String>,
     /// What the server says stays unread.
     pub(crate) is_deaf: bool,
 }
 
-pub(crate) struct Bed {
+pub(crate) struct Fixture {
     pub(crate) server: Server,
     pub(crate) now_ms: u64,
     pub(crate) peers: Vec<Peer>,
     uuids: u64,
 }
 
-impl Bed {
-    pub(crate) fn new(history: bool) -> Bed {
-        Bed::serving(schema(), history)
+impl Fixture {
+    pub(crate) fn new(history: bool) -> Fixture {
+        Fixture::serving(schema(), history)
     }
 
     /// A server of some schema of that name.
-    pub(crate) fn serving(schema: Schema, history: bool) -> Bed {
-        Bed {
+    pub(crate) fn serving(schema: Schema, history: bool) -> Fixture {
+        Fixture {
             server: Server::new(schema, history),
             now_ms: 0,
             peers: Vec::new(),
@@ -98,17 +98,17 @@ impl Bed {
     }
 
     /// A server and a client that monitors everything.
-    pub(crate) fn with_client() -> Bed {
-        Bed::with_class(|_| {})
+    pub(crate) fn with_client() -> Fixture {
+        Fixture::with_class(|_| {})
     }
 
     /// A server and a client that monitors everything but for what `adjust` makes of it.
-    pub(crate) fn with_class(adjust: impl FnOnce(&mut Class)) -> Bed {
-        let mut bed = Bed::new(false);
+    pub(crate) fn with_class(adjust: impl FnOnce(&mut Class)) -> Fixture {
+        let mut fixture = Fixture::new(false);
         let mut class = Class::everything(Arc::new(schema()));
         adjust(&mut class);
-        bed.add(class);
-        bed
+        fixture.add(class);
+        fixture
     }
 
     /// Connects a client.
@@ -125,7 +125,7 @@ impl Bed {
             idl,
             session: None,
             sent: Vec::new(),
-            notes: Vec::new(),
+            log: Vec::new(),
             is_deaf: false,
         });
         self.run();
@@ -182,7 +182,7 @@ impl Bed {
     }
 
     /// Acts within a transaction of the only client; its id and status in the end.
-    pub(crate) fn transact(&mut self, act: impl FnOnce(&mut Bed)) -> (TxnId, Status) {
+    pub(crate) fn transact(&mut self, act: impl FnOnce(&mut Fixture)) -> (TxnId, Status) {
         let txn = self.idl().begin().expect("none is open");
         act(self);
         self.idl().commit().expect("it is open");
@@ -190,8 +190,8 @@ impl Bed {
         (txn, self.idl().status(txn).expect("remembered"))
     }
 
-    /// As [`Bed::transact`], which must succeed.
-    pub(crate) fn succeed(&mut self, act: impl FnOnce(&mut Bed)) -> TxnId {
+    /// As [`Fixture::transact`], which must succeed.
+    pub(crate) fn succeed(&mut self, act: impl FnOnce(&mut Fixture)) -> TxnId {
         let (txn, status) = self.transact(act);
         let error = self.idl().txn_error(txn).map(str::to_owned);
         assert_eq!((status, error), (Status::Success, None));
@@ -303,8 +303,8 @@ impl Peer {
                 }
             }
         }
-        while let Some(note) = self.idl.poll_note() {
-            self.notes.push(note.to_string());
+        while let Some(message) = self.idl.poll_log() {
+            self.log.push(message.to_string());
         }
         if self.is_deaf || self.idl.open_txn().is_some() {
             return has_run;

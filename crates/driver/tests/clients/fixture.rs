@@ -16,7 +16,7 @@ pub(crate) const SCHEMA: &str = r#"{"name":"zoo","version":"1.0.0","tables":{
    "secret":{"type":"string"}}}}}"#;
 
 /// Longer than anything takes, even on a busy machine.
-pub(crate) const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
+pub(crate) const TIMEOUT: Option<Duration> = Some(Duration::from_secs(60));
 
 pub(crate) fn server(implementation: Implementation, options: &[&str]) -> Server {
     let setup = Setup {
@@ -63,7 +63,7 @@ pub(crate) fn string(text: &str) -> Datum {
 pub(crate) fn insert(client: &mut Client, text: &str) {
     let name = column(client, "name");
     client
-        .transact(PATIENCE, |idl| {
+        .transact(TIMEOUT, |idl| {
             let row = idl.insert_new(name.table)?;
             idl.write(row, name, string(text))
         })

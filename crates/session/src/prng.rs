@@ -1,16 +1,16 @@
-//! Reproducible chance: the order in which remotes are tried, and how much later than others a client connects.
+//! Reproducible prng: the order in which remotes are tried, and how much later than others a client connects.
 //!
 //! The seed is an input, so a run can be repeated. Nothing here must be hard to guess.
 
 /// A splitmix64 generator.
 #[derive(Debug, Clone)]
-pub struct Chance(u64);
+pub struct Prng(u64);
 
-impl Chance {
+impl Prng {
     /// A generator that goes on from a seed.
     #[must_use]
-    pub fn new(seed: u64) -> Chance {
-        Chance(seed)
+    pub fn new(seed: u64) -> Prng {
+        Prng(seed)
     }
 
     /// A number below `bound`; 0 when that is 0.

@@ -13,7 +13,7 @@ use hashbrown::hash_table::Entry;
 
 /// Slots of rows. See the head of this file.
 #[derive(Debug, Default)]
-pub(crate) struct Firsts {
+pub(crate) struct FirstByKey {
     slots: HashTable<u32>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn hash<'a>(key: impl Iterator<Item = &'a Datum>) -> u64 {
     hasher.finish()
 }
 
-impl Firsts {
+impl FirstByKey {
     /// The first row of a key.
     pub(crate) fn find(&self, hash: u64, mut has_key: impl FnMut(u32) -> bool) -> Option<u32> {
         self.slots.find(hash, |&slot| has_key(slot)).copied()

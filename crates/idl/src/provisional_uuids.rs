@@ -4,15 +4,15 @@
 //! transaction. So they come from the client's seed, which keeps equal runs equal.
 
 use corvid_data::Uuid;
-use corvid_session::Chance;
+use corvid_session::Prng;
 
 /// A sequence of UUIDs.
 #[derive(Debug)]
-pub(crate) struct Provisional(Chance);
+pub(crate) struct ProvisionalUuids(Prng);
 
-impl Provisional {
-    pub(crate) fn new(seed: u64) -> Provisional {
-        Provisional(Chance::new(seed))
+impl ProvisionalUuids {
+    pub(crate) fn new(seed: u64) -> ProvisionalUuids {
+        ProvisionalUuids(Prng::new(seed))
     }
 
     pub(crate) fn next(&mut self) -> Uuid {

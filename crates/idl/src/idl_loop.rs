@@ -14,7 +14,7 @@ use crate::txn::{Status, TxnId};
 
 /// Where a main loop is with its transactions.
 #[derive(Debug, Default)]
-pub struct Turns {
+pub struct IdlLoop {
     /// At this change number another attempt would see what the last one saw. 0: before the first contents.
     skip_seqno: u64,
     committing: Option<TxnId>,
@@ -24,7 +24,7 @@ pub struct Turns {
 
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum LoopOutcome {
     /// There was nothing to commit, or nothing to change.
     Idle,
     /// The answer is awaited.
@@ -40,11 +40,11 @@ pub enum Turn {
     },
 }
 
-impl Turns {
+impl IdlLoop {
     /// Before the first turn.
     #[must_use]
-    pub fn new() -> Turns {
-        Turns::default()
+    pub fn new() -> IdlLoop {
+        IdlLoop::default()
     }
 
     /// The transaction of this turn, if it may have one; `comment` tells the server's log who it is of. Call it when the driver has run.
@@ -61,35 +61,35 @@ impl Turns {
     }
 
     /// Commits the open transaction, if there is one, and tells what became of it or of the one before.
-    pub fn end(&mut self, idl: &mut Idl) -> Turn {
+    pub fn end(&mut self, idl: &mut Idl) -> LoopOutcome {
         if let Some(txn) = idl.open_txn() {
             self.precommit_seqno = idl.change_seqno();
             // It is open, so it can be committed.
             let _ = idl.commit();
             self.committing = Some(txn);
         }
-        self.settle(idl)
+        self.finish(idl)
     }
 
-    fn settle(&mut self, idl: &mut Idl) -> Turn {
+    fn finish(&mut self, idl: &mut Idl) -> LoopOutcome {
         let Some(txn) = self.committing else {
-            return Turn::Idle;
+            return LoopOutcome::Idle;
         };
         let status = idl.status(txn).unwrap_or(Status::Aborted);
         if status == Status::Incomplete {
-            return Turn::InProgress;
+            return LoopOutcome::InProgress;
         }
         self.committing = None;
         idl.forget(txn);
         match status {
-            Status::Success => Turn::Committed,
-            Status::Unchanged => Turn::Idle,
+            Status::Success => LoopOutcome::Committed,
+            Status::Unchanged => LoopOutcome::Idle,
             status => {
                 if status == Status::TryAgain {
                     self.skip_seqno = self.precommit_seqno;
                 }
                 let is_due = idl.change_seqno() != self.precommit_seqno;
-                Turn::Failed { status, is_due }
+                LoopOutcome::Failed { status, is_due }
             }
         }
     }

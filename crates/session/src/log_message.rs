@@ -1,0 +1,112 @@
+//! What a client's session reports for the program's log: events as data, worded in one place.
+//!
+//! Tests of applications look for the texts about missing tables and columns, which are those of the reference. The events of the
+//! connection are those of [`corvid_rpc`].
+
+use std::fmt::{self, Display, Formatter};
+
+use corvid_rpc::{Level, LogEvent};
+
+use crate::failure::Failure;
+
+/// One event for the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogMessage {
+    /// Of the connection.
+    Connection {
+        /// The remote, as configured.
+        remote: String,
+        /// What happened.
+        event: LogEvent,
+    },
+    /// The server is left for this.
+    Leaving {
+        /// The remote, as configured.
+        remote: String,
+        /// Why.
+        failure: Failure,
+    },
+    /// The server lacks a table that is wanted.
+    TableMissing {
+        /// Name of the database.
+        database: String,
+        /// Name of the table.
+        table: String,
+    },
+    /// The server lacks a column that is wanted.
+    ColumnMissing {
+        /// Name of the database.
+        database: String,
+        /// Name of the table.
+        table: String,
+        /// Name of the column.
+        column: String,
+    },
+    /// An update names a column that was not asked for; it is passed over.
+    ColumnUnknown {
+        /// Name of the table.
+        table: String,
+        /// Name of the column.
+        column: String,
+    },
+    /// A value in an update does not have the type of its column; the old value stays.
+    ValueUnreadable {
+        /// Name of the table.
+        table: String,
+        /// Name of the column.
+        column: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl LogMessage {
+    /// How important it is.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self {
+            LogMessage::Connection { event, .. } => event.level(),
+            LogMessage::Leaving { failure, .. } => match failure {
+                Failure::Malformed(_) | Failure::Refused { .. } => Level::Warn,
+                _ => Level::Info,
+            },
+            _ => Level::Warn,
+        }
+    }
+}
+
+impl Display for LogMessage {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            LogMessage::Connection { remote, event } => write!(f, "{remote}: {event}"),
+            LogMessage::Leaving { remote, failure } => {
+                write!(f, "{remote}: {failure}; trying another server")
+            }
+            LogMessage::TableMissing { database, table } => {
+                write!(
+                    f,
+                    "{database} database lacks {table} table (database needs upgrade?)"
+                )
+            }
+            LogMessage::ColumnMissing {
+                database,
+                table,
+                column,
+            } => write!(
+                f,
+                "{table} table in {database} database lacks {column} column (database needs upgrade?)"
+            ),
+            LogMessage::ColumnUnknown { table, column } => {
+                write!(f, "unknown column {column} in an update of table {table}")
+            }
+            LogMessage::ValueUnreadable {
+                table,
+                column,
+                reason,
+            } => write!(
+                f,
+                "error parsing column {column} in an update of table {table}: {reason}"
+            ),
+        }
+    }
+}
