@@ -85,7 +85,7 @@ pub(crate) fn table(options: &Allocators) -> Result<String, Error> {
         let mut servers: Vec<_> = lines.iter().map(|_| OfServer::default()).collect();
         for _ in 0..options.rounds {
             for (line, server) in lines.iter().zip(&mut servers) {
-                progress.say(format!("{} {}", workload.name(), line.title));
+                progress.show(format!("{} {}", workload.name(), line.title));
                 server.run(workload, options.scale, &line.target, &file, &progress)?;
             }
         }

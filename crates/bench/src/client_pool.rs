@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kind_follows_from_the_first_telling_member() {
+    fn kind_is_that_of_the_first_known_member() {
         for text in [
             r#"{"id":null,"method":"update3","params":["m",{"result":1}]}"#,
             r#"{"params":["m",{"T":{}}],"method":"update","id":null}"#,

@@ -162,7 +162,7 @@ impl<'a> Harness<'a> {
             },
             |done| {
                 self.run
-                    .say(&format!("{} %", done * 100 / transactions.max(1)));
+                    .show(&format!("{} %", done * 100 / transactions.max(1)));
             },
         )?;
         if let Some(marker) = marker {

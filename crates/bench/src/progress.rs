@@ -33,7 +33,7 @@ impl Progress {
     }
 
     /// Shows the current measurement.
-    pub(crate) fn say(&self, text: String) {
+    pub(crate) fn show(&self, text: String) {
         self.bar.set_message(text.clone());
         self.subject.replace(text);
     }

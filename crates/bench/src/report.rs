@@ -82,10 +82,10 @@ pub(crate) fn lines(outcome: &Outcome) -> String {
 const NAMES: [&str; 2] = ["ours", "reference"];
 
 /// `ours ...; reference ...`
-fn of_servers(outcome: &Outcome, say: impl Fn(&OfServer) -> String) -> String {
+fn of_servers(outcome: &Outcome, text: impl Fn(&OfServer) -> String) -> String {
     let servers = outcome.servers.iter().zip(NAMES);
     let parts: Vec<_> = servers
-        .map(|(server, name)| format!("{name} {}", say(server)))
+        .map(|(server, name)| format!("{name} {}", text(server)))
         .collect();
     parts.join("; ")
 }

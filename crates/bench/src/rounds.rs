@@ -99,13 +99,13 @@ fn of_workload(
     let began = Instant::now();
     let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
     let file = directory.path().join("prepared.db");
-    progress.say(format!("{} preparation", workload.name()));
+    progress.show(format!("{} preparation", workload.name()));
     workload.prepare(plan.scale, &file)?;
     let preparation = began.elapsed();
     let mut servers: Vec<OfServer> = plan.targets.iter().map(|_| OfServer::default()).collect();
     for _ in 0..plan.rounds {
         for (target, server) in plan.targets.iter().zip(&mut servers) {
-            progress.say(format!("{} {target}", workload.name()));
+            progress.show(format!("{} {target}", workload.name()));
             server.run(workload, plan.scale, target, &file, progress)?;
         }
     }

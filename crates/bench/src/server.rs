@@ -72,7 +72,7 @@ impl Server {
             ));
         }
         request.push_str("]}");
-        let reply = address.ask(&request)?.to_bytes();
+        let reply = address.request(&request)?.to_bytes();
         if crate::requests::is_error(&reply) {
             return Err(Error::Refused(String::from_utf8_lossy(&reply).into_owned()));
         }

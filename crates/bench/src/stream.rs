@@ -80,13 +80,13 @@ impl Address {
         let params = params.iter().map(|param| Value::string(*param));
         let params = Value::Array(params.collect()).to_bytes();
         let params = String::from_utf8_lossy(&params);
-        self.ask(&format!(
+        self.request(&format!(
             r#"{{"method":"{method}","params":{params},"id":0}}"#
         ))
     }
 
     /// Sends one request on a connection of its own and waits for the reply.
-    pub(crate) fn ask(&self, request: &str) -> Result<Value, Error> {
+    pub(crate) fn request(&self, request: &str) -> Result<Value, Error> {
         exchange(&mut *self.open()?, request)
     }
 }

@@ -98,7 +98,7 @@ impl Run<'_> {
     }
 
     /// Shows the current step on the terminal.
-    pub(crate) fn say(&self, text: &str) {
+    pub(crate) fn show(&self, text: &str) {
         self.progress.detail(text);
     }
 }

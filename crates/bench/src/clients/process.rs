@@ -173,7 +173,7 @@ fn daemon(remote: &str, directory: TempDir) -> Result<Client, Error> {
         _directory: directory,
     };
     let command = r#"["--if-exists","get","Address_Set","nobody","name"]"#;
-    control.ask(&format!(r#"{{"id":0,"method":"run","params":{command}}}"#))?;
+    control.request(&format!(r#"{{"id":0,"method":"run","params":{command}}}"#))?;
     client.synced_in = began.elapsed();
     Ok(client)
 }

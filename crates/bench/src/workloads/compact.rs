@@ -39,12 +39,12 @@ impl Workload for Compact {
         interval.end()?;
         let after = server.file_mib()?;
         let peak = server.memory()?.peak_mib;
-        run.say("opening what it leaves");
+        run.show("opening the compacted file");
         let server = server.reopen()?;
         let reopened = server.memory()?.peak_mib;
         let opened_in = server.opened_in();
         drop(server);
-        run.say("the offline tool");
+        run.show("ovsdb-tool");
         let offline = tool::compact(&tool::beside(&program.path, "ovsdb-tool")?, run.file)?;
         Ok(vec![
             Figure::lower("compaction", "s", took.as_secs_f64())

@@ -47,10 +47,10 @@ impl Workload for ConditionChange {
         );
         pool.call(client, [Arc::from(monitor.into_bytes())], |_| {})?;
 
-        run.say("one clause more");
+        run.show("adding one clause");
         let pair = [change(0, CLAUSES + 1), change(0, CLAUSES)];
         let more = measure(&server, &mut pool, client, &pair)?;
-        run.say("all clauses replaced");
+        run.show("replacing all clauses");
         let pair = [change(CLAUSES, CLAUSES), change(0, CLAUSES)];
         let others = measure(&server, &mut pool, client, &pair)?;
         Ok(vec![

@@ -47,7 +47,7 @@ impl Workload for Conditions {
         let mut figures = Vec::new();
         let mut costs_us = Vec::new();
         for (count, aim) in CLIENTS {
-            run.say(&format!("{count} clients"));
+            run.show(&format!("{count} clients"));
             let mut pool = ClientPool::new()?;
             let writers = pool.connect_many(server.address(), WRITERS)?;
             let clients = pool.connect_many(server.address(), count)?;

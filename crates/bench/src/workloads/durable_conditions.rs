@@ -57,11 +57,11 @@ impl Workload for DurableConditions {
         let disk = SlowDisk::with_sync(SYNC)?;
         let server = run.start_on(&disk)?;
         // The first commit may wait until the file is on the disk, so it is not measured.
-        server.address().ask(&insertion("first", 0))?;
+        server.address().request(&insertion("first", 0))?;
         let time = run.pick(Duration::from_secs(4), Duration::from_secs(20));
-        run.say("writers alone");
+        run.show("writers alone");
         let alone = measure(&server, "a", time, 0)?;
-        run.say("beside changes of conditions");
+        run.show("beside changes of conditions");
         let beside = measure(&server, "b", time, CHANGERS)?;
         let kept = beside.commits_s() / alone.commits_s();
         let p99 = beside.ms(0.99) / alone.ms(0.99);

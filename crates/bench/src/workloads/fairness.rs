@@ -54,7 +54,7 @@ impl Workload for Fairness {
         let rows = rows(run.scale);
         let mut figures = Vec::new();
         let mut trial = |titles: &Titles, disturb: &dyn Fn(&Address) -> Result<(), Error>| {
-            run.say(titles.name);
+            run.show(titles.name);
             figures.extend(measure(run, titles, disturb)?);
             Ok::<(), Error>(())
         };
@@ -63,7 +63,7 @@ impl Workload for Fairness {
         trial(&DUMP, &dump)?;
         trial(&EVERYTHING, &everything)?;
         let insertion = insertion(rows);
-        trial(&HUGE, &|address| ask(address, &insertion))?;
+        trial(&HUGE, &|address| send_request(address, &insertion))?;
         Ok(figures)
     }
 }
@@ -119,7 +119,7 @@ fn measure(
     let server = run.start()?;
     let address = server.address();
     // The first transaction may wait until the file is on the disk, so it is not measured.
-    address.ask(&update(1_000_000))?;
+    address.request(&update(1_000_000))?;
     let phase = Phase::default();
     let (transaction, echo, outcome) = thread::scope(|scope| {
         let transaction = scope.spawn(|| latency_probe::run(address, &phase, update));
@@ -179,7 +179,7 @@ fn select(address: &Address) -> Result<(), Error> {
         br#"{"method":"transact","params":["Bench",{"op":"select","table":"Item","where":[]}],"id":0}"#;
     let began = Instant::now();
     while began.elapsed() < DURING {
-        ask(address, &Arc::from(request.as_slice()))?;
+        send_request(address, &Arc::from(request.as_slice()))?;
     }
     Ok(())
 }
@@ -189,13 +189,13 @@ fn dump(address: &Address) -> Result<(), Error> {
     let request: Arc<[u8]> = requests::monitor().get(0).into();
     let began = Instant::now();
     while began.elapsed() < DURING {
-        ask(address, &request)?;
+        send_request(address, &request)?;
     }
     Ok(())
 }
 
 /// One request on a connection of its own.
-fn ask(address: &Address, request: &Arc<[u8]>) -> Result<(), Error> {
+fn send_request(address: &Address, request: &Arc<[u8]>) -> Result<(), Error> {
     let mut pool = ClientPool::new()?;
     let client = pool.connect(address)?;
     pool.call(client, [request.clone()], |_| {})

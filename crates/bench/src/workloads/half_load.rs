@@ -35,7 +35,7 @@ impl Workload for HalfLoad {
         let server = run.start()?;
         let (address, phase) = (server.address(), Phase::default());
         // The first transaction may wait until the file is on the disk, so it is not measured.
-        address.ask(&update(0, u64::from(ROWS)))?;
+        address.request(&update(0, u64::from(ROWS)))?;
         let (mut all, interval) = (driver::latencies(), server.measure_cpu()?);
         thread::scope(|scope| {
             let clients: Vec<_> = (0..CLIENTS)

@@ -46,16 +46,16 @@ impl Workload for Herd {
         // A conversion disconnects clients that have not sent `set_db_change_aware`.
         pool.call_all(admin..clients.end, |_| aware.clone(), |_, _| {})?;
 
-        run.say("first");
+        run.show("first");
         let interval = server.measure_cpu()?;
         let first = fetch(&mut pool, clients.clone(), NONE)?;
         let cpu_us = interval.end()?;
 
-        run.say("after a conversion");
+        run.show("after a conversion");
         let converted = convert(&mut pool, admin, &clients)?;
         let peak_mib = server.memory()?.peak_mib;
 
-        run.say("with a transaction id");
+        run.show("with a transaction id");
         drop(pool);
         let mut pool = ClientPool::new()?;
         let admin = pool.connect(server.address())?;
@@ -65,7 +65,7 @@ impl Workload for Herd {
         let known = fetch(&mut pool, clients, &converted.txn_id)?;
         drop((pool, server));
 
-        run.say("limit");
+        run.show("limit");
         let limit = limit::broadcast(count, &dump(rows(run.scale)), 1)?;
         Ok(vec![
             Figure::higher("delivered", "MB/s", first.rate()).aim(Aim::RatioAtLeast(100.0)),

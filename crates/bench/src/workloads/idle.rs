@@ -39,7 +39,7 @@ impl Workload for Idle {
         let monitor: Arc<[u8]> = requests::monitor().get(0).into();
         pool.call(0, [monitor.clone()], |_| {})?;
         let before = stable_mib(&server)?;
-        run.say("connecting");
+        run.show("connecting");
         let clients = pool.connect_many(server.address(), CONNECTIONS)?;
         let echo: Arc<[u8]> = requests::echo(0).into_bytes().into();
         pool.call_all(clients.clone(), |_| echo.clone(), |_, _| {})?;

@@ -126,7 +126,7 @@ impl<'a> Cloud<'a> {
             configuration: 0,
             northd,
         };
-        run.say("ovn-northd starts");
+        run.show("ovn-northd starts");
         cloud.request(cloud::next_configuration())?;
         let monitor = cloud::monitor_everything(&southbound);
         let clients = cloud.pool.connect_many(server.address(), hypervisors)?;
@@ -138,7 +138,7 @@ impl<'a> Cloud<'a> {
 
     /// Builds the topology, and waits until every hypervisor has received its whole translation.
     fn build(&mut self) -> Result<Built, Error> {
-        self.run.say("building");
+        self.run.show("building");
         let (interval, began) = (self.server.measure_cpu()?, Instant::now());
         let switches = (0..cloud::SWITCHES).map(cloud::add_switch);
         let ports = (0..cloud::PORTS)
@@ -165,7 +165,7 @@ impl<'a> Cloud<'a> {
     /// Adds `count` ports, one after the other.
     fn add_ports(&mut self, count: u32) -> Result<Ports, Error> {
         self.restart_northd()?;
-        self.run.say("single ports");
+        self.run.show("single ports");
         let (mut translated, mut told) = (driver::latencies(), driver::latencies());
         let (interval, northd_began_us) = (self.server.measure_cpu()?, self.northd.cpu_us()?);
         for number in 0..count {

@@ -60,7 +60,7 @@ impl Workload for Processes {
             let end = scope.spawn(|| {
                 let outcomes: Vec<_> = shells.into_iter().map(joined).collect();
                 // The marker is sent after a failure too, because the watchers wait for it.
-                address.ask(northbound::marker(0).text())?;
+                address.request(northbound::marker(0).text())?;
                 outcomes.into_iter().collect::<Result<(), Error>>()
             });
             let heard = harness.await_marker();

@@ -42,8 +42,8 @@ impl Workload for Queue {
         harness.produce(production(0, &rows))?;
         let (mut elapsed, mut cpu_us) = (0.0, 0.0);
         for turn in 1..=turns {
-            run.say(&format!("turn {turn} of {turns}"));
-            let asked = (0..REQUESTERS).map(|requester| ask(turn, &rows[requester]));
+            run.show(&format!("turn {turn} of {turns}"));
+            let asked = (0..REQUESTERS).map(|requester| request(turn, &rows[requester]));
             let asking = harness.phase(asked.collect(), 1, None)?;
             let request = production(turn, &rows);
             let (interval, began) = (harness.server().measure_cpu()?, Instant::now());
@@ -63,7 +63,7 @@ impl Workload for Queue {
 }
 
 /// A requester's request: a number in its row.
-fn ask(turn: u32, row: &str) -> Requests {
+fn request(turn: u32, row: &str) -> Requests {
     Requests::one(&format!(
         r#"{{"id":0,"method":"transact","params":["Bench",{{"op":"update","table":"Item","where":[["_uuid","==",["uuid","{row}"]]],"row":{{"number":{}}}}}]}}"#,
         1_000_000 + turn

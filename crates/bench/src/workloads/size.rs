@@ -43,7 +43,7 @@ impl Workload for Size {
             let requests = requests::of_writer(&load, 0, &[]);
             let phase = harness.phase(vec![requests.clone()], in_flight, None)?;
             drop(harness);
-            run.say("limit");
+            run.show("limit");
             let limit_us = limit::answers(&requests, in_flight)?;
             let figure = |name, value| {
                 Figure::lower(name, "us/txn", value).at("in flight", in_flight as f64)
@@ -58,7 +58,7 @@ impl Workload for Size {
         let mut sizes = SIZES.to_vec();
         sizes.extend(run.pick(None, Some(LARGEST)));
         for (rows, times) in sizes {
-            run.say(&format!("{rows} rows"));
+            run.show(&format!("{rows} rows"));
             let mut harness = Harness::new(run)?;
             let mut elapsed = 0.0;
             for time in 0..times {

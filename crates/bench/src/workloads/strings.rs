@@ -33,7 +33,7 @@ impl Workload for Strings {
         let pools: &[usize] = run.pick(&[10, MONITORS], &[10, MONITORS, 250, 1000]);
         let mut figures = Vec::new();
         for &monitors in pools {
-            run.say(&format!("{monitors} monitors"));
+            run.show(&format!("{monitors} monitors"));
             // The same number of bytes for every number of monitors, up to 5,000 rows.
             let deliveries = run.pick(20_000, 500_000);
             let rows = (deliveries / monitors).clamp(WRITERS, 5_000);

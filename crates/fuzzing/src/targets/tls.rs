@@ -62,7 +62,7 @@ fn words(fault: &Fault) -> String {
 pub fn certificates(bytes: &[u8]) {
     let der = CertificateDer::from(bytes.to_vec());
     if let Ok(certificate) = Certificate::parse(&der) {
-        look_at(&certificate);
+        inspect(&certificate);
     }
     if let Ok(authorities) = Authorities::from_pem(bytes)
         && let Ok(identity) = Identity::from_pem(bytes, bytes)
@@ -70,12 +70,12 @@ pub fn certificates(bytes: &[u8]) {
         // A chain ends, also if certificates issued each other.
         let chain = authorities.chain_above(identity.certificate());
         assert!(chain.len() <= bytes.len());
-        look_at(identity.certificate());
+        inspect(identity.certificate());
     }
     let _ = pem::private_key(bytes);
 }
 
-fn look_at(certificate: &Certificate) {
+fn inspect(certificate: &Certificate) {
     let again = Certificate::parse(certificate.der()).expect("it was read before");
     assert_eq!(again.common_name(), certificate.common_name());
     assert_eq!(again.subject_line(), certificate.subject_line());

@@ -7,6 +7,7 @@ use corvid_shell::vlog::{self, LogOption};
 use corvid_shell::{program, timeout};
 
 use crate::appctl::manual;
+use crate::standard_options;
 
 /// The daemon of a command line that names none.
 const TARGET_DEFAULT: &str = "ovs-vswitchd";
@@ -52,20 +53,16 @@ fn specs() -> Vec<Spec<Id>> {
             ),
         Spec::both("execute", 'e', Arg::None, Id::Execute)
             .means("", "accepted for compatibility, without effect"),
-        Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
+        standard_options::help(Id::Help),
         Spec::both("format", 'f', Arg::Required, Id::Format)
             .within(OUTPUT)
             .means("FORMAT", "\"text\" (default) or \"json\""),
         Spec::long("pretty", Arg::None, Id::Pretty)
             .within(OUTPUT)
             .means("", "indent JSON"),
-        Spec::both("option", 'o', Arg::None, Id::Option).means("", "list the options and exit"),
-        Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
-        Spec::both("timeout", 'T', Arg::Required, Id::Timeout)
-            .means("SECS", "give up after SECS seconds")
-            .more(
-                "The program then ends by SIGALRM. The variable `OVS_CTL_TIMEOUT` sets a default.",
-            ),
+        standard_options::listing(Id::Option),
+        standard_options::version(Id::Version),
+        standard_options::timeout('T', Id::Timeout),
     ];
     specs.extend(vlog::specs(Id::Log));
     specs

@@ -92,7 +92,7 @@ pub(crate) fn report(remote: &str, notice: &LogEvent) {
 
 /// The status of a database in a server's `_Server` database.
 #[derive(Debug)]
-pub(crate) enum Standing {
+pub(crate) enum DatabaseStatus {
     /// The server has no `_Server` database: it is an old one.
     Unknown,
     /// The server does not serve the database.
@@ -105,7 +105,10 @@ pub(crate) enum Standing {
 ///
 /// # Errors
 /// The connection broke.
-pub(crate) fn standing(session: &mut Session, database: &str) -> Result<Standing, Failure> {
+pub(crate) fn database_status(
+    session: &mut Session,
+    database: &str,
+) -> Result<DatabaseStatus, Failure> {
     let clause = ["name", "==", database].map(Value::string).to_vec();
     let select = [
         ("op", Value::string("select")),
@@ -118,16 +121,16 @@ pub(crate) fn standing(session: &mut Session, database: &str) -> Result<Standing
         .collect();
     let params = Value::Array(vec![Value::string("_Server"), Value::Object(select)]);
     let Ok(result) = session.transact("transact", &params)? else {
-        return Ok(Standing::Unknown);
+        return Ok(DatabaseStatus::Unknown);
     };
     let rows = result
         .as_array()
         .and_then(|results| results.first())
         .and_then(|result| result.get("rows"));
     Ok(match rows.and_then(Value::as_array).map(<[Value]>::first) {
-        None => Standing::Unknown,
-        Some(None) => Standing::Absent,
-        Some(Some(row)) => Standing::Row(row.clone()),
+        None => DatabaseStatus::Unknown,
+        Some(None) => DatabaseStatus::Absent,
+        Some(Some(row)) => DatabaseStatus::Row(row.clone()),
     })
 }
 
@@ -138,10 +141,12 @@ pub(crate) fn refusal(
     cluster_id: Option<&str>,
     leader_only: bool,
 ) -> Option<String> {
-    let row = match standing(session, database) {
-        Ok(Standing::Row(row)) => row,
-        Ok(Standing::Unknown) => return None,
-        Ok(Standing::Absent) => return Some(format!("server does not have {database} database")),
+    let row = match database_status(session, database) {
+        Ok(DatabaseStatus::Row(row)) => row,
+        Ok(DatabaseStatus::Unknown) => return None,
+        Ok(DatabaseStatus::Absent) => {
+            return Some(format!("server does not have {database} database"));
+        }
         Err(failure) => return Some(failure.to_string()),
     };
     let is = |column: &str| row.get(column).and_then(Value::as_bool).unwrap_or(false);

@@ -16,6 +16,7 @@ use corvid_shell::{date, program, timeout};
 
 use crate::client::manual;
 use crate::client::table::{CellStyle, Format, Style};
+use crate::standard_options;
 
 /// The values of the options.
 #[derive(Debug)]
@@ -68,18 +69,13 @@ fn specs() -> Vec<Spec<Id>> {
     let output = |name, arg, id| Spec::long(name, arg, id).within(OUTPUT);
     let connection = |name, id| Spec::long(name, Arg::None, id).within(CONNECTION);
     let mut specs = vec![
-        Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
-        Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
+        standard_options::help(Id::Help),
+        standard_options::version(Id::Version),
         output("timestamp", Arg::None, Id::Timestamp)
             .means("", "print the time above each table of a monitor"),
         Spec::long("force", Arg::None, Id::Force)
             .means("", "restore: ignore differences between schemas"),
-        Spec::both("timeout", 't', Arg::Required, Id::Timeout)
-            .means("SECS", "give up after SECS seconds")
-            .within(CONNECTION)
-            .more(
-                "The program then ends by SIGALRM. The variable `OVS_CTL_TIMEOUT` sets a default.",
-            ),
+        standard_options::timeout('t', Id::Timeout).within(CONNECTION),
         connection("db-change-aware", Id::Aware(true)).means(
             "",
             "require that the server reports added and removed databases",

@@ -7,6 +7,7 @@ use corvid_shell::manual::Manual;
 use corvid_shell::{program, vlog};
 
 use crate::failure::Failure;
+use crate::standard_options;
 use crate::tool::manual;
 
 /// The values of the command line.
@@ -45,9 +46,9 @@ const SPECS: [Spec<Id>; 8] = [
     Spec::long("election-timer", Arg::Required, Id::ElectionTimer)
         .means("MS", "create-cluster: election timer, 100 to 600000"),
     vlog::verbose_spec(Id::Verbose),
-    Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
-    Spec::both("option", 'o', Arg::None, Id::Options).means("", "list the options and exit"),
-    Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
+    standard_options::help(Id::Help),
+    standard_options::listing(Id::Options),
+    standard_options::version(Id::Version),
 ];
 
 /// The options for the manual.

@@ -31,7 +31,7 @@ fn daemon(dir: &Dir, replies: &'static [&'static str]) -> JoinHandle<Vec<String>
     let thread = std::thread::spawn(move || {
         let deadline = Some(clock::mono_ms() + 30_000);
         let mut connection = Connection::open(&method, deadline).expect("the program connects");
-        let mut asked = Vec::new();
+        let mut requests = Vec::new();
         for reply in replies {
             let Some(frame) = connection
                 .receive(deadline)
@@ -46,7 +46,7 @@ fn daemon(dir: &Dir, replies: &'static [&'static str]) -> JoinHandle<Vec<String>
                     .map(ToString::to_string)
                     .unwrap_or_default()
             };
-            asked.push(format!("{} {}", member("method"), member("params")));
+            requests.push(format!("{} {}", member("method"), member("params")));
             let reply = format!("{{\"id\":{},{reply}}}", member("id"));
             connection
                 .send(reply.as_bytes(), deadline)
@@ -54,14 +54,14 @@ fn daemon(dir: &Dir, replies: &'static [&'static str]) -> JoinHandle<Vec<String>
         }
         // One more read: of a request that gets no answer, or of the end of the connection.
         let _ = connection.receive(deadline);
-        asked
+        requests
     });
     wait_until("the socket", || path.exists());
     thread
 }
 
 /// Runs our client against such a daemon. Returns its outcome and the requests.
-fn ask(args: &[&str], replies: &'static [&'static str]) -> (Outcome, Vec<String>) {
+fn run_with_daemon(args: &[&str], replies: &'static [&'static str]) -> (Outcome, Vec<String>) {
     let dir = Dir::new();
     let served = daemon(&dir, replies);
     let socket = dir.file("ctl").display().to_string();
@@ -70,13 +70,16 @@ fn ask(args: &[&str], replies: &'static [&'static str]) -> (Outcome, Vec<String>
         .chain(args.iter().copied())
         .collect();
     let (status, stdout, stderr) = run(OURS, dir.path(), &args);
-    let asked = served.join().expect("the daemon was asked as expected");
-    ((status, stdout, stderr.replace(&socket, "SOCKET")), asked)
+    let requests = served.join().expect("the daemon was requests as expected");
+    (
+        (status, stdout, stderr.replace(&socket, "SOCKET")),
+        requests,
+    )
 }
 
 #[test]
 fn replies_are_printed_as_lines() {
-    let answered = |reply: &'static [&'static str]| ask(&["x", "-y", "--z"], reply).0;
+    let answered = |reply: &'static [&'static str]| run_with_daemon(&["x", "-y", "--z"], reply).0;
     assert_eq!(
         answered(&["\"result\":\"one\\ntwo\",\"error\":null"]),
         (0, "one\ntwo\n".into(), String::new())
@@ -107,19 +110,19 @@ fn replies_are_printed_as_lines() {
 
 #[test]
 fn arguments_are_sent_to_the_daemon_unchanged() {
-    let asked = ask(
+    let requests = run_with_daemon(
         &["-e", "x", "-t", "--help", "--", "-T0"],
         &["\"result\":\"\",\"error\":null"],
     )
     .1;
-    assert_eq!(asked, [r#""x" ["-t","--help","--","-T0"]"#]);
+    assert_eq!(requests, [r#""x" ["-t","--help","--","-T0"]"#]);
 }
 
 #[test]
 fn json_output_is_negotiated_first() {
     const PLAIN: &str = r#""result":{"reply-format":"plain","reply":"x"},"error":null"#;
     const EMPTY: &str = r#""result":{"reply-format":"plain","reply":""},"error":null"#;
-    let (outcome, asked) = ask(&["-f", "JSON", "version"], &[EMPTY, PLAIN]);
+    let (outcome, requests) = run_with_daemon(&["-f", "JSON", "version"], &[EMPTY, PLAIN]);
     assert_eq!(
         outcome,
         (
@@ -129,15 +132,16 @@ fn json_output_is_negotiated_first() {
         )
     );
     assert_eq!(
-        asked,
+        requests,
         [r#""set-options" ["--format","json"]"#, r#""version" []"#]
     );
-    let (outcome, _) = ask(&["--format=json", "--pretty", "version"], &[EMPTY, PLAIN]);
+    let (outcome, _) = run_with_daemon(&["--format=json", "--pretty", "version"], &[EMPTY, PLAIN]);
     assert_eq!(
         outcome.1,
         "{\n  \"reply\": \"x\",\n  \"reply-format\": \"plain\"}\n"
     );
-    let (outcome, asked) = ask(&["-fjson", "version"], &["\"error\":\"no such command\""]);
+    let (outcome, requests) =
+        run_with_daemon(&["-fjson", "version"], &["\"error\":\"no such command\""]);
     assert_eq!(
         outcome,
         (
@@ -146,14 +150,14 @@ fn json_output_is_negotiated_first() {
             "no such command\novs-appctl: SOCKET: server returned an error\n".into()
         )
     );
-    assert_eq!(asked.len(), 1);
+    assert_eq!(requests.len(), 1);
 }
 
 #[test]
 fn closed_connection_is_an_error() {
     let lost = "unixctl|WARN|error communicating with unix:SOCKET: End of file\n\
                 ovs-appctl: SOCKET: transaction error (End of file)\n";
-    let (outcome, _) = ask(&["version"], &[]);
+    let (outcome, _) = run_with_daemon(&["version"], &[]);
     assert_eq!(outcome, (1, String::new(), lost.into()));
 }
 

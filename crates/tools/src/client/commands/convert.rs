@@ -8,7 +8,7 @@ use corvid_json::Value;
 use corvid_shell::vlog::{self, Module};
 
 use super::{Invocation, print_line};
-use crate::client::leader::{self, Standing};
+use crate::client::leader::{self, DatabaseStatus};
 use crate::client::session::Session;
 use crate::failure::Failure;
 use crate::schema_file;
@@ -36,10 +36,10 @@ pub(crate) fn needs_conversion(
 /// The schema of a file, fit for this server: in a cluster every column is persistent.
 fn wanted(session: &mut Session, file: &str) -> Result<Schema, Failure> {
     let schema = schema_file::read(Path::new(file))?;
-    let is_clustered = match leader::standing(session, &schema.name)? {
-        Standing::Row(row) => row.get("model").and_then(Value::as_str) == Some("clustered"),
+    let is_clustered = match leader::database_status(session, &schema.name)? {
+        DatabaseStatus::Row(row) => row.get("model").and_then(Value::as_str) == Some("clustered"),
         // The error of the request itself says what is wrong.
-        Standing::Unknown | Standing::Absent => false,
+        DatabaseStatus::Unknown | DatabaseStatus::Absent => false,
     };
     if is_clustered {
         Ok(make_persistent(schema, file)?)

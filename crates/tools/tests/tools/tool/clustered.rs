@@ -488,7 +488,7 @@ fn inconsistent_votes_do_not_prevent_recovery() {
 }
 
 #[test]
-fn error_says_how_to_extract_records_before_damage() {
+fn error_explains_how_to_extract_records_before_damage() {
     let sandbox = Sandbox::new();
     let records = [&*insert(2, 1, 2), &insert(4, 1, 4), &insert(5, 1, 5)];
     sandbox.write("c.db", &member('A', &records));

@@ -135,7 +135,7 @@ fn is_installed() -> bool {
 }
 
 /// Runs every reading command on these files of a cluster with both tools. The outputs must be equal.
-fn both_say_the_same(sandbox: &Sandbox, names: &[&str]) {
+fn compare_reading_commands(sandbox: &Sandbox, names: &[&str]) {
     let files: Vec<(&str, Vec<u8>)> = names
         .iter()
         .map(|name| (*name, std::fs::read(sandbox.path(name)).expect("a file")))
@@ -203,7 +203,7 @@ fn cluster_of_one_is_served_by_the_reference() {
     node.control(&["cluster/change-election-timer", "Demo", "600"]);
     node.insert("two");
     node.kill();
-    both_say_the_same(&sandbox, &["a.db"]);
+    compare_reading_commands(&sandbox, &["a.db"]);
 
     let node = Node::start(&sandbox, "a").once("Leader: self");
     node.insert("three");
@@ -212,7 +212,7 @@ fn cluster_of_one_is_served_by_the_reference() {
     node.insert("four");
     node.transact(r#"{"op":"delete","table":"T","where":[["name","==","one"]]},{"op":"update","table":"T","where":[["name","==","two"]],"row":{"name":"2","set":["set",["q"]]}}"#);
     node.exit();
-    both_say_the_same(&sandbox, &["a.db"]);
+    compare_reading_commands(&sandbox, &["a.db"]);
     let rows = sandbox.ok(&["cluster-to-standalone", "s.db", "a.db"]);
     assert_eq!(rows, "");
     let names = sandbox.ok(&[
@@ -262,7 +262,7 @@ fn cluster_of_three_survives_elections_snapshots_and_a_departure() {
         "unix:nobody.raft",
         "unix:a.raft",
     ]);
-    both_say_the_same_of_joining(&sandbox);
+    compare_joining(&sandbox);
 
     let a = Node::start(&sandbox, "a").once("Leader: self");
     a.insert("alone");
@@ -270,7 +270,7 @@ fn cluster_of_three_survives_elections_snapshots_and_a_departure() {
     let c = Node::start(&sandbox, "c").once("Status: cluster member");
     a.insert("together");
     b.insert("forwarded");
-    both_say_the_same(&sandbox, &["a.db", "b.db", "c.db"]);
+    compare_reading_commands(&sandbox, &["a.db", "b.db", "c.db"]);
 
     a.kill();
     b.wait_until("new leader", || {
@@ -281,7 +281,7 @@ fn cluster_of_three_survives_elections_snapshots_and_a_departure() {
     });
     b.insert("without a");
     c.insert("without a, again");
-    both_say_the_same(&sandbox, &["a.db", "b.db", "c.db"]);
+    compare_reading_commands(&sandbox, &["a.db", "b.db", "c.db"]);
 
     let a = Node::start(&sandbox, "a").once("Status: cluster member");
     a.wait_until("a leader", || {
@@ -298,8 +298,8 @@ fn cluster_of_three_survives_elections_snapshots_and_a_departure() {
     b.exit();
     a.kill();
     c.kill();
-    both_say_the_same(&sandbox, &["a.db", "b.db", "c.db"]);
-    both_say_the_same(&sandbox, &["c.db"]);
+    compare_reading_commands(&sandbox, &["a.db", "b.db", "c.db"]);
+    compare_reading_commands(&sandbox, &["c.db"]);
 
     // The files show the events that the test caused.
     let log = |name: &str| sandbox.ok(&["-mm", "show-log", name]);
@@ -337,7 +337,7 @@ fn cluster_of_three_survives_elections_snapshots_and_a_departure() {
     }
 }
 
-fn both_say_the_same_of_joining(sandbox: &Sandbox) {
+fn compare_joining(sandbox: &Sandbox) {
     let bytes = |name: &str| std::fs::read(sandbox.path(name)).expect("a file");
     compare(
         &[

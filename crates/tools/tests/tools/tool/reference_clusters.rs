@@ -6,7 +6,7 @@ use crate::tool::reference::compare;
 use crate::tool::sandbox::{SCHEMA, record, with_database};
 
 /// Compares both tools on a single file.
-fn look_at(bytes: Vec<u8>) {
+fn compare_on_file(bytes: Vec<u8>) {
     compare(
         &[("f1", bytes)],
         &[
@@ -25,7 +25,7 @@ fn look_at(bytes: Vec<u8>) {
 fn member_headers_are_read_as_by_the_reference() {
     let whole = r#"{"server_id":"A","name":"D","local_address":"tcp:127.0.0.1:1","cluster_id":"C","prev_servers":{"A":"tcp:127.0.0.1:1"},"prev_index":1,"prev_term":1,"prev_eid":"E1","prev_data":[{"name":"D","tables":{"t":{"columns":{"i":{"type":"integer"}}}}},{}]}"#;
     let entry = r#"{"term":1,"index":2}"#;
-    look_at(file(whole, &[]));
+    compare_on_file(file(whole, &[]));
     for (from, to) in [
         (r#""name":"D","local"#, r#""local"#),
         (r#""name":"D","local"#, r#""name":"a b","local"#),
@@ -70,7 +70,7 @@ fn member_headers_are_read_as_by_the_reference() {
         (r#"{"type":"integer"}"#, r#"{"type":"nothing"}"#),
     ] {
         assert!(whole.contains(from), "{from}");
-        look_at(file(&whole.replacen(from, to, 1), &[entry]));
+        compare_on_file(file(&whole.replacen(from, to, 1), &[entry]));
     }
     for json in [
         "{}",
@@ -86,7 +86,7 @@ fn member_headers_are_read_as_by_the_reference() {
         r#"{"server_id":"A","name":"D","local_address":"unix:a","cluster_id":"C","remote_addresses":["unix:b"]}"#,
         r#"{"server_id":"A","name":"D","local_address":"unix:a","cluster_id":"00000000-0000-0000-0000-000000000000","remote_addresses":["unix:b"]}"#,
     ] {
-        look_at(file(json, &[]));
+        compare_on_file(file(json, &[]));
     }
 }
 
@@ -145,10 +145,10 @@ fn member_records_are_read_as_by_the_reference() {
         "[1,2]",
         "{",
     ] {
-        look_at(member('A', &[json, r#"{"term":1}"#]));
+        compare_on_file(member('A', &[json, r#"{"term":1}"#]));
     }
     for tail in [&b"OVSDB CLUSTER 5"[..], b"OVSDB JSON 3 x\n", b"x"] {
-        look_at([&member('A', &[r#"{"term":1,"index":2}"#])[..], tail].concat());
+        compare_on_file([&member('A', &[r#"{"term":1,"index":2}"#])[..], tail].concat());
     }
 }
 

@@ -179,6 +179,16 @@ fn monitor(args: &[&str], script: impl FnOnce(&mut Peer) + Send + 'static) -> Ou
     })
 }
 
+/// Asserts exit status 1 and a message that ends with the socket's name and `reason`.
+fn assert_failed(outcome: &Outcome, reason: &str) {
+    assert_eq!(outcome.status, 1);
+    let message = &outcome.stderr;
+    assert!(
+        message.ends_with(&format!("db.sock: {reason}\n")),
+        "{message}"
+    );
+}
+
 #[test]
 fn plain_monitors_show_old_and_new() {
     let outcome = monitor(&["monitor", "T", "a,n"], |peer| {
@@ -214,14 +224,7 @@ fn plain_monitors_show_old_and_new() {
         uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu delete x [7]
     "#]]
     .assert_eq(&without_uuids(&outcome.stdout));
-    assert_eq!(outcome.status, 1);
-    assert!(
-        outcome
-            .stderr
-            .ends_with("db.sock: D database was removed\n"),
-        "{}",
-        outcome.stderr
-    );
+    assert_failed(&outcome, "D database was removed");
 }
 
 #[test]
@@ -267,14 +270,7 @@ fn conditional_monitors_show_differences() {
         uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu delete
     "#]]
     .assert_eq(&without_uuids(&outcome.stdout));
-    assert_eq!(outcome.status, 1);
-    assert!(
-        outcome
-            .stderr
-            .ends_with("db.sock: receive failed (End of file)\n"),
-        "{}",
-        outcome.stderr
-    );
+    assert_failed(&outcome, "receive failed (End of file)");
 }
 
 #[test]

@@ -1,0 +1,27 @@
+//! The options that several programs have, with the same meaning and description.
+//!
+//! Each program gives them its own ids and its own position in its table: the order of the table is that of error messages.
+
+use corvid_shell::args::{Arg, Spec};
+
+/// `-h`, `--help`
+pub(crate) const fn help<I: Copy>(id: I) -> Spec<I> {
+    Spec::both("help", 'h', Arg::None, id).means("", "print this and exit")
+}
+
+/// `-V`, `--version`
+pub(crate) const fn version<I: Copy>(id: I) -> Spec<I> {
+    Spec::both("version", 'V', Arg::None, id).means("", "print the version and exit")
+}
+
+/// `-o`, `--option`
+pub(crate) const fn listing<I: Copy>(id: I) -> Spec<I> {
+    Spec::both("option", 'o', Arg::None, id).means("", "list the options and exit")
+}
+
+/// `--timeout`, with the short form of the program
+pub(crate) const fn timeout<I: Copy>(short: char, id: I) -> Spec<I> {
+    Spec::both("timeout", short, Arg::Required, id)
+        .means("SECS", "give up after SECS seconds")
+        .more("The program then ends by SIGALRM. The variable `OVS_CTL_TIMEOUT` sets a default.")
+}
