@@ -1,4 +1,4 @@
-//! What the server is asked to serve, and how that is kept: the configuration file, what has been applied of it, the state that a restarted
+//! The configuration of the server: the configuration file, the part of it that has been applied, the configuration that a restarted
 //! server reads, and the settings of active-backup replication. Nothing here serves anything; [`crate::server`] does.
 
 pub(crate) mod applied;

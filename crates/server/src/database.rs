@@ -1,4 +1,4 @@
-//! One served database: its thread, the way to it, its file and the threads of its long work. What the database does is decided by
+//! One served database: its thread, the way to it, its file and the threads of its long work. XXX
 //! [`corvid_service::Pump`]; this module carries it out.
 
 pub(crate) mod backup;

@@ -211,7 +211,7 @@ fn specs() -> Vec<Spec<Id>> {
             .means("ADDRESS", "serve /metrics, /livez and /readyz over HTTP at ADDRESS")
             .more(
                 "ADDRESS is `HOST:PORT`, `[IPV6]:PORT`, `:PORT` for all addresses, or `unix:FILE`; a port of 0 is any free one, which is logged. \
-                 Whoever can connect can read: bind it to an address that only those reach who may. Without this option nothing is measured.",
+                 Every client that can connect can read the pages: choose an address that only permitted clients reach. Without this option nothing is measured.",
             ),
     ]);
     specs.extend(limits::specs(Id::Limit));

@@ -85,15 +85,15 @@ fn make_missing(directory: &Path) -> Result<Vec<&'static str>, String> {
             sources.push((name, PathBuf::from(path)));
         }
     }
-    let workshop = directory.join("new");
+    let scratch = directory.join("new");
     for (name, schema) in &sources {
-        let place = file(directory, name);
-        if place.exists() {
+        let path = file(directory, name);
+        if path.exists() {
             continue;
         }
-        let _ = fs::remove_dir_all(&workshop);
-        fs::create_dir(&workshop).map_err(|error| about(&workshop, &error))?;
-        let made = file(&workshop, name);
+        let _ = fs::remove_dir_all(&scratch);
+        fs::create_dir(&scratch).map_err(|error| about(&scratch, &error))?;
+        let made = file(&scratch, name);
         tool(
             Command::new(sibling("ovsdb-tool"))
                 .arg("create")
@@ -108,8 +108,8 @@ fn make_missing(directory: &Path) -> Result<Vec<&'static str>, String> {
                     .arg(ROWS),
             )?;
         }
-        fs::rename(&made, &place).map_err(|error| about(&place, &error))?;
-        fs::remove_dir_all(&workshop).map_err(|error| about(&workshop, &error))?;
+        fs::rename(&made, &path).map_err(|error| about(&path, &error))?;
+        fs::remove_dir_all(&scratch).map_err(|error| about(&scratch, &error))?;
     }
     Ok(sources.into_iter().map(|(name, _)| name).collect())
 }

@@ -70,8 +70,8 @@ impl ListedSession {
 pub(crate) fn lines(sessions: &[ListedSession], locks: &Locks) -> String {
     let mut out = String::new();
     for session in sessions {
-        for (place, (name, value)) in session.members(locks).iter().enumerate() {
-            let blank = if place == 0 { "" } else { " " };
+        for (index, (name, value)) in session.members(locks).iter().enumerate() {
+            let blank = if index == 0 { "" } else { " " };
             let _ = write!(out, "{blank}{name}={}", plain(value));
         }
         out.push('\n');

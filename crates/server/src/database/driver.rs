@@ -250,7 +250,7 @@ impl Effects {
         }
         if is_delivered {
             let since_ns = std::mem::take(&mut self.batch.undelivered_since_ns);
-            figures.tell.add(now_ns.saturating_sub(since_ns));
+            figures.delivery.add(now_ns.saturating_sub(since_ns));
         }
     }
 }

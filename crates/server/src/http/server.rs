@@ -34,9 +34,9 @@ const BUFFER_BYTES: usize = 8192;
 /// The maximum of header lines.
 const HEADERS_MAX: usize = 64;
 /// How long an answer waits for other threads' figures. Probes time out after a second.
-const PATIENCE: Duration = Duration::from_millis(250);
+const GATHER_TIMEOUT: Duration = Duration::from_millis(250);
 /// The interval at which the figures are checked for meanwhile.
-const LOOK: Duration = Duration::from_millis(2);
+const GATHER_POLL: Duration = Duration::from_millis(2);
 /// The pause after a connection could not be accepted because no descriptor was free.
 const RETRY: Duration = Duration::from_millis(200);
 
@@ -86,7 +86,7 @@ async fn run(socket: Socket, site: Arc<dyn Site>) {
             tokio::time::sleep(Duration::from_millis(TICK_MS)).await;
         }
     });
-    let mut crowd = Crowd::default();
+    let mut connections = Connections::default();
     match socket {
         Socket::Tcp(socket) => {
             // Registering fails only if the runtime could not have been created.
@@ -95,7 +95,7 @@ async fn run(socket: Socket, site: Arc<dyn Site>) {
             };
             loop {
                 match listener.accept().await {
-                    Ok((stream, _)) => crowd.admit(stream, &site),
+                    Ok((stream, _)) => connections.admit(stream, &site),
                     Err(_) => tokio::time::sleep(RETRY).await,
                 }
             }
@@ -106,7 +106,7 @@ async fn run(socket: Socket, site: Arc<dyn Site>) {
             };
             loop {
                 match listener.accept().await {
-                    Ok((stream, _)) => crowd.admit(stream, &site),
+                    Ok((stream, _)) => connections.admit(stream, &site),
                     Err(_) => tokio::time::sleep(RETRY).await,
                 }
             }
@@ -116,9 +116,9 @@ async fn run(socket: Socket, site: Arc<dyn Site>) {
 
 /// The open connections, in order of arrival.
 #[derive(Default)]
-struct Crowd(VecDeque<AbortHandle>);
+struct Connections(VecDeque<AbortHandle>);
 
-impl Crowd {
+impl Connections {
     /// Serves a new connection.
     fn admit<S>(&mut self, stream: S, site: &Arc<dyn Site>)
     where
@@ -171,11 +171,11 @@ async fn respond(
     site.gather(&asked);
     let gathered = async {
         while !site.is_gathered() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(GATHER_POLL).await;
         }
     };
     // The answer shows the previous values of figures that have not arrived.
-    let _ = tokio::time::timeout(PATIENCE, gathered).await;
+    let _ = tokio::time::timeout(GATHER_TIMEOUT, gathered).await;
     Ok(render(site.answer(&asked)))
 }
 
@@ -315,7 +315,7 @@ mod tests {
                 .ask("GET /slow HTTP/1.1\r\n\r\n")
                 .ends_with("/slow  \n")
         );
-        assert!(before.elapsed() >= PATIENCE);
+        assert!(before.elapsed() >= GATHER_TIMEOUT);
         assert!(before.elapsed() < Duration::from_secs(10));
     }
 

@@ -24,7 +24,7 @@ pub(crate) struct DatabaseFigures {
     /// One sync of the file.
     pub(crate) sync: Arc<Durations>,
     /// From a commit to the moment at which all its updates are posted to shards.
-    pub(crate) tell: Durations,
+    pub(crate) delivery: Durations,
     /// Writing a new file and putting it in place.
     pub(crate) compaction: Durations,
     /// Compactions that failed or were given up.
@@ -47,7 +47,7 @@ impl DatabaseFigures {
             transaction: Durations::default(),
             write: Arc::default(),
             sync: Arc::default(),
-            tell: Durations::default(),
+            delivery: Durations::default(),
             compaction: Durations::default(),
             compactions_failed: AtomicU64::new(0),
             freeing: Arc::default(),

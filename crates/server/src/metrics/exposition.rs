@@ -249,7 +249,7 @@ impl Scrape {
         self.durations(families::TRANSACTION, duration(|it| it.transaction.read()));
         self.durations(families::WRITE, duration(|it| it.write.read()));
         self.durations(families::SYNC, duration(|it| it.sync.read()));
-        self.durations(families::TELL, duration(|it| it.tell.read()));
+        self.durations(families::DELIVERY, duration(|it| it.delivery.read()));
         self.durations(families::COMPACTION, duration(|it| it.compaction.read()));
         let failed = databases.iter().map(|database| {
             let failed = database.figures.compactions_failed.load(Ordering::Relaxed);
@@ -289,8 +289,8 @@ impl Scrape {
                 .map(|database| (database.alone(), count(&database.report)));
             self.whole(family, samples);
         };
-        usage(families::PARKED, |report| report.pending);
-        usage(families::DEFERRED, |report| report.queued);
+        usage(families::PENDING_ANSWERS, |report| report.pending);
+        usage(families::DEFERRED_INPUTS, |report| report.queued);
     }
 
     fn of_files(&mut self, databases: &[Database]) {

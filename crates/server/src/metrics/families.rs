@@ -83,7 +83,7 @@ families! {
     TRANSACTION: Histogram "corvid_database_transaction_seconds" ["database"] "One transaction from the arrival of its text until its answer is on its way, storing included; those that wait on purpose are left out.";
     WRITE: Histogram "corvid_database_write_seconds" ["database"] "Handing the records of one batch to the system, by whichever thread.";
     SYNC: Histogram "corvid_database_sync_seconds" ["database"] "Forcing the file to disk once (fdatasync).";
-    TELL: Histogram "corvid_database_fanout_seconds" ["database"] "From a stored commit until every update that tells of it has been handed over for its session.";
+    DELIVERY: Histogram "corvid_database_fanout_seconds" ["database"] "From a stored commit until every update that tells of it has been handed over for its session.";
     COMPACTION: Histogram "corvid_database_compaction_seconds" ["database"] "Compactions that succeeded.";
     COMPACTIONS_FAILED: Counter "corvid_database_compactions_failed" ["database"] "Compactions that failed.";
     RECORDS: Counter "corvid_database_records" ["database"] "Records handed to the file.";
@@ -95,8 +95,8 @@ families! {
     HISTORY: Gauge "corvid_database_history_commits" ["database"] "Commits kept for clients that reconnect.";
     HISTORY_ATOMS: Gauge "corvid_database_history_atoms" ["database"] "Atoms in them.";
     QUEUE: Gauge "corvid_database_queue_inputs" ["database"] "Inputs that nobody has begun to work on.";
-    PARKED: Gauge "corvid_database_parked_answers" ["database"] "Answers that wait for a record to be stored.";
-    DEFERRED: Gauge "corvid_database_deferred_inputs" ["database"] "Inputs that wait for everything before them to be stored, or for a conversion.";
+    PENDING_ANSWERS: Gauge "corvid_database_parked_answers" ["database"] "Answers that wait for a record to be stored.";
+    DEFERRED_INPUTS: Gauge "corvid_database_deferred_inputs" ["database"] "Inputs that wait for everything before them to be stored, or for a conversion.";
     DISK_ORDERS: Gauge "corvid_database_disk_orders" ["database"] "Orders that the disk thread has not begun.";
     FREEING: Gauge "corvid_database_freeing_bytes" ["database"] "Memory that waits to be freed, estimated.";
     FILE: Gauge "corvid_database_file_bytes" ["database"] "Size of the file.";
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn names_follow_the_conventions() {
-        for (place, family) in ALL.iter().enumerate() {
+        for (index, family) in ALL.iter().enumerate() {
             let name = family.name;
             let is_plain = name
                 .bytes()
@@ -144,7 +144,7 @@ mod tests {
                 "{name}"
             );
             assert!(
-                !ALL[..place].iter().any(|other| other.name == name),
+                !ALL[..index].iter().any(|other| other.name == name),
                 "{name} twice"
             );
             assert!(

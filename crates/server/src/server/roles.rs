@@ -77,7 +77,7 @@ impl Server {
                 excluded.clone_into(&mut model.excluded);
             }
         }
-        let is_backup = |served: &ServedDatabase| served.following.is_some();
+        let is_backup = |served: &ServedDatabase| served.source.is_some();
         self.apply_roles(Some(replier), is_backup);
     }
 
@@ -87,7 +87,7 @@ impl Server {
         for served in self.databases.values_mut() {
             if let Some(model) = &mut served.model {
                 model.options.probe_interval = Some(interval_ms);
-                if let Some((id, _)) = served.following {
+                if let Some((id, _)) = served.source {
                     let options = ToSource::SetOptions(model.options.clone());
                     self.shards.handles()[0].post(ShardMessage::Source(id, options));
                 }
@@ -102,7 +102,7 @@ impl Server {
             let shown = server.databases.iter().map(|(name, served)| StatusEntry {
                 name,
                 model: served.model.as_ref(),
-                source: served.following.as_ref().map_or("", |(_, source)| source),
+                source: served.source.as_ref().map_or("", |(_, source)| source),
                 standing: reports.get(name).and_then(|report| report.replication),
             });
             let shown: Vec<StatusEntry<'_>> = shown.collect();
@@ -168,7 +168,7 @@ impl Server {
     pub(super) fn send_role(&mut self, database: &str, token: u64) -> Option<(SourceId, ToSource)> {
         let served = self.databases.get_mut(database)?;
         let shard = &self.shards.handles()[0];
-        if let Some((id, _)) = served.following.take() {
+        if let Some((id, _)) = served.source.take() {
             shard.post(ShardMessage::Source(id, ToSource::Close));
         }
         self.pending.await_role(token);
@@ -189,7 +189,7 @@ impl Server {
         let role = ToDatabase::Control(Control::SetRole(role, token));
         let _ = served.inbox.send(role);
         let open = ToSource::Open(served.id, model.source.clone(), model.options.clone());
-        served.following = Some((id, model.source.clone()));
+        served.source = Some((id, model.source.clone()));
         Some((id, open))
     }
 
@@ -202,7 +202,7 @@ impl Server {
 
     /// Closes the connection of a database that is being removed.
     pub(super) fn close_source(&self, served: &ServedDatabase) {
-        if let Some((id, _)) = served.following {
+        if let Some((id, _)) = served.source {
             self.shards.handles()[0].post(ShardMessage::Source(id, ToSource::Close));
         }
     }

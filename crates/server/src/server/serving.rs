@@ -47,7 +47,7 @@ pub(super) struct ServedDatabase {
     /// `None`: standalone.
     pub(super) model: Option<ActiveBackup>,
     /// The connection to its source, and the source's remote, while it is a backup.
-    pub(super) following: Option<(SourceId, String)>,
+    pub(super) source: Option<(SourceId, String)>,
 }
 
 impl Server {
@@ -139,7 +139,7 @@ impl Server {
             thread,
             unforced_name,
             model,
-            following: None,
+            source: None,
         };
         let is_backup = served.model.as_ref().is_some_and(|model| model.is_backup);
         self.databases.insert(schema.name.to_string(), served);

@@ -57,13 +57,13 @@ pub(super) fn handle(
     } else {
         &format!("{behind} intact records follow")
     };
-    let place = format!("{name}: {records} damaged record {record} at offset {offset}");
+    let damage_at = format!("{name}: {records} damaged record {record} at offset {offset}");
     match salvage_copy::copy(file.disk().path(), now_ms(), progress) {
         Ok(copy) => {
             vlog::err(
                 Module::OvsdbServer,
                 format_args!(
-                    "{place}. The database is served as it was before that record, and the first write will cut off everything \
+                    "{damage_at}. The database is served as it was before that record, and the first write will cut off everything \
                      from there. The whole file was saved as {}: recover what you need from it.",
                     copy.display()
                 ),
@@ -72,7 +72,7 @@ pub(super) fn handle(
         }
         Err(error) => {
             let details = format!(
-                "{place}, and the file cannot be saved aside; it is not opened, since the first write would cut them off"
+                "{damage_at}, and the file cannot be saved aside; it is not opened, since the first write would cut them off"
             );
             Err(io_error(details, &errno::text(&error)))
         }
