@@ -1,7 +1,7 @@
 //! The command line: options anywhere, a command and its arguments.
 
 use corvid_shell::args::{Arg, Args, Item, OptionEntry, Spec};
-use corvid_shell::manual::{Manual, Places, help};
+use corvid_shell::manual::{Manual, Placeholders, help};
 use corvid_shell::program;
 
 use crate::manual;
@@ -51,7 +51,7 @@ impl Options {
                 Item::Positional(word) => options.words.push(word),
                 Item::Option(Id::Directory, value) => options.directory = value,
                 Item::Option(Id::Help, _) => {
-                    program::answer(help::text(&manual::manual(), &Places::of_process()))
+                    program::answer(help::text(&manual::manual(), &Placeholders::of_process()))
                 }
                 Item::Option(Id::Version, _) => program::answer_version(),
             }

@@ -8,7 +8,7 @@ use corvid_net::tls;
 use corvid_service::audit::Exclusions;
 use corvid_shell::args::{Arg, Args, Item, OptionEntry, Spec};
 use corvid_shell::daemon::{self, DaemonOption};
-use corvid_shell::manual::{Manual, Places, help};
+use corvid_shell::manual::{Manual, Placeholders, help};
 use corvid_shell::program;
 use corvid_shell::tls_options::{self, TlsOption};
 use corvid_shell::vlog::options::{self as log_options, LogOption};
@@ -320,7 +320,7 @@ impl CommandLine {
                 });
             }
             Id::Replay => self.replay = Some(recordings(value)),
-            Id::Help => program::answer(help::text(&manual::manual(), &Places::of_process())),
+            Id::Help => program::answer(help::text(&manual::manual(), &Placeholders::of_process())),
             Id::Version => program::answer_version(),
             Id::Log(option) => log_options::apply(option, value.as_deref()),
             Id::Tls(option) => option.apply(&mut self.tls, value.as_deref()),

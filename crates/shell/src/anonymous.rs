@@ -6,7 +6,7 @@ use std::io;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-/// Makes an empty one; `label` shows up in `/proc/PID/fd`.
+/// Makes an empty file; `label` shows up in `/proc/PID/fd`.
 ///
 /// # Errors
 /// No memory or descriptor is left.

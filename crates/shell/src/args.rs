@@ -1,8 +1,8 @@
 //! Command lines as GNU `getopt_long` reads them (docs/spec/cli.md 0.1): abbreviations, clusters, permutation, the same error texts.
 //!
 //! The reader delivers options and positionals from left to right and the program acts on each at once, so that
-//! `--log-file -vconsole:off` still shows the line that the second option would have hidden. A general library would word
-//! errors its own way, and scripts compare them. What the table of options holds, and how to add one: [`spec`].
+//! `--log-file -vconsole:off` still shows the line that the second option would have hidden. A general library has
+//! error texts of its own, and scripts compare them. The table of options, and how to add one: [`spec`].
 //!
 //! ```
 //! use corvid_shell::args::{Arg, Args, Item, Spec};
@@ -35,7 +35,7 @@ pub enum Arg {
     Optional,
 }
 
-/// What a command line contains.
+/// An item of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item<I> {
     /// an option with its argument
@@ -44,7 +44,7 @@ pub enum Item<I> {
     Positional(String),
 }
 
-/// What is wrong with a command line. The text lacks the program's name: print it as `argv[0]: TEXT` and exit 1, as
+/// A fault of a command line. The text lacks the program's name: print it as `argv[0]: TEXT` and exit 1, as
 /// [`Args::or_die`] does.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -73,7 +73,7 @@ pub struct Args<'a, I> {
     specs: &'a [Spec<I>],
     program: &'a str,
     words: VecDeque<&'a str>,
-    /// Letters of a cluster that are still to be read.
+    /// The unread letters of a cluster.
     cluster: &'a str,
     permutes: bool,
     only_positionals: bool,
@@ -96,7 +96,7 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
         }
     }
 
-    /// Stops reading options at the first positional: the words after it belong to somebody else.
+    /// Stops reading options at the first positional: the words after it are another program's.
     #[must_use]
     pub fn without_permutation(mut self) -> Args<'a, I> {
         self.permutes = false;
@@ -130,7 +130,7 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
         Ok(Item::Option(spec.id, value.map(str::to_owned)))
     }
 
-    /// The option of this name or, failing that, the only one that begins so.
+    /// The option of this name, else the only option that begins with it.
     fn find_long(&self, name: &str, text: &str) -> Result<(&'static str, Spec<I>), ArgError> {
         let named = || {
             self.specs
@@ -145,7 +145,7 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
             .collect();
         match candidates.first() {
             None => Err(ArgError::Unrecognized(format!("--{text}"))),
-            // Several names of one option are no ambiguity.
+            // Several names of one option are not ambiguous.
             Some(&(long, first))
                 if candidates
                     .iter()
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_of_our_own_is_no_part_of_any_abbreviation() {
+    fn an_option_of_our_own_has_no_abbreviation() {
         assert_eq!(
             read("--pid=F --pidfile-mode=0 --pidfile-m", true),
             ["#3=F", "#7=0", "prog: unrecognized option '--pidfile-m'"]
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn positionals_mix_with_options_unless_told_otherwise() {
+    fn positionals_mix_with_options_unless_posixly_correct() {
         assert_eq!(
             read("a -h b - -- -h --help", true),
             ["a", "#6", "b", "-", "-h", "--help"]

@@ -1,7 +1,7 @@
-//! A connection for programs that do one thing at a time: connect, send a text, wait for a text.
+//! A blocking connection for tools: connect, send a text, wait for a text.
 //!
-//! Every wait ends at its deadline, and a fatal signal (the alarm of `--timeout` among them) ends the program. The socket
-//! is non-blocking underneath, so a deadline holds during each single read and write.
+//! Every wait ends at its deadline, and a fatal signal (also the alarm of `--timeout`) ends the program. The socket is
+//! non-blocking underneath, so a deadline holds during each single read and write.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -54,7 +54,7 @@ impl Connection {
         Connection::open_or_await(target, deadline_ms, credentials, || {})
     }
 
-    /// As [`Connection::open_with`]; `listening` is called when a passive target listens, before somebody connects.
+    /// As [`Connection::open_with`]; `listening` is called when a passive target listens, before it accepts.
     ///
     /// # Errors
     /// As there.
@@ -98,7 +98,7 @@ impl Connection {
         Connection::over(stream, String::new(), deadline_ms)
     }
 
-    /// Waits until a stream stands.
+    /// Waits until a stream is open.
     fn over(mut stream: Stream, name: String, deadline_ms: Option<u64>) -> io::Result<Connection> {
         while stream.connect_result()?.is_none() {
             let events = if stream.wants_writable() {
@@ -117,13 +117,13 @@ impl Connection {
         })
     }
 
-    /// The name that log lines use: the target as given, or the peer that connected to us.
+    /// The name in log lines: the target as given, or the peer that connected.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Who the peer is by its certificate, with TLS.
+    /// The peer's name in its certificate, with TLS.
     #[must_use]
     pub fn peer_identity(&self) -> Option<String> {
         self.stream.peer_identity()
@@ -180,13 +180,13 @@ impl Connection {
         }
     }
 
-    /// Whether a text, or at least bytes to look at, is there without waiting.
+    /// Whether unread bytes are buffered.
     #[must_use]
     pub fn has_unscanned(&self) -> bool {
         self.scanned < self.buffer.len()
     }
 
-    /// The descriptor, for programs that wait for other things too.
+    /// The descriptor, for programs that also wait for others.
     #[must_use]
     pub fn fd(&self) -> std::os::fd::RawFd {
         self.stream.as_raw_fd()
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_go_both_ways_and_waits_end() {
+    fn texts_are_sent_and_received_and_waits_end_at_deadlines() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("s").display().to_string();
         let passive = format!("punix:{path}");

@@ -1,8 +1,8 @@
-//! Last words of a daemon that dies by a fault of its own, when nobody sees its standard error any more.
+//! The log of a daemon that dies by a fault of its own: nobody sees its standard error any more.
 //!
-//! A panic is logged at level EMER with its backtrace before it takes its course, which is to abort in what is shipped. A segmentation
-//! fault is beyond logging: the handler writes its line and the addresses of the calls straight to the log file, has their functions
-//! written behind them ([`functions`]), and lets the process die of the signal, so that the supervisor sees the true cause. Call
+//! A panic is logged at level EMER with its backtrace before it unwinds or, in release builds, aborts. A segmentation
+//! fault cannot be logged as usual: the handler writes its line and the addresses of the calls straight to the log file, has their functions
+//! written after them ([`functions`]), and lets the process die of the signal, so that the supervisor sees the true cause. Call
 //! [`init`] once, after the last fork and after `signals::init`.
 
 #![allow(unsafe_code)]
@@ -18,27 +18,27 @@ use functions::DEPTH_MAX;
 use crate::vlog::{self, Module};
 use corvid_net::errno;
 
-/// The log file's descriptor, -1 while there is none. The log file keeps it true.
+/// The log file's descriptor, -1 while there is none. The log file keeps it up to date.
 static LOG_FILE: AtomicI32 = AtomicI32::new(-1);
 
-/// Tells where the last line goes: the descriptor of the log file, -1 for none.
+/// Sets the descriptor of the log file, -1 for none.
 pub(crate) fn write_to(descriptor: i32) {
     LOG_FILE.store(descriptor, Ordering::Relaxed);
 }
 
-/// Sees to the last words of this process.
+/// Installs the panic hook and the handler of SIGSEGV.
 ///
 /// # Errors
-/// The kernel takes no handler.
+/// The kernel refuses the handler.
 pub(crate) fn init() -> std::io::Result<()> {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         usual(info);
         let trace = Backtrace::force_capture();
-        vlog::last_words(Module::Util, &format!("{info}\n{trace}"));
+        vlog::log_panic(Module::Util, &format!("{info}\n{trace}"));
     }));
     functions::prepare()?;
-    // The C library loads what it unwinds with at the first use, which must not be in the handler.
+    // The C library loads its unwinder at the first use, which must not be in the handler.
     let mut addresses = [std::ptr::null_mut(); 1];
     // SAFETY: the array has room for one address.
     unsafe { libc::backtrace(addresses.as_mut_ptr(), 1) };

@@ -1,8 +1,7 @@
 //! Becoming a daemon: detaching, supervision, pidfile, another user (docs/spec/cli.md 1.2).
 //!
-//! The caller is told the outcome through a pipe: it waits until [`Startup::complete`] is called in the process that
-//! serves, or takes over that process's exit status. Everything here forks, so it must run before the first thread is
-//! made: [`Options::start`] comes after option parsing and before files are opened.
+//! The caller learns the outcome through a pipe: it waits until the server calls [`Startup::complete`], or exits with the server's status. All
+//! of this forks, so it must run before the first thread is made: [`Options::start`] comes after option parsing and before files are opened.
 
 mod fork;
 mod supervisor;
@@ -72,7 +71,7 @@ pub fn specs<I: Copy>(wrap: impl Fn(DaemonOption) -> I) -> [Spec<I>; 7] {
     ]
 }
 
-/// The heading that these options stand under.
+/// The heading of these options.
 pub const GROUP: &str = "Daemon options";
 
 /// How to become a daemon.
@@ -129,10 +128,10 @@ impl Options {
         }
     }
 
-    /// Changes the user, forks as asked, catches fatal signals and writes the pidfile. Returns in the process that serves;
-    /// whatever goes wrong ends the process with a message.
+    /// Changes the user, forks as asked, catches fatal signals and writes the pidfile. Returns in the server;
+    /// a failure ends the process with a message.
     pub fn start(self) -> Startup {
-        vlog::options_are_read();
+        vlog::end_of_options();
         if let Some(user) = &self.user {
             user.switch_or_die();
         }
@@ -183,7 +182,7 @@ fn give_up(error: &str, what: &str) -> ! {
     program::fatal_logged(Module::DaemonUnix, what)
 }
 
-/// A daemon that is not ready yet: its caller still waits, and standard error is still the caller's.
+/// A daemon that is not ready yet: its caller waits, and standard error is the caller's.
 #[derive(Debug)]
 #[must_use = "the caller waits until `complete` is called"]
 pub struct Startup {
@@ -195,7 +194,7 @@ pub struct Startup {
 }
 
 impl Startup {
-    /// The process whose end is the end of the service: the supervisor if there is one, else this one.
+    /// The main process of the service: the supervisor if there is one, else this one.
     #[must_use]
     pub fn main_pid(&self) -> u32 {
         if self.monitor {
@@ -205,7 +204,7 @@ impl Startup {
         }
     }
 
-    /// Tells the caller that the daemon is ready and lets go of its terminal and directory.
+    /// Reports to the caller that the daemon is ready, and releases its terminal and directory.
     pub fn complete(self) {
         if self.detach && !self.no_chdir {
             // The root directory always exists.
@@ -232,7 +231,7 @@ fn close_standard_descriptors(kept: [bool; 3]) {
     vlog::set_level(None, Some(Destination::Console), Level::Off);
 }
 
-/// What a forked child must forget of its parent.
+/// Resets the state that a forked child must not inherit from its parent.
 fn become_child() {
     cleanup::clear();
     signals::set_all_default();

@@ -1,7 +1,7 @@
 //! The limit of open descriptors: raised as far as this process may, and put back for programs that it starts.
 //!
-//! The usual soft limit of 1024 is there for programs that still use `select`; a server wants what the administrator allows at all,
-//! the hard limit. Called once at start, before connections are accepted.
+//! The usual soft limit of 1024 is there for programs that still use `select`; a server wants the
+//! hard limit, which the administrator sets. Called once at start, before connections are accepted.
 
 #![allow(unsafe_code)]
 
@@ -32,7 +32,7 @@ pub fn raise() -> io::Result<u64> {
     Ok(limit.current.unwrap_or(u64::MAX))
 }
 
-/// Has a program that is about to be started begin with the soft limit that we began with.
+/// Restores the inherited limits in a program that is about to be started.
 pub fn restore_for(command: &mut Command) {
     let Some(inherited) = INHERITED.get() else {
         return;

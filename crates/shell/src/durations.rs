@@ -1,8 +1,8 @@
-//! How long something took, counted by length: a histogram that one thread fills while others read it.
+//! A histogram of durations, which one thread fills while others read it.
 //!
 //! Each length falls into one of a few buckets whose bounds are fixed, a third of a decade apart from 1 us to 100 s, so that histograms of
-//! several threads can be added. Filling is two relaxed additions and no lock; a reader may see one of the two before the other, which
-//! the next reading mends. What is measured is its owner's matter.
+//! several threads can be added. Filling is two relaxed additions and no lock; a reader may see one of the two before the other, and the
+//! next reading has both.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -43,17 +43,17 @@ pub struct Durations {
     sum_ns: AtomicU64,
 }
 
-/// What a histogram held at one moment.
+/// The contents of a histogram at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// How many fell into each bucket, the unbounded one last.
+    /// The count of each bucket, the unbounded one last.
     pub buckets: [u64; BUCKETS],
-    /// All of them together, ns.
+    /// The sum of all durations, ns.
     pub sum_ns: u64,
 }
 
 impl Durations {
-    /// Counts one that took so long.
+    /// Counts one duration.
     #[inline]
     pub fn add(&self, duration_ns: u64) {
         let bucket = BOUNDS_NS.partition_point(|bound| *bound < duration_ns);
@@ -61,7 +61,7 @@ impl Durations {
         self.sum_ns.fetch_add(duration_ns, Ordering::Relaxed);
     }
 
-    /// What it holds.
+    /// Its present contents.
     #[must_use]
     pub fn read(&self) -> Counted {
         Counted {
@@ -72,7 +72,7 @@ impl Durations {
 }
 
 impl Counted {
-    /// How many there are.
+    /// The count of all durations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()

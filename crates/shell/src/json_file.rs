@@ -1,6 +1,6 @@
 //! Files that hold one JSON text, as they are shipped and written by hand.
 //!
-//! Read whole and once; what the text means is the caller's matter.
+//! Read whole and once; the caller interprets the text.
 
 use std::io::Read;
 use std::path::Path;
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_name_the_file_and_what_is_wrong_with_it() {
+    fn errors_name_the_file_and_its_fault() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.json");
         let shown = path.display();

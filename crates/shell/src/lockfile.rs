@@ -2,7 +2,7 @@
 //!
 //! The lock is a POSIX record lock, which belongs to the process and is lost when any descriptor of the lock file is
 //! closed. Hence a table of the files that this process has locked, by device and inode: a second lock of the same file is
-//! refused before it is opened, for closing it again would drop the first. Lock files are never removed.
+//! refused before it is opened, because closing it again would drop the first lock. Lock files are never removed.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -26,7 +26,7 @@ fn held() -> MutexGuard<'static, BTreeSet<(u64, u64)>> {
 /// A lock, held until it is dropped.
 #[derive(Debug)]
 pub struct Lockfile {
-    /// Taken only by `drop`.
+    /// `None` only in `drop`.
     file: Option<File>,
     key: (u64, u64),
 }
@@ -44,7 +44,7 @@ impl Lockfile {
     ///
     /// # Errors
     /// EDEADLK when this process has it locked already, EAGAIN when another one has (both as the reference reports them),
-    /// else what the system says. Logged at WARN in each case.
+    /// else the system's error. Logged at WARN in each case.
     pub fn lock(database: &Path) -> io::Result<Lockfile> {
         let locked = Lockfile::try_lock(database);
         match locked {
@@ -110,7 +110,7 @@ impl Lockfile {
 
 impl Drop for Lockfile {
     fn drop(&mut self) {
-        // The descriptor goes first: closing it later would drop the lock that another thread may have taken meanwhile.
+        // The descriptor is closed first: closing it later would drop a lock that another thread may have acquired meanwhile.
         events::LOCKFILE_UNLOCK.bump();
         let mut held = held();
         self.file = None;
@@ -118,7 +118,7 @@ impl Drop for Lockfile {
     }
 }
 
-/// Links followed at most, as the reference does.
+/// Symbolic links that are resolved at most, as in the reference.
 const LINKS_MAX: usize = 10;
 
 /// The file that a name leads to through symbolic links, whether it exists or not.
@@ -129,7 +129,7 @@ pub fn follow_links(path: &Path) -> PathBuf {
         let Ok(link) = std::fs::read_link(&path) else {
             break;
         };
-        // An absolute link replaces the directory, a relative one is taken under it.
+        // An absolute link replaces the directory, a relative one is joined to it.
         path = path
             .parent()
             .map_or_else(|| link.clone(), |directory| directory.join(&link));

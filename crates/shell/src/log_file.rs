@@ -1,6 +1,6 @@
-//! A file of records from the outside: opening and locking it, and the disk of [`LogWriter`] made of files (docs/spec/storage.md 1.3, 6-8).
+//! A file of records: opening and locking it, and the disk of [`LogWriter`] on real files (docs/spec/storage.md 1.3, 6-8).
 //!
-//! Bytes only. When to append, cut, sync and replace is decided by the writer; here it is done.
+//! Bytes only. The writer decides when to append, cut, sync and replace; this file does it.
 //!
 //! Invariant: the lock is held from before the file is opened until the value is dropped, replacement included.
 
@@ -22,7 +22,7 @@ use corvid_net::{clock, errno};
 /// Mode of database files, less the umask.
 const MODE: u32 = 0o660;
 
-/// What opening a file is for.
+/// The purpose of opening a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
     /// Read an existing file, without locking it.
@@ -39,14 +39,14 @@ pub enum OpenMode {
 pub struct OpenError {
     shown: String,
     what: &'static str,
-    /// What the system said.
+    /// The system's error.
     pub error: io::Error,
 }
 
 /// An open file of records.
-pub type LogFile = LogWriter<Place>;
+pub type LogFile = LogWriter<Location>;
 
-/// Opens a file. Every mode that can write takes the lock first; it is held until the value is dropped, replacement included.
+/// Opens a file. Every mode that can write acquires the lock first; it is held until the value is dropped, replacement included.
 ///
 /// # Errors
 /// See [`OpenError`].
@@ -68,11 +68,11 @@ pub fn open(name: &str, mode: OpenMode) -> Result<LogFile, OpenError> {
     let path = std::path::absolute(name).map_err(failed(what))?;
     let lock = match mode {
         OpenMode::ReadOnly => None,
-        // By the user's spelling, which the warnings about the lock then show.
+        // By the name as the user gave it, which warnings about the lock show.
         _ => Some(Lockfile::lock(Path::new(name)).map_err(failed("failed to lock lockfile"))?),
     };
     let file = open_file(&path, mode).map_err(failed(what))?;
-    let place = Place {
+    let place = Location {
         shown: name.to_owned(),
         path,
         syncs: Arc::default(),
@@ -103,12 +103,12 @@ fn open_file(path: &Path, mode: OpenMode) -> io::Result<File> {
 #[derive(Debug)]
 pub struct Handle {
     file: File,
-    /// Where the next write goes by itself; `None` when that is not known. Only one handle of a file writes.
+    /// The offset of the next write; `None` when it is not known. Only one handle of a file writes.
     position: Option<u64>,
     syncs: Watched,
 }
 
-/// Where syncs or writes are timed, once somebody wants them to be; shared by all handles of a place.
+/// The histogram of syncs or of writes, once it is set; shared by all handles of a file.
 type Watched = Arc<OnceLock<Arc<Durations>>>;
 
 impl Handle {
@@ -208,9 +208,9 @@ fn fault(error: &io::Error) -> Fault {
     }
 }
 
-/// Where a database file lies, and its lock.
+/// The location of a database file, and its lock.
 #[derive(Debug)]
-pub struct Place {
+pub struct Location {
     /// The name as the user gave it, for messages.
     shown: String,
     /// The absolute name: a daemon changes its directory.
@@ -221,29 +221,29 @@ pub struct Place {
     _lock: Option<Lockfile>,
 }
 
-/// Why the name of a file cannot be forced to disk, and what that means, once it is known that it cannot. One line.
+/// Why the directory entry of a file cannot be synced, and the consequence, as one line; unset until a sync has failed.
 pub type UnforcedName = Arc<OnceLock<String>>;
 
-impl Place {
+impl Location {
     /// The absolute name.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Counts from here on how long it takes to force a file of this place to disk, new files that are to replace it included. Once only.
+    /// Sets the histogram of syncs of this file and of its replacements. Once only.
     pub fn time_syncs(&self, durations: Arc<Durations>) {
-        // A second one would find the first in place, and nobody asks twice.
+        // A second call changes nothing.
         let _ = self.syncs.set(durations);
     }
 
-    /// Whether durable commits are promised more than the directory can keep.
+    /// The warning that durable commits rest on a directory that cannot be synced, if so.
     #[must_use]
     pub fn unforced_name(&self) -> &UnforcedName {
         &self.unforced
     }
 
-    /// Says once that the promise of durable commits rests on a directory that cannot be forced to disk.
+    /// Logs once that durable commits rest on a directory that cannot be synced.
     fn note_unforced(&self, directory: &Path, error: &io::Error) {
         let words = format!(
             "directory {} cannot be forced to disk ({}): after a loss of power {} may be missing, or be the file from before the last \
@@ -257,13 +257,13 @@ impl Place {
         }
     }
 
-    /// Counts from here on how long appending takes. Once only.
+    /// Sets the histogram of appends. Once only.
     pub fn time_writes(&self, durations: Arc<Durations>) {
         let _ = self.writes.set(durations);
     }
 }
 
-impl Disk for Place {
+impl Disk for Location {
     type Handle = Handle;
 
     fn shown_name(&self) -> &str {
@@ -309,7 +309,7 @@ impl Disk for Place {
         static LIMIT: RateLimit = RateLimit::new(1, 1);
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         let named = DiskError {
-            // The name as the user spelled it may mean nothing to whoever reads the log of a daemon.
+            // A relative name is not clear in the log of a daemon.
             shown: directory
                 .join(Path::new(&error.shown).file_name().unwrap_or_default())
                 .display()
@@ -357,16 +357,16 @@ pub(crate) fn create_temporary(temporary: &Path) -> io::Result<File> {
         .open(temporary)
 }
 
-/// What came of forcing a directory to disk.
+/// The outcome of syncing a directory.
 #[derive(Debug)]
 pub enum DirectorySync {
-    /// Names that were made before are there to stay.
+    /// Names that were made before are durable.
     Done,
     /// It cannot be done here, for this reason: the directory may not be read, or the file system syncs none.
     Impossible(io::Error),
 }
 
-/// Forces the directory entry of a file to disk, where that can be done; where it cannot, that is no reason to write nothing.
+/// Syncs the directory entry of a file where the file system can do that. A directory that cannot be synced is not an error.
 ///
 /// # Errors
 /// The directory cannot be opened or synced.
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_takes_the_place_of_the_old_one_under_links_and_lock() {
+    fn a_replacement_keeps_links_and_lock() {
         let directory = tempfile::tempdir().unwrap();
         let (path, link) = (name(&directory, "a.db"), name(&directory, "link.db"));
         std::fs::write(&path, "old").unwrap();
@@ -458,13 +458,13 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_syncs_is_told_from_one_that_cannot() {
+    fn a_directory_without_sync_is_recognised() {
         let directory = tempfile::tempdir().unwrap();
         let path = name(&directory, "a.db");
         let log = open(&path, OpenMode::CreateExclusive).unwrap();
         log.disk().sync_directory().unwrap();
         assert_eq!(log.disk().unforced_name().get(), None);
-        // What lies there says that it cannot be synced.
+        // A file system that cannot sync directories.
         let odd = sync_directory_of(Path::new("/proc/self/status"));
         assert!(matches!(odd, Ok(DirectorySync::Impossible(_))), "{odd:?}");
         assert!(sync_directory_of(Path::new("/nowhere/a.db")).is_err());
@@ -481,7 +481,7 @@ mod tests {
     #[test]
     fn a_full_device_fails_the_append_and_nothing_else() {
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let place = Place {
+        let place = Location {
             shown: "full.db".to_owned(),
             path: PathBuf::from("/dev/full"),
             syncs: Watched::default(),

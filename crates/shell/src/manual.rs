@@ -1,41 +1,41 @@
-//! What a program tells people of itself: one value, from which `--help`, the manual page and the completions are made.
+//! The manual of a program: one value, from which `--help`, the manual page and the completions are made.
 //!
 //! The options come from the table that command lines are read by, the commands from the table that finds them, the rest is
-//! prose. It is data only; [`help`] renders it for terminals, and the generator of the packages does so for everything else. Texts are
-//! written as [`crate::args::spec`] says; a line that begins with four spaces is shown as it is.
+//! prose. It is data only; [`help`] renders it for terminals, and the generator of the packages renders the other forms. Texts are
+//! written as in [`crate::args::spec`]; a line that begins with four spaces is shown as it is.
 
 pub mod help;
-pub mod places;
+pub mod placeholders;
 pub mod prose;
 pub mod shared;
 
 use crate::args::spec::OTHER;
 use crate::args::{Arg, OptionEntry, Spec};
 
-pub use places::Places;
+pub use placeholders::Placeholders;
 
-/// A program, as its users see it.
+/// The description of a program for its users.
 #[derive(Debug, Clone, Default)]
 pub struct Manual {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// Section of the manual: 1 for tools, 8 for daemons.
     pub section: u8,
-    /// What it is, in some words.
+    /// A short phrase.
     pub purpose: &'static str,
-    /// What follows the name on command lines, one each.
+    /// The forms of its command line, without the name.
     pub usage: &'static [&'static str],
-    /// What it does, for `--help` and the manual.
+    /// Its description, for `--help` and the manual.
     pub introduction: &'static str,
-    /// What only the manual says of that.
+    /// Further description, for the manual alone.
     pub description: &'static str,
     /// Headings of options, in order. [`OTHER`] follows by itself.
     pub groups: Vec<&'static str>,
     /// Its options, in the order of their table.
     pub options: Vec<OptionEntry>,
-    /// What its first word can be, by topic.
+    /// Its commands, by topic.
     pub commands: Vec<Chapter>,
-    /// What arguments mean that several options or commands take; part of `--help`.
+    /// Arguments that several options or commands share; part of `--help`.
     pub notes: Vec<Chapter>,
     /// The rest of the manual page.
     pub chapters: Vec<Chapter>,
@@ -52,14 +52,14 @@ pub struct Chapter {
     pub entries: Vec<Entry>,
 }
 
-/// Something and what it means.
+/// A term and its meaning.
 #[derive(Debug, Clone, Default)]
 pub struct Entry {
     /// A command with its arguments, a file, a variable, ...
     pub term: String,
     /// One line or a paragraph, without a full stop if it is a phrase.
     pub meaning: &'static str,
-    /// What the manual page says beyond that.
+    /// Further text of the manual page.
     pub detail: &'static str,
 }
 
@@ -104,7 +104,7 @@ impl Manual {
         specs.iter().map(Spec::entry).collect()
     }
 
-    /// Headings of options with what stands under them, in order, empty ones left out.
+    /// Headings of options with their options, in order, without empty ones.
     pub fn option_groups(&self) -> impl Iterator<Item = (&'static str, Vec<&OptionEntry>)> {
         let titles = self.groups.iter().copied().chain([OTHER]);
         titles
@@ -115,7 +115,7 @@ impl Manual {
             .filter(|(_, options)| !options.is_empty())
     }
 
-    /// What is missing: meanings, names of arguments, headings. Tests of the programs expect nothing.
+    /// Faults: missing meanings, names of arguments, headings. Tests of the programs expect none.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         let mut complaints = Vec::new();

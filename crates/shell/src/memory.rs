@@ -1,13 +1,13 @@
-//! How much memory the process uses: the text of `memory/show` and the lines that the log gets as it grows.
+//! Memory of the process: the text of `memory/show` and the lines of the log about its growth.
 //!
-//! The first line comes ten seconds after the start, others when the peak has grown by half. What the program counts
-//! (rows, sessions, ...) is supplied by the program and only passed through.
+//! The first line comes ten seconds after the start, others when the peak has grown by half. The program supplies its own
+//! counts (rows, sessions, ...).
 
 #![allow(unsafe_code)]
 
 use crate::vlog::{self, Module};
 
-/// Between two looks at the resident set, ms.
+/// Between two readings of the resident set, ms.
 const INTERVAL_MS: u64 = 10_000;
 
 /// Named counts, shown sorted by name.
@@ -39,7 +39,7 @@ impl MemoryLog {
         self.next_ms
     }
 
-    /// Logs the peak, if that is due; then what the program counts is to follow ([`log_usage`]).
+    /// Logs the peak, if that is due. When it returns true, the caller logs the program's counts ([`log_usage`]).
     pub fn run(&mut self, now_ms: u64) -> bool {
         let line = self.due(now_ms);
         if let Some(line) = &line {
@@ -71,7 +71,7 @@ impl MemoryLog {
     }
 }
 
-/// Logs what the program counts.
+/// Logs the program's counts.
 pub fn log_usage(usage: Usage) {
     vlog::info(Module::Memory, format_args!("{}", show(usage).trim_end()));
 }

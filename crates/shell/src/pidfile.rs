@@ -1,7 +1,7 @@
-//! Pidfiles: who runs under a name, proven by a lock.
+//! Pidfiles: the process that runs under a name, proven by a lock.
 //!
 //! The file holds a pid and a newline and stays open, under a POSIX record lock, for the life of the process that it names.
-//! Readers ask the kernel who holds the lock and believe the file only when both agree. The lock belongs to the process, is
+//! Readers ask the kernel for the holder of the lock and trust the file only when both agree. The lock belongs to the process, is
 //! not inherited by fork, and is lost when *any* descriptor of the file is closed: therefore the file is opened in the
 //! final process and never again.
 
@@ -85,7 +85,7 @@ pub fn create_or_die(path: &Path, overwrite: bool) {
     let _ = ManuallyDrop::new(file);
 }
 
-/// Ends the process when another one holds the pidfile. A stale file is no obstacle.
+/// Ends the process when another one holds the pidfile. A stale file is ignored.
 fn check_or_die(path: &Path) {
     match read_quietly(path) {
         Ok(pid) => {
@@ -125,9 +125,9 @@ pub fn read(path: &Path) -> io::Result<i32> {
 }
 
 fn read_quietly(path: &Path) -> io::Result<i32> {
-    // A process that asks about its own pidfile would lose its lock by closing the descriptor; nobody does.
+    // A process must not ask about its own pidfile: closing the descriptor would drop its lock.
     let mut file = File::open(path)?;
-    // What nobody can lock would look like a file that nobody has locked.
+    // A directory cannot be locked, and would look like an unlocked file.
     if file.metadata()?.is_dir() {
         return Err(errno::from_code(libc::EISDIR));
     }
@@ -140,7 +140,7 @@ fn read_quietly(path: &Path) -> io::Result<i32> {
         .trim_end()
         .parse()
         .map_err(|_| errno::from_code(libc::EINVAL))?;
-    // A file renamed over the one that we have open belongs to a newer process.
+    // A file renamed over the open one belongs to a newer process.
     let same = std::fs::metadata(path)
         .is_ok_and(|now| file.metadata().is_ok_and(|then| now.ino() == then.ino()));
     if holder != pid || !same {

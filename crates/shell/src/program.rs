@@ -1,7 +1,7 @@
-//! What this program is called, its version line and how it gives up.
+//! The program's name, its version line and its fatal errors.
 //!
 //! The name is the base name of `argv[0]` less a leading `lt-`; it begins every message and names the pidfile, log file and
-//! control socket. Set once by `main`, read by everybody.
+//! control socket. Set once by `main`.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use crate::vlog;
 use corvid_net::{cleanup, errno};
 
-/// The version that we answer with. Stop scripts require a dotted number that compares at least 2.5.90.
+/// The version that programs report. Stop scripts require a dotted number that compares at least 2.5.90.
 pub const VERSION: &str = "3.7.0";
 
 static NAME: OnceLock<String> = OnceLock::new();
@@ -29,7 +29,7 @@ pub fn init(argv0: &OsStr) {
     vlog::mark_start();
 }
 
-/// As [`init`], and catches the fatal signals, for programs that wait: a deadline must find them able to say that it came.
+/// As [`init`], and catches the fatal signals, for programs that wait: they must handle the signal of their deadline.
 pub fn init_waiting(argv0: &OsStr) {
     init(argv0);
     if let Err(error) = crate::signals::init() {
@@ -49,7 +49,7 @@ pub fn version_line() -> String {
     format!("{} (Open vSwitch) {VERSION}", name())
 }
 
-/// Prints a text that was all the user asked for, such as `--help`, and ends the process with status 0.
+/// Prints the text of an option such as `--help` and ends the process with status 0.
 pub fn answer(text: impl fmt::Display) -> ! {
     print!("{text}");
     exit(0)
@@ -60,7 +60,7 @@ pub fn answer_version() -> ! {
     answer(format_args!("{}\n", version_line()))
 }
 
-/// Prints `PROG: MESSAGE` on standard error, removes what must not be left behind, and ends the process with status 1.
+/// Prints `PROG: MESSAGE` on standard error, removes the files of the cleanup list, and ends the process with status 1.
 pub fn fatal(message: impl fmt::Display) -> ! {
     eprintln!("{}: {message}", prefix());
     exit(1)

@@ -1,4 +1,4 @@
-//! Progress of long work, for whoever waits at a terminal.
+//! Progress of long work, shown on a terminal.
 //!
 //! Drawn on standard error, when that is a terminal, and only for work that takes longer than a second: scripts and short
 //! commands see nothing. For tools; servers are built without it.
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Work that is done sooner shows nothing.
+/// Shorter work shows nothing.
 const HIDDEN: Duration = Duration::from_secs(1);
-/// Between two pictures of work whose end nobody knows.
+/// Between two pictures of work of unknown length.
 const TICK: Duration = Duration::from_millis(200);
-/// Steps between two looks at the clock.
+/// Steps between two readings of the clock.
 const STRIDE: u64 = 1024;
 
-/// How far a piece of work is. Ends when it is dropped.
+/// The progress of a piece of work. Ends when it is dropped.
 #[derive(Debug)]
 pub struct Progress {
     /// `None` without a terminal.
@@ -26,7 +26,7 @@ pub struct Progress {
     begun: Instant,
     is_shown: Cell<bool>,
     done: Cell<u64>,
-    /// Where the clock is looked at next.
+    /// The step at which the clock is read next.
     next: Cell<u64>,
     stride: u64,
 }
@@ -38,7 +38,7 @@ impl Progress {
         Progress::begin(what, total, STRIDE, "{msg} {wide_bar} {percent}% {eta}")
     }
 
-    /// Work on `total` bytes, in pieces that are worth a look at the clock each; 0 when nobody knows how many.
+    /// Work on `total` bytes, in pieces large enough to read the clock after each; 0 when the total is unknown.
     #[must_use]
     pub fn of_bytes(what: &'static str, total: u64) -> Progress {
         let template = match total {
@@ -66,7 +66,7 @@ impl Progress {
         }
     }
 
-    /// This many more steps are done.
+    /// Adds steps that are done.
     pub fn advance(&self, steps: u64) {
         let Some(bar) = &self.bar else {
             return;
@@ -96,19 +96,19 @@ impl Drop for Progress {
     }
 }
 
-/// Work that is done elsewhere: the seconds are shown. Ends when it is dropped.
+/// Work of another process: shows the seconds. Ends when it is dropped.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct Spinner {
     /// `None` without a terminal. Dropping the sender ends the thread that draws the first picture.
     drawn: Option<(ProgressBar, Sender<()>, JoinHandle<()>)>,
 }
 
-impl Waiting {
-    /// Begins to wait.
+impl Spinner {
+    /// Begins.
     #[must_use]
-    pub fn new(what: &'static str) -> Waiting {
+    pub fn new(what: &'static str) -> Spinner {
         if !std::io::stderr().is_terminal() {
-            return Waiting { drawn: None };
+            return Spinner { drawn: None };
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{msg} {spinner} {elapsed}") {
@@ -123,13 +123,13 @@ impl Waiting {
                 shown.enable_steady_tick(TICK);
             }
         });
-        Waiting {
+        Spinner {
             drawn: Some((bar, sender, thread)),
         }
     }
 }
 
-impl Drop for Waiting {
+impl Drop for Spinner {
     fn drop(&mut self) {
         if let Some((bar, sender, thread)) = self.drawn.take() {
             drop(sender);

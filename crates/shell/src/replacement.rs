@@ -1,4 +1,4 @@
-//! Replacing a file by a complete new one, for programs that do not go on with it: written beside it, synced, renamed (docs/spec/storage.md
+//! Replacing a file by a complete new one, for programs that do not append to it afterwards: written beside it, synced, renamed (docs/spec/storage.md
 //! 8).
 
 use std::fs::File;
@@ -18,8 +18,8 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Makes the temporary file for `path`, beside the file that the name finally leads to. One left over by a crash is
-    /// removed; whoever does this for a name that others may replace too holds the lock of its temporary file.
+    /// Makes the temporary file for `path`, beside the file that the name finally leads to. A temporary file that a crash left is
+    /// removed; where several processes may replace the same name, the caller holds the lock of its temporary file.
     ///
     /// # Errors
     /// The temporary file cannot be made.

@@ -1,12 +1,9 @@
-//! What systemd, or another service manager with its protocol (`sd_notify`), is told of this process: that it is ready, reloading, stopping,
-//! and alive.
+//! Notifications to systemd, or to another service manager with its protocol (`sd_notify`): ready, reloading, stopping, alive.
 //!
-//! Everything here does nothing unless the environment names a socket (`NOTIFY_SOCKET`). Called by main threads only. What is told
-//! is lost when the socket is: a manager that does not listen is no reason to fail.
+//! Nothing is sent unless the environment names a socket (`NOTIFY_SOCKET`). Called by main threads only. A failure to send is ignored.
 //!
-//! Who is the main process: the server, or the supervisor of `--monitor`, which outlives it ([`crate::daemon::Startup::main_pid`]). Since
-//! with `--detach` or `--monitor` it is not the process that the manager started which speaks, a unit with either of them needs
-//! `NotifyAccess=all`.
+//! The main process is the server, or the supervisor of `--monitor`, which outlives it ([`crate::daemon::Startup::main_pid`]). With `--detach`
+//! or `--monitor` another process than the one that the manager started sends the notifications, so such a unit needs `NotifyAccess=all`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,16 +12,16 @@ use sd_notify::NotifyState;
 
 use corvid_net::clock;
 
-/// The watchdog of the manager, which wants a sign of life now and then.
+/// The manager's watchdog, which expects periodic notifications.
 #[derive(Debug)]
 pub struct Watchdog {
-    /// Between two signs of life, ms: half of what the manager waits for one.
+    /// Between two notifications, ms: half of the manager's limit.
     interval_ms: u64,
     next_ms: u64,
 }
 
 impl Watchdog {
-    /// The watchdog that was asked for, if there is one. Call it before the process forks: the environment says whom it means.
+    /// The watchdog that the environment requests, if any. Call it before the process forks: the environment names the process.
     #[must_use]
     pub fn from_env() -> Option<Watchdog> {
         sd_notify::watchdog_enabled().map(Watchdog::new)
@@ -44,8 +41,8 @@ impl Watchdog {
         Duration::from_millis(self.next_ms.saturating_sub(now_ms).max(1))
     }
 
-    /// Gives a sign of life when it is time and `is_alive` says that there is life; otherwise the manager does what it was told to do with
-    /// a process that hangs. Returns what `is_alive` said, if it was asked.
+    /// Notifies the manager when it is time and `is_alive` returns true; without notifications the manager treats the process as hung. Returns
+    /// the value of `is_alive`, if it was called.
     pub fn run(&mut self, now_ms: u64, is_alive: impl FnOnce() -> bool) -> Option<bool> {
         if now_ms < self.next_ms {
             return None;
@@ -59,7 +56,7 @@ impl Watchdog {
     }
 }
 
-/// Service begins, or goes on after [`reloading`]. `main_pid` is the main process; `status` is for people.
+/// The server is ready, for the first time or after [`reloading`]. `main_pid` is the main process; `status` is for people.
 pub fn ready(main_pid: u32, status: &str) {
     tell(&[
         NotifyState::MainPid(main_pid),
@@ -68,12 +65,12 @@ pub fn ready(main_pid: u32, status: &str) {
     ]);
 }
 
-/// How things stand, on one line, for people.
+/// The status on one line, for people.
 pub fn status(text: &str) {
     tell(&[NotifyState::Status(text)]);
 }
 
-/// What is under way, a start or a reload, takes `time` longer than now at most; to be told again before that is over.
+/// The start or reload under way takes `time` more at most; call again before that has passed.
 pub fn extend(time: Duration) {
     let time_us = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
     tell(&[NotifyState::ExtendTimeoutUsec(time_us)]);
@@ -85,12 +82,12 @@ pub fn reloading() {
     tell(&[NotifyState::Reloading, NotifyState::MonotonicUsec(now_us)]);
 }
 
-/// It has been read, whatever came of it.
+/// The configuration has been read, with or without success.
 pub fn reloaded(status: &str) {
     tell(&[NotifyState::Status(status), NotifyState::Ready]);
 }
 
-/// The process is about to end. Told once, however often this is called.
+/// The process is about to end. Only the first call sends it.
 pub fn stopping() {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !TOLD.swap(true, Ordering::Relaxed) {
@@ -107,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs_of_life_come_at_half_of_the_manager_s_patience() {
+    fn the_watchdog_notifies_at_half_of_its_interval() {
         let mut watchdog = Watchdog::new(Duration::from_millis(3000));
         assert_eq!(watchdog.run(10_000, || true), Some(true));
         assert_eq!(watchdog.patience(10_100), Duration::from_millis(1400));

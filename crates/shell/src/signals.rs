@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_the_c_library() {
+    fn names_are_of_the_c_library() {
         assert_eq!(name(libc::SIGTERM), "Terminated");
         assert_eq!(name(libc::SIGALRM), "Alarm clock");
     }

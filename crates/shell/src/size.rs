@@ -1,6 +1,6 @@
 //! Sizes on command lines: `64M`, `4G`, `1000`.
 
-/// Reads a number of bytes, with `K`, `M` or `G` behind it for 2^10, 2^20 or 2^30. `None` when it is nothing of the kind, or too much.
+/// Reads a number of bytes, with `K`, `M` or `G` behind it for 2^10, 2^20 or 2^30. `None` when the text has another form, or is too large.
 ///
 /// ```
 /// use corvid_shell::size;
@@ -17,7 +17,7 @@ pub fn parse(text: &str) -> Option<u64> {
         "G" => 30,
         _ => return None,
     };
-    // No sign, which the number parser would take.
+    // No sign, which the number parser would accept.
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }

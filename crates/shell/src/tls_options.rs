@@ -1,4 +1,4 @@
-//! The options of TLS that all programs share: `-p`, `-c`, `-C` and their kin (docs/spec/cli.md 5).
+//! The options of TLS that all programs share: `-p`, `-c`, `-C` and so on (docs/spec/cli.md 5).
 
 use crate::args::{Arg, Spec};
 use corvid_net::tls::{Authority, Settings};
@@ -18,7 +18,7 @@ pub enum TlsOption {
     SslServerName,
 }
 
-/// The heading that these options stand under.
+/// The heading of these options.
 pub const GROUP: &str = "SSL/TLS options (required to use SSL/TLS)";
 
 /// The table of these options, without the server's own; `wrap` makes them options of the program.
@@ -56,7 +56,7 @@ pub fn specs<I: Copy>(wrap: impl Fn(TlsOption) -> I) -> [Spec<I>; 8] {
     ]
 }
 
-/// `--peer-ca-cert`, which only a server takes.
+/// `--peer-ca-cert`, which only a server has.
 pub fn peer_spec<I: Copy>(wrap: impl Fn(TlsOption) -> I) -> Spec<I> {
     Spec::long("peer-ca-cert", Arg::Required, wrap(TlsOption::PeerCaCert))
         .means(

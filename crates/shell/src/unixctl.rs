@@ -1,8 +1,8 @@
 //! The control channel: a Unix socket on which operators and scripts send commands to a running daemon (docs/spec/cli.md 2).
 //!
 //! [`Registry`] holds the commands, [`Server`] serves them from the program's main loop, [`Client`] is the other side.
-//! Commands are generic over a context type, so that they can reach the program's state without globals. The channel knows
-//! command names and texts only.
+//! Commands are generic over a context type, so that they can reach the program's state without globals. The channel
+//! handles command names and texts only.
 
 mod client;
 mod commands;

@@ -2,8 +2,8 @@
 //!
 //! One logger per process, usable from every thread. A disabled message costs one atomic load and no formatting; an
 //! enabled one is written to each destination before the call returns, in one write per line. The counter `%N` counts
-//! messages that reached at least one destination. Callers: everybody in this crate and the binaries (pure crates return
-//! what they would log).
+//! messages that reached at least one destination. Callers: this crate and the binaries. `net` and `reactor` log
+//! through the `log` facade ([`facade`]); pure crates return their messages as values.
 //!
 //! ```
 //! use corvid_shell::vlog::{self, Module};
@@ -53,7 +53,7 @@ const DESTINATIONS: usize = Destination::ALL.len();
 /// Level of each module for each destination.
 static LEVELS: [[AtomicU8; DESTINATIONS]; Module::COUNT] =
     [const { [const { AtomicU8::new(Level::Info as u8) }; DESTINATIONS] }; Module::COUNT];
-/// The most talkative level of each module over all destinations: what the fast path looks at.
+/// The most verbose level of each module over all destinations, for the fast path.
 static ENABLED: [AtomicU8; Module::COUNT] =
     [const { AtomicU8::new(Level::Info as u8) }; Module::COUNT];
 static STARTED_MS: AtomicU64 = AtomicU64::new(0);
@@ -64,12 +64,12 @@ static SINKS: Mutex<Sinks> = Mutex::new(Sinks {
     file: None,
     method: None,
     target: None,
-    owes_warning: false,
+    warning_is_due: false,
     subprogram: String::new(),
     line: String::new(),
 });
 
-/// Everything that emission needs, under one lock so that lines do not mix.
+/// The state of all destinations, under one lock so that lines do not mix.
 struct Sinks {
     forms: [Form; DESTINATIONS],
     /// `None` until chosen: `daemon` for the system log, `local0` elsewhere.
@@ -79,19 +79,19 @@ struct Sinks {
     /// `None` until the first message or `--syslog-method`.
     method: Option<syslog::Method>,
     target: Option<(UdpSocket, SocketAddr)>,
-    /// `--syslog-target` was given, and nothing has been logged since. Options behind it still count for the warning.
-    owes_warning: bool,
+    /// `--syslog-target` was given, and nothing has been logged since. Later options still apply to the warning.
+    warning_is_due: bool,
     subprogram: String,
     /// Reused for each line.
     line: String,
 }
 
-/// What lines of a destination look like.
+/// The form of a destination's lines.
 #[derive(Clone, Debug)]
 enum Form {
-    /// As the destination's default pattern says.
+    /// The destination's default pattern.
     Default,
-    /// As this pattern says.
+    /// This pattern.
     Pattern(String),
     /// A JSON object.
     Json,
@@ -140,7 +140,8 @@ pub fn dbg(module: Module, message: fmt::Arguments<'_>) {
     log(module, Level::Dbg, message);
 }
 
-/// Logs a message unless `limit` says that there were too many of them; what was dropped is reported before the next one.
+/// Logs a message unless `limit` says that there were too many of them. The next message that passes is preceded by the number of messages
+/// that were dropped.
 pub fn log_limited(limit: &RateLimit, module: Module, level: Level, message: fmt::Arguments<'_>) {
     if is_enabled(module, level) {
         match logging::admit(limit, module) {
@@ -167,13 +168,13 @@ pub fn info_limited(limit: &RateLimit, module: Module, message: fmt::Arguments<'
     log_limited(limit, module, Level::Info, message);
 }
 
-/// Last words, at level EMER, to the system log and the file; the caller shows them on standard error itself.
+/// A fatal message, at level EMER, to the system log and the file; the caller shows it on standard error itself.
 pub(crate) fn emergency(module: Module, message: &str) {
     sinks().emit_except_console(module, Level::Emer, message);
 }
 
-/// As [`emergency`], from a thread that panics, maybe while it logs: says nothing then.
-pub(crate) fn last_words(module: Module, message: &str) {
+/// As [`emergency`], from a thread that panics. Logs nothing if the panic happened while logging.
+pub(crate) fn log_panic(module: Module, message: &str) {
     if let Ok(mut sinks) = SINKS.try_lock() {
         sinks.emit_except_console(module, Level::Emer, message);
     }
@@ -200,7 +201,7 @@ impl Sinks {
         level: Level,
         message: &str,
     ) {
-        self.warn_of_target();
+        self.log_due_warning();
         self.counter = self.counter.wrapping_add(1);
         let wall_ms = clock::wall_ms();
         for &destination in destinations {
@@ -225,8 +226,8 @@ impl Sinks {
         }
     }
 
-    fn warn_of_target(&mut self) {
-        if std::mem::take(&mut self.owes_warning) {
+    fn log_due_warning(&mut self) {
+        if std::mem::take(&mut self.warning_is_due) {
             let text = "--syslog-target flag is deprecated, use --syslog-method instead";
             self.emit(Module::Vlog, Level::Warn, text);
         }
@@ -291,7 +292,7 @@ impl Sinks {
         line
     }
 
-    /// How [`list_patterns`] shows it.
+    /// Its text in [`list_patterns`].
     fn pattern(&self, destination: Destination) -> &str {
         match &self.forms[destination as usize] {
             Form::Default => destination.default_pattern(),
@@ -322,7 +323,7 @@ fn host_name() -> &'static str {
     })
 }
 
-/// Recomputes what the fast path looks at.
+/// Recomputes the levels of the fast path.
 fn refresh_enabled(file_open: bool) {
     let mut most_of_all = 0;
     for (levels, enabled) in LEVELS.iter().zip(&ENABLED) {
@@ -365,7 +366,7 @@ pub fn level(module: Module, destination: Destination) -> Level {
 /// Applies the SPEC of `-v` or `vlog/set`.
 ///
 /// # Errors
-/// A SPEC that makes no sense; nothing is changed.
+/// A malformed SPEC; nothing is changed.
 pub fn set(spec: &str) -> Result<(), SpecError> {
     match spec::parse(spec)? {
         Spec::Level {
@@ -390,8 +391,8 @@ pub fn set(spec: &str) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// Has lines of console and file written as JSON objects, or, by their default patterns, as text. A pattern that is set later
-/// makes text of its destination again. The system log has a form of its own in any case.
+/// Writes lines of console and file as JSON objects, or as text by their default patterns. A pattern that is set later changes its destination
+/// to text again. The system log always has its own form.
 pub fn set_json(is_json: bool) {
     let form = if is_json { Form::Json } else { Form::Default };
     let mut sinks = sinks();
@@ -497,7 +498,7 @@ pub fn has_file() -> bool {
     sinks().file.is_some()
 }
 
-/// Gives the log file to the user that the process is about to become.
+/// Changes the owner of the log file to the user that the process is about to switch to.
 ///
 /// # Errors
 /// The owner cannot be changed.
@@ -514,7 +515,7 @@ pub fn chown_file(user: u32, group: u32) -> io::Result<()> {
 /// The text to show: `unsupported syslog method 'X'`.
 pub fn set_syslog_method(text: &str) -> Result<(), String> {
     let mut sinks = sinks();
-    // What comes after the first choice is not even looked at.
+    // Later choices are not even parsed.
     if sinks.method.is_none() {
         let method = syslog::Method::parse(text)
             .ok_or_else(|| format!("unsupported syslog method '{text}'"))?;
@@ -538,15 +539,15 @@ pub fn set_syslog_target(text: &str) {
     {
         sinks().target = Some((socket, address));
     }
-    sinks().owes_warning = true;
+    sinks().warning_is_due = true;
 }
 
-/// Says now what would otherwise precede the first message: all options have been read.
-pub(crate) fn options_are_read() {
-    sinks().warn_of_target();
+/// Logs the warning that would otherwise precede the first message: all options have been read.
+pub(crate) fn end_of_options() {
+    sinks().log_due_warning();
 }
 
-/// Names this process in its messages: `monitor` in the supervisor, empty in a first server.
+/// Sets the name of this process in its messages: `monitor` in the supervisor, empty in a first server.
 pub fn set_subprogram(name: &str) {
     name.clone_into(&mut sinks().subprogram);
 }
@@ -555,7 +556,7 @@ pub(crate) fn subprogram() -> String {
     sinks().subprogram.clone()
 }
 
-/// A program has begun: from now on messages go where its options say, and nowhere else.
+/// Marks the start of a program: from now on messages of all crates go to its destinations.
 pub(crate) fn mark_start() {
     facade::install();
     let sinks = sinks();
@@ -641,7 +642,7 @@ mod tests {
             file: None,
             method: None,
             target: None,
-            owes_warning: false,
+            warning_is_due: false,
             subprogram: String::new(),
             line: String::new(),
         };

@@ -1,4 +1,4 @@
-//! Keys, certificates and CA files that come, change and go while connections are made. Both ends are ours, over loopback.
+//! Keys, certificates and CA files that appear, change and disappear while connections are made, over loopback.
 
 #![allow(clippy::unwrap_used)]
 
@@ -48,7 +48,7 @@ impl Files {
             .unwrap();
     }
 
-    /// Key and certificate of somebody, trust in a CA file.
+    /// Credentials with a key and a certificate, and trust in a CA file.
     fn settings(&self, name: &str, authority: &str) -> Settings {
         Settings {
             private_key: Some(self.path(&format!("{name}.key"))),
@@ -95,7 +95,7 @@ fn issued(name: &str, issuer: &Issuer) -> (String, String) {
     (key.serialize_pem(), certificate.pem())
 }
 
-/// Connects both and sends a text there and back; returns whom each found, or the client's error number.
+/// Connects both and sends a text there and back; returns the identities that both saw, or the client's error number.
 fn meet(
     server: &Arc<Credentials>,
     client: &Arc<Credentials>,
@@ -116,7 +116,7 @@ fn meet(
     });
     let found = loop {
         match Connection::open_with(&active, deadline, Some(client)) {
-            // Nobody listens yet.
+            // The listener is not open yet.
             Err(error) if error.raw_os_error() == Some(111) => std::thread::yield_now(),
             Err(error) => break Err(error),
             Ok(mut connection) => {
@@ -139,7 +139,7 @@ fn meet(
     }
 }
 
-/// A port that nobody listens on now.
+/// A port without a listener.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -153,7 +153,7 @@ const EPROTO: i32 = 71;
 const ENOPROTOOPT: i32 = 92;
 
 #[test]
-fn files_that_change_count_for_new_connections() {
+fn new_connections_use_changed_files() {
     let files = Files::new();
     let (first, second) = (authority("first"), authority("second"));
     files.write("ca.pem", &first.pem());
@@ -162,7 +162,7 @@ fn files_that_change_count_for_new_connections() {
     let server = Credentials::new(&files.settings("server", "ca.pem"));
     let client = Credentials::new(&files.settings("client", "ca.pem"));
     assert_eq!(meet(&server, &client), both("one", "client"));
-    // The key first: until its certificate is there the old pair serves.
+    // The key first: until its certificate is written the old pair is used.
     let (key, certificate) = issued("two", &first);
     files.write("server.key", &key);
     assert_eq!(meet(&server, &client), both("one", "client"));
@@ -187,7 +187,7 @@ fn files_that_change_count_for_new_connections() {
 }
 
 #[test]
-fn missing_files_are_waited_for() {
+fn missing_files_are_read_when_they_appear() {
     let files = Files::new();
     let ca = authority("ca");
     let (server, client) = (
@@ -195,20 +195,20 @@ fn missing_files_are_waited_for() {
         Credentials::new(&files.settings("client", "ca.pem")),
     );
     files.issue("server", "server", &ca);
-    // Told before anybody is bothered.
+    // Reported before the peer is contacted.
     for incomplete in [&Credentials::new(&Settings::default()), &client] {
         let error = Connection::open_with("ssl:127.0.0.1:1", None, Some(incomplete)).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(ENOPROTOOPT));
     }
     files.issue("client", "client", &ca);
-    // Nobody is vouched for.
+    // No certificate is trusted.
     assert_eq!(meet(&server, &client), Err(EPROTO));
     files.write("ca.pem", &ca.pem());
     assert_eq!(meet(&server, &client), both("server", "client"));
 }
 
 #[test]
-fn the_ca_file_is_made_of_what_the_first_server_sends() {
+fn the_ca_file_is_written_from_the_first_server_s_certificate() {
     let files = Files::new();
     let ca = authority("ca");
     files.write("ca.pem", &ca.pem());
@@ -227,7 +227,7 @@ fn the_ca_file_is_made_of_what_the_first_server_sends() {
     );
     assert!(fs::metadata(&learnt).unwrap().permissions().readonly());
     assert_eq!(meet(&server, &client), both("server", "client"));
-    // A stranger is refused from now on.
+    // A server of another authority is refused from now on.
     let other = authority("other");
     files.write("other-ca.pem", &(other.pem() + &ca.pem()));
     files.issue("stranger", "stranger", &other);
@@ -236,7 +236,7 @@ fn the_ca_file_is_made_of_what_the_first_server_sends() {
 }
 
 #[test]
-fn a_server_that_sends_no_root_teaches_nothing() {
+fn a_server_that_sends_no_root_writes_no_ca_file() {
     let files = Files::new();
     let (ca, clients) = (authority("ca"), authority("clients"));
     files.write("clients.pem", &clients.pem());
@@ -248,7 +248,7 @@ fn a_server_that_sends_no_root_teaches_nothing() {
     let client = Credentials::new(&settings);
     assert_eq!(meet(&server, &client), Err(EPROTO));
     assert!(!Path::new(&files.path("learnt.pem")).exists());
-    // With the root beside its own certificate it does.
+    // With the root beside its own certificate it writes the file.
     files.write("ca.pem", &ca.pem());
     let mut settings = files.settings("server", "clients.pem");
     settings.peer_authority = Some(files.path("ca.pem"));

@@ -1,6 +1,6 @@
 //! Processes: daemons, pidfiles, supervision, signals and the control channel, against the reference's clients and servers.
 //!
-//! This binary plays both sides: started with `CORVID_TEST_ROLE=daemon` it is a small daemon, else it runs the cases below
+//! This binary is both sides: started with `CORVID_TEST_ROLE=daemon` it is a small daemon, else it runs the cases below
 //! one after the other. It has no test harness because a daemon must fork before it has a second thread.
 
 #![allow(clippy::unwrap_used, reason = "a failing case may end the program")]
@@ -32,14 +32,14 @@ enum Opt {
     Log(LogOption),
 }
 
-/// What the daemon's commands work on.
+/// The state of the daemon's commands.
 #[derive(Default)]
 struct State {
     exiting: bool,
     parked: Vec<corvid_shell::unixctl::Replier>,
 }
 
-/// A daemon with nothing but a control channel. The positional `fail` makes it fail before it is ready.
+/// A daemon with a control channel alone. The positional `fail` makes it fail before it is ready.
 fn play_daemon() -> ExitCode {
     let line = args::from_env();
     program::init(line[0].as_ref());
@@ -117,7 +117,7 @@ fn recurse(bytes: &[u8]) -> usize {
     found + more.len()
 }
 
-/// A client that waits for an answer that never comes, under a deadline of one second.
+/// A client that waits for a reply that never comes, under a deadline of one second.
 fn play_waiter() -> ExitCode {
     program::init_waiting("waiter".as_ref());
     timeout::arm(None);
@@ -127,8 +127,8 @@ fn play_waiter() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A name and what it does in a directory of its own.
-type Case = (&'static str, fn(&Place));
+/// A case: its name and its function, which gets a directory of its own.
+type Case = (&'static str, fn(&Home));
 
 fn run_cases() -> ExitCode {
     let cases: [Case; 9] = [
@@ -151,11 +151,11 @@ fn run_cases() -> ExitCode {
         ("a_failing_start_reaches_the_caller", failing_start),
         ("sigterm_cleans_up_and_kills", sigterm),
         ("a_crashed_daemon_is_started_again", supervision),
-        ("faults_are_told_in_the_log", last_words),
+        ("faults_are_logged", last_words),
         ("a_deadline_kills_by_alarm", deadline),
     ];
     for (number, (name, case)) in cases.into_iter().enumerate() {
-        let place = Place::new(number);
+        let place = Home::new(number);
         println!("test {name} ...");
         case(&place);
         println!("test {name} ... ok");
@@ -164,18 +164,18 @@ fn run_cases() -> ExitCode {
 }
 
 /// A directory of one case, with the daemons started in it; they are killed by pid when it is dropped.
-struct Place {
+struct Home {
     directory: PathBuf,
 }
 
-impl Place {
+impl Home {
     /// A directory of its own for each case: a daemon of the case before may still be removing its files.
-    fn new(case: usize) -> Place {
+    fn new(case: usize) -> Home {
         let name = format!("corvid-process-{}-{case}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&directory);
         std::fs::create_dir_all(&directory).unwrap();
-        Place { directory }
+        Home { directory }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -234,7 +234,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Home {
     fn drop(&mut self) {
         for entry in std::fs::read_dir(&self.directory)
             .into_iter()
@@ -285,7 +285,7 @@ fn is_alive(pid: i32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-fn detached_daemon(place: &Place) {
+fn detached_daemon(place: &Home) {
     place.started(&["--detach", "--pidfile", "-vconsole:off", "--log-file"]);
     let pid = place.pid().unwrap();
     assert_eq!(place.answer(&["version"]), "testd (Open vSwitch) 3.7.0\n");
@@ -319,8 +319,8 @@ fn detached_daemon(place: &Place) {
     );
 }
 
-/// The same requests to our server and to the reference's give the same errors and layouts.
-fn control_channel(place: &Place) {
+/// The same requests to this server and to the reference's have the same errors and layouts.
+fn control_channel(place: &Home) {
     place.started(&["--detach", "--pidfile", "-vconsole:off"]);
     let reference = place.path("reference.ctl");
     let status = place
@@ -390,7 +390,7 @@ fn control_channel(place: &Place) {
         &["coverage/read-counter", "nothing"],
     ];
     for words in requests {
-        // The method is null in our daemon, so that tests do not write to the machine's log.
+        // The method is null in this daemon, so that tests do not write to the machine's log.
         let known = |text: String| {
             text.replace(
                 "<%B> %D{%h %e %T} %E %A:        ",
@@ -451,7 +451,7 @@ fn control_channel(place: &Place) {
     assert!(matches!(raw.receive(None), Ok(None) | Err(_)));
 }
 
-fn deferred_replies(place: &Place) {
+fn deferred_replies(place: &Home) {
     place.started(&["--detach", "--pidfile", "-vconsole:off"]);
     let socket = place.path(&format!("testd.{}.ctl", place.pid().unwrap()));
     let mut first = Connection::open(&format!("unix:{}", socket.display()), None).unwrap();
@@ -461,7 +461,7 @@ fn deferred_replies(place: &Place) {
             None,
         )
         .unwrap();
-    // Asked over and over, because the other connection's request may not have arrived yet.
+    // Repeated, because the other connection's request may not have arrived yet.
     let mut second = Client::connect(&socket).unwrap();
     let answer = eventually("a released reply", || {
         second.transact("release", &[]).unwrap().unwrap();
@@ -476,7 +476,7 @@ fn deferred_replies(place: &Place) {
     assert!(next.starts_with(r#"{"error":null,"id":2,"#), "{next}");
 }
 
-fn second_daemon(place: &Place) {
+fn second_daemon(place: &Home) {
     std::fs::write(place.path("testd.pid"), "1\n").unwrap();
     place.started(&["--detach", "--pidfile", "-vconsole:off"]);
     let pid = place.pid().unwrap();
@@ -496,7 +496,7 @@ fn second_daemon(place: &Place) {
     );
 }
 
-fn failing_start(place: &Place) {
+fn failing_start(place: &Home) {
     for args in [
         &["--detach", "--pidfile", "fail"][..],
         &["--detach", "--monitor", "--pidfile", "fail"],
@@ -517,7 +517,7 @@ fn failing_start(place: &Place) {
     );
 }
 
-fn sigterm(place: &Place) {
+fn sigterm(place: &Home) {
     let mut command = place.command(std::env::current_exe().unwrap());
     command
         .env("CORVID_TEST_ROLE", "daemon")
@@ -542,7 +542,7 @@ fn sigterm(place: &Place) {
     assert_eq!(place.files(), Vec::<String>::new());
 }
 
-fn supervision(place: &Place) {
+fn supervision(place: &Home) {
     place.started(&[
         "--detach",
         "--monitor",
@@ -569,12 +569,12 @@ fn supervision(place: &Place) {
             .to_owned()
     };
     let original = title(first);
-    // The caller may be told that the daemon is ready before the supervisor goes on.
+    // The caller may learn that the daemon is ready before the supervisor continues.
     let monitoring = format!("testd: monitoring pid {first} (healthy)");
     eventually("the title of a supervisor", || {
         title(supervisor).starts_with(&monitoring).then_some(())
     });
-    // The daemon aborts while it answers.
+    // The daemon aborts while it handles the request.
     place.appctl(&["crash"]);
     let second = eventually("a restart", || place.pid().filter(|&pid| pid != first));
     assert_eq!(
@@ -609,7 +609,7 @@ fn supervision(place: &Place) {
     }
 }
 
-fn last_words(place: &Place) {
+fn last_words(place: &Home) {
     let log_after = |command: &str| {
         place.started(&["--detach", "--pidfile", "-vconsole:off", "--log-file"]);
         let pid = place.pid().unwrap();
@@ -622,7 +622,7 @@ fn last_words(place: &Place) {
     };
     for (fault, function) in [("kill", "play_daemon"), ("recurse", "recurse")] {
         let path = log_after(fault);
-        // Functions are written behind the addresses, by a copy of the process that has died.
+        // A copy of the dead process writes functions after the addresses.
         let log = eventually("a function with its line", || {
             let log = std::fs::read_to_string(&path).unwrap();
             let is_known = |line: &str| line.contains(function) && line.contains("process.rs:");
@@ -647,7 +647,7 @@ fn last_words(place: &Place) {
     assert!(is_named && line.contains("process.rs:"), "{log}");
 }
 
-fn deadline(place: &Place) {
+fn deadline(place: &Home) {
     let listener = std::os::unix::net::UnixListener::bind(place.path("s")).unwrap();
     let mut command = place.command(std::env::current_exe().unwrap());
     command

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use corvid_shell::args::OptionEntry;
 use corvid_shell::manual::prose::{Block, blocks};
-use corvid_shell::manual::{Chapter, Manual, Places, shared};
+use corvid_shell::manual::{Chapter, Manual, Placeholders, shared};
 use roff::{Inline, Roff, bold, roman};
 
 use crate::{Outcome, programs};
@@ -28,7 +28,7 @@ pub(crate) fn write_all(dir: &Path) -> Outcome {
 pub(crate) fn text(manual: &Manual) -> String {
     let mut page = Page {
         roff: Roff::new(),
-        places: Places::built_in(manual.name),
+        placeholders: Placeholders::built_in(manual.name),
     };
     let section = manual.section.to_string();
     let source = concat!("Corvid ", env!("CARGO_PKG_VERSION"));
@@ -83,7 +83,7 @@ pub(crate) fn text(manual: &Manual) -> String {
 /// A page that is being written.
 struct Page {
     roff: Roff,
-    places: Places,
+    placeholders: Placeholders,
 }
 
 impl Page {
@@ -94,7 +94,7 @@ impl Page {
     fn chapter(&mut self, chapter: &Chapter) {
         self.prose(chapter.text);
         for entry in &chapter.entries {
-            let term = self.places.fill(&entry.term);
+            let term = self.placeholders.fill(&entry.term);
             self.roff.control("TP", []).text([bold(term)]);
             self.meaning(entry.meaning, entry.detail);
         }
@@ -114,16 +114,16 @@ impl Page {
 
     /// The text beside a term.
     fn meaning(&mut self, meaning: &str, detail: &str) {
-        let text = self.places.fill(&sentence(meaning));
+        let text = self.placeholders.fill(&sentence(meaning));
         self.roff.text(inlines(&text));
-        for block in blocks(&self.places.fill(detail)) {
+        for block in blocks(&self.placeholders.fill(detail)) {
             self.roff.control("IP", []);
             self.block(block);
         }
     }
 
     fn prose(&mut self, text: &str) {
-        for block in blocks(&self.places.fill(text)) {
+        for block in blocks(&self.placeholders.fill(text)) {
             self.roff.control("PP", []);
             self.block(block);
         }

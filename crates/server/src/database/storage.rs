@@ -19,7 +19,7 @@ use corvid_net::coverage::Counter;
 use corvid_reactor::mailbox::MailSender;
 use corvid_reactor::priority;
 use corvid_service::message::ToDatabase;
-use corvid_shell::log_file::{LogFile, Place};
+use corvid_shell::log_file::{LogFile, Location};
 use corvid_shell::vlog::{self, Level, Module};
 use crossbeam_channel::{Receiver, Sender};
 
@@ -31,7 +31,7 @@ type ReplacedFiles = Vec<corvid_log::writer::Replaced<corvid_shell::log_file::Ha
 
 /// A message to the disk thread.
 enum ToDisk {
-    Order(DiskTask<Place>),
+    Order(DiskTask<Location>),
     /// The receiver of the handles that the next swap replaces, since closing a large file takes long.
     Closer(Sender<ReplacedFiles>),
 }
@@ -46,7 +46,7 @@ enum ToRewriter {
 /// An open database file.
 pub(crate) struct Storage {
     /// Locked by the disk thread while it works, by a rewrite thread when it begins, and by the holder of the database for inline writes.
-    file: Arc<Mutex<Committer<Place>>>,
+    file: Arc<Mutex<Committer<Location>>>,
     published: Arc<FileStatus>,
     routing: Routing,
     disk: Sender<ToDisk>,
@@ -230,7 +230,7 @@ impl Storage {
     }
 }
 
-fn lock(file: &Mutex<Committer<Place>>) -> MutexGuard<'_, Committer<Place>> {
+fn lock(file: &Mutex<Committer<Location>>) -> MutexGuard<'_, Committer<Location>> {
     file.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -249,7 +249,7 @@ impl ReplySender {
 
 struct DiskThread {
     orders: Receiver<ToDisk>,
-    file: Arc<Mutex<Committer<Place>>>,
+    file: Arc<Mutex<Committer<Location>>>,
     inbox: ReplySender,
     figures: Option<Arc<DatabaseFigures>>,
     closer: Option<Sender<ReplacedFiles>>,
@@ -297,7 +297,7 @@ impl DiskThread {
 }
 
 impl DiskThread {
-    fn publish_poison(&self, file: &Committer<Place>) {
+    fn publish_poison(&self, file: &Committer<Location>) {
         if let Some(figures) = &self.figures {
             figures.set_poisoned(file.is_poisoned());
         }
@@ -321,7 +321,7 @@ struct RewriteWork {
 const LONG_MS: u128 = 1000;
 
 impl RewriteWork {
-    fn run(self, mut rewriter: Rewriter<Place>) {
+    fn run(self, mut rewriter: Rewriter<Location>) {
         let started = Instant::now();
         let number = rewriter.number();
         let written = self.write(&mut rewriter);
@@ -402,7 +402,7 @@ impl RewriteWork {
         }
     }
 
-    fn write(&self, rewriter: &mut Rewriter<Place>) -> Result<(), StoreError> {
+    fn write(&self, rewriter: &mut Rewriter<Location>) -> Result<(), StoreError> {
         rewriter.run(
             || self.published.end(),
             || self.is_wanted.load(Ordering::Relaxed),

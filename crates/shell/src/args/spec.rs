@@ -1,14 +1,13 @@
-//! The table of options: how each is written, what it takes, and what it means to people.
+//! The table of options: spelling, argument and description of each.
 //!
-//! One table serves the reader of command lines, `--help`, the manual pages and the completions of shells, so none of them can
-//! know an option that another does not. An option without a meaning is a mistake that [`crate::manual::Manual::complaints`]
-//! finds; each program tests that there is none. To add one:
+//! One table serves the reader of command lines, `--help`, the manual pages and the completions of shells, so all of them have
+//! the same options. [`crate::manual::Manual::complaints`] finds options without a description; each program tests that there is none. To add one:
 //!
 //! ```
 //! use corvid_shell::args::{Arg, Spec};
 //! # #[derive(Clone, Copy)] enum Id { Remote, Pidfile }
 //! let specs = [
-//!     // Among "Other options", as that is where options stand that name no group.
+//!     // Without a group: listed among "Other options".
 //!     Spec::long("remote", Arg::Required, Id::Remote).means("REMOTE", "connect or listen to REMOTE"),
 //!     // A group of options, and a paragraph that only the manual page prints.
 //!     Spec::long("pidfile", Arg::Optional, Id::Pidfile)
@@ -19,14 +18,14 @@
 //! ```
 //!
 //! Texts may name `{program}` and the directories `{rundir}`, `{logdir}`, `{dbdir}`, `{pkgdatadir}`; words between backquotes are
-//! shown as what one types. It knows neither programs nor their groups.
+//! shown as typed text. Programs and their groups are not known here.
 
 use super::Arg;
 
-/// The group of options that name none.
+/// The group of options without one.
 pub const OTHER: &str = "Other options";
 
-/// What people need to know of an option.
+/// The description of an option.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionEntry {
     /// Without the dashes.
@@ -35,13 +34,13 @@ pub struct OptionEntry {
     pub short: Option<char>,
     /// Whether it takes an argument.
     pub arg: Arg,
-    /// What the argument is called, in capitals; empty without one.
+    /// The name of the argument, in capitals; empty without one.
     pub value: &'static str,
     /// One line, without a full stop.
     pub meaning: &'static str,
-    /// What the manual page says beyond that: paragraphs, or nothing.
+    /// Further paragraphs of the manual page, or nothing.
     pub detail: &'static str,
-    /// The heading that it stands under.
+    /// Its heading.
     pub group: &'static str,
 }
 
@@ -90,15 +89,14 @@ impl<I: Copy> Spec<I> {
         }
     }
 
-    /// The same option, which abbreviations do not mean: one that the reference lacks must not make ambiguous what scripts
-    /// abbreviate.
+    /// The same option, without abbreviations: an option that the reference lacks must not make an abbreviation in a script ambiguous.
     #[must_use]
     pub const fn in_full(mut self) -> Spec<I> {
         self.in_full = true;
         self
     }
 
-    /// Says what its argument is called (empty without one) and, in one line, what it does.
+    /// Sets the name of its argument (empty without one) and its description of one line.
     #[must_use]
     pub const fn means(mut self, value: &'static str, meaning: &'static str) -> Spec<I> {
         self.entry.value = value;
@@ -106,7 +104,7 @@ impl<I: Copy> Spec<I> {
         self
     }
 
-    /// Says what the manual page adds: paragraphs with empty lines between them.
+    /// Sets further paragraphs of the manual page, with empty lines between them.
     #[must_use]
     pub const fn more(mut self, detail: &'static str) -> Spec<I> {
         self.entry.detail = detail;
@@ -120,7 +118,7 @@ impl<I: Copy> Spec<I> {
         self
     }
 
-    /// What people need to know of it.
+    /// Its description.
     #[must_use]
     pub const fn entry(&self) -> OptionEntry {
         self.entry
@@ -128,7 +126,7 @@ impl<I: Copy> Spec<I> {
 }
 
 impl OptionEntry {
-    /// Each way to write it, with its argument: `-f FORMAT`, `--format=FORMAT`.
+    /// Each spelling, with its argument: `-f FORMAT`, `--format=FORMAT`.
     #[must_use]
     pub fn spellings(&self) -> Vec<String> {
         let (after_letter, after_name) = match self.arg {
@@ -141,7 +139,7 @@ impl OptionEntry {
         letter.into_iter().chain(name).collect()
     }
 
-    /// The spellings in a line, with the argument once where that is enough: `-f, --format=FORMAT`.
+    /// The spellings in a line, with the argument once where possible: `-f, --format=FORMAT`.
     #[must_use]
     pub fn heading(&self) -> String {
         match (self.spellings().as_slice(), self.short, self.arg) {

@@ -1,9 +1,9 @@
-//! Functions and lines for the addresses of a crash, written behind them in the log.
+//! Functions and lines for the addresses of a crash, written after them in the log.
 //!
 //! Finding them allocates, takes locks and reads the program's file, which a signal handler must not do, and takes a part of a second, in
 //! which the other threads of a broken process would go on. So a copy of the process with this one thread does it, on a stack of its
-//! own, while the process dies at once. The copy holds nothing open but the log, ends itself after [`LIMIT_S`] whatever holds it up,
-//! and says nothing if it cannot find anything, as in a program without symbols.
+//! own, while the process dies at once. The copy has only the log open, ends after [`LIMIT_S`] at the latest,
+//! and writes nothing if it finds no function, as in a program without symbols.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +15,7 @@ use corvid_net::errno;
 
 /// Addresses that are shown at most.
 pub(super) const DEPTH_MAX: usize = 64;
-/// The stack of the copy, bytes. Memory is taken as it is used.
+/// The stack of the copy, bytes. The kernel allocates it page by page.
 const STACK_BYTES: usize = 4 << 20;
 /// Seconds after which the copy ends in any case.
 const LIMIT_S: u32 = 20;
@@ -24,12 +24,12 @@ const CLOSE_MS: libc::c_int = 1000;
 
 /// The high end of the copy's stack; null before [`prepare`].
 static STACK: AtomicPtr<libc::c_void> = AtomicPtr::new(null_mut());
-/// What the copy works on, set by the handler before the copy is made.
+/// The addresses for the copy, set by the handler before the copy is made.
 static ADDRESSES: [AtomicUsize; DEPTH_MAX] = [const { AtomicUsize::new(0) }; DEPTH_MAX];
 static FOUND: AtomicUsize = AtomicUsize::new(0);
 static LOG_FILE: AtomicI32 = AtomicI32::new(-1);
 
-/// Sets the stack aside.
+/// Allocates the stack.
 ///
 /// # Errors
 /// No memory is left.
@@ -56,8 +56,8 @@ pub(super) fn prepare() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Has functions and lines of `addresses` written to `log_file`. Returns as soon as the copy that does it holds nothing else open, so
-/// that a successor finds addresses and files free. For a signal handler: without effect where a call fails.
+/// Has functions and lines of `addresses` written to `log_file`. Returns as soon as the copy has closed all other descriptors, so
+/// that a restarted server finds addresses and files free. For a signal handler: without effect where a call fails.
 pub(super) fn write(addresses: &[*mut libc::c_void], log_file: i32) {
     let stack = STACK.load(Ordering::Relaxed);
     if stack.is_null() {
@@ -91,13 +91,13 @@ pub(super) fn write(addresses: &[*mut libc::c_void], log_file: i32) {
     }
 }
 
-/// What the copy does.
+/// The function of the copy.
 extern "C" fn copy(_: *mut libc::c_void) -> libc::c_int {
     let log_file = LOG_FILE.load(Ordering::Relaxed);
     // SAFETY: the calls take no pointers but those to `none`, `limit` and the name, which are valid. This is the only thread of
-    // its process, so nobody else uses the descriptors.
+    // its process, so no other thread uses the descriptors.
     unsafe {
-        // Who stops a service means the server, which is gone.
+        // A signal to stop the service means the server, which has ended.
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
         libc::sigdelset(&raw mut all, libc::SIGALRM);

@@ -1,6 +1,6 @@
 //! Forking a process and waiting until the child says that it is ready.
 //!
-//! The child holds the writing end of a pipe: one byte means ready, its end without a byte means that the child is gone.
+//! The child holds the writing end of a pipe: one byte means ready, its end without a byte means that the child has ended.
 
 #![allow(unsafe_code)]
 
@@ -58,10 +58,10 @@ pub(super) fn fork_and_wait() -> Result<Forked, String> {
     }
 }
 
-/// Says that this process is ready to whoever waits for it.
+/// Reports to the parent that this process is ready.
 pub(super) fn announce(ready: Option<OwnedFd>) {
     if let Some(ready) = ready {
-        // Nobody waits any more when this fails.
+        // A failure means that the parent has ended.
         let _ = io::PipeWriter::from(ready).write_all(&[0]);
     }
 }
@@ -72,7 +72,7 @@ pub(super) fn wait_for(pid: libc::pid_t) -> libc::c_int {
         match waitpid(Pid::from_raw(pid), WaitOptions::empty()) {
             Ok(Some((_, status))) => return status.as_raw(),
             Err(Errno::INTR) => {}
-            // The child is not ours any more; report it as an orderly end.
+            // The process is no child any more; report an orderly end.
             Ok(None) | Err(_) => return 0,
         }
     }

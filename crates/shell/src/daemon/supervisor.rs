@@ -1,8 +1,8 @@
 //! The supervisor of `--monitor`: waits for the server and starts it again after a crash.
 //!
-//! It restarts after the signals that mean a programming error, at most once in [`RESTART_INTERVAL`]; any other end ends it
-//! too, with status 0. It keeps the working directory and the open log file of the start, so that a restarted server begins
-//! where the first one did. SIGHUP goes on to the server where that reads files again ([`hangup`]).
+//! It restarts the server after the signals that mean a programming error, at most once in [`RESTART_INTERVAL`]; after any other end of the
+//! server it exits with status 0. It keeps the working directory and the open log file of the start, so that a restarted server begins
+//! where the first one did. It passes SIGHUP on to a server that reads files again ([`hangup`]).
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use super::title::{Title, set_comm};
 use crate::vlog::{self, Module};
 use crate::{hangup, program};
 
-/// Between two restarts at least.
+/// The least time between two restarts.
 const RESTART_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Deaths after which the server is started again.
+/// Signals after which the server is started again.
 const CRASHES: [libc::c_int; 9] = [
     libc::SIGABRT,
     libc::SIGALRM,
@@ -30,8 +30,8 @@ const CRASHES: [libc::c_int; 9] = [
     libc::SIGXFSZ,
 ];
 
-/// Supervises `child`, which is ready; `detach` lets go of the caller. Returns in a restarted server, with the descriptor on
-/// which that announces its readiness.
+/// Supervises `child`, which is ready; `detach` releases the caller. Returns in a restarted server, with the descriptor on
+/// which it announces its readiness.
 pub(super) fn run(mut child: libc::pid_t, detach: impl FnOnce()) -> OwnedFd {
     let name = program::name();
     let title = Title::capture();
@@ -42,7 +42,7 @@ pub(super) fn run(mut child: libc::pid_t, detach: impl FnOnce()) -> OwnedFd {
     };
     vlog::set_subprogram("monitor");
     set_comm("monitor");
-    // Before the caller goes on, who may send the signal at once.
+    // Before the caller continues, because it may send the signal at once.
     hangup::pass_on_to(child);
     detach();
     let mut crashes = 0;
@@ -58,7 +58,7 @@ pub(super) fn run(mut child: libc::pid_t, detach: impl FnOnce()) -> OwnedFd {
         let status = fork::wait_for(child);
         hangup::pass_on_to(0);
         if vlog::has_file() {
-            // Failing that, the supervisor goes on without a log file.
+            // If that fails, the supervisor continues without a log file.
             let _ = vlog::reopen_file();
         }
         if !is_crash(status) {
@@ -119,7 +119,7 @@ fn wait_for_turn(last_restart: Option<Instant>, text: &str) {
     }
 }
 
-/// One core file tells what there is to know; a crash loop must not fill the disk.
+/// One core file is enough; a crash loop must not fill the disk.
 fn disable_core_dumps() {
     let none = Rlimit {
         current: Some(0),

@@ -1,18 +1,18 @@
-//! What `ps` shows of the supervisor: its name and its command line.
+//! The name and command line of the supervisor in `ps`.
 //!
-//! The command line lives in memory that the kernel set up at exec; rewriting it in place is what process titles are made
-//! of. The original bytes are kept, because a server that the supervisor starts again must show its own.
+//! The command line lives in memory that the kernel set up at exec; a process title overwrites it in
+//! place. The original bytes are kept, because a restarted server must show its own.
 
 #![allow(unsafe_code)]
 
-/// The command line as it was, and where it is.
+/// The original command line, and its address.
 pub(super) struct Title {
     start: *mut u8,
     original: Vec<u8>,
 }
 
 impl Title {
-    /// Remembers the present command line; `None` when the kernel does not tell where it is.
+    /// Saves the present command line; `None` when the kernel does not report its address.
     pub(super) fn capture() -> Option<Title> {
         let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
         // The second field, the name in parentheses, may contain anything; count from its end. Fields 48 and 49 of
@@ -28,7 +28,7 @@ impl Title {
         Some(Title { start, original })
     }
 
-    /// Shows `text`, cut to the room there is.
+    /// Shows `text`, cut to the length of the original.
     pub(super) fn show(&self, text: &str) {
         let mut bytes = text.as_bytes().to_vec();
         bytes.resize(self.original.len(), 0);

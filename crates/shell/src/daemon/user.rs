@@ -1,7 +1,7 @@
 //! `--user`: giving up root for another user and group, keeping two capabilities.
 //!
-//! Looked up while options are parsed, switched to before any file is made. What is kept is what a database server may
-//! still need: locking memory and binding low ports.
+//! Looked up while options are parsed, switched to before any file is made. The two capabilities are those that a database
+//! server may still need: locking memory and binding low ports.
 
 #![allow(unsafe_code)]
 
@@ -20,7 +20,7 @@ use crate::vlog;
 /// More than the kernel knows; dropping stops at the first that it does not.
 const CAP_LAST: u32 = 63;
 
-/// Whom to become.
+/// The user and group to switch to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct User {
     name: String,
@@ -64,7 +64,7 @@ impl User {
         })
     }
 
-    /// Becomes this user for good, or ends the process.
+    /// Switches to this user for good, or ends the process.
     pub(super) fn switch_or_die(&self) {
         if let Err(error) = vlog::chown_file(self.uid, self.gid).and_then(|()| self.switch()) {
             program::fatal_error(

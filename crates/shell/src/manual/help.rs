@@ -4,20 +4,20 @@
 //! (docs/spec/cli.md 1.1), which are never broken.
 
 use super::prose::{Block, blocks};
-use super::{Manual, Places};
+use super::{Manual, Placeholders};
 
-/// Where meanings begin.
+/// The column of meanings.
 const COLUMN: usize = 26;
 /// No line of several words is longer.
 const WIDTH: usize = 80;
 
 /// The whole text.
 #[must_use]
-pub fn text(manual: &Manual, places: &Places) -> String {
-    let program = &places.program;
+pub fn text(manual: &Manual, placeholders: &Placeholders) -> String {
+    let program = &placeholders.program;
     let mut page = Page {
         out: format!("{program}: {}\n", manual.purpose),
-        places,
+        placeholders,
     };
     for (place, usage) in manual.usage.iter().enumerate() {
         let label = if place == 0 { "usage:" } else { "      " };
@@ -40,10 +40,10 @@ pub fn text(manual: &Manual, places: &Places) -> String {
     page.out
 }
 
-/// What has been written so far.
+/// The text written so far.
 struct Page<'a> {
     out: String,
-    places: &'a Places,
+    placeholders: &'a Placeholders,
 }
 
 impl Page<'_> {
@@ -52,7 +52,7 @@ impl Page<'_> {
     }
 
     fn prose(&mut self, text: &str) {
-        for block in blocks(&self.places.fill(text)) {
+        for block in blocks(&self.placeholders.fill(text)) {
             match block {
                 Block::Paragraph(words) => self.wrap(&words, 0),
                 Block::Verbatim(lines) => {
@@ -72,11 +72,11 @@ impl Page<'_> {
         } else {
             self.out.push_str(&format!("{head}\n{:COLUMN$}", ""));
         }
-        let meaning = self.places.fill(meaning);
+        let meaning = self.placeholders.fill(meaning);
         self.wrap(&meaning, COLUMN);
     }
 
-    /// Writes the words of one paragraph; the cursor stands at `column`, where further lines begin too.
+    /// Writes the words of one paragraph; the cursor is at `column`, where further lines begin too.
     fn wrap(&mut self, text: &str, column: usize) {
         let mut used = column;
         for word in text.split_whitespace() {
@@ -129,7 +129,7 @@ mod tests {
             ..Manual::default()
         };
         assert_eq!(manual.complaints(), [""; 0]);
-        let places = Places {
+        let placeholders = Placeholders {
             program: "prog".into(),
             run: "/run".into(),
             log: String::new(),
@@ -154,6 +154,6 @@ Other options:
   --pidfile[=FILE]        default: /run/prog.pid
   -h, --help              print this
 ";
-        assert_eq!(text(&manual, &places), expected);
+        assert_eq!(text(&manual, &placeholders), expected);
     }
 }

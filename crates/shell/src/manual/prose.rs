@@ -1,7 +1,7 @@
 //! Paragraphs of a manual's texts.
 //!
-//! Lines belong together until an empty one; lines that begin with four spaces are shown as they are. Who renders them decides what
-//! backquotes become.
+//! Lines belong together until an empty one; lines that begin with four spaces are shown as they are. The renderer decides the form of
+//! words in backquotes.
 
 /// A piece of prose.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_join_and_examples_stay() {
+    fn lines_are_joined_and_examples_are_kept() {
         let found = blocks("One\ntwo.\n\nThree:\n    a  b\n      c\nFour.");
         let expected = [
             Block::Paragraph("One two.".into()),

@@ -2,7 +2,7 @@
 
 use super::Chapter;
 
-/// How connections are named that we make.
+/// Names of connections that a program opens.
 #[must_use]
 pub fn active_methods(title: &'static str) -> Chapter {
     Chapter::list(
@@ -15,7 +15,7 @@ pub fn active_methods(title: &'static str) -> Chapter {
     )
 }
 
-/// How connections are named that we wait for.
+/// Names of sockets on which a program listens.
 #[must_use]
 pub fn passive_methods(title: &'static str) -> Chapter {
     Chapter::list(
@@ -28,7 +28,7 @@ pub fn passive_methods(title: &'static str) -> Chapter {
     )
 }
 
-/// The variables that every program looks at.
+/// The environment variables of every program.
 #[must_use]
 pub fn environment() -> Chapter {
     Chapter::list(

@@ -35,11 +35,11 @@ pub struct TargetError {
     error: io::Error,
 }
 
-/// Why a command has no answer.
+/// Why a command has no reply.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The socket does not take connections.
+    /// The socket accepts no connection.
     #[error("cannot connect to \"{}\" ({})", .0.display(), errno::text(.1))]
     Connect(PathBuf, io::Error),
     /// The connection broke; show as `TARGET: transaction error (ERR)`.

@@ -1,11 +1,11 @@
-//! The commands that every daemon has, whatever it serves.
+//! The commands that every daemon has.
 
 use super::Registry;
 use crate::{events, program, vlog};
 use corvid_net::coverage::{self, events as net_events};
 use corvid_reactor::events as reactor_events;
 
-/// Registers them. `list-commands` and `set-options` are answered by the server itself and stand here for the listing and
+/// Registers them. `list-commands` and `set-options` are handled by the server itself and are here for the listing and
 /// for their argument counts.
 pub fn register_builtin<C: 'static>(registry: &mut Registry<C>) {
     registry.register("list-commands", "", 0, 0, |_, _| Ok(String::new()));

@@ -1,6 +1,6 @@
 //! JSON-RPC 1.0 messages of the control channel, both ways.
 //!
-//! A small codec of its own: the channel must work when everything else is in trouble, and its messages are tiny.
+//! A small codec of its own: the channel must work when the rest of the program does not, and its messages are small.
 
 use corvid_json::{Object, Value};
 
@@ -14,7 +14,7 @@ pub(super) struct Request {
     pub(super) params: Vec<Value>,
 }
 
-/// Why a message ends the connection, as the log says it.
+/// Why a message ends the connection, in the words of the log.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// A well-formed message of the wrong kind.
@@ -32,7 +32,7 @@ fn member(object: &Object, name: &str) -> Option<Value> {
         .cloned()
 }
 
-/// Reads what a client sent.
+/// Reads a client's message.
 pub(super) fn request(text: &[u8]) -> Result<Request, Refusal> {
     let bad = |what: &str| Refusal::Bad(what.to_owned());
     let value = Value::parse(text).map_err(|error| Refusal::Syntax(error.to_string()))?;
@@ -94,7 +94,7 @@ pub(super) fn encode_request(id: i64, method: &str, params: &[String]) -> Vec<u8
     ])
 }
 
-/// What a handler answers: a text or, where the command has it, JSON.
+/// A handler's reply: a text or, where the command has it, JSON.
 #[derive(Debug, PartialEq)]
 pub(super) enum Reply {
     Text(String),
@@ -144,7 +144,7 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Vec<u8> {
     .to_bytes()
 }
 
-/// Reads what a server answered to request `id`: its result, or the error that it returned.
+/// Reads a server's reply to request `id`: its result, or its error.
 pub(super) fn reply(text: &[u8], id: i64) -> Result<Result<Value, Value>, String> {
     let value = Value::parse(text).map_err(|error| error.to_string())?;
     let object = value.as_object().ok_or("message is not a JSON object")?;

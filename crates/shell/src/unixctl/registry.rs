@@ -1,13 +1,13 @@
-//! The table of control commands: names, usages, how many arguments, what they do and what people are told of that.
+//! The table of control commands: names, usages, argument counts, handlers and descriptions.
 
 use std::collections::BTreeMap;
 
 use super::Replier;
 use crate::manual::{Chapter, Entry};
 
-/// A handler that answers at once.
+/// A handler that replies at once.
 type Direct<C> = dyn FnMut(&mut C, &[String]) -> Outcome;
-/// A handler that may answer later, from any thread.
+/// A handler that may reply later, from any thread.
 type Deferred<C> = dyn FnMut(&mut C, &[String], Replier);
 
 /// The text of a reply, or of an error.
@@ -23,7 +23,7 @@ pub(super) struct Command<C> {
     min: usize,
     max: usize,
     is_hidden: bool,
-    /// What it is for, in one line; see [`Registry::describe`].
+    /// Its description, in one line; see [`Registry::describe`].
     meaning: &'static str,
     pub(super) action: Action<C>,
 }
@@ -42,7 +42,7 @@ impl<C> Default for Registry<C> {
 }
 
 impl<C> Registry<C> {
-    /// Registers a command that answers at once. It takes `min` to `max` arguments, which are checked before it is called.
+    /// Registers a command that replies at once. It has `min` to `max` arguments, which are checked before it is called.
     /// A command of the same name is replaced.
     pub fn register<F>(&mut self, name: &str, usage: &str, min: usize, max: usize, handler: F)
     where
@@ -77,8 +77,8 @@ impl<C> Registry<C> {
         );
     }
 
-    /// Registers a command that answers through the [`Replier`] it is given, now or later. Until then the requests that
-    /// follow on the same connection wait.
+    /// Registers a command that replies through its [`Replier`], now or later. Later requests on the same connection are handled after the
+    /// reply.
     pub fn register_deferred<F>(
         &mut self,
         name: &str,
@@ -119,8 +119,8 @@ impl<C> Registry<C> {
         );
     }
 
-    /// Says what commands are for, by name, each in one line without a full stop. Names that are not registered are left
-    /// alone: some commands exist under some options only.
+    /// Sets descriptions by name, each in one line without a full stop. Names that are not registered are ignored: some commands exist only
+    /// with some options.
     pub fn describe(&mut self, meanings: &[(&str, &'static str)]) {
         for (name, meaning) in meanings {
             if let Some(command) = self.commands.get_mut(*name) {
@@ -154,7 +154,7 @@ impl<C> Registry<C> {
         self.commands.contains_key(name)
     }
 
-    /// The command, if it exists and takes that many arguments.
+    /// The command, if it exists and accepts that many arguments.
     pub(super) fn find(&mut self, name: &str, count: usize) -> Result<&mut Command<C>, String> {
         let command = self.commands.get_mut(name).ok_or_else(|| {
             format!("\"{name}\" is not a valid command (use \"list-commands\" to see a list of valid commands)")

@@ -36,7 +36,7 @@ const LISTENER: Token = Token(usize::MAX - 2);
 const WATCHED: Token = Token(usize::MAX - 3);
 /// Bytes of unanswered requests per connection; a client that sends more without reading is cut off.
 const PENDING_BYTES_MAX: usize = 16 << 20;
-/// Bytes of replies that wait for a client that does not read, and one reply more; its next request is handled when they are sent.
+/// Bytes of unsent replies per connection, plus one reply; the next request is handled when they are sent.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
 /// Connections at a time; one more is closed at once.
 const CONNECTIONS_MAX: usize = 1024;
@@ -46,7 +46,7 @@ pub struct Server<C> {
     poll: Poll,
     events: Events,
     listener: Option<Listener>,
-    /// Accepting failed, for want of a descriptor: to be tried again, for no edge will tell of those who wait.
+    /// Accepting failed because no descriptor was left: try again, because no further edge reports the pending connections.
     has_waiting: bool,
     path: Option<PathBuf>,
     connections: Slab<Connection>,
@@ -55,22 +55,22 @@ pub struct Server<C> {
     next_serial: u64,
     registry: Registry<C>,
     waker: Arc<Waker>,
-    /// Of the main loop, which waits here.
+    /// The interval of the main loop, which waits here.
     interval: PollInterval,
     replies: (Sender<LateReply>, Receiver<LateReply>),
 }
 
-/// The answer to a deferred request.
+/// The reply to a deferred request.
 type LateReply = (Ticket, Reply);
 
-/// Whom a deferred reply is for.
+/// The connection and request of a deferred reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ticket {
     slot: usize,
     serial: u64,
 }
 
-/// Answers one deferred request, from any thread. Dropping it unanswered sends an error, so that nobody waits for ever.
+/// Sends the reply to one deferred request, from any thread. Dropping it without a reply sends an error, so that no client waits for ever.
 #[derive(Debug)]
 pub struct Replier {
     ticket: Ticket,
@@ -80,12 +80,12 @@ pub struct Replier {
 }
 
 impl Replier {
-    /// Sends the answer: the text of a reply or of an error.
+    /// Sends the reply: its text, or the text of an error.
     pub fn reply(mut self, outcome: Outcome) {
         self.finish(outcome.map_or_else(Reply::Error, Reply::Text));
     }
 
-    /// Sends an answer that there is as text and as JSON, in the format that the client has chosen.
+    /// Sends a reply that has a text and a JSON form, in the format that the client has chosen.
     pub fn reply_in_format(mut self, text: impl FnOnce() -> String, json: impl FnOnce() -> Value) {
         let reply = match self.format {
             Format::Text => Reply::Text(text()),
@@ -96,7 +96,7 @@ impl Replier {
 
     fn finish(&mut self, reply: Reply) {
         if let Some(sender) = self.sender.take() {
-            // Both fail only when the server is gone, and with it whoever asked.
+            // Both fail only when the server was dropped, with all its connections.
             let _ = sender.send((self.ticket, reply));
             let _ = self.waker.wake();
         }
@@ -118,7 +118,7 @@ struct Connection {
     frames: VecDeque<Vec<u8>>,
     pending_bytes: usize,
     format: Format,
-    /// The id of the request that is being answered.
+    /// The id of the request whose reply is deferred.
     current: Option<Value>,
     output: Vec<u8>,
     /// The peer sends no more.
@@ -128,7 +128,7 @@ struct Connection {
 
 impl<C: 'static> Server<C> {
     /// Opens the socket: `name` as `--unixctl` gives it (`none`: no socket; default: `RUNDIR/PROG.PID.ctl`). Call it in the
-    /// final process, for the default name carries its pid. The commands that every program has are registered.
+    /// final process, because the default name contains its pid. The commands that every program has are registered.
     ///
     /// # Errors
     /// The text of the fatal message: `PATH: could not initialize control socket (ERR)`. Details are logged.
@@ -176,7 +176,7 @@ impl<C: 'static> Server<C> {
         Ok(())
     }
 
-    /// A server that nobody can reach yet, for programs with something to say before they can be asked.
+    /// A server without a socket yet, for programs that register commands first.
     ///
     /// # Errors
     /// No descriptors are left.
@@ -273,7 +273,7 @@ impl<C: 'static> Server<C> {
         Ok(())
     }
 
-    /// Takes the answer to a deferred request, if one has come. Returns the connection that it is for.
+    /// Sends the next deferred reply, if one has arrived. Returns its connection.
     fn take_late_reply(&mut self) -> Option<usize> {
         while let Ok((ticket, reply)) = self.replies.1.try_recv() {
             let is_same = |connection: &Connection| connection.serial == ticket.serial;
@@ -285,8 +285,7 @@ impl<C: 'static> Server<C> {
         None
     }
 
-    /// Sends what is queued (the reply to `exit` above all, and answers to deferred requests), waiting at most a second, and closes the
-    /// channel.
+    /// Sends queued output (above all the reply to `exit`, and deferred replies), waiting at most a second, and closes the channel.
     pub fn close(mut self) {
         while self.take_late_reply().is_some() {}
         let deadline = clock::mono_ms() + 1000;
@@ -364,7 +363,7 @@ impl<C: 'static> Server<C> {
         });
     }
 
-    /// Reads, handles requests while none is being answered, writes, and drops the connection when it is done for.
+    /// Reads, handles requests while none is deferred, writes, and drops the connection when it has ended.
     fn serve(&mut self, slot: usize, context: &mut C) {
         let read = self.connections[slot].read();
         let sent = loop {
@@ -382,7 +381,7 @@ impl<C: 'static> Server<C> {
             }
         };
         let connection = &mut self.connections[slot];
-        // What stands before it is answered, and may have been refused already.
+        // Earlier requests are handled; one of them may have been refused already.
         if let Err(text) = read
             && !connection.is_dead
         {
@@ -502,7 +501,7 @@ impl<C: 'static> Server<C> {
 }
 
 impl Connection {
-    /// Reads all there is; an error is the text of a syntax error.
+    /// Reads all available bytes; an error is the text of a syntax error.
     fn read(&mut self) -> Result<(), String> {
         let mut buffer = [0; 4096];
         while !self.is_ended {
@@ -603,7 +602,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_that_does_not_read_is_answered_until_its_replies_are_too_long() {
+    fn a_client_that_does_not_read_is_handled_until_its_replies_are_too_long() {
         const REQUESTS: usize = 5000;
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("server.ctl");
@@ -634,7 +633,7 @@ mod tests {
         );
         assert!(waiting > 0);
 
-        // All are answered in the end.
+        // All requests get their replies in the end.
         let mut replies = Vec::new();
         let mut piece = [0; 65536];
         let sign = br#""error":null"#;

@@ -3,7 +3,7 @@
 use super::{Level, Module};
 use crate::unixctl::Registry;
 
-/// Registers `vlog/set`, `vlog/list` and their kin.
+/// Registers `vlog/set`, `vlog/list` and so on.
 pub fn register<C: 'static>(registry: &mut Registry<C>) {
     let any = usize::MAX;
     registry.register(

@@ -29,7 +29,7 @@ pub(super) fn install() {
     let _ = log::set_logger(&Facade);
 }
 
-/// Tells the facade the most talkative level that any module shows.
+/// Sets the facade's level to the most verbose one that any module shows.
 pub(super) fn set_max_level(most: Level) {
     log::set_max_level(match most {
         Level::Off | Level::Emer => LevelFilter::Off,

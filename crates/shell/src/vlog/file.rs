@@ -46,14 +46,14 @@ impl LogFile {
         self.file = None;
     }
 
-    /// Gives the file to another owner; for `--user`.
+    /// Changes the owner of the file; for `--user`.
     pub(super) fn chown(&self, user: u32, group: u32) -> io::Result<()> {
         self.file.as_ref().map_or(Ok(()), |file| {
             std::os::unix::fs::fchown(file, Some(user), Some(group))
         })
     }
 
-    /// A new file of the same name, unless that is the file which is open already.
+    /// A new file of the same name, unless that is the open file.
     pub(super) fn open_again(&self) -> io::Result<Option<File>> {
         let new = open(&self.path)?;
         let same = match &self.file {

@@ -1,7 +1,7 @@
-//! A message as one JSON object on one line, for collectors that would otherwise have to take text apart.
+//! A message as one JSON object on one line, for collectors that would otherwise parse text.
 //!
-//! A pure function of the [`Context`]; which destinations are written so is decided by `vlog`. The members are part of what operators
-//! rely on, and are told in `docs/operating/logs.md`: a new one may come, none may go or change its meaning.
+//! A pure function of the [`Context`]; `vlog` decides which destinations are written so. Operators rely on the members, which
+//! `docs/operating/logs.md` lists: members may be added, but not removed or changed in meaning.
 
 use corvid_json::write;
 use corvid_json::writer::ObjectWriter;

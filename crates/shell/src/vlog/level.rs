@@ -1,6 +1,6 @@
 //! Severities and destinations: the two axes on which a module is configured.
 
-/// How severe a message is, and up to where a destination shows messages. `Off` is a setting only.
+/// The severity of a message, and the limit up to which a destination shows messages. `Off` is a setting only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
@@ -10,7 +10,7 @@ pub enum Level {
     Emer,
     /// something failed
     Err,
-    /// something is not as it should be
+    /// something is unexpected
     Warn,
     /// a routine event worth keeping
     Info,
@@ -61,7 +61,7 @@ impl Level {
     }
 }
 
-/// Where messages go.
+/// A destination of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Destination {

@@ -1,5 +1,5 @@
-//! The logging options that all programs share: `-v`, `--log-file`, `--syslog-method`, `--syslog-target`, and `--log-format`, which is
-//! ours alone.
+//! The logging options that all programs share: `-v`, `--log-file`, `--syslog-method`, `--syslog-target`, and `--log-format`, which
+//! the reference does not have.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub enum LogOption {
     LogFormat,
 }
 
-/// The heading that these options stand under.
+/// The heading of these options.
 pub const GROUP: &str = "Logging options";
 
 /// The table of these options; `wrap` makes them options of the program.
@@ -47,7 +47,7 @@ pub fn specs<I: Copy>(wrap: impl Fn(LogOption) -> I) -> [Spec<I>; 5] {
     ]
 }
 
-/// `-v`, which programs take that log nowhere but to the terminal, too.
+/// `-v`, also for programs that log to the terminal only.
 pub const fn verbose_spec<I: Copy>(id: I) -> Spec<I> {
     Spec::both("verbose", 'v', Arg::Optional, id)
         .means("SPEC", "set logging levels; without SPEC, log everything")
@@ -70,7 +70,7 @@ pub fn apply(option: LogOption, value: Option<&str>) {
             }
         }
         LogOption::LogFile => {
-            // The failure is logged. It matters only to those who asked for a certain file.
+            // The failure is logged. It ends the process only when the user named a file.
             if super::open_file(value.map(Path::new)).is_err() && value.is_some() {
                 program::exit(1);
             }

@@ -1,6 +1,6 @@
 //! Message patterns: `%`-escapes of a destination's pattern turned into a line.
 //!
-//! A pure function of the pattern and a [`Context`]. An unknown escape stands for its letter.
+//! A pure function of the pattern and a [`Context`]. An unknown escape yields its letter.
 
 #![allow(unsafe_code)]
 
@@ -8,7 +8,7 @@ use std::ffi::CString;
 
 use super::{Level, Module};
 
-/// What the escapes can refer to.
+/// The values of the escapes.
 pub(super) struct Context<'a> {
     pub(super) program: &'a str,
     pub(super) subprogram: &'a str,
@@ -50,7 +50,7 @@ pub(super) fn format(pattern: &str, context: &Context<'_>, out: &mut String) {
     out.push_str(rest);
 }
 
-/// What stands between `%` and its letter.
+/// The padding between `%` and its letter.
 struct Padding {
     left: bool,
     fill: char,
@@ -117,7 +117,7 @@ fn expand(escape: char, rest: &mut &str, context: &Context<'_>, out: &mut String
     }
 }
 
-/// Takes a `{...}` argument off the front, empty when there is none.
+/// Removes a `{...}` argument from the front, empty when there is none.
 fn take_braces<'a>(rest: &mut &'a str) -> &'a str {
     match rest
         .strip_prefix('{')
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(line("%D{%H:##}%n%c{x}!%"), "01:77\njsonrpc!");
         assert_eq!(line("%D"), "2026-11-21 01:44:14.777");
         assert_eq!(line("%P"), std::process::id().to_string());
-        // What is left unsaid at the end says nothing.
+        // An incomplete escape at the end yields nothing.
         for unfinished in ["%m%", "%m%-", "%m%05"] {
             assert_eq!(line(unfinished), "hello");
         }

@@ -1,10 +1,10 @@
 //! The words of `-v` and `vlog/set`: levels, patterns and the syslog facility.
 //!
-//! Parsing only; `vlog` applies what is found here.
+//! Parsing only; `vlog` applies the result.
 
 use super::{Destination, Level, Module};
 
-/// What one SPEC asks for.
+/// The setting of one SPEC.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Spec {
     /// Set the level of a module (`None`: all) for a destination (`None`: all).

@@ -1,6 +1,6 @@
-//! How messages reach the system log: through the C library, or as datagrams to a Unix or UDP socket, or not at all.
+//! Messages to the system log: through the C library, as datagrams to a Unix or UDP socket, or not at all.
 //!
-//! Failures are silent: a logger has nowhere to complain.
+//! Failures are silent: a logger cannot log them.
 
 #![allow(unsafe_code)]
 
@@ -24,7 +24,7 @@ pub(super) enum Method {
         socket: Option<UnixDatagram>,
         path: PathBuf,
     },
-    /// datagrams to an address; `None`: it cannot be had, and a logger that says nothing is no reason not to start
+    /// datagrams to an address; `None`: the socket could not be made, and the program starts without
     Udp(Option<(UdpSocket, SocketAddr)>),
 }
 
@@ -52,7 +52,7 @@ impl Method {
         }
     }
 
-    /// What precedes the pattern in `vlog/list-pattern`.
+    /// The prefix of the pattern in `vlog/list-pattern`.
     pub(super) fn prefix(&self) -> &'static str {
         match self {
             Method::Libc => "<%B> %D{%h %e %T} %E %A: ",
@@ -61,7 +61,7 @@ impl Method {
         }
     }
 
-    /// Hands over one message; `facility` and `severity` are numbers of RFC 5424.
+    /// Sends one message; `facility` and `severity` are numbers of RFC 5424.
     pub(super) fn send(&self, facility: u8, severity: u8, text: &str) {
         match self {
             Method::Libc => {
@@ -109,7 +109,7 @@ pub(super) fn udp_socket(address: &SocketAddr) -> Option<UdpSocket> {
     Some(socket)
 }
 
-/// Tells the C library our name; it keeps the pointer, so the name is never freed. Call once.
+/// Sets the program's name in the C library, which keeps the pointer, so the name is never freed. Call once.
 pub(super) fn open(program: &str) {
     if let Ok(ident) = CString::new(program) {
         // SAFETY: `into_raw` leaks the string, so it stays valid for the life of the process as openlog requires.

@@ -1,7 +1,7 @@
 //! The command line: options up to the first word that is not an option, then the daemon's command and its arguments.
 
 use corvid_shell::args::{self, Arg, Args, Item, OptionEntry, Spec};
-use corvid_shell::manual::{Manual, Places, help};
+use corvid_shell::manual::{Manual, Placeholders, help};
 use corvid_shell::unixctl::Format;
 use corvid_shell::vlog::{self, LogOption};
 use corvid_shell::{program, timeout};
@@ -143,7 +143,7 @@ impl Parsed {
                 Ok(seconds) => self.timeout_s = Some(seconds),
                 Err(error) => program::fatal(error),
             },
-            Id::Help => program::answer(help::text(&manual::manual(), &Places::of_process())),
+            Id::Help => program::answer(help::text(&manual::manual(), &Placeholders::of_process())),
             Id::Option => program::answer(args::listing(specs)),
             Id::Version => program::answer_version(),
             Id::Log(option) => vlog::apply(option, value.as_deref()),

@@ -2,7 +2,7 @@
 //!
 //! Options come from the table in [`crate::client::settings`], commands from the one in [`crate::client::commands`].
 
-use corvid_shell::manual::{Chapter, Manual, Places, help, shared};
+use corvid_shell::manual::{Chapter, Manual, Placeholders, help, shared};
 
 use crate::client::commands::{COMMANDS, TOPICS};
 use crate::client::settings;
@@ -15,7 +15,7 @@ SERVER may be a comma-separated list; the first suitable server is used.";
 
 /// The text that `--help` and the command `help` print.
 pub(crate) fn help() -> String {
-    help::text(&manual(), &Places::of_process())
+    help::text(&manual(), &Placeholders::of_process())
 }
 
 /// The whole manual.

@@ -2,7 +2,7 @@
 //!
 //! Options come from the table in [`crate::tool::options`], commands from the one in [`crate::tool::commands`].
 
-use corvid_shell::manual::{Chapter, Manual, Places, help, shared};
+use corvid_shell::manual::{Chapter, Manual, Placeholders, help, shared};
 use corvid_shell::vlog;
 
 use crate::command;
@@ -14,7 +14,7 @@ The default DB is {dbdir}/conf.db. The default SCHEMA is {pkgdatadir}/vswitch.ov
 
 /// The text that `--help` and the command `help` print.
 pub(crate) fn help() -> String {
-    help::text(&manual(), &Places::of_process())
+    help::text(&manual(), &Placeholders::of_process())
 }
 
 /// The whole manual.

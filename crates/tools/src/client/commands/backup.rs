@@ -7,7 +7,7 @@ use corvid_data::{Arc, ColumnSchema, Datum, Row, Schema, TableId, TableSchema, U
 use corvid_json::{Object, Reader, Value};
 use corvid_log::{Stamp, write_schema, write_snapshot};
 use corvid_net::clock;
-use corvid_shell::progress::{Progress, Waiting};
+use corvid_shell::progress::{Progress, Spinner};
 
 use super::Invocation;
 use crate::client::session::Session;
@@ -23,7 +23,7 @@ pub(crate) fn backup(session: &mut Session, invocation: &Invocation<'_>) -> Resu
     let schema = session.schema(database)?;
     let mut params = vec![Value::string(database)];
     params.extend(schema.tables().iter().map(select));
-    let progress = Waiting::new("Fetching rows");
+    let progress = Spinner::new("Fetching rows");
     let result = session.call("transact", &Value::Array(params))?;
     let tables = rows(&schema, &result)?;
     drop(progress);

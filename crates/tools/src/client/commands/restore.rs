@@ -17,7 +17,7 @@ use corvid_log::{Damage, Load, Magic};
 use corvid_net::errno;
 use corvid_net::random::Random;
 use corvid_shell::program;
-use corvid_shell::progress::Waiting;
+use corvid_shell::progress::Spinner;
 use corvid_shell::vlog::{self, Module};
 
 use super::Invocation;
@@ -30,14 +30,14 @@ const FILE: &str = "/dev/stdin";
 pub(crate) fn restore(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let database = &invocation.database;
     let schema = session.schema(database)?;
-    let progress = Waiting::new("Reading the backup");
+    let progress = Spinner::new("Reading the backup");
     let backup = replay(&read_input()?)?;
     drop(progress);
     compare(&schema, backup.schema(), invocation.settings.force)?;
     let mut params = vec![Value::string(database)];
     params.extend(operations(&backup));
     let expected = params.len() - 1;
-    let progress = Waiting::new("Waiting for the server");
+    let progress = Spinner::new("Spinner for the server");
     let result = session.call("transact", &Value::Array(params))?;
     drop(progress);
     let results = result.as_array().unwrap_or_default();

@@ -1,13 +1,13 @@
-//! What the words in braces of a manual's texts stand for: the program's name and the directories.
+//! The placeholders of a manual's texts, words in braces: the program's name and the directories.
 //!
 //! `--help` names those of this process, manual pages those that are built in.
 
 use crate::program;
 use corvid_net::dirs;
 
-/// Values for the words in braces.
+/// Values of the placeholders.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct Placeholders {
     /// `{program}`
     pub program: String,
     /// `{rundir}`
@@ -20,11 +20,11 @@ pub struct Places {
     pub pkgdata: String,
 }
 
-impl Places {
+impl Placeholders {
     /// Those of this process: its name, and directories as the environment has them.
     #[must_use]
-    pub fn of_process() -> Places {
-        Places {
+    pub fn of_process() -> Placeholders {
+        Placeholders {
             program: program::name().to_owned(),
             run: dirs::run().display().to_string(),
             log: dirs::log().display().to_string(),
@@ -35,8 +35,8 @@ impl Places {
 
     /// Those that are built in, for a program of this name.
     #[must_use]
-    pub fn built_in(program: &str) -> Places {
-        Places {
+    pub fn built_in(program: &str) -> Placeholders {
+        Placeholders {
             program: program.to_owned(),
             run: dirs::RUNDIR.to_owned(),
             log: dirs::LOGDIR.to_owned(),
