@@ -197,13 +197,14 @@ pub(crate) fn run(beside: Option<&String>) -> Outcome {
             });
         }
         shared.complete(is_good);
-        let reports = lanes.into_iter().filter_map(|lane| lane.join().ok());
-        (built, reports.flatten().collect::<Vec<_>>())
+        let reports = lanes.into_iter().map(thread::ScopedJoinHandle::join);
+        (built, reports.collect::<Result<Vec<_>, _>>())
     });
     if !built?.success() {
         return Err("the tests do not build".into());
     }
-    conclude(reports, started.elapsed())
+    let reports = reports.map_err(|_| "a lane of the tests panicked")?;
+    conclude(reports.into_iter().flatten().collect(), started.elapsed())
 }
 
 /// Has Cargo build all test programs; adds each to the queue when Cargo reports it.
