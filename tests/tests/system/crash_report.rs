@@ -70,14 +70,14 @@ fn a_crash_logs_functions_and_lines() {
     // The main thread was hit while it waited in its loop.
     for (function, file) in [
         ("turn", "unixctl/server.rs:"),
-        ("run", "server/src/run.rs:"),
+        ("run", "server/src/main_loop.rs:"),
     ] {
         let is_told = |line: &str| line.contains(function) && line.contains(file);
         assert!(functions.lines().any(is_told), "{function}: {functions}");
     }
 }
 
-/// Packages have no lines, to be smaller; who strips everything has addresses only.
+/// Packages have no lines, to be smaller; a stripped program has addresses only.
 #[test]
 fn a_stripped_program_logs_the_names_it_has() {
     let program = binary::bin("ovsdb-server");
@@ -96,7 +96,7 @@ fn a_stripped_program_logs_the_names_it_has() {
     // The handler at least is a function of its own, however much is inlined.
     let handler = "   0: corvid_shell::crash::last_line\n";
     assert!(report.contains(handler), "{report}");
-    assert!(!report.contains("run.rs:"), "{report}");
+    assert!(!report.contains("main_loop.rs:"), "{report}");
     assert!(strip("--strip-all"));
     let report = report_of(&stripped);
     let own: Vec<&str> = report
