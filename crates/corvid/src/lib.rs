@@ -1,36 +1,36 @@
-//! A client library for OVSDB, the database of Open vSwitch and OVN.
+//! A client library for OVSDB, the configuration database of Open vSwitch and OVN.
 //!
 //! ```no_run
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/inventory.rs.in"));
 //! use corvid::blocking::Client;
 //! use corvid::typed::Row;
-//! use inventory::{Device, DeviceRole};        // made of a schema by `corvid_idlc`, see below
+//! use inventory::{Device, DeviceRole};        // generated from a schema, see below
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut class = inventory::class();         // what is to be replicated: nothing but what is added
+//! let mut class = inventory::class();         // replicates nothing until columns are added
 //! class.track(Device::NAME);
 //! class.track(Device::ROLE);
 //!
 //! let mut client = Client::connect(class, "ssl:10.0.0.1:6640,ssl:10.0.0.2:6640")?;
 //! client.wait_for_contents(None)?;
-//! for device in Device::all(&client) {        // reads memory, asks nobody
+//! for device in Device::all(&client) {        // reads local memory
 //!     println!("{} is a {}", device.name(&client), device.role(&client));
 //! }
 //!
-//! client.idl_mut().on_insert(|idl: &corvid::Idl, device: Device| println!("{} came", device.name(idl)));
+//! client.idl_mut().on_insert(|idl: &corvid::Idl, device: Device| println!("{} was inserted", device.name(idl)));
 //! client.transact(None, |idl| {
 //!     let device = Device::insert(idl)?;
 //!     device.set_name(idl, "core-2")?;
 //!     device.set_role(idl, DeviceRole::Router)?;
-//!     device.set_labels_key(idl, "rack", "b11")   // one element of a map, whatever else is in it
+//!     device.set_labels_key(idl, "rack", "b11")   // one element of a map; the others are not sent
 //! })?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! An OVSDB client does not query. It names the tables and columns that matter to it, gets their rows once, and is told of every change
-//! after; so it holds a **replica**, and reading is looking at memory. To change something it opens a **transaction**, changes rows of the
-//! replica as if they were its own, and commits: the server gets the difference and decides.
+//! An OVSDB client does not query. It names the tables and columns that it needs. The server sends their rows once and every change after
+//! that, so the client holds a **replica** and reads from memory. To change something, the client opens a **transaction**, changes rows of
+//! the replica, and commits. The server gets the difference and accepts or refuses it.
 //!
 //! # Which client
 //!
@@ -40,31 +40,31 @@
 //! | has several threads that use one client | [`shared::Client`]: `Clone`, `Send`, `Sync` |
 //! | has an event loop of its own | [`polled::Client`]: a descriptor and a time to wait for |
 //! | runs on tokio | `tokio::Client`, with the feature `tokio` |
-//! | does its input and output itself | [`Idl`]: bytes and time in, bytes out, nothing else |
+//! | does its own input and output | [`Idl`]: a state machine that takes bytes and the time and returns bytes |
 //!
-//! All of them hold an [`Idl`], the replica; what can be done with it is the same everywhere.
+//! Each of them holds an [`Idl`], the replica, and gives access to it. Reading, transactions, indexes and change tracking are its methods.
 //!
 //! | To | see |
 //! |---|---|
-//! | say what is replicated, tracked, fetched on demand | [`Class`] |
+//! | choose what is replicated, tracked, fetched on demand | [`Class`] |
 //! | read and write rows with types | [`typed`] |
 //! | change something | [`txn`], [`Committed`] |
-//! | have functions called for rows that come, change and go | [`handlers`] |
-//! | look at what changed since the last time | [`track`] |
+//! | register functions that are called for inserted, changed and deleted rows | [`handlers`] |
+//! | list the changes since the last look | [`track`] |
 //! | find rows by their columns, in order | [`index`], [`typed::TypedIndex`] |
-//! | see only some rows of a table | [`Condition`], [`typed::TypedCondition`] |
+//! | replicate only some rows of a table | [`Condition`], [`typed::TypedCondition`] |
 //! | fetch large columns when they are needed | [`fetch`] |
-//! | run a daemon that writes what should be at each turn of its loop | [`IdlLoop`] |
-//! | choose among servers, set up TLS, hold a lock, set probes | [`Setup`], and the setters of [`polled::Client`], which the other clients have too |
-//! | know how the client stands, and why it cannot connect | [`SessionState`], [`Failure`] |
-//! | know why a transaction was refused, or refuse it in the program | [`Refused`], [`Abort`] |
-//! | know what was counted | [`Metrics`] |
+//! | run a daemon that writes the wanted state in each iteration of its main loop | [`IdlLoop`] |
+//! | choose among servers, set up TLS, hold a lock, set probes | [`Setup`], and the setters of [`polled::Client`]; the other clients have the same |
+//! | see the state of the session, and why it cannot connect | [`SessionState`], [`Failure`] |
+//! | see why the server refused a transaction, or abort one in the program | [`Refused`], [`Abort`] |
+//! | export metrics | [`Metrics`] |
 //! | work with columns by name | [`Idl::read`], [`Idl::write`], [`data`] |
 //!
 //! # Types from a schema
 //!
-//! Rows get their types from the database's schema, by the crate `corvid-idlc` in a build script or by its program once and for all
-//! (`ovsdb-idlc rust inventory.ovsschema > src/inventory.rs`). A server prints the schema of what it serves:
+//! Rows get their types from the database's schema. The crate `corvid-idlc` generates them in a build script; its program generates them
+//! once (`ovsdb-idlc rust inventory.ovsschema > src/inventory.rs`). A server prints the schema of a database that it serves:
 //! `ovsdb-client get-schema unix:/var/run/openvswitch/db.sock Open_vSwitch`.
 //!
 //! ```text
@@ -87,29 +87,30 @@
 //! include!(concat!(env!("OUT_DIR"), "/inventory.rs"));
 //! ```
 //!
-//! # What is guaranteed
+//! # Guarantees
 //!
-//! - **One moment.** The replica always shows what the server held at one moment, restricted to what is replicated: the effects of a
-//!   transaction become visible together, and handlers are called when all of them are there.
-//! - **Read what you wrote.** When a transaction has succeeded, the replica shows it.
-//! - **Connections come and go.** A lost one is made again, to whichever server of the list will do; rows stay readable meanwhile. With a
-//!   server that keeps history only what was missed is sent; without, all contents are compared with what is held, and only differences
-//!   are reported ([`Resync`]).
+//! - **Atomic updates.** The replica always equals the server's contents at one moment, restricted to the replicated part. The effects of a
+//!   transaction become visible together, and handlers are called after all of them are applied.
+//! - **Read your writes.** When a transaction has succeeded, the replica shows its effects.
+//! - **Reconnection.** After a lost connection the client connects to the next suitable server of the list. Rows stay readable meanwhile. A
+//!   server that keeps history sends only the missed changes. Any other server sends all contents; the client compares them with the
+//!   replica and reports only the differences ([`Resync`]).
 //! - **Cost follows the change.** An element that is put into a set of ten thousand costs the same as into a set of ten, here and on the wire.
 //!
-//! # What is not
+//! # Limits of the guarantees
 //!
-//! **A transaction is carried out at least once, not exactly once.** When the connection is lost after a transaction was sent, nobody knows
-//! whether the server committed it; `transact` makes it again from what the replica shows then. A function that looks at what is there before it
-//! changes it ([`Idl::verify`], an index of the schema that refuses a second row) makes that harmless; one that inserts a row blindly
-//! may insert two.
+//! **A transaction is carried out at least once, not exactly once.** When the connection is lost after a transaction was sent, the client
+//! cannot know whether the server committed it. `transact` then calls its function again, on the replica's new contents. That is harmless if
+//! the function checks the contents before it changes them ([`Idl::verify`]), or if an index of the schema refuses a second row. A function
+//! that inserts a row without a check may insert two.
 //!
-//! A transaction is no lock: what it writes wins over what was there, unless it says with [`Idl::verify`] what it has relied on.
+//! A transaction does not lock anything: it overwrites changes that other clients committed meanwhile, unless it calls [`Idl::verify`] for
+//! the columns that it relies on.
 //!
 //! # Logging and metrics
 //!
-//! What there is to say goes to the [`log`](https://docs.rs/log) facade with the target [`LOG_TARGET`], and nowhere else: without a logger nothing is
-//! printed. [`Idl::metrics`] gives what was counted as plain numbers, to be exported as the program does it with its own.
+//! The library logs through the [`log`](https://docs.rs/log) facade with the target [`LOG_TARGET`]; without a logger it prints nothing.
+//! [`Idl::metrics`] returns counters as plain numbers, for export with the program's own metrics.
 //!
 //! # Features
 //!
@@ -157,12 +158,12 @@ pub use corvid_session::{Clause, Condition, Function, Level, LogMessage, Options
 /// Values, rows, types and schemas.
 #[doc(inline)]
 pub use corvid_data as data;
-/// JSON as the other modules read and write it.
+/// JSON: a pull reader, writers, a small tree.
 #[doc(inline)]
 pub use corvid_json as json;
-/// Messages and the life of a connection: what notes of the session are made of.
+/// JSON-RPC messages, and the states and log events of a connection.
 #[doc(inline)]
 pub use corvid_rpc as rpc;
-/// The session: which server, conditions, the lock.
+/// The session: the choice of a server, conditions, the lock, updates.
 #[doc(inline)]
 pub use corvid_session as session;

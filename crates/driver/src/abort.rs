@@ -1,4 +1,4 @@
-//! Errors with which the function that makes a transaction may give up.
+//! Errors by which the function that makes a transaction may abort it.
 //!
 //! A program's own error comes out of `transact` as it went in, so the program can match it; for that it must also be able to hold the errors of
 //! `transact` itself, as `anyhow::Error`, `Box<dyn Error>` and an enumeration with `#[from] corvid_driver::Error` can.

@@ -1,8 +1,8 @@
-//! A client for programs that do one thing at a time: every call waits for what it is about.
+//! A client for programs that do one thing at a time: every call blocks until its result is there.
 //!
-//! Waits take a time after which they fail with [`Error::TimedOut`]; `None` waits for ever. While nobody waits nothing is read, and
-//! probes of the server are not answered, so a program that is away for longer than the server's patience finds its connection gone; the
-//! next call makes another one.
+//! A call takes a time limit, after which it fails with [`Error::TimedOut`]; `None` waits for ever. Between calls the client reads nothing and
+//! answers no probes. If the program makes no call for longer than the server's probe limit, the server closes the connection; the next call
+//! makes a new one.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::polled::{self, millis};
 use crate::session::SessionState;
 use crate::setup::Setup;
 
-/// A client whose calls wait. What needs no waiting is done through [`polled::Client`], which it derefs to, and [`Idl`], which that derefs to.
+/// A client whose calls block. It derefs to [`polled::Client`] and through that to [`Idl`], for everything that needs no waiting.
 #[derive(Debug)]
 pub struct Client {
     inner: polled::Client,
@@ -49,10 +49,10 @@ impl Client {
         }
     }
 
-    /// Waits until something holds, which is looked at after every change.
+    /// Waits until `is_done` holds. It is checked after every change.
     ///
     /// # Errors
-    /// A transaction is open; the time is over or no remote is left to try, with what failed last.
+    /// A transaction is open; the time limit has passed or no remote is left to try, with the last failure.
     pub fn wait_until(
         &mut self,
         timeout: Option<Duration>,
@@ -102,7 +102,7 @@ impl Client {
         }
     }
 
-    /// Waits for the first contents, of this connection or any before.
+    /// Waits for the initial contents, of this connection or an earlier one.
     ///
     /// # Errors
     /// As [`Client::wait_until`].
@@ -119,10 +119,10 @@ impl Client {
         Ok(self.idl().change_seqno())
     }
 
-    /// Wants other rows of a table, and waits until that is in force: as [`polled::Client::set_condition`].
+    /// Sets the condition of a table and waits until the server applies it: as [`polled::Client::set_condition`].
     ///
     /// # Errors
-    /// As [`Client::wait_until`]; the wish remains.
+    /// As [`Client::wait_until`]; the condition stays set.
     pub fn set_condition(
         &mut self,
         condition: impl Into<TableCondition>,
@@ -163,7 +163,7 @@ impl Client {
         }
     }
 
-    /// Commits the open transaction and waits for what comes of it. Of a transaction that timed out nobody knows what will.
+    /// Commits the open transaction and waits for its outcome. After a timeout the outcome is unknown.
     ///
     /// # Errors
     /// None is open; as [`Client::wait_until`] otherwise.
@@ -179,12 +179,12 @@ impl Client {
             .ok_or(Error::Misuse(Misuse::NoTransaction))
     }
 
-    /// Makes a transaction, commits it, and makes it again from what the replica shows then as long as that may help: after a failed
-    /// verification, a lost connection. `make` must therefore be good for several calls; an error of it ends the transaction and the
-    /// call. That error is [`Misuse`] or the program's own: see [`Abort`].
+    /// Makes a transaction and commits it. After a failed verification or a lost connection it calls `make` again, on the replica's new
+    /// contents, so `make` must allow several calls. An error of `make` ends the transaction and the call. That error is [`Misuse`] or the
+    /// program's own: see [`Abort`].
     ///
-    /// A transaction whose connection was lost may have been carried out: `make` sees that if it looks at what is there before it
-    /// changes it.
+    /// The server may have carried out a transaction whose connection was lost. `make` notices that if it reads the rows before it changes
+    /// them.
     ///
     /// # Errors
     /// Those of `make`, as they are; [`Error::Refused`] when the server refuses, [`Error::Ended`] when the lock is not held; as

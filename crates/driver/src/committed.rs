@@ -5,10 +5,10 @@ use corvid_idl::{Finished, Refused, RowId, Status};
 
 use crate::error::Error;
 
-/// What came of a transaction that succeeded, or that had nothing to change.
+/// The outcome of a transaction that succeeded, or that had nothing to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed<T> {
-    /// What the function that made it returned.
+    /// The return value of the function that made the transaction.
     pub value: T,
     finished: Finished,
 }
@@ -38,7 +38,7 @@ impl<T> Committed<T> {
         self.inserted(row.id()).map_or(row, R::of)
     }
 
-    /// What the counter was incremented to.
+    /// The new value of the incremented counter.
     #[must_use]
     pub fn incremented_to(&self) -> Option<i64> {
         self.finished.counter

@@ -1,4 +1,4 @@
-//! Why waiting for something ended without it.
+//! Errors of the drivers' calls.
 
 use std::io;
 
@@ -12,28 +12,28 @@ use crate::remotes::RemoteError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It was called at the wrong moment or with what does not fit.
+    /// The call is not allowed now, or its arguments are wrong.
     #[error(transparent)]
     Misuse(#[from] Misuse),
-    /// A fetch could not be begun.
+    /// A fetch could not start.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// The operating system refused to poll or to give randomness. Failures of connections are none of these: they are tried again.
+    /// The operating system failed to poll or to give random bytes. Failures of connections are not reported here: the client tries again.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The remotes cannot be connected to, whatever servers do.
+    /// The list of remotes is wrong, so no attempt can succeed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// The time is over, and this failed last, if anything did. Everything goes on as before; what was waited for may still come.
+    /// The time limit has passed; the last failure, if there was one. The client continues, so the awaited event may still occur.
     #[error("timed out{}", because(.0.as_ref()))]
     TimedOut(Option<Failure>),
-    /// There is no remote, or none that is to be tried again, and this failed last.
+    /// No remote is left to try; the last failure.
     #[error("no server left to try{}", because(.0.as_ref()))]
     Dead(Option<Failure>),
     /// The server refused the transaction.
     #[error("transaction refused: {0}")]
     Refused(Refused),
-    /// The transaction ended like this, and making it again would not help.
+    /// The transaction ended with this status, and a retry would not help.
     #[error("{}", .0.name())]
     Ended(Status),
 }

@@ -1,7 +1,7 @@
 //! Why a client has no server: a typed reason, with the remote that it concerns.
 //!
-//! The session below knows what failed last, in which order; the transport knows the kinds of errors of the operating system and of TLS.
-//! This joins the two. It decides nothing: attempts go on, whatever failed.
+//! The session records the last failure; the transport records the kind of the operating system's or TLS's error. This file joins the two. It
+//! decides nothing: attempts continue after every failure.
 
 use std::fmt::{self, Display, Formatter};
 use std::io;
@@ -9,7 +9,7 @@ use std::io;
 use corvid_rpc::log_event::End;
 use corvid_session::{Cause, Client, Failure as ServerFailure, Missing};
 
-/// What kept a client from its server last.
+/// The last failure that kept a client from its server.
 ///
 /// ```no_run
 /// use corvid_driver::{Error, Reason, ServerFailure};
@@ -53,13 +53,13 @@ pub enum Reason {
     },
     /// The name of the host has no address, or none is known yet.
     HostUnknown,
-    /// TLS failed: a certificate was not accepted, on this side or the other, or the peer speaks no TLS.
+    /// TLS failed: one side refused the other's certificate, or the peer does not speak TLS.
     Tls(String),
     /// The server did not answer in time.
     NoAnswer,
     /// The server closed the connection.
     Closed,
-    /// The server answered, and does not suit: it lacks the database, does not lead its cluster, is disconnected from it.
+    /// The server answered and is not suitable: it lacks the database, does not lead its cluster, is disconnected from it.
     Server(ServerFailure),
     /// The contents are there, but the server's schema lacks tables or columns that the client wants, so rows of these never come.
     SchemaLacks(Vec<Missing>),
@@ -82,7 +82,7 @@ impl Display for Reason {
     }
 }
 
-/// What keeps a session from its contents, or from a part of them; `None` when nothing does. `transport` is why the last connection ended.
+/// The failure that keeps a session from its contents, or from a part of them. `transport` is the reason why the last connection ended.
 pub(crate) fn of_session(session: &Client, transport: Option<&Reason>) -> Option<Failure> {
     if session.is_monitoring() {
         let missing = session.plan().map_or(&[][..], |plan| plan.missing());

@@ -1,6 +1,6 @@
-//! Clients of an OVSDB database over real connections: [`corvid_idl`] with sockets, a clock and chance.
+//! Clients of an OVSDB database over real connections: [`corvid_idl`] with sockets, a clock and random numbers.
 //!
-//! The core says what is to be done; the drivers here do it, each for another kind of program:
+//! The core is a state machine; each driver here runs it for one kind of program:
 //!
 //! | Program | Driver |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | has an event loop of its own | [`polled::Client`]: a descriptor and a time to wait for |
 //! | is asynchronous | `tokio::Client`, with the feature `tokio` |
 //!
-//! All of them connect to `tcp:`, `ssl:` and `unix:` remotes, wait for servers on `ptcp:`, `pssl:` and `punix:`, and go on for ever, whatever
-//! servers come and go. What a driver holds is an [`Idl`]: reading, transactions, indexes and the rest are described there.
+//! All of them connect to `tcp:`, `ssl:` and `unix:` remotes and listen on `ptcp:`, `pssl:` and `punix:`. By default they reconnect for ever.
+//! Each driver holds an [`Idl`], which documents reading, transactions and indexes.
 //!
 //! ```no_run
 //! use corvid_data::{Arc, Schema};
@@ -30,9 +30,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What clients have to say goes to the `log` facade, with the target [`LOG_TARGET`]; what they count is [`Idl::metrics`].
+//! Clients log through the `log` facade with the target [`LOG_TARGET`]. Their counters are in [`Idl::metrics`].
 //!
-//! This crate knows sockets, time and one thread for each shared client, and nothing of what rows mean.
+//! This crate owns sockets, time and one thread for each shared client. It does not know what rows mean.
 
 mod abort;
 pub mod blocking;

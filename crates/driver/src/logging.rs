@@ -1,4 +1,4 @@
-//! What a client reports goes to the log of the program, by the `log` facade. The target is [`TARGET`].
+//! Passes a client's log messages to the program's logger, through the `log` facade with the target [`TARGET`].
 
 use corvid_idl::Idl;
 use corvid_session::Level;
@@ -6,15 +6,15 @@ use corvid_session::Level;
 /// The target of every record, for filters: `corvid::client`.
 pub const TARGET: &str = "corvid::client";
 
-/// Takes messages from a client to the program's log.
+/// Passes a client's messages on.
 #[derive(Debug, Default)]
 pub(crate) struct LogForwarder {
-    /// The dropped messages that were told of.
+    /// The dropped messages that have been reported.
     dropped: u64,
 }
 
 impl LogForwarder {
-    /// Logs all messages that wait.
+    /// Logs all queued messages.
     pub(crate) fn drain(&mut self, idl: &mut Idl) {
         let dropped = idl.log_messages_dropped();
         if dropped > self.dropped {

@@ -12,8 +12,8 @@
 //! # }
 //! ```
 //!
-//! The descriptor changes with the connection, so it is asked for before each wait. Nothing here blocks, except that the first
-//! connection to a host by name fails until a thread of its own has looked the name up.
+//! The descriptor changes with the connection, so the loop asks for it before each wait. Nothing here blocks. A separate thread looks host
+//! names up; connections to a host by name fail until the thread has the address.
 
 use std::io;
 use std::ops::Deref;
@@ -38,7 +38,7 @@ use crate::session::SessionState;
 use crate::setup::Setup;
 use crate::transport::{Happened, Transport};
 
-/// Things that may happen in one [`Client::run`]: a server that says much does not keep the loop from its other work.
+/// Events handled in one [`Client::run`], so that a server that sends much leaves the loop time for its other work.
 const STEPS_MAX: usize = 64;
 
 /// A client and its connection.
@@ -48,12 +48,12 @@ pub struct Client {
     transport: Transport,
     random: Random,
     credentials: Option<Arc<Credentials>>,
-    /// Whether attempts go on for ever.
+    /// Whether the client tries to connect for ever.
     is_persistent: bool,
     log_forwarder: LogForwarder,
 }
 
-/// What to wait for: whichever comes first.
+/// The events to wait for: the first one ends the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
     /// The connection's descriptor, good until the next [`Client::run`]; `None` when there is nothing to poll.
@@ -62,17 +62,17 @@ pub struct Wait {
     pub readable: bool,
     /// Wait until it can be written (or has failed).
     pub writable: bool,
-    /// Wait no longer; `None` is for ever.
+    /// Time limit of the wait; `None` is for ever.
     pub timeout: Option<Duration>,
 }
 
 impl Client {
     /// A client that connects to one of the remotes of a comma-separated list, for example `ssl:10.0.0.1:6641,ssl:10.0.0.2:6641`, and to
-    /// another one whenever that is lost. The first attempt begins with the first [`Client::run`].
+    /// another one after a lost connection. The first attempt begins with the first [`Client::run`].
     ///
     /// # Errors
     /// A remote is malformed, of an unknown scheme, or needs TLS, for which [`Client::connect_with`] takes credentials; the list is empty; the
-    /// operating system gives no randomness.
+    /// operating system gives no random bytes.
     pub fn connect(class: Class, remotes: &str) -> Result<Client, Error> {
         Client::connect_with(class, remotes, &Setup::default())
     }
@@ -99,7 +99,7 @@ impl Client {
     /// `options` are set here.
     ///
     /// # Errors
-    /// The operating system gives no randomness.
+    /// The operating system gives no random bytes.
     pub fn new(class: Class, options: Option<Options>) -> io::Result<Client> {
         let mut random = Random::new()?;
         let seed = u64::from_ne_bytes(random.bytes()?);
@@ -135,7 +135,7 @@ impl Client {
         &self.idl
     }
 
-    /// The client, to change something through it. What is to be sent leaves with the next [`Client::run`] or [`Client::wait`].
+    /// The replica, for changes. Requests are sent by the next [`Client::run`] or [`Client::wait`].
     pub fn idl_mut(&mut self) -> &mut Idl {
         &mut self.idl
     }
@@ -143,32 +143,31 @@ impl Client {
     /// A random UUID, for a row to be inserted.
     ///
     /// # Errors
-    /// The operating system gives no randomness.
+    /// The operating system gives no random bytes.
     pub fn uuid(&mut self) -> io::Result<Uuid> {
         Ok(Uuid::from_random(self.random.bytes()?))
     }
 
-    /// Milliseconds of the clock that the core is driven by: for its methods that ask what time it is. It only grows, and says nothing of the
-    /// time of day.
+    /// The time of the client's monotonic clock, in milliseconds: the `now_ms` of [`Idl`]'s methods. It is unrelated to the time of day.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
         clock::mono_ms()
     }
 
-    /// The state of the session: whether it is connected, to which server, whether that leads and is followed, what failed last.
+    /// The state of the session: whether it is connected, to which server, whether that leads, the last failure.
     #[must_use]
     pub fn session(&self) -> SessionState {
         SessionState::new(self.idl.session_state(), self.last_failure())
     }
 
-    /// What keeps the client from its contents, or from a part of them; `None` when nothing does.
+    /// The failure that keeps the client from its contents, or from a part of them; `None` without one.
     #[must_use]
     pub fn last_failure(&self) -> Option<Failure> {
         failure::of_session(self.idl.session_state(), self.transport.reason())
     }
 }
 
-/// Settings that may change at any time. What follows from them happens at the next [`Client::run`].
+/// Settings that may change at any time. They take effect at the next [`Client::run`].
 impl Client {
     /// Connects to other remotes; a connection to one that is still listed is kept.
     ///
@@ -182,13 +181,13 @@ impl Client {
         Ok(())
     }
 
-    /// Whether only the leader of a cluster will do.
+    /// Whether the client connects only to the leader of a cluster.
     pub fn set_leader_only(&mut self, is_leader_only: bool) {
         let now_ms = self.now_ms();
         self.idl.session().set_leader_only(now_ms, is_leader_only);
     }
 
-    /// How long the server may be silent before it is asked for a sign of life; zero never asks, `None` is as usual.
+    /// How long the server may be silent before the client probes it; zero never probes, `None` is the default.
     pub fn set_probe_interval(&mut self, interval: Option<Duration>) {
         let interval_ms = interval.map(millis);
         self.idl.session().set_probe_interval(interval_ms);
@@ -200,21 +199,21 @@ impl Client {
         self.idl.session().force_reconnect(now_ms);
     }
 
-    /// Asks the server for a lock, in place of another one, or gives it back. Of all clients that ask for a lock one holds it; the others get
-    /// it in turn. While a lock is set, transactions of a client that does not hold it end as "not locked".
+    /// Asks the server for a lock, in place of another one, or gives it back. One of the clients that ask for a lock holds it; the others
+    /// queue for it. While a lock is set, transactions of a client that does not hold it end as "not locked".
     pub fn set_lock(&mut self, name: Option<&str>) {
         let now_ms = self.now_ms();
         self.idl.session().set_lock(now_ms, name);
     }
 
-    /// Whether the lock is held, as far as the server has told.
+    /// Whether the lock is held, by the server's last message.
     #[must_use]
     pub fn has_lock(&self) -> bool {
         self.idl.session_state().has_lock()
     }
 
-    /// Wants other rows of a table: a typed condition, a clause of one, or a table with an untyped condition. Returns the number that
-    /// [`Idl::condition_seqno`] must reach before it is so.
+    /// Sets the condition of a table, which chooses the rows that are replicated: a typed condition, a clause of one, or a table with an untyped condition. Returns the number that
+    /// [`Idl::condition_seqno`] must reach before the condition is in force.
     pub fn set_condition(&mut self, condition: impl Into<TableCondition>) -> u64 {
         let now_ms = self.now_ms();
         let TableCondition { table, condition } = condition.into();
@@ -224,8 +223,8 @@ impl Client {
 
 /// The work.
 impl Client {
-    /// Does all that can be done without waiting, within bounds. Whether anything visible changed. What there is to report goes to the program's
-    /// log, by the `log` facade ([`crate::LOG_TARGET`]).
+    /// Does all work that needs no waiting, within bounds. Returns whether the replica or the session's state changed. Log messages go to
+    /// the `log` facade ([`crate::LOG_TARGET`]).
     ///
     /// # Errors
     /// A transaction is open.
@@ -259,7 +258,8 @@ impl Client {
         }
     }
 
-    /// What to wait for before the next [`Client::run`]. May be asked for with a transaction open, which then has to end first.
+    /// The events to wait for before the next [`Client::run`]. May be called while a transaction is open; the transaction must end before
+    /// that run.
     #[must_use]
     pub fn wait(&mut self) -> Wait {
         let wanted = self.wanted();

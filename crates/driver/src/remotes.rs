@@ -1,19 +1,18 @@
-//! Whether a list of remotes can be connected to at all: what is wrong with it is told before the first attempt, not by attempts that
-//! fail for ever.
+//! Checks of a list of remotes, before the first attempt: without them a wrong list would show only as attempts that fail for ever.
 
 use corvid_net::target::{Active, Passive, Target, TargetError};
 use corvid_net::tls::Credentials;
 use corvid_rpc::remote::RemoteList;
 use thiserror::Error;
 
-/// What is wrong with a list of remotes.
+/// An error in a list of remotes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RemoteError {
     /// The list is empty.
     #[error("no remote is given")]
     Missing,
-    /// A remote does not begin with a scheme that is known.
+    /// A remote has an unknown scheme.
     #[error(
         "{remote:?} is no remote: it must begin with \"tcp:\", \"ssl:\", \"unix:\", \"ptcp:\", \"pssl:\" or \"punix:\""
     )]

@@ -1,25 +1,25 @@
-//! The state of a client's session, in one plain value: for status pages, for logs, for decisions of the program.
+//! The state of a client's session, as one plain value: for status pages, logs and decisions of the program.
 
 use corvid_session::{Client, ServerStatus};
 
 use crate::failure::Failure;
 
-/// How a client stands with its server at one moment. [`crate::polled::Client::session`] makes it.
+/// The state of a client's session at one moment. [`crate::polled::Client::session`] makes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionState {
     /// Whether a connection is established.
     pub is_connected: bool,
     /// The remote that is connected, or was tried last; `None` without remotes.
     pub remote: Option<String>,
-    /// What the server says of its part: standalone, leader or follower, connected to its cluster. `None` while it has not said so.
+    /// The server's role: standalone, leader or follower, connected to its cluster. `None` until the server has sent it.
     pub server: Option<ServerStatus>,
-    /// Whether the replica is complete and follows the server's changes.
+    /// Whether the replica is complete and receives the server's changes.
     pub is_synced: bool,
-    /// Whether contents ever arrived.
+    /// Whether contents have ever arrived.
     pub has_contents: bool,
     /// Whether the client is connected or going to try; false when no remote is left to try.
     pub is_alive: bool,
-    /// What keeps the client from its contents, or from a part of them; `None` when nothing does.
+    /// The failure that keeps the client from its contents, or from a part of them; `None` without one.
     pub last_failure: Option<Failure>,
     /// Grows whenever a connection is established or ends.
     pub seqno: u64,
@@ -28,7 +28,7 @@ pub struct SessionState {
 }
 
 impl SessionState {
-    /// Whether the server leads its cluster, or is the only one; `None` while it has not said so.
+    /// Whether the server leads its cluster, or is the only one; `None` until it has sent that.
     #[must_use]
     pub fn is_leader(&self) -> Option<bool> {
         self.server.as_ref().map(|server| server.is_leader)
@@ -49,13 +49,13 @@ impl SessionState {
     }
 }
 
-/// A client's lock, as far as the server has told. By now it may have been stolen: what protects a transaction is that it asserts the lock,
-/// which each does while one is set.
+/// A client's lock, by the server's last message. Another client may have stolen it since. Transactions are safe all the same: while a lock
+/// is set, each of them asserts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockState {
-    /// None is wanted.
+    /// The client wants no lock.
     Unset,
-    /// It was asked for, or will be with the next connection.
+    /// The lock is requested, or will be with the next connection.
     Requested,
     /// Another client holds it.
     Contended,

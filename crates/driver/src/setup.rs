@@ -1,4 +1,4 @@
-//! What a client begins with, besides the class and the remotes.
+//! The settings that a client starts with, besides the class and the remotes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,13 +27,13 @@ use corvid_net::tls::Credentials;
 pub struct Setup {
     /// Key, certificate and CA for `ssl:` and `pssl:` remotes.
     pub credentials: Option<Arc<Credentials>>,
-    /// Whether only the leader of a cluster will do. True unless said otherwise; programs that only read need no leader.
+    /// Whether the client connects only to the leader of a cluster. True by default; programs that only read need no leader.
     pub is_leader_only: bool,
-    /// Whether attempts go on for ever; otherwise each remote is tried once. True unless said otherwise.
+    /// Whether the client tries to connect for ever; otherwise it tries each remote once. True by default.
     pub is_persistent: bool,
-    /// Whether remotes are tried in random order, so that clients spread over servers. True unless said otherwise.
+    /// Whether remotes are tried in random order, so that clients spread over servers. True by default.
     pub is_shuffled: bool,
-    /// How long the server may be silent before it is asked for a sign of life; zero never asks. `None`: 5 seconds over a network, never on
+    /// How long the server may be silent before the client probes it; zero never probes. `None`: 5 seconds over a network, never on
     /// this machine.
     pub probe_interval: Option<Duration>,
     /// A lock to ask for: see [`crate::polled::Client::set_lock`].

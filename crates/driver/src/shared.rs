@@ -1,9 +1,9 @@
 //! A client for programs of several threads: a handle that can be cloned, sent and used from all of them at once.
 //!
-//! One thread of its own waits for the server, applies its updates and sends what is to be sent, so the replica is up to date and probes
-//! are answered whatever the program's threads are busy with. The replica stands behind a lock for many readers or one writer. Readers look at
-//! it on their own threads with closures that may borrow whatever they like; they hold up updates while they look, so they should not
-//! wait in there. A transaction is made under the writer's lock, which is short, and waited for without it.
+//! A thread of the client waits for the server, applies its updates and sends requests. So the replica is up to date and probes are answered
+//! while the program's threads are busy. A reader-writer lock protects the replica. Readers access it on their own threads, with closures
+//! that may borrow from their surroundings. A reader holds up updates, so its closure should not block. A transaction is made under the
+//! writer's lock and waited for without it.
 //!
 //! ```no_run
 //! use corvid_driver::shared::Client;
@@ -13,7 +13,7 @@
 //! client.wait_for_contents(None)?;
 //! let other = client.clone();
 //! std::thread::spawn(move || println!("{} rows", other.read(|idl| idl.row_count(name.table))));
-//! client.transact(None, |idl| idl.insert_new(name.table))?;     // tells what became of it
+//! client.transact(None, |idl| idl.insert_new(name.table))?;     // returns its outcome
 //! # Ok(())
 //! # }
 //! ```
@@ -51,14 +51,14 @@ pub struct Client {
     owner: Arc<Owner>,
 }
 
-/// What is there once: it ends the thread.
+/// Exists once for each client; ends the thread.
 #[derive(Debug)]
 struct Owner {
     common: Arc<Common>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What handles and the thread have in common.
+/// State shared by the handles and the thread.
 #[derive(Debug)]
 struct Common {
     client: RwLock<polled::Client>,
@@ -67,7 +67,7 @@ struct Common {
     waker: Waker,
 }
 
-/// How far the thread has come.
+/// The thread's progress.
 #[derive(Debug, Default)]
 struct Progress {
     /// Grows whenever the thread has looked at the client.
@@ -133,7 +133,7 @@ impl Client {
         &self.owner.common
     }
 
-    /// Looks at the replica. Other readers may do so at the same time; updates wait.
+    /// Calls `look` with the replica. Other readers may run at the same time; updates wait.
     ///
     /// # Panics
     /// Within a closure or an event handler of the same client.
@@ -148,8 +148,8 @@ impl Client {
         look(&client.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Does something with the client that nobody else does meanwhile: registers event handlers, sets conditions, clears changes. A transaction
-    /// that `act` leaves open is aborted.
+    /// Calls `act` with exclusive access to the client: to register event handlers, set conditions, clear changes. A transaction that `act`
+    /// leaves open is aborted.
     ///
     /// # Panics
     /// As [`Client::read`].
@@ -191,16 +191,16 @@ impl Client {
         self.change(|client| client.set_lock(name));
     }
 
-    /// What was counted so far.
+    /// The counters.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         self.read(Idl::metrics)
     }
 
-    /// Waits until something holds, which is looked at after every change.
+    /// Waits until `is_done` holds. It is checked after every change.
     ///
     /// # Errors
-    /// The time is over, or no remote is left to try.
+    /// The time limit has passed, or no remote is left to try.
     ///
     /// # Panics
     /// As [`Client::read`].
@@ -253,7 +253,7 @@ impl Client {
         }
     }
 
-    /// Waits for the first contents, of this connection or any before.
+    /// Waits for the initial contents, of this connection or an earlier one.
     ///
     /// # Errors
     /// As [`Client::wait_until`].
@@ -274,10 +274,10 @@ impl Client {
         Ok(now)
     }
 
-    /// Wants other rows of a table, and waits until that is in force: as [`polled::Client::set_condition`].
+    /// Sets the condition of a table and waits until the server applies it: as [`polled::Client::set_condition`].
     ///
     /// # Errors
-    /// As [`Client::wait_until`]; the wish remains.
+    /// As [`Client::wait_until`]; the condition stays set.
     pub fn set_condition(
         &self,
         condition: impl Into<TableCondition>,
@@ -295,7 +295,7 @@ impl Client {
         self.wait_until(timeout, |idl| idl.session_state().has_lock())
     }
 
-    /// Makes a transaction, commits it, and makes it again as long as that may help; as [`crate::blocking::Client::transact`]. Several threads
+    /// Makes a transaction, commits it, and retries it; as [`crate::blocking::Client::transact`]. Several threads
     /// may do so at the same time: each makes its own under the lock, and waits without it.
     ///
     /// # Errors

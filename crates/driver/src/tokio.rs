@@ -1,8 +1,8 @@
 //! A client for asynchronous programs, on tokio. With the feature `tokio`.
 //!
-//! A client is a value that one task owns; it does its work while that task waits in one of its methods, and nothing in between. Futures of
-//! these methods may be dropped at any moment without loss: what was begun goes on with the next call. Time limits are those of
-//! `tokio::time::timeout` around a call; what kept a call waiting is [`polled::Client::last_failure`].
+//! One task owns a client. The client works while that task awaits one of its methods, and does nothing in between. The futures of these
+//! methods may be dropped at any moment without loss: the next call continues the work. For a time limit put `tokio::time::timeout` around a
+//! call; [`polled::Client::last_failure`] then gives the reason of the delay.
 
 use std::ops::{Deref, DerefMut};
 
@@ -16,8 +16,7 @@ use crate::polled;
 use crate::session::SessionState;
 use crate::setup::Setup;
 
-/// A client whose waits are futures. What needs no waiting is done through [`polled::Client`], which it derefs to, and [`Idl`], which that
-/// derefs to.
+/// A client whose waits are futures. It derefs to [`polled::Client`] and through that to [`Idl`], for everything that needs no waiting.
 #[derive(Debug)]
 pub struct Client {
     inner: polled::Client,
@@ -47,7 +46,7 @@ impl Client {
         Client { inner: client }
     }
 
-    /// Waits until something holds, which is looked at after every change.
+    /// Waits until `is_done` holds. It is checked after every change.
     ///
     /// # Errors
     /// A transaction is open, or no remote is left to try.
@@ -82,7 +81,7 @@ impl Client {
         }
     }
 
-    /// Waits for the first contents, of this connection or any before.
+    /// Waits for the initial contents, of this connection or an earlier one.
     ///
     /// # Errors
     /// As [`Client::wait_until`].
@@ -99,10 +98,10 @@ impl Client {
         Ok(self.idl().change_seqno())
     }
 
-    /// Wants other rows of a table, and waits until that is in force: as [`polled::Client::set_condition`].
+    /// Sets the condition of a table and waits until the server applies it: as [`polled::Client::set_condition`].
     ///
     /// # Errors
-    /// As [`Client::wait_until`]; the wish remains.
+    /// As [`Client::wait_until`]; the condition stays set.
     pub async fn set_condition(
         &mut self,
         condition: impl Into<TableCondition>,
@@ -136,7 +135,7 @@ impl Client {
         }
     }
 
-    /// Commits the open transaction and waits for what comes of it.
+    /// Commits the open transaction and waits for its outcome.
     ///
     /// # Errors
     /// None is open; as [`Client::wait_until`] otherwise.
@@ -151,7 +150,7 @@ impl Client {
         Ok((txn, status))
     }
 
-    /// Makes a transaction, commits it, and makes it again as long as that may help; as
+    /// Makes a transaction, commits it, and retries it; as
     /// [`crate::blocking::Client::transact`].
     ///
     /// # Errors

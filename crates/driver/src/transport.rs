@@ -1,8 +1,7 @@
-//! One connection at a time: it does what the core demands and tells what happened.
+//! One connection at a time: carries out the core's outputs and reports events.
 //!
-//! Never blocks, but for looking up names where the owner wants that. Invariant: of a connection that was given up nothing is told any
-//! more. What is to be sent waits here without a limit: it is what the application's own transactions say, and no more than those that
-//! are outstanding.
+//! Never blocks, except for name look-ups if the owner wants that. Invariant: no event of a closed connection is reported. The queue of unsent
+//! output has no limit of its own: it holds the application's outstanding requests.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -28,7 +27,7 @@ const READ_BYTES: usize = 64 * 1024;
 pub(crate) enum Happened {
     Listening,
     Connected,
-    /// So many bytes are at the beginning of [`Transport::bytes`]; none when reading was in vain.
+    /// So many bytes are at the beginning of [`Transport::bytes`]; none when nothing could be read.
     Received(usize),
     Sent,
     Ended(End),
@@ -180,7 +179,7 @@ impl Transport {
         (self.is_read_blocked, self.is_write_blocked) = (false, false);
     }
 
-    /// The next thing that happened, if any can be had without waiting. Reading in vain happens once in each round.
+    /// The next thing that happened, if any can be had without waiting. An attempt to read that finds nothing is reported once in each round.
     pub(crate) fn step(&mut self, wants_input: bool) -> Option<Happened> {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => None,

@@ -1,11 +1,11 @@
-//! A client's session with whichever server of a list will do: from the connection to the stream of changes (docs/spec/idl.md 1.5 to 1.14).
+//! A client's session with a suitable server of a list: from the connection to the stream of updates (docs/spec/idl.md 1.5 to 1.14).
 //!
-//! A pure machine. A driver reports what happens ([`Client::handle`]), does what it is told ([`Client::poll_output`]) and comes back
-//! at [`Client::poll_timeout`]; the user, a replica or a relay, reads [`Client::poll_event`] after each of these. The machine keeps
-//! no contents: it knows the schema, the conditions, the lock, and how far the contents of its user have come (`last_id`).
+//! A pure state machine. A driver reports events ([`Client::handle`]), carries out outputs ([`Client::poll_output`]) and calls again at
+//! [`Client::poll_timeout`]. The user, a replica or a relay, reads [`Client::poll_event`] after each of these calls. The machine keeps no
+//! rows. It keeps the schema, the conditions, the lock, and the last transaction that its user's contents include (`last_id`).
 //!
-//! Invariant: a user that applies each [`Update`](crate::Update) as it comes always holds what some server held at one moment,
-//! restricted to what is monitored; while disconnected it holds what it held.
+//! Invariant: a user that applies each [`Update`](crate::Update) in order always holds the contents of some server at one moment, restricted
+//! to the monitored part. A disconnection changes nothing in them.
 //!
 //! ```text
 //!  Down -> ServerSchema -> ServerMonitor -> DataMonitor -> Monitoring
@@ -44,25 +44,25 @@ use crate::server_db::{ServerDb, ServerRequirements, ServerStatus};
 /// Messages handled at one call; the rest waits for the next, which is due at once.
 pub const MESSAGES_MAX: usize = 50;
 
-/// What a session is made for. Fixed for its life; what may change has setters.
+/// The fixed options of a session. Settings that may change have setters.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Name of the database.
     pub database: String,
-    /// What is wanted of it.
+    /// The tables and columns to monitor.
     pub interest: Interest,
-    /// The schema that the client was made for: it stands in where the server's cannot be read.
+    /// The schema that the client was made for: used where the server's cannot be read.
     pub schema: Option<Arc<Schema>>,
     /// Whether servers may tell of changes of schema without closing the connection. Short-lived tools need not ask for it.
     pub is_change_aware: bool,
     /// The highest version of monitoring to ask for: 1 (`monitor`), 2 (`monitor_cond`) or 3 (`monitor_cond_since`).
     pub version_max: u8,
-    /// Where prng begins: another one for each client, so that they spread over servers and time.
+    /// Seed of the random choices. Give each client another one, so that clients spread over servers and time.
     pub seed: u64,
 }
 
 impl Options {
-    /// A session for all of `database`, in the usual way.
+    /// A session for all of `database`, with the other options at their defaults.
     #[must_use]
     pub fn new(database: &str, seed: u64) -> Options {
         Options {
@@ -76,10 +76,10 @@ impl Options {
     }
 }
 
-/// Where a connection stands.
+/// The state of the session's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// There is none.
+    /// There is no connection.
     Down,
     /// The schema of `_Server` was asked for.
     ServerSchema,
@@ -89,9 +89,9 @@ pub enum State {
     DataSchema,
     /// The database's contents were asked for.
     DataMonitor,
-    /// The contents are there and are kept up.
+    /// The contents are complete and kept up to date.
     Monitoring,
-    /// The server will not do; the connection is being closed.
+    /// The server is not suitable; the connection is being closed.
     Retry,
 }
 
@@ -131,7 +131,7 @@ pub struct Client {
     decoder: Option<Decoder>,
     /// The version of the monitor in force, 0 when there is none.
     version: u8,
-    /// The last transaction that the contents include; zero when nobody knows.
+    /// The last transaction that the contents include; zero when unknown.
     last_id: Uuid,
     conditions: Conditions,
     lock: Lock,
@@ -147,7 +147,7 @@ pub struct Client {
 
 /// Settings.
 impl Client {
-    /// A session without remotes; it accepts the leader of a cluster only, until told otherwise.
+    /// A session without remotes; by default it accepts only the leader of a cluster.
     #[must_use]
     pub fn new(options: Options) -> Client {
         let requirements = ServerRequirements {
@@ -209,12 +209,12 @@ impl Client {
         self.advance(now_ms);
     }
 
-    /// Whether the next [`Client::set_remote`] shuffles, which it does unless told otherwise.
+    /// Whether the next [`Client::set_remote`] shuffles, which is the default.
     pub fn set_shuffle_remotes(&mut self, shuffles: bool) {
         self.link.set_shuffle(shuffles);
     }
 
-    /// Wants a server of this cluster: its id, or at least four characters of the beginning. Begins anew. A `cid:` among the remotes
+    /// Requires a server of this cluster, by its id or at least its first four characters. Starts over with the next remote. A `cid:` among the remotes
     /// of a later [`Client::set_remote`] takes its place.
     pub fn set_cluster_id(&mut self, now_ms: u64, cluster_id: Option<String>) {
         self.own_cluster_id.clone_from(&cluster_id);
@@ -225,7 +225,7 @@ impl Client {
         }
     }
 
-    /// Whether only the leader of a cluster will do.
+    /// Whether only the leader of a cluster is accepted.
     pub fn set_leader_only(&mut self, now_ms: u64, leader_only: bool) {
         self.requirements.leader_only = leader_only;
         if leader_only && self.has_server_monitor {
@@ -234,12 +234,12 @@ impl Client {
         self.advance(now_ms);
     }
 
-    /// Forgets how far the cluster had come, for one that was built from scratch.
+    /// Forgets the highest index seen, for a cluster that was built from scratch.
     pub fn reset_index_min(&mut self) {
         self.requirements.index_min = None;
     }
 
-    /// The interval of probes in milliseconds, 0 for none, `None` for the usual one of the remote.
+    /// The interval of probes in milliseconds, 0 for none, `None` for the default of the remote.
     pub fn set_probe_interval(&mut self, interval_ms: Option<u64>) {
         self.link.set_probe_interval(interval_ms);
     }
@@ -249,7 +249,7 @@ impl Client {
         self.link.set_backoff(min_ms, max_ms);
     }
 
-    /// Tries again and again, whatever [`Client::set_remote`] said.
+    /// Retries for ever from now on, also after a [`Client::set_remote`] without `retry`.
     pub fn enable_reconnect(&mut self, now_ms: u64) {
         self.link.enable_retries(now_ms);
         self.advance(now_ms);
@@ -261,7 +261,7 @@ impl Client {
         self.advance(now_ms);
     }
 
-    /// The contents of the user do not fit what came: fetches all of them anew, over a new connection.
+    /// The user's contents do not fit an update: fetches all contents again, over a new connection.
     pub fn flag_inconsistency(&mut self, now_ms: u64, details: &str) {
         self.retry(Failure::Inconsistent(details.to_owned()));
         self.last_id = Uuid::ZERO;
@@ -269,15 +269,15 @@ impl Client {
     }
 }
 
-/// What it knows.
+/// The state.
 impl Client {
-    /// Where the connection stands.
+    /// The state of the connection.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Whether the contents are complete and kept up.
+    /// Whether the contents are complete and kept up to date.
     #[must_use]
     pub fn is_monitoring(&self) -> bool {
         self.state == State::Monitoring && self.link.is_connected()
@@ -295,7 +295,7 @@ impl Client {
         self.link.is_alive()
     }
 
-    /// Whether contents ever arrived.
+    /// Whether contents have ever arrived.
     #[must_use]
     pub fn has_ever_had_contents(&self) -> bool {
         self.has_contents
@@ -337,7 +337,7 @@ impl Client {
         self.decoder.as_ref().map(Decoder::plan)
     }
 
-    /// The last transaction that the contents include; zero when nobody knows.
+    /// The last transaction that the contents include; zero when unknown.
     #[must_use]
     pub fn last_id(&self) -> Uuid {
         self.last_id
@@ -359,14 +359,14 @@ impl Client {
         }
     }
 
-    /// What the server says of its part in serving the database; `None` while it has not said so, and for servers without `_Server`.
+    /// The server's role for the database; `None` until it has sent it, and for servers without `_Server`.
     #[must_use]
     pub fn server_status(&self) -> Option<ServerStatus> {
         let server_db = self.server_db.as_ref().filter(|_| self.has_server_monitor);
         server_db?.status(&self.requirements)
     }
 
-    /// What was counted so far.
+    /// The counters.
     #[must_use]
     pub fn metrics(&self) -> SessionMetrics {
         self.metrics
@@ -381,7 +381,7 @@ impl Client {
 
 /// Conditions and the lock.
 impl Client {
-    /// Wants other rows of a table. Returns the number that [`Client::condition_seqno`] must reach before it is so.
+    /// Sets the condition of a table. Returns the number that [`Client::condition_seqno`] must reach before the condition is in force.
     pub fn set_condition(&mut self, now_ms: u64, table: &str, condition: Condition) -> u64 {
         let plan = self.decoder.as_ref().map(|decoder| &**decoder.plan());
         let is_sendable = self.version != 1;
@@ -390,7 +390,7 @@ impl Client {
         promise
     }
 
-    /// How many of the wishes for other rows are in force: compare with `>=`.
+    /// The number up to which conditions are in force: compare with `>=`.
     #[must_use]
     pub fn condition_seqno(&self) -> u64 {
         self.conditions.seqno()
@@ -403,7 +403,7 @@ impl Client {
         self.version != 1
     }
 
-    /// Wants a lock, in place of another one, or none.
+    /// Asks for a lock in place of the present one, or for none.
     pub fn set_lock(&mut self, now_ms: u64, name: Option<&str>) {
         if self.lock.name() == name {
             return;
@@ -425,13 +425,13 @@ impl Client {
         self.lock.name()
     }
 
-    /// Whether the server said that the lock is held; by now it may have been stolen.
+    /// Whether the server said that the lock is held; another client may have stolen it since.
     #[must_use]
     pub fn has_lock(&self) -> bool {
         self.lock.is_held()
     }
 
-    /// Whether the server said that somebody else holds it.
+    /// Whether the server said that another client holds it.
     #[must_use]
     pub fn is_lock_contended(&self) -> bool {
         self.lock.is_contended()
@@ -470,7 +470,7 @@ impl Client {
 
 /// The machine.
 impl Client {
-    /// Takes what happened. Read events and outputs after it.
+    /// Handles an event. Read events and outputs after it.
     pub fn handle(&mut self, now_ms: u64, input: Input<'_>) {
         match input {
             Input::Tick => {}
@@ -496,12 +496,12 @@ impl Client {
         self.advance(now_ms);
     }
 
-    /// The next thing that the driver is to do.
+    /// The next output for the driver to carry out.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// The next thing that the user is to know.
+    /// The next event for the user.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }

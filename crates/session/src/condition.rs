@@ -1,6 +1,6 @@
-//! What a client wants to see of a table: a disjunction of clauses (docs/spec/protocol.md 4.7, docs/spec/idl.md 1.13).
+//! The condition that selects the rows of a table for a client: a disjunction of clauses (docs/spec/protocol.md 4.7, docs/spec/idl.md 1.13).
 //!
-//! Invariant: clauses are kept sorted and distinct, so equal wishes compare equal in whatever order they were made. No clauses at
+//! Invariant: clauses are kept sorted and distinct, so equal conditions compare equal, in any order of clauses. No clauses at
 //! all means no rows, unlike on the wire, where an empty list means all of them.
 
 use std::collections::BTreeSet;
@@ -33,8 +33,8 @@ impl Clause {
         }
     }
 
-    /// A clause as JSON; `None` when it is no array of three that begins with a name. What stands in the other places is for the
-    /// server to judge.
+    /// A clause as JSON; `None` when it is no array of three that begins with a name. The server checks
+    /// the other two.
     #[must_use]
     pub fn from_json(json: &Value) -> Option<Clause> {
         let [column, Value::String(_), _] = json.as_array()? else {
@@ -75,7 +75,7 @@ pub enum Condition {
 }
 
 impl Default for Condition {
-    /// All rows, which is what a table shows when nobody says otherwise.
+    /// All rows: the condition of a table for which none was set.
     fn default() -> Condition {
         Condition::True
     }
@@ -100,7 +100,7 @@ impl Condition {
         *self == Condition::True
     }
 
-    /// Wants the rows for which `clause` holds too; no change where all rows are wanted already.
+    /// Adds the rows for which `clause` holds; no change to a condition that selects all rows.
     pub fn add(&mut self, clause: Clause) {
         if let Condition::AnyOf(clauses) = self {
             clauses.insert(clause);
@@ -140,8 +140,7 @@ impl Condition {
         out
     }
 
-    /// What is left of it where a table lacks columns that it looks at: clauses on those are dropped. If none is left, no rows are
-    /// wanted; the server could not tell which.
+    /// The condition for a table that lacks some of its columns: clauses on those are dropped. If no clause is left, it selects no rows.
     #[must_use]
     pub fn restricted(&self, table: &TableSchema) -> Condition {
         match self {

@@ -1,8 +1,7 @@
 //! The conditions of all tables on their way to the server, and the number by which a client learns that they are in force
-//! (docs/spec/idl.md
-//! 1.13).
+//! (docs/spec/idl.md 1.13).
 //!
-//! A condition moves through three slots: `new` (set here, unsent), `requested` (in flight), `acked` (the server goes by it). At most
+//! A condition moves through three slots: `new` (set here, unsent), `requested` (in flight), `acked` (in force at the server). At most
 //! one change is in flight. Numbers are promised when a condition is set and only compared with `>=`:
 //!
 //! ```text
@@ -13,7 +12,7 @@
 //! connection lost           all of it travels in the next monitor request, whose reply sets seqno to the last promise, 2
 //! ```
 //!
-//! Invariant: every promise is reached once a monitor reply or an acknowledgement says that what was promised is in force. The
+//! Invariant: every promise is reached once a monitor reply or an acknowledgement says that the promised conditions are in force. The
 //! state machine calls this; it sends nothing itself.
 
 use std::collections::BTreeMap;
@@ -66,8 +65,8 @@ impl Conditions {
         self.seqno
     }
 
-    /// Wants other rows of a table. Returns the `seqno` from which on it is so. `plan` is what is monitored of the server; a table
-    /// that is not has no rows to choose from, so the requirements is only kept for later servers.
+    /// Sets the condition of a table. Returns the `seqno` from which on it is in force. `plan` is what is monitored of the server; a table
+    /// that is not has no rows to choose from, so the condition is only kept for later servers.
     pub(crate) fn set(
         &mut self,
         table: &str,
@@ -100,7 +99,7 @@ impl Conditions {
         };
         self.promised = self.promised.max(promise);
         if !is_sendable {
-            // A server without conditions shows all rows, whatever is wanted.
+            // A server without conditions shows all rows.
             self.accept_all();
         }
         promise
@@ -193,7 +192,7 @@ impl Conditions {
         self.seqno = self.seqno.max(self.promised);
     }
 
-    /// What the server goes by, or will with the next monitor request.
+    /// The condition in force at the server, or with the next monitor request.
     pub(crate) fn acked(&self, table: &str) -> Option<&Condition> {
         self.tables
             .get(table)

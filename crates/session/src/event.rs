@@ -1,4 +1,4 @@
-//! What goes into a client session and what comes out of it.
+//! Inputs, outputs and events of a client's session.
 
 use corvid_data::Arc;
 use corvid_rpc::log_event::End;
@@ -7,7 +7,7 @@ use crate::log_message::LogMessage;
 use crate::plan::Plan;
 use crate::update::TableUpdates;
 
-/// What a driver reports. After [`Output::Disconnect`] nothing is reported of the connection that was closed.
+/// An event of the connection, reported by the driver. After [`Output::Disconnect`] the driver reports nothing about the closed connection.
 #[derive(Debug)]
 pub enum Input<'a> {
     /// Time has passed.
@@ -16,15 +16,15 @@ pub enum Input<'a> {
     Listening,
     /// The connection is established.
     Connected,
-    /// Bytes arrived. None, when reading was tried in vain: it lets silence be judged.
+    /// Bytes arrived. An empty slice reports an attempt to read that found nothing: the session needs it to detect a silent server.
     Received(&'a [u8]),
-    /// Some of the output that had to wait went out: the peer takes it, so it lives. What goes out at once is not reported.
+    /// Output that had to wait was sent in part: the peer reads, so it is alive. Output that is sent at once is not reported.
     Sent,
     /// The attempt, the connection or the listener ended by itself.
     Disconnected(End),
 }
 
-/// What a driver is to do, in this order.
+/// An action for the driver. Actions are carried out in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     /// Connect to this remote (or listen, if it is a passive one), then report [`Input::Connected`] (or [`Input::Listening`] first) or
@@ -54,12 +54,12 @@ pub enum Outcome {
     Lost,
 }
 
-/// What the user of a session learns, in this order.
+/// An event for the user of a session. Events come in order.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// A connection was established.
     Connected,
-    /// It ended. What is outstanding is reported as [`Outcome::Lost`] after this.
+    /// The connection ended. Outstanding requests are reported as [`Outcome::Lost`] after this.
     Disconnected,
     /// The lock is held now.
     Locked,
@@ -72,18 +72,18 @@ pub enum Event {
         /// How.
         outcome: Outcome,
     },
-    /// Something for the log.
+    /// A message for the log.
     Log(LogMessage),
 }
 
 /// A change of contents, complete in itself.
 #[derive(Debug, Clone)]
 pub struct Update {
-    /// Whatever is held is to be dropped first.
+    /// The present contents are to be dropped first.
     pub clear: bool,
-    /// It answers the monitor request, so the contents are complete with it. The first one of every connection is.
+    /// This update answers the monitor request and completes the contents. The first update of every connection does.
     pub is_reply: bool,
-    /// What is monitored; the same object until the next reply.
+    /// The monitored tables and columns; the same object until the next reply.
     pub plan: Arc<Plan>,
     /// The changes.
     pub updates: TableUpdates,

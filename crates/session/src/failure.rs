@@ -13,7 +13,7 @@ pub enum Failure {
     NoSchema,
     /// It has lost the cluster, or the relay its source.
     Disconnected,
-    /// It does not lead the cluster, and only the leader will do.
+    /// It does not lead the cluster, and the client requires the leader.
     NotLeader,
     /// It is behind what this client has seen.
     Stale,
@@ -21,16 +21,16 @@ pub enum Failure {
     NoCluster,
     /// Its schema cannot be read.
     SchemaUnreadable(String),
-    /// It refused a request without which nothing goes on.
+    /// It refused a request that the session needs.
     Refused {
         /// The method.
         method: &'static str,
         /// The error as JSON.
         error: String,
     },
-    /// It sent what cannot be understood.
+    /// It sent a malformed message.
     Malformed(String),
-    /// What it sent does not fit what is held here.
+    /// An update does not fit the contents that it should change.
     Inconsistent(String),
 }
 
@@ -56,7 +56,7 @@ impl Display for Failure {
 pub struct LastError {
     /// The remote, as configured.
     pub remote: String,
-    /// What happened.
+    /// The cause.
     pub cause: Cause,
 }
 

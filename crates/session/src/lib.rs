@@ -1,9 +1,5 @@
-//! The client's side of OVSDB below the replica: which server of a list to talk to, what to ask it for, and the stream of changes that
-//! comes of it, across reconnections, fail-overs and changes of schema (docs/spec/idl.md 1.5 to 1.14).
-//!
-//! [`Client`] is a pure state machine: time and bytes go in, demands for the driver ([`Output`]) and news for the user ([`Event`]) come
-//! out. A replica and a relay are users of it. It keeps no rows and knows no transaction's meaning; it names no socket, file, clock
-//! or random source.
+//! A client's session: the choice of a server, the requests to it, and the stream of updates from it, across reconnections, fail-overs and
+//! changes of schema (docs/spec/idl.md 1.5 to 1.14).
 //!
 //! ```
 //! use corvid_session::{Client, Event, Input, Options, Output};
@@ -16,6 +12,17 @@
 //! assert_eq!(client.poll_output(), Some(Output::Send(request.to_vec())));
 //! assert!(matches!(client.poll_event(), Some(Event::Log(_))), "connecting...");
 //! ```
+//!
+//! [`Client`] is a pure state machine: the time and [`Input`]s go in; [`Output`]s for the driver and [`Event`]s for the user come out. The
+//! user is a replica (`corvid-idl`) or a relay. The session keeps no rows and does not know what a transaction means. It names no socket,
+//! file, clock or random source.
+//!
+//! | To | see |
+//! |---|---|
+//! | choose what is monitored | [`Interest`], [`Condition`] |
+//! | apply updates | [`Update`], [`RowChange`] |
+//! | read updates by other rules | [`update::read_updates`] |
+//! | see why there is no server | [`LastError`], [`Failure`] |
 
 pub mod client;
 pub mod condition;

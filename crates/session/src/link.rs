@@ -1,7 +1,8 @@
 //! The connection below the session: which remote, when, and which messages came over it.
 //!
-//! It joins the reconnect machine, the list of remotes and the framing of the stream. Attempts after a wait are put off by up to half
-//! of the wait more, at random, so that the clients of a server that went away do not come back all at once. It knows no method.
+//! It joins the reconnect machine, the list of remotes and the framing of the stream. An attempt after a
+//! backoff is delayed by up to half of the backoff more, at random, so that the clients of a failed server do not return all at once. It
+//! knows no method.
 
 use std::collections::VecDeque;
 
@@ -15,16 +16,16 @@ use corvid_rpc::{LogEvent, Reconnect};
 use crate::prng::Prng;
 use crate::remotes::{self, Remotes};
 
-/// Bytes of whole messages that wait to be handled, beyond which the driver is not to read on.
+/// Bytes of unhandled messages at which the driver stops reading.
 const WAITING_BYTES_MAX: usize = 16 << 20;
 
 /// The longest message; a longer one ends the connection.
 const MESSAGE_BYTES_MAX: usize = 2 << 30;
 
-/// A connection that lasted this long owes its end to no fault of the moment: the other remotes are tried at once.
+/// After a connection that lasted this long the other remotes are tried at once, without a backoff.
 const GOOD_MS: u64 = 8000;
 
-/// What the driver is to do.
+/// An action for the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Demand {
     Connect(String),
@@ -91,7 +92,7 @@ impl Link {
         self.reconnect.backoff().set_limits(min_ms, max_ms);
     }
 
-    /// Takes another list. Returns whether the connection in being, if any, is to one that is still listed.
+    /// Replaces the list. Returns whether the present connection, if there is one, is to a remote that is still listed.
     pub(crate) fn set_remotes(&mut self, now_ms: u64, list: RemoteList, retry: bool) -> bool {
         let present = self.remotes.present().map(str::to_owned);
         let shuffle = self.shuffles.then_some(&mut self.prng);
@@ -108,7 +109,7 @@ impl Link {
         is_kept
     }
 
-    /// Tries again and again from now on.
+    /// Retries for ever from now on.
     pub(crate) fn enable_retries(&mut self, now_ms: u64) {
         self.reconnect.set_tries(None);
         if self.remotes.count() > 0 {
@@ -155,7 +156,7 @@ impl Link {
         self.good_since_ms.get_or_insert(now_ms);
     }
 
-    /// Demands another connection; at once if `is_urgent`, so that each remote is tried before anybody waits.
+    /// Demands another connection; at once if `is_urgent`, so that each remote is tried before a backoff.
     pub(crate) fn force(&mut self, is_urgent: bool) {
         if is_urgent {
             let tries = self.remotes.count() + u32::from(self.is_connected());

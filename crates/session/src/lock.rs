@@ -1,7 +1,7 @@
-//! A client's lock: what it asked for, and what the server said (docs/spec/idl.md 1.14).
+//! A client's lock: the request and the server's last word on it (docs/spec/idl.md 1.14).
 //!
-//! What is known here is behind the truth by the time of a message, so it only spares useless transactions; the `assert` operation
-//! in each transaction is what makes them safe.
+//! This state lags behind the server's by the latency of a message, so it only saves transactions that would fail. The `assert` operation in
+//! each transaction makes transactions safe.
 
 /// The lock of one client, at most one.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Lock {
         self.is_contended
     }
 
-    /// Wants another one, or none; returns what was wanted before.
+    /// Replaces the lock that is asked for; returns the former one.
     pub(crate) fn replace(&mut self, name: Option<String>) -> Option<String> {
         (self.is_held, self.is_contended) = (false, false);
         std::mem::replace(&mut self.name, name)

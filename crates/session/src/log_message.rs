@@ -1,4 +1,4 @@
-//! What a client's session reports for the program's log: events as data, worded in one place.
+//! Messages of a client's session for the program's log: events as data, worded in one place.
 //!
 //! Tests of applications look for the texts about missing tables and columns, which are those of the reference. The events of the
 //! connection are those of [`corvid_rpc`].
@@ -16,7 +16,7 @@ pub enum LogMessage {
     Connection {
         /// The remote, as configured.
         remote: String,
-        /// What happened.
+        /// The event.
         event: LogEvent,
     },
     /// The server is left for this.
@@ -42,7 +42,7 @@ pub enum LogMessage {
         /// Name of the column.
         column: String,
     },
-    /// An update names a column that was not asked for; it is passed over.
+    /// An update names a column that was not asked for; the column is ignored.
     ColumnUnknown {
         /// Name of the table.
         table: String,
@@ -55,7 +55,7 @@ pub enum LogMessage {
         table: String,
         /// Name of the column.
         column: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
 }

@@ -1,6 +1,6 @@
-//! What a client monitors: its interest, and the part of it that a server's schema has (docs/spec/idl.md 1.8).
+//! The tables and columns that a client monitors: its interest, and the part of it that a server's schema has (docs/spec/idl.md 1.8).
 //!
-//! Invariant: a plan names only tables and columns of its schema, so a server never refuses a request made of it for what it lacks.
+//! Invariant: a plan names only tables and columns of its schema, so a server never refuses a monitor request because of a missing table or column.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -24,7 +24,7 @@ pub enum Interest {
 pub struct TableInterest {
     /// Its name.
     pub name: Str,
-    /// Names of the columns. Without any, rows come and go without content.
+    /// Names of the columns. Without any, only insertions and deletions of rows are seen.
     pub columns: Vec<Str>,
 }
 
@@ -46,7 +46,7 @@ impl Display for Missing {
     }
 }
 
-/// What is monitored of a server: tables and columns by their places in its schema.
+/// The monitored part of a server's database: tables and columns by their positions in its schema.
 #[derive(Debug)]
 pub struct Plan {
     schema: Arc<Schema>,
@@ -56,7 +56,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The part of `interest` that `schema` has. What it lacks is noted.
+    /// The part of `interest` that `schema` has. Missing tables and columns are logged.
     pub(crate) fn new(interest: &Interest, schema: Arc<Schema>, log: &mut Vec<LogMessage>) -> Plan {
         let mut tables: Vec<Option<Box<[ColumnId]>>> = vec![None; schema.tables().len()];
         let known = log.len();
@@ -89,7 +89,7 @@ impl Plan {
         }
     }
 
-    /// What the client wants and the server's schema lacks.
+    /// The parts of the interest that the server's schema lacks.
     #[must_use]
     pub fn missing(&self) -> &[Missing] {
         &self.missing
@@ -163,7 +163,7 @@ impl Plan {
     }
 }
 
-/// What a message says is missing.
+/// The missing part that a log message names.
 fn missing(message: &LogMessage) -> Option<Missing> {
     match message {
         LogMessage::TableMissing { table, .. } => Some(Missing {

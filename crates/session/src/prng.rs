@@ -1,4 +1,4 @@
-//! Reproducible prng: the order in which remotes are tried, and how much later than others a client connects.
+//! Reproducible random numbers: for the order in which remotes are tried, and for the delays of attempts.
 //!
 //! The seed is an input, so a run can be repeated. Nothing here must be hard to guess.
 

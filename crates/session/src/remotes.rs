@@ -1,13 +1,13 @@
 //! The remotes that serve the database, and which of them is tried next.
 //!
-//! Invariant: while there are remotes, one of them is the present one. They are shuffled once, so that the clients of a cluster
-//! spread over its servers, and then tried round and round.
+//! Invariant: while there are remotes, one of them is the present one. The list is shuffled once, so that the clients of a cluster spread over
+//! its servers. Then the remotes are tried in rotation.
 
 use corvid_rpc::remote::{RemoteList, Scheme};
 
 use crate::prng::Prng;
 
-/// A list of remotes and a place in it.
+/// A list of remotes and a position in it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Remotes {
     names: Vec<String>,

@@ -1,7 +1,7 @@
-//! What a server says of its databases, and whether one of them will do (docs/spec/idl.md 1.7, docs/spec/protocol.md 6).
+//! A server's `_Server` database, and whether the server is suitable (docs/spec/idl.md 1.7, docs/spec/protocol.md 6).
 //!
-//! Every server has a database `_Server` with a row for each of its databases. Its rows are followed from the moment of connection, so
-//! a server that loses its cluster or its lead is left at once. The state machine calls this and acts on the verdict.
+//! `_Server` has a row for each of the server's databases. The session monitors it from the beginning of a connection, so it leaves a server
+//! as soon as that loses its cluster or its leadership. The state machine calls this file and acts on its verdict.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const COLUMNS: [&str; 7] = [
     "index",
 ];
 
-/// Which server will do.
+/// The requirements that a server must meet.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerRequirements {
     pub(crate) database: String,
@@ -37,7 +37,7 @@ pub(crate) struct ServerRequirements {
     pub(crate) index_min: Option<i64>,
 }
 
-/// A server that will do.
+/// A suitable server.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     /// The schema's text.
@@ -46,18 +46,18 @@ pub(crate) struct Accepted {
     pub(crate) index: Option<i64>,
 }
 
-/// What a server says of its part in serving a database.
+/// A server's role for a database, by its `_Server` database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerStatus {
     /// `standalone`, `clustered` or `relay`.
     pub model: Str,
-    /// The server has its cluster, or as a relay its source. True of standalone databases.
+    /// The server is connected to its cluster or, as a relay, to its source. True for standalone databases.
     pub is_connected: bool,
-    /// The server leads its cluster. True of standalone databases.
+    /// The server leads its cluster. True for standalone databases.
     pub is_leader: bool,
     /// The cluster's id.
     pub cluster_id: Option<Uuid>,
-    /// How far a member of a cluster has come.
+    /// The log index that a member of a cluster has applied.
     pub index: Option<i64>,
 }
 
@@ -88,7 +88,7 @@ impl ServerDb {
         self.decoder.plan().requests(None)
     }
 
-    /// Follows a change.
+    /// Applies an update.
     pub(crate) fn apply(&mut self, updates: &TableUpdates) -> Result<(), Failure> {
         let schema = self.decoder.plan().schema().clone();
         for table in &updates.tables {
@@ -126,7 +126,7 @@ impl ServerDb {
         Ok(())
     }
 
-    /// Whether the server will do; the first reason against it otherwise.
+    /// Whether the server meets the requirements; otherwise the first reason against it.
     pub(crate) fn judge(&self, requirements: &ServerRequirements) -> Result<Accepted, Failure> {
         let row = self.row(requirements).ok_or(Failure::NoSuchDatabase)?;
         let is = |column| row(column).and_then(Datum::as_boolean).unwrap_or(false);
@@ -154,7 +154,7 @@ impl ServerDb {
         })
     }
 
-    /// What the server says of the database; `None` when it does not serve it.
+    /// The server's role for the database; `None` when it does not serve it.
     pub(crate) fn status(&self, requirements: &ServerRequirements) -> Option<ServerStatus> {
         let row = self.row(requirements)?;
         let is = |column| row(column).and_then(Datum::as_boolean).unwrap_or(false);

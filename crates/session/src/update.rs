@@ -2,7 +2,7 @@
 //! `<table-updates2>` (docs/spec/protocol.md 4.7), read into one form.
 //!
 //! [`read_updates`] owns the syntax. Its visitor decides which tables and columns exist, how values are read, and what becomes of a row.
-//! A client's session reads leniently and collects ([`crate::decoder`]). A server that replicates another one reads strictly, by its own
+//! A client's session reads leniently and collects the rows. A server that replicates another one reads strictly, by its own
 //! schema, and applies each row. Neither builds a tree.
 
 use corvid_data::{ColumnId, Datum, TableId, Uuid, WireError};

@@ -1,6 +1,6 @@
 //! The database's contents: the reply to a monitor request, the updates after it, changes of conditions.
 //!
-//! Invariant: `last_id` is that of the last update handed to the user, so a later monitor request goes on exactly there.
+//! Invariant: `last_id` is that of the last update handed to the user, so a later monitor request continues exactly there.
 
 use corvid_data::Uuid;
 use corvid_json::{Kind, Reader};
@@ -104,7 +104,7 @@ impl Client {
     }
 }
 
-/// What stands before the updates in the reply to `monitor_cond_since`.
+/// The elements before the updates in the reply to `monitor_cond_since`.
 fn read_since_head(reader: &mut Reader<'_>) -> Result<(bool, Uuid), String> {
     begin_array(reader)?;
     let found = element(reader)?;

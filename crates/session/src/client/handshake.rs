@@ -12,7 +12,7 @@ use crate::server_db::{self, ServerDb};
 use crate::update::Encoding;
 
 impl Client {
-    /// Begins at the top, on a connection in being.
+    /// Starts the handshake on an established connection.
     pub(super) fn start(&mut self) {
         self.forget(|purpose| {
             !matches!(purpose, Purpose::User | Purpose::Lock | Purpose::Courtesy)
@@ -70,7 +70,7 @@ impl Client {
         }
     }
 
-    /// A server too old to tell of itself is taken as it is, unless one of a certain cluster is wanted.
+    /// A server without `_Server` is accepted, unless a cluster id is required.
     fn do_without_server_db(&mut self) {
         self.server_db = None;
         if self.requirements.cluster_id.is_some() {
@@ -92,7 +92,7 @@ impl Client {
         self.request("get_schema", &params, Purpose::DataSchema);
     }
 
-    /// Follows a change of `_Server`; false when the server was left for it.
+    /// Applies an update of `_Server`; false when the session left the server because of it.
     pub(super) fn apply_server_updates(&mut self, reader: &mut Reader<'_>) -> bool {
         let Some(server_db) = &mut self.server_db else {
             return true;
@@ -107,7 +107,7 @@ impl Client {
         outcome.map_err(|failure| self.retry(failure)).is_ok()
     }
 
-    /// Whether the server will do, for the first time on this connection or after a cancelled monitor.
+    /// Whether the server is suitable, for the first time on this connection or after a cancelled monitor.
     fn judge(&mut self) {
         let Some(server_db) = &self.server_db else {
             return;
@@ -125,7 +125,7 @@ impl Client {
         }
     }
 
-    /// Whether it still will, after a change of `_Server` or of the requirements.
+    /// Whether it is still suitable, after a change of `_Server` or of the requirements.
     pub(super) fn judge_again(&mut self) {
         let Some(server_db) = self.server_db.as_ref().filter(|_| self.has_server_monitor) else {
             return;
@@ -174,7 +174,7 @@ impl Client {
         false
     }
 
-    /// Asks for the contents. What is held is carried on if it is known how far it came, and if the server has the same of what is wanted.
+    /// Requests the contents. The request continues from `last_id` if that is known and the server has the same of the monitored tables.
     fn use_schema(&mut self, schema: Arc<Schema>) {
         let mut log = Vec::new();
         let plan = Plan::new(&self.options.interest, schema, &mut log);
