@@ -1,4 +1,4 @@
-//! What a client is made for: its schema, and what it does with each column of it (docs/spec/idl.md 1.3).
+//! A client's class: its schema, and how the client treats each column (docs/spec/idl.md 1.3).
 //!
 //! A column is not replicated unless it is added. Everything here is decided before the first connection; a [`Class`] is consumed by
 //! [`crate::Idl::new`], so it cannot change after, but for indexes, which may be added at any time ([`crate::Idl::add_index`]).
@@ -17,12 +17,12 @@ use crate::mistake::Mistake;
 pub struct Column {
     /// Its table.
     pub table: TableId,
-    /// Its place there.
+    /// Its position in the table.
     pub id: ColumnId,
 }
 
-/// What is done with a column. By default nothing: it always shows its default, and may only be written in rows that the same
-/// transaction inserts.
+/// How the client treats a column. By default the column is not replicated: it reads as its default value, and may only be written in rows
+/// that the same transaction inserts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mode {
     /// The replica holds it.
@@ -34,7 +34,7 @@ pub struct Mode {
     pub is_tracked: bool,
     /// Writes of the present value are dropped, though it alerts.
     pub writes_changed_only: bool,
-    /// The replica holds what was last fetched.
+    /// The replica holds the last fetched value.
     pub is_on_demand: bool,
 }
 
@@ -52,13 +52,13 @@ impl Mode {
         self.is_monitored || self.is_on_demand
     }
 
-    /// Whether a write of the value that is there already says nothing.
+    /// Whether a write of the present value is dropped.
     pub(crate) fn drops_equal_writes(self) -> bool {
         self.writes_changed_only || (self.is_monitored && !self.alerts)
     }
 }
 
-/// A wish that the class cannot meet.
+/// An error in the definition of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ClassError {
@@ -70,7 +70,7 @@ pub enum ClassError {
     ColumnUnknown {
         /// The table.
         table: String,
-        /// What it lacks.
+        /// The missing column.
         column: String,
     },
     /// An index needs columns, of one table, that the replica holds.
@@ -101,7 +101,7 @@ pub enum ClassError {
 /// class.track(age);                               // and its changes are listed
 /// let tags = column(&class, "tags")?;
 /// class.add_column(tags);
-/// class.omit_alert(tags);                         // held, but for writing: nobody wakes up for it
+/// class.omit_alert(tags);                         // held for writing; its changes wake nobody
 /// class.on_demand(column(&class, "photo")?);      // not held until it is fetched
 /// class.add_index(age.table, "by age", vec![IndexColumn::descending(age)])?;
 /// assert!(class.mode(age).is_tracked && !class.mode(tags).alerts);
@@ -117,7 +117,7 @@ pub struct Class {
     pub(crate) mistakes: Vec<Mistake>,
 }
 
-/// What is done with a table.
+/// How the client treats a table.
 #[derive(Debug, Default)]
 pub(crate) struct TableClass {
     /// Its rows are wanted even without columns.
@@ -138,7 +138,7 @@ impl TableClass {
 }
 
 impl Class {
-    /// A class that monitors nothing; add what is wanted.
+    /// A class that monitors nothing; add tables and columns.
     #[must_use]
     pub fn new(schema: Arc<Schema>) -> Class {
         let tables = schema.tables().iter();
@@ -168,7 +168,7 @@ impl Class {
     }
 
     /// Whether mistakes that would show only as missing values or changes are panics: reading a column that is not replicated, tracking before
-    /// adding. Unless said otherwise they are in builds with debug assertions; in others they are warnings in the log.
+    /// adding. The default is panics in builds with debug assertions, warnings in the log in other builds.
     pub fn set_strict(&mut self, is_strict: bool) {
         self.is_strict = is_strict;
     }
@@ -211,7 +211,7 @@ impl Class {
         }
     }
 
-    /// What is done with a column.
+    /// The mode of a column.
     #[must_use]
     pub fn mode(&self, column: impl Into<Column>) -> Mode {
         let column = column.into();
@@ -222,12 +222,12 @@ impl Class {
         &mut self.tables[usize::from(column.table.0)].modes[usize::from(column.id.0)]
     }
 
-    /// Wants the rows of a table, with or without columns.
+    /// Monitors the rows of a table, with or without columns.
     pub fn add_table(&mut self, table: TableId) {
         self.tables[usize::from(table.0)].is_needed = true;
     }
 
-    /// Monitors a column, and the rows that it may refer to, so that dangling references can be told. Replaces other modes of it.
+    /// Monitors a column, and the rows that it may refer to, so that dangling references can be recognized. Replaces other modes of it.
     ///
     /// # Panics
     /// Of a strict class ([`Class::set_strict`]): when the column is tracked already, which would end.
@@ -256,12 +256,12 @@ impl Class {
         }
     }
 
-    /// Does not hold a column after all.
+    /// Removes a column from the replica.
     pub fn omit(&mut self, column: impl Into<Column>) {
         *self.mode_mut(column.into()) = Mode::default();
     }
 
-    /// Holds a column without being told of its changes: for those that only this client writes.
+    /// Holds a column without alerts on its changes: for columns that only this client writes.
     pub fn omit_alert(&mut self, column: impl Into<Column>) {
         let mode = self.mode_mut(column.into());
         (mode.alerts, mode.is_tracked) = (false, false);
@@ -296,7 +296,7 @@ impl Class {
         self.mode_mut(column.into()).writes_changed_only = is_set;
     }
 
-    /// Holds of a column what is fetched of it ([`crate::Idl::fetch_row`] and the like). Replaces other modes of it.
+    /// Holds the fetched values of a column ([`crate::Idl::fetch_row`] and the like). Replaces other modes of it.
     pub fn on_demand(&mut self, column: impl Into<Column>) {
         let column = column.into();
         *self.mode_mut(column) = Mode {
@@ -342,7 +342,7 @@ impl Class {
         Ok(IndexId { table, number })
     }
 
-    /// What the session asks servers for.
+    /// The tables and columns that the session monitors.
     pub(crate) fn interest(&self) -> Interest {
         let tables = self.schema.iter().zip(&self.tables);
         Interest::Tables(

@@ -5,7 +5,7 @@ use corvid_session::Condition;
 
 use crate::typed::{Row, TypedClause, TypedCondition};
 
-/// Which rows of one table are wanted: what the drivers' `set_condition` takes. Typed conditions and clauses become one, and so does a pair of a
+/// The condition of one table: the argument of the drivers' `set_condition`. Typed conditions and clauses become one, and so does a pair of a
 /// table and an untyped condition.
 ///
 /// ```

@@ -1,8 +1,8 @@
 //! Fetching of columns that are not monitored (docs/spec/idl.md 4).
 //!
-//! Every fetch is a request of its own and is pending on its own: a row, a column and a table never stand for each other. It ends
-//! exactly once, with an outcome, also when the connection does; it is not sent again by itself, since silence about stale values would
-//! be worse than an outcome. Requests remember UUIDs, so rows may go meanwhile.
+//! Every fetch is a separate request: a fetch of a row, of a column and of a table are independent. Each ends exactly once, with an outcome,
+//! also when the connection ends. The client does not send a fetch again by itself: a program must know that its values are stale. Requests
+//! hold UUIDs, so rows may be deleted meanwhile.
 //!
 //! ```
 //! use corvid_data::{Arc, Schema};
@@ -45,21 +45,21 @@ pub struct FetchId(pub u64);
 pub enum FetchOutcome {
     /// The answer is not there yet.
     Pending,
-    /// What the server has is in the replica, as far as the replica has the rows.
+    /// The server's values are in the replica, for the rows that the replica has.
     Success,
     /// The row is no longer there.
     RowGone,
-    /// The server refused, or answered what cannot be understood.
+    /// The server refused, or its answer is malformed.
     Error(String),
     /// The connection ended first.
     Disconnected,
 }
 
-/// Why a fetch was not begun.
+/// Why a fetch could not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The contents are not kept up at the moment.
+    /// The client is not connected, or its contents are not complete yet.
     #[error("not connected")]
     NotConnected,
     /// The row is not there, or not on the server yet.
@@ -70,7 +70,7 @@ pub enum FetchError {
     NotOnDemand,
 }
 
-/// What is fetched.
+/// The scope of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
     Row(TableId, Uuid),

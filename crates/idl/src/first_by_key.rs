@@ -2,7 +2,7 @@
 //! each step of which would fetch a row, its columns and their texts from far memory. Five to nine bytes a key.
 //!
 //! Invariant: of the rows of one key, that of the smallest UUID is here. Only for indexes that compare by the order of data, in which what
-//! is equal has one hash, and of columns of one element, since a hash of a large set would cost its size at each change. Knows no rows: whoever calls says whether a slot's row has the key, and what the hash of a slot's key is.
+//! is equal has one hash, and of columns of one element, since a hash of a large set would cost its size at each change. Knows no rows: the caller compares a slot's row with the key and computes the hash of a slot's key.
 
 use std::hash::{BuildHasher, Hash as _, Hasher as _};
 
@@ -31,7 +31,7 @@ impl FirstByKey {
         self.slots.find(hash, |&slot| has_key(slot)).copied()
     }
 
-    /// A row has come.
+    /// A row was inserted.
     pub(crate) fn insert(
         &mut self,
         slot: u32,
@@ -56,7 +56,7 @@ impl FirstByKey {
         }
     }
 
-    /// A row goes; `next` is the one behind it that has the same key, if there is one.
+    /// A row is removed; `next` is the next one with the same key, if there is one.
     pub(crate) fn remove(&mut self, hash: u64, slot: u32, next: Option<u32>) {
         let Ok(mut first) = self.slots.find_entry(hash, |&other| other == slot) else {
             return;

@@ -1,11 +1,11 @@
 //! Event handlers: functions of the program that are called for the rows that an update changed.
 //!
 //! They are called when an update of the server has been applied as a whole, so they see one moment of the database, and never from within
-//! one another: a handler gets the client to read only, so it can neither begin a transaction nor let time pass. One that wants to change
-//! something remembers that, or sends it over a channel, and the program does it when [`Idl::handle`] has returned.
+//! one another: a handler gets a shared reference to the client, so it can neither begin a transaction nor handle input. A handler that wants to change
+//! something stores that, or sends it over a channel; the program changes it after [`Idl::handle`] has returned.
 //!
-//! What handlers are told is kept apart from [`Idl::changes`]: it is the changes of one update, and neither disturbs the other. Every
-//! column that is replicated with alerts counts, whether it is tracked or not. Changes of rows that are merely referred to do not.
+//! Handlers are independent of [`Idl::changes`]: they get the changes of one update, and do not clear the tracked changes. Every
+//! column that is replicated with alerts counts, whether it is tracked or not. Changes of referenced rows do not.
 //!
 //! Cost: nothing for tables without handlers; for others, the changed columns' old values are kept until the calls are over.
 
@@ -61,8 +61,8 @@ impl std::fmt::Debug for Handlers {
 /// # }
 /// ```
 impl Idl {
-    /// Calls `handler` for each row of a table that comes: those of the first contents too, if it is registered before them, and none of
-    /// those that are there already.
+    /// Calls `handler` for each inserted row of a table. The rows of the initial contents count if the handler is registered before they
+    /// arrive; rows that exist already do not.
     pub fn on_insert<R: Row>(
         &mut self,
         mut handler: impl FnMut(&Idl, R) + Send + 'static,
@@ -72,7 +72,7 @@ impl Idl {
         })
     }
 
-    /// Calls `handler` for each row of a table that is changed, with the columns that changed and their values before
+    /// Calls `handler` for each changed row of a table, with the columns that changed and their values before
     /// ([`Tracked::is_updated`], [`Tracked::old`]).
     pub fn on_update<R: Row>(
         &mut self,
@@ -83,8 +83,8 @@ impl Idl {
         })
     }
 
-    /// Calls `handler` for each row of a table that goes, or that a condition no longer lets be seen. Within the call the row still reads
-    /// as it was.
+    /// Calls `handler` for each row of a table that is deleted or that a condition no longer selects. Within the call the row still reads as
+    /// before.
     pub fn on_delete<R: Row>(
         &mut self,
         mut handler: impl FnMut(&Idl, R) + Send + 'static,
@@ -114,7 +114,7 @@ impl Idl {
         id
     }
 
-    /// Calls a handler no more; false when it was removed before.
+    /// Removes a handler; false when it was removed before.
     pub fn remove_handler(&mut self, id: HandlerId) -> bool {
         let entries = &mut self.handlers.entries;
         let Some(place) = entries.iter().position(|handler| handler.id == id) else {
@@ -127,7 +127,7 @@ impl Idl {
         true
     }
 
-    /// Calls the handlers for what the last update changed, row by row in the order of the changes.
+    /// Calls the handlers for the changes of the last update, row by row in their order.
     pub(crate) fn call_handlers(&mut self) {
         if self.handlers.entries.is_empty() {
             return;

@@ -1,7 +1,7 @@
 //! The client: a session, a replica, at most one open transaction, and what is outstanding (docs/spec/idl.md 1.1, 1.2, 1.4).
 //!
-//! A pure machine, driven like the session below it: [`Idl::handle`] takes time and bytes, [`Idl::poll_output`] says what to do,
-//! [`Idl::poll_timeout`] when to come back. Everything a user holds is a plain value (row, column, transaction, fetch), so bindings need
+//! A pure state machine, driven like the session below it: [`Idl::handle`] takes the time and bytes, [`Idl::poll_output`] returns actions,
+//! [`Idl::poll_timeout`] the time of the next call. Everything a user holds is a plain value (row, column, transaction, fetch), so bindings need
 //! no lifetimes; values of columns are cheap to clone, however large.
 //!
 //! Invariants. The replica changes only within [`Idl::handle`], which refuses to run while a transaction is open. The effects of one
@@ -50,16 +50,16 @@ pub struct Idl {
     provisional: ProvisionalUuids,
 }
 
-/// What is remembered of a transaction.
+/// The record of a transaction.
 #[derive(Debug)]
 struct Closed {
     verdict: Verdict,
-    /// It was given up after it was sent: the answer no longer matters.
+    /// It was aborted after it was sent: the answer is ignored.
     is_abandoned: bool,
 }
 
 impl Idl {
-    /// A client for the database of `class`. `seed` is where chance begins: another one for each client. It connects once
+    /// A client for the database of `class`. `seed` is the seed of random choices; give each client another one. It connects once
     /// [`Idl::session`] is given remotes.
     #[must_use]
     pub fn new(class: Class, seed: u64) -> Idl {
@@ -97,18 +97,18 @@ impl Idl {
         }
     }
 
-    /// What becomes of the rows when the server sends all of them anew.
+    /// How the rows are replaced when the server sends all of them again.
     pub fn set_resync(&mut self, resync: Resync) {
         self.replica.set_resync(resync);
     }
 
-    /// The session: remotes, probes, the lock, the server that is wanted. What it hears reaches the replica at the next
+    /// The session: remotes, probes, the lock, the choice of a server. Its updates reach the replica at the next
     /// [`Idl::handle`].
     pub fn session(&mut self) -> &mut Client {
         &mut self.client
     }
 
-    /// The session, to look at.
+    /// The session, for reading its state.
     #[must_use]
     pub fn session_state(&self) -> &Client {
         &self.client
@@ -120,7 +120,7 @@ impl Idl {
         &self.replica.class.schema
     }
 
-    /// What was counted so far. Costs a look at each table.
+    /// The counters. The cost is proportional to the number of tables.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         let [rows_inserted, rows_modified, rows_deleted] = self.replica.changes;
@@ -135,7 +135,7 @@ impl Idl {
         }
     }
 
-    /// What was decided about tables and columns.
+    /// The class: the modes of tables and columns.
     #[must_use]
     pub fn class(&self) -> &Class {
         &self.replica.class
@@ -144,10 +144,10 @@ impl Idl {
 
 /// The machine.
 impl Idl {
-    /// Takes what happened, and brings the replica up to date.
+    /// Handles an event, and brings the replica up to date.
     ///
     /// # Errors
-    /// A transaction is open; commit or abort it first. The input was not taken.
+    /// A transaction is open; commit or abort it first. The input was not handled.
     pub fn handle(&mut self, now_ms: u64, input: Input<'_>) -> Result<(), Misuse> {
         if self.open.is_some() {
             return Err(Misuse::TransactionOpen);
@@ -159,7 +159,7 @@ impl Idl {
         Ok(())
     }
 
-    /// The next thing that the driver is to do.
+    /// The next action for the driver.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.client.poll_output()
     }
@@ -170,7 +170,8 @@ impl Idl {
         self.client.poll_timeout(now_ms)
     }
 
-    /// The next thing for the log. The drivers take all of them to the log of the program; where nobody does, the last [`LOG_MESSAGES_MAX`] wait.
+    /// The next message for the log. The drivers pass all of them to the program's logger. Without a driver the last [`LOG_MESSAGES_MAX`] are
+    /// kept.
     ///
     /// [`LOG_MESSAGES_MAX`]: crate::log_queue::LOG_MESSAGES_MAX
     pub fn poll_log(&mut self) -> Option<IdlLogMessage> {
@@ -181,7 +182,7 @@ impl Idl {
         self.log.pop()
     }
 
-    /// How many log were dropped because nobody took them in time.
+    /// How many log messages were dropped because the queue was full.
     #[must_use]
     pub fn log_messages_dropped(&self) -> u64 {
         self.log.dropped()
@@ -276,14 +277,14 @@ impl Idl {
         self.replica.seqno
     }
 
-    /// Grows whenever rows, and tracked changes with them, were dropped without a word, which only [`Resync::Reload`] does: who follows
-    /// changes begins anew then.
+    /// Grows whenever rows were dropped together with their tracked changes, which only [`Resync::Reload`] does. A program that processes
+    /// tracked changes starts over then.
     #[must_use]
     pub fn resync_epoch(&self) -> u64 {
         self.replica.epoch
     }
 
-    /// Whether contents ever arrived.
+    /// Whether contents have ever arrived.
     #[must_use]
     pub fn has_ever_connected(&self) -> bool {
         self.client.has_ever_had_contents()
@@ -301,14 +302,14 @@ impl Idl {
         self.replica.watches[usize::from(table.0)].track.entries()
     }
 
-    /// Forgets what changed so far.
+    /// Clears the tracked changes.
     pub fn clear_changes(&mut self) {
         for watch in &mut self.replica.watches {
             watch.track.clear();
         }
     }
 
-    /// What changed of a row since [`Idl::clear_changes`].
+    /// The changes of a row since [`Idl::clear_changes`].
     #[must_use]
     pub fn change_of(&self, table: TableId, uuid: Uuid) -> Option<&crate::track::Tracked> {
         self.replica.watches[usize::from(table.0)].track.get(uuid)
@@ -317,13 +318,13 @@ impl Idl {
 
 /// Conditions.
 impl Idl {
-    /// Wants other rows of a table. Returns the number that [`Idl::condition_seqno`] must reach before it is so.
+    /// Sets the condition of a table. Returns the number that [`Idl::condition_seqno`] must reach before the condition is in force.
     pub fn set_condition(&mut self, now_ms: u64, table: TableId, condition: Condition) -> u64 {
         let name = self.replica.class.schema.table(table).name.clone();
         self.client.set_condition(now_ms, &name, condition)
     }
 
-    /// How many of the wishes for other rows are in force: compare with `>=`.
+    /// The number up to which conditions are in force: compare with `>=`.
     #[must_use]
     pub fn condition_seqno(&self) -> u64 {
         self.client.condition_seqno()

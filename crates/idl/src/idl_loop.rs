@@ -1,55 +1,55 @@
-//! One transaction a turn of a main loop: the discipline that daemons follow (docs/spec/idl.md 2.8).
+//! One transaction for each iteration of a daemon's main loop (docs/spec/idl.md 2.8).
 //!
-//! A daemon looks at everything at each turn and writes what should be. At the beginning of a turn it may have a transaction, unless the
-//! one before is still on its way, or nothing has changed since that one failed for a reason that time must cure; then its writes would
-//! only fail again.
+//! In each iteration a daemon compares all contents with the wanted state and writes the difference. An iteration gets a transaction unless
+//! the previous one is still outstanding. It gets none either when the previous one failed with [`Status::TryAgain`] and nothing has changed
+//! since, because its writes would fail again.
 //!
 //! ```text
-//! turns.begin(idl)    Some: the loop writes      None: it only reads
-//! turns.end(idl)      commits what was written, or looks what became of what was committed before
+//! idl_loop.begin(idl)    Some: the iteration writes      None: it only reads
+//! idl_loop.end(idl)      commits the open transaction, or returns the outcome of the previous one
 //! ```
 
 use crate::idl::Idl;
 use crate::txn::{Status, TxnId};
 
-/// Where a main loop is with its transactions.
+/// The transactions of a main loop.
 #[derive(Debug, Default)]
 pub struct IdlLoop {
-    /// At this change number another attempt would see what the last one saw. 0: before the first contents.
+    /// At this change number another attempt would see the same contents as the last one. 0: before the initial contents.
     skip_seqno: u64,
     committing: Option<TxnId>,
     /// Before the commit.
     precommit_seqno: u64,
 }
 
-/// How a turn ended.
+/// The outcome of an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoopOutcome {
     /// There was nothing to commit, or nothing to change.
     Idle,
-    /// The answer is awaited.
+    /// The answer is outstanding.
     InProgress,
-    /// The transaction succeeded. What it changed shows, so the next turn is due at once.
+    /// The transaction succeeded. The replica shows its changes, so the next iteration is due at once.
     Committed,
-    /// It failed like this. Where `is_due`, the next turn can see something else already, so it need not wait.
+    /// The transaction failed. If `is_due`, the contents have changed since, so the next iteration is due at once.
     Failed {
-        /// How.
+        /// Its status.
         status: Status,
-        /// Whether the next turn is due at once.
+        /// Whether the next iteration is due at once.
         is_due: bool,
     },
 }
 
 impl IdlLoop {
-    /// Before the first turn.
+    /// A loop before its first iteration.
     #[must_use]
     pub fn new() -> IdlLoop {
         IdlLoop::default()
     }
 
-    /// The transaction of this turn, if it may have one; `comment` tells the server's log who it is of. Call it when the driver has run.
+    /// The transaction of this iteration, if it gets one; `comment` names the client in the server's log. Call it after the driver has run.
     pub fn begin(&mut self, idl: &mut Idl, comment: &str) -> Option<TxnId> {
-        // What became of the one before is told at the end of a turn, never swallowed.
+        // The end of an iteration returns the outcome of the previous transaction.
         if self.committing.is_some() || idl.change_seqno() == self.skip_seqno {
             return None;
         }
@@ -60,7 +60,7 @@ impl IdlLoop {
         Some(txn)
     }
 
-    /// Commits the open transaction, if there is one, and tells what became of it or of the one before.
+    /// Commits the open transaction, if there is one, and returns its outcome or that of the previous one.
     pub fn end(&mut self, idl: &mut Idl) -> LoopOutcome {
         if let Some(txn) = idl.open_txn() {
             self.precommit_seqno = idl.change_seqno();

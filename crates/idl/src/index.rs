@@ -4,7 +4,7 @@
 //! while searches take such rows as equal. Within an open transaction an index shows what the transaction shows.
 //!
 //! Finding a place takes some twenty comparisons among a million rows, going on none; a look-up of equal rows takes one, where
-//! the columns have at most one element and the order of data (`firsts.rs`). A comparator is called that often, so it must
+//! the columns have at most one element and the order of data (`first_by_key.rs`). A comparator is called that often, so it must
 //! be fast; it must be pure and total.
 //!
 //! ```
@@ -53,7 +53,7 @@ use crate::first_by_key::{self, FirstByKey};
 use crate::order::{Order, Position};
 use crate::row::Row;
 
-/// Which way a column is ordered.
+/// The direction in which a column is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
     /// The least first.
@@ -170,7 +170,7 @@ impl Key {
     }
 }
 
-/// A place in an index that survives changes: before a row, or at the end.
+/// A position in an index that survives changes: before a row, or at the end.
 #[derive(Debug, Clone)]
 pub struct Cursor {
     pub(crate) index: IndexId,
@@ -187,7 +187,7 @@ pub(crate) struct Index {
     /// Where the columns of the spec are in a row.
     places: Vec<usize>,
     order: Order,
-    /// None where values compare in an order of the user's, or are large.
+    /// `None` where values compare by a comparator, or are large.
     firsts: Option<FirstByKey>,
     /// Grows with each change.
     version: u64,

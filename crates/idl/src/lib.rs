@@ -1,9 +1,9 @@
-//! A client of an OVSDB database: a replica of as much of it as is wanted, kept up by the server, with transactions, indexes and
-//! change tracking at costs that follow what changes (docs/spec/idl.md).
+//! A client of an OVSDB database: a replica of the chosen tables and columns, kept up to date by the server, with transactions, indexes and
+//! change tracking. Costs are proportional to the change, not to the contents (docs/spec/idl.md).
 //!
-//! In OVSDB a client does not query: it names the tables and columns that matter to it ([`Class`]), gets their rows once, and is told of
-//! every change after. Reading is then local. To change something it opens a transaction, changes rows of the replica as if they were its
-//! own, and commits: the server gets the difference, and the replica goes back to what it was until the server tells of the change.
+//! In OVSDB a client does not query. It names the tables and columns that it needs ([`Class`]). The server sends their rows once, and every
+//! change after that. Reading is local. To change something, the client opens a transaction, changes rows of the replica, and commits. The
+//! server gets the difference. The replica returns to its former contents until the server's update brings the change.
 //!
 //! ```
 //! use corvid_data::{Arc, Atom, Datum, Schema};
@@ -20,30 +20,30 @@
 //! let txn = idl.begin()?;
 //! let ann = idl.insert_new(name.table)?;
 //! idl.write(ann, name, Datum::from(Atom::String("ann".into())))?;
-//! assert_eq!(idl.row_count(name.table), 1, "within the transaction it is there");
-//! assert_eq!(idl.commit()?, Status::TryAgain, "nobody is connected");
+//! assert_eq!(idl.row_count(name.table), 1, "the transaction sees its own row");
+//! assert_eq!(idl.commit()?, Status::TryAgain, "no server is connected");
 //! assert_eq!(idl.row_count(name.table), 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! | To | see |
 //! |---|---|
-//! | say what is replicated, and how | [`Class`], [`Mode`] |
+//! | choose what is replicated, and how | [`Class`], [`Mode`] |
 //! | read rows and follow references | [`Idl::rows`], [`Idl::read`], [`Idl::row`], [`RowView`] |
-//! | change something, and learn what became of it | [`Idl::begin`], [`Idl::commit`], [`Status`], [`txn`] |
-//! | change one element of a set or map, whatever its size | [`Idl::add_value`], [`Idl::set_key`] |
-//! | hear what changed | [`Idl::changes`], [`Tracked`] |
-//! | have functions called for rows that come, change and go | [`handlers`] |
-//! | find rows by their columns, or have them in order | [`index`] |
-//! | see only some rows | [`Idl::set_condition`] |
-//! | get what is not replicated | [`fetch`] |
-//! | run a daemon that writes at every turn | [`IdlLoop`] |
-//! | have types instead of names and data | [`typed`] |
-//! | know what was counted | [`Metrics`] |
-//! | have sockets and a clock | the crate `corvid-driver` |
+//! | change something, and see the outcome | [`Idl::begin`], [`Idl::commit`], [`Status`], [`txn`] |
+//! | change one element of a large set or map | [`Idl::add_value`], [`Idl::set_key`] |
+//! | list what changed | [`Idl::changes`], [`Tracked`] |
+//! | register functions that are called for inserted, changed and deleted rows | [`handlers`] |
+//! | find rows by their columns, or in order | [`index`] |
+//! | replicate only some rows | [`Idl::set_condition`] |
+//! | fetch columns that are not replicated | [`fetch`] |
+//! | run a daemon that writes in every iteration of its main loop | [`IdlLoop`] |
+//! | use types instead of names and data | [`typed`] |
+//! | export metrics | [`Metrics`] |
+//! | add sockets and a clock | the crate `corvid-driver` |
 //!
-//! This crate is the core without effects: no socket, clock, thread or random source. Who drives it, and how it is meant to be bound to
-//! other languages, is in `docs/design/client.md`.
+//! This crate is the core without effects: no socket, clock, thread or random source. `docs/design/client.md` describes its
+//! drivers and bindings to other languages.
 
 mod audit;
 pub mod class;

@@ -1,4 +1,4 @@
-//! What a client reports for the program's log, kept until somebody takes it, within limits.
+//! The queue of a client's messages for the program's log, within limits.
 //!
 //! Invariant: at most [`LOG_MESSAGES_MAX`] messages wait, the youngest; how many older ones were dropped is counted. Text that comes from a server
 //! is cut at [`TEXT_BYTES_MAX`]. So messages that nobody takes cost no more than their limit, however long a client runs.
@@ -16,10 +16,10 @@ pub const LOG_MESSAGES_MAX: usize = 256;
 /// The longest text of a server's error in a message, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4096;
 
-/// Something for the log.
+/// A message for the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdlLogMessage {
-    /// Of the session.
+    /// A message of the session.
     Session(LogMessage),
     /// A column that the database has in another type, or does not have.
     Column(String),

@@ -1,4 +1,4 @@
-//! What a client counts: plain numbers, for whichever system of metrics the program has.
+//! A client's counters: plain numbers, for any metrics library.
 
 use corvid_session::SessionMetrics;
 
@@ -14,7 +14,7 @@ use crate::txn::Status;
 /// # let class = Class::new(Arc::new(Schema::from_json(&Value::parse(schema).unwrap()).unwrap()));
 /// let mut idl = Idl::new(class, 1);
 /// idl.begin()?;
-/// idl.commit()?;                                  // nobody is connected
+/// idl.commit()?;                                  // no server is connected
 /// let metrics = idl.metrics();
 /// assert_eq!((metrics.transactions_retried, metrics.session.connects), (1, 0));
 /// for (name, value) in metrics.named() {
@@ -29,13 +29,13 @@ pub struct Metrics {
     pub session: SessionMetrics,
     /// Updates that were applied, replies with contents included.
     pub updates_applied: u64,
-    /// Updates that did not fit the replica, so that all contents were asked for anew.
+    /// Updates that did not fit the replica, so that all contents were requested again.
     pub updates_refused: u64,
-    /// Rows that came.
+    /// Inserted rows.
     pub rows_inserted: u64,
-    /// Changes of rows.
+    /// Changed rows.
     pub rows_modified: u64,
-    /// Rows that went.
+    /// Deleted rows.
     pub rows_deleted: u64,
     /// Rows that the replica holds now.
     pub rows: u64,
@@ -49,14 +49,14 @@ pub struct Metrics {
     pub transactions_retried: u64,
     /// Transactions that were not carried out because the lock was not held.
     pub transactions_not_locked: u64,
-    /// Transactions that the program gave up before they were sent.
+    /// Transactions that the program aborted before they were sent.
     pub transactions_aborted: u64,
     /// Calls of event handlers.
     pub events: u64,
 }
 
 impl Metrics {
-    /// The numbers with their names, as an exporter would want them.
+    /// The counters with their names, for an exporter.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let session = &self.session;
         [

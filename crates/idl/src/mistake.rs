@@ -1,8 +1,7 @@
 //! Mistakes of a program that would show only as values or changes that are missing.
 //!
-//! A class is strict or not ([`crate::Class::set_strict`]): a strict one panics at the place of the mistake, which is what a developer wants; one
-//! that is not lets the program go on and reports it to the log, each mistake once. Reading happens through a shared reference, so what was
-//! read is kept in atomics.
+//! A class is strict or not ([`crate::Class::set_strict`]). A strict class panics at the mistake, for developers. Any other class lets the
+//! program continue and logs each mistake once. Reading needs only a shared reference, so the columns that were read are recorded in atomics.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};

@@ -1,4 +1,4 @@
-//! Numbers of rows in an order that somebody else decides: the storage of an index.
+//! Numbers of rows in an order that the caller decides: the storage of an index.
 //!
 //! Runs of up to [`RUN_MAX`] numbers, each run before the next. Finding a place is two binary searches; adding or taking a number moves
 //! the rest of a run, a kilobyte at most, and, once in a hundred times, the list of runs. Four to eight bytes a row.
@@ -10,7 +10,7 @@ const RUN_MAX: usize = 256;
 /// Neighbours that are no longer than this together become one.
 const JOIN_MAX: usize = 128;
 
-/// A place between or at numbers. Good until the next change.
+/// A position before a number, or at the end. Valid until the next change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Position {
     run: usize,
@@ -41,12 +41,12 @@ impl Order {
         Position { run, at }
     }
 
-    /// The number behind a place.
+    /// The number at a position.
     pub(crate) fn get(&self, place: Position) -> Option<u32> {
         self.runs.get(place.run)?.get(place.at).copied()
     }
 
-    /// The place one further.
+    /// The next position.
     pub(crate) fn next(&self, place: Position) -> Position {
         match self.runs.get(place.run) {
             Some(run) if place.at + 1 < run.len() => Position {
@@ -106,7 +106,7 @@ impl Order {
         }
     }
 
-    /// Takes the number behind a place.
+    /// Removes the number at a position.
     pub(crate) fn remove(&mut self, place: Position) {
         let Some(run) = self.runs.get_mut(place.run) else {
             return;

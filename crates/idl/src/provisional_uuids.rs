@@ -1,4 +1,4 @@
-//! Names for rows until the server gives them others.
+//! UUIDs of inserted rows until the server assigns others.
 //!
 //! They need to differ from each other and from the rows of the replica, and nothing more: no server sees them but as names within one
 //! transaction. So they come from the client's seed, which keeps equal runs equal.

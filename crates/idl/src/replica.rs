@@ -390,7 +390,7 @@ impl Replica {
         };
         if let Some(referrers) = &mut self.referrers {
             referrers.deleted(id, &row, &self.layouts[usize::from(id.0)].references);
-            // Whoever refers to it is told, whether its own table is tracked or not.
+            // Rows that refer to it are listed as changed, even if its own table is not tracked.
             changed.push(uuid);
         }
         self.seqno += 1;

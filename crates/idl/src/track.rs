@@ -14,15 +14,15 @@ use crate::row::Row;
 /// ```
 /// use corvid_idl::{Column, Idl, RowId};
 ///
-/// /// Looks at what changed since it was called last.
-/// fn follow(idl: &mut Idl, name: Column) {
+/// /// Prints the changes since the last call.
+/// fn print_changes(idl: &mut Idl, name: Column) {
 ///     for change in idl.changes(name.table) {
 ///         let row = RowId { table: name.table, uuid: change.uuid };
-///         let now = idl.read(row, name);          // of a row that is gone: what it was
+///         let now = idl.read(row, name);          // for a deleted row: its last value
 ///         match (change.is_new, change.is_deleted) {
-///             (true, true) => {}                  // it came and went
-///             (true, false) => println!("{now:?} came"),
-///             (false, true) => println!("{now:?} went"),
+///             (true, true) => {}                  // it was inserted and deleted
+///             (true, false) => println!("{now:?} was inserted"),
+///             (false, true) => println!("{now:?} was deleted"),
 ///             (false, false) => println!("{:?} became {now:?}", change.old(name.id)),
 ///         }
 ///     }
@@ -33,9 +33,9 @@ use crate::row::Row;
 pub struct Tracked {
     /// Which.
     pub uuid: Uuid,
-    /// It came: it was not there before, or it went in the same time and came back. Together with `is_deleted`: it came and went.
+    /// The row was inserted, perhaps after a deletion in the same time. Together with `is_deleted`: it was inserted and deleted again.
     pub is_new: bool,
-    /// It is no longer there.
+    /// The row was deleted.
     pub is_deleted: bool,
     /// The change numbers of its last insertion, modification and deletion, 0 for what did not happen.
     pub seqnos: [u64; 3],
@@ -46,7 +46,7 @@ pub struct Tracked {
 }
 
 impl Tracked {
-    /// Whether a tracked column changed. None may have: then something that the row refers to did, at whatever distance.
+    /// Whether a tracked column changed. Perhaps none did: then a row changed that this row refers to, directly or through others.
     #[must_use]
     pub fn is_updated(&self, column: ColumnId) -> bool {
         self.updated.contains_key(&column)
@@ -57,21 +57,21 @@ impl Tracked {
         self.updated.keys().copied()
     }
 
-    /// What a changed column of a row that is not new held before.
+    /// The former value of a changed column; `None` for a new row.
     #[must_use]
     pub fn old(&self, column: ColumnId) -> Option<&Datum> {
         self.updated.get(&column)?.as_ref()
     }
 }
 
-/// Kinds of changes, as places in arrays of change numbers.
+/// Kinds of changes, as positions in arrays of change numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A row came.
+    /// A row was inserted.
     Insert = 0,
     /// A row changed.
     Modify = 1,
-    /// A row went.
+    /// A row was deleted.
     Delete = 2,
 }
 
@@ -144,7 +144,7 @@ impl TrackList {
         self.entries.len() > before
     }
 
-    /// A row went.
+    /// A row was deleted.
     pub(crate) fn deleted(&mut self, row: Row, seqno: u64) {
         let entry = self.entry(row.uuid);
         entry.is_deleted = true;

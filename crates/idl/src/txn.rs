@@ -33,7 +33,7 @@
 //! let txn = idl.begin()?;
 //! let ann = idl.insert_new(age.table)?;
 //! idl.write(ann, age, Datum::one(Atom::Integer(40)))?;
-//! idl.add_value(ann, tags, Atom::String("owls".into()))?;          // one element, whatever is there besides
+//! idl.add_value(ann, tags, Atom::String("owls".into()))?;          // one element; the others are not sent
 //! assert_eq!(idl.write(ann, age, Datum::empty()).is_err(), true, "one number, says the schema");
 //! assert_eq!(idl.begin(), Err(Misuse::TransactionOpen), "one at a time");
 //! match idl.commit()? {

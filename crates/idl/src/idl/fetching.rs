@@ -70,7 +70,7 @@ impl Idl {
         Ok(self.fetches.begun(request, scope, wanted))
     }
 
-    /// Whether fetches of this row, whatever their columns, are pending.
+    /// Whether fetches of this row are pending, of any column.
     #[must_use]
     pub fn is_row_fetch_pending(&self, row: RowId) -> bool {
         self.fetches.is_pending(&Scope::Row(row.table, row.uuid))
@@ -89,7 +89,7 @@ impl Idl {
         self.fetches.is_pending(&Scope::Table(table))
     }
 
-    /// How a fetch ended. A final outcome is told once and then forgotten; `None` after that.
+    /// How a fetch ended. A final outcome is returned once; `None` after that.
     pub fn take_fetch_outcome(&mut self, fetch: FetchId) -> Option<FetchOutcome> {
         self.fetches.take_outcome(fetch)
     }

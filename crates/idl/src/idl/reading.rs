@@ -1,4 +1,4 @@
-//! Reading the replica: rows, values, indexes. While a transaction is open, all of it shows what the transaction shows.
+//! Reading the replica: rows, values, indexes. While a transaction is open, reads see its changes.
 
 use corvid_data::{Arc, ColumnSchema, Datum, TableId, Uuid};
 
@@ -21,13 +21,13 @@ impl Idl {
         })
     }
 
-    /// The rows of a table, in no particular order, for who reads them.
+    /// Views of the rows of a table, in no particular order.
     pub fn views(&self, table: TableId) -> impl Iterator<Item = RowView<'_>> + '_ {
         let rows = self.replica.table(table).iter();
         rows.map(move |row| self.view_of(table, row))
     }
 
-    /// A row, for who reads several of its columns: it is looked up once.
+    /// A view of a row, to read several columns with one look-up.
     #[must_use]
     pub fn view(&self, row: RowId) -> Option<RowView<'_>> {
         let held = self.replica.table(row.table).get(row.uuid)?;
@@ -60,7 +60,7 @@ impl Idl {
     /// The value of a column, its default where the replica does not hold it; `None` when the row is not there or the column is not of
     /// its table. A row that was deleted since [`Idl::clear_changes`] shows its last values, if its table is tracked.
     ///
-    /// Cloning a datum costs a reference count, whatever its size.
+    /// Cloning a datum of any size costs a reference count.
     ///
     /// # Panics
     /// Of a strict class ([`crate::Class::set_strict`]), which classes are in builds with debug assertions: when the column is not replicated,
@@ -97,7 +97,7 @@ impl Idl {
         self.unreplicated_reads.record(column);
     }
 
-    /// The value of a column without what the open transaction did to it; `None` for a row that it inserted, or for a column that the
+    /// The value of a column without the open transaction's changes; `None` for a row that it inserted, or for a column that the
     /// replica does not hold.
     #[must_use]
     pub fn read_committed(&self, row: RowId, column: Column) -> Option<&Datum> {
@@ -113,7 +113,7 @@ impl Idl {
         }
     }
 
-    /// The row, or the tracked remains of one.
+    /// The row, or the last contents of a tracked deleted one.
     fn held(&self, row: RowId) -> Option<&Row> {
         let table = self.replica.table(row.table);
         table.get(row.uuid).or_else(|| {
@@ -146,7 +146,7 @@ impl Idl {
         })
     }
 
-    /// Whether the server that was last heard has a table.
+    /// Whether the last server has a table.
     #[must_use]
     pub fn server_has_table(&self, table: TableId) -> bool {
         let name = &self.replica.class.schema.table(table).name;
@@ -155,7 +155,7 @@ impl Idl {
             .is_some_and(|plan| plan.schema().table_id(name).is_some())
     }
 
-    /// A column as the server that was last heard has it.
+    /// A column in the last server's schema.
     #[must_use]
     pub fn server_column(&self, column: Column) -> Option<ColumnSchema> {
         let own = self.replica.class.schema.table(column.table);
@@ -168,10 +168,10 @@ impl Idl {
 
 /// A test aid.
 impl Idl {
-    /// Makes everything that is kept beside the rows again, and compares. As dear as loading all contents.
+    /// Rebuilds everything that is derived from the rows, and compares. Costs as much as loading all contents.
     ///
     /// # Errors
-    /// What does not agree, in words: a bug of this library.
+    /// A description of a difference, which is a bug of this library.
     pub fn check_consistency(&self) -> Result<(), String> {
         crate::audit::audit(&self.replica, self.open.is_some())
     }
@@ -256,7 +256,7 @@ impl Idl {
         self.views_of(index, from, to).map(|row| row.id())
     }
 
-    /// As [`Idl::range_of`], for who reads the rows: their columns cost no look-up by UUID.
+    /// As [`Idl::range_of`], as views of the rows, whose columns cost no look-up by UUID.
     pub fn views_of<'a>(
         &'a self,
         index: IndexId,
@@ -347,7 +347,7 @@ impl Idl {
         self.row(cursor.index.table, cursor.row.as_ref()?.0)
     }
 
-    /// Goes to the next row behind where the cursor's row was when it was come to, whatever became of that one since.
+    /// Goes to the next row behind the position that the cursor's row had when the cursor reached it, even if the row has moved or was deleted.
     pub fn cursor_next(&self, cursor: &mut Cursor) {
         let Some((uuid, key)) = &cursor.row else {
             return;

@@ -1,7 +1,7 @@
 //! Transactions: at most one is open, any number are outstanding.
 //!
-//! Whatever ends a transaction puts the replica back to what the server told; the real change comes as an update, before the status
-//! says [`Status::Success`].
+//! The end of a transaction, by commit or abort, returns the replica to the server's contents. A committed change then comes as an update,
+//! before the status becomes [`Status::Success`].
 
 use corvid_data::{Atom, Datum, TableId, Uuid};
 
@@ -34,7 +34,7 @@ impl Idl {
         self.open.as_ref().map(|open| open.id)
     }
 
-    /// Sends what the open transaction changes. Its status from then on is [`Idl::status`].
+    /// Sends the changes of the open transaction. [`Idl::status`] is its status from then on.
     ///
     /// # Errors
     /// None is open.
@@ -68,7 +68,7 @@ impl Idl {
         }
     }
 
-    /// Gives up the open transaction. One that was sent is only no longer waited for: the server may still commit it.
+    /// Aborts the open transaction. A transaction that was sent cannot be aborted any more: the server may still commit it.
     pub fn abort(&mut self, txn: TxnId) {
         if self.open_txn() == Some(txn) {
             if let Some(mut open) = self.open.take() {
@@ -92,7 +92,7 @@ impl Idl {
         self.closed.insert(txn, closed);
     }
 
-    /// No longer remembers a transaction; aborts it if it is open.
+    /// Drops the record of a transaction; aborts it if it is open.
     pub fn forget(&mut self, txn: TxnId) {
         if self.open_txn() == Some(txn) {
             self.abort(txn);
@@ -107,7 +107,7 @@ impl Idl {
         });
     }
 
-    /// All that is known of a transaction that is no longer open, which is forgotten with it.
+    /// Takes the record of a transaction that is no longer open.
     pub fn finish(&mut self, txn: TxnId) -> Option<Finished> {
         let verdict = self.closed.remove(&txn)?.verdict;
         self.forget(txn);
@@ -120,7 +120,7 @@ impl Idl {
         })
     }
 
-    /// What became of a transaction; `None` when it was forgotten.
+    /// The status of a transaction; `None` without a record of it.
     #[must_use]
     pub fn status(&self, txn: TxnId) -> Option<Status> {
         if self.open_txn() == Some(txn) {
@@ -148,20 +148,20 @@ impl Idl {
         verdict.inserted.get(&row.uuid).copied()
     }
 
-    /// What a transaction incremented its counter to, once it has succeeded.
+    /// The new value of a transaction's counter, once the transaction has succeeded.
     #[must_use]
     pub fn incremented_to(&self, txn: TxnId) -> Option<i64> {
         self.closed.get(&txn)?.verdict.counter
     }
 
-    /// How many transactions were sent and not answered.
+    /// The number of transactions that were sent and are not answered.
     #[must_use]
     pub fn outstanding_count(&self) -> usize {
         self.outstanding.len()
     }
 }
 
-/// What a transaction does.
+/// Changes by the open transaction.
 impl Idl {
     fn opened(&mut self) -> Result<&mut OpenTxn, Misuse> {
         self.open.as_mut().ok_or(Misuse::NoTransaction)
@@ -216,8 +216,8 @@ impl Idl {
         open.write(&mut self.replica, row, column.id, value)
     }
 
-    /// Changes one element of a set, an optional value or a map, and leaves the others to whoever changes them at the same time. Whether
-    /// that changed anything.
+    /// Changes one element of a set, an optional value or a map. Other clients may change other elements at the same time. Returns whether
+    /// the column changed.
     ///
     /// # Errors
     /// As [`Idl::write`].
@@ -232,7 +232,7 @@ impl Idl {
         open.change_element(&mut self.replica, row, column.id, element)
     }
 
-    /// Puts a value into a set.
+    /// Adds a value to a set.
     ///
     /// # Errors
     /// As [`Idl::write`].
@@ -240,7 +240,7 @@ impl Idl {
         self.change_element(row, column, &Element::Add(value))
     }
 
-    /// Takes a value from a set.
+    /// Removes a value from a set.
     ///
     /// # Errors
     /// As [`Idl::write`].
@@ -267,7 +267,7 @@ impl Idl {
         self.change_element(row, column, &Element::Set(key, value))
     }
 
-    /// Takes a key from a map.
+    /// Removes a key from a map.
     ///
     /// # Errors
     /// As [`Idl::write`].
@@ -276,7 +276,7 @@ impl Idl {
     }
 
     /// Commits only if a column still holds what it holds here; else the status becomes [`Status::TryAgain`]. Call it before writing the
-    /// column: of one that was written or is new it says nothing.
+    /// column: for a column that was written or is new it has no effect.
     ///
     /// # Errors
     /// No transaction is open, the row is not there, or the value of the column is not known.
@@ -310,7 +310,7 @@ impl Idl {
         Ok(())
     }
 
-    /// Has the server try the transaction and then take it back; reported as success.
+    /// Has the server execute the transaction and roll it back (a dry run); reported as success.
     ///
     /// # Errors
     /// No transaction is open.
@@ -328,7 +328,7 @@ impl Idl {
         Ok(())
     }
 
-    /// Adds an operation (RFC 7047 5.2) behind all others. The replica does not know what it does.
+    /// Adds an operation (RFC 7047 5.2) behind all others. The replica does not show its effects before the server's update.
     ///
     /// # Errors
     /// No transaction is open.

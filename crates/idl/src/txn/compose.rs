@@ -149,7 +149,7 @@ impl<'a> Composer<'a> {
         self.singleton_waits();
     }
 
-    /// Whoever inserts the only row of a table waits until there is none, so that a race ends in another try.
+    /// The insertion of a table's only row is preceded by a `wait` for an empty table, so that the loser of a race retries.
     fn singleton_waits(&mut self) {
         let schema = &self.replica.class.schema;
         for (id, table) in schema.iter().filter(|(_, table)| table.max_rows == 1) {

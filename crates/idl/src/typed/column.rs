@@ -160,7 +160,7 @@ impl<R: Row, K: Kind> From<TypedColumn<R, K>> for Column {
     }
 }
 
-/// Changes of single elements, which leave the others to whoever changes them at the same time. Whether that changed anything.
+/// Changes of single elements. Other clients may change other elements at the same time. Each returns whether the column changed.
 impl<R: Row, E: Element> TypedColumn<R, Set<E>> {
     /// Puts an element in.
     ///

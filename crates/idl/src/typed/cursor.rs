@@ -6,7 +6,8 @@ use super::{Row, TypedIndex, TypedKey};
 use crate::idl::Idl;
 use crate::index::Cursor;
 
-/// A place in an index over the rows of `R`: at a row, or at the end. It borrows nothing and survives whatever happens to its row.
+/// A position in an index over the rows of `R`: at a row, or at the end. It borrows nothing and stays valid when its row changes or is
+/// deleted.
 ///
 /// ```no_run
 /// use corvid_idl::typed::{Idl, Misuse, Row, TypedIndex};
