@@ -292,9 +292,11 @@ mod tests {
 
     #[test]
     fn an_index_is_correct_while_it_is_built_and_afterwards() {
+        // The audit compares each row with the others of its host, so miri gets fewer of these.
+        let (hosts, last) = if cfg!(miri) { (50, 1110) } else { (10, 2000) };
         let mut table = table();
         for number in 0..1000 {
-            table.insert(row(number, number % 10), 0);
+            table.insert(row(number, number % hosts), 0);
         }
         assert!(table.want_column_index(HOST) && !table.want_column_index(HOST));
         assert!(table.advance_column_indexes(2));
@@ -307,19 +309,20 @@ mod tests {
             table.replace(slot, row(first + 2, 77));
             table.audit_column_indexes().unwrap();
         }
-        for number in 1000..1100 {
+        let more = last - 1000;
+        for number in 1000..1000 + more / 10 {
             table.insert(row(number, 5), 0);
         }
         assert_eq!(found(&table, 77), None);
         assert!(!table.advance_column_indexes(100));
         table.audit_column_indexes().unwrap();
         assert_eq!(found(&table, 77), Some(4));
-        assert_eq!(found(&table, 5), Some(200));
-        for number in 1100..2000 {
+        assert_eq!(found(&table, 5), Some(1000 / hosts + more / 10));
+        for number in 1000 + more / 10..last {
             table.insert(row(number, 5), 0);
         }
         table.audit_column_indexes().unwrap();
-        assert_eq!(found(&table, 5), Some(1100));
+        assert_eq!(found(&table, 5), Some(1000 / hosts + more));
     }
 
     #[test]
