@@ -29,7 +29,7 @@ pub enum DiskTask<D: Disk> {
 pub struct Committer<D: Disk> {
     writer: LogWriter<D>,
     pace: Pace,
-    published: Arc<FileStatus>,
+    status: Arc<FileStatus>,
     /// Why the last append failed. Appends are refused until the database sends [`StorageRequest::Recover`].
     failure: Option<StoreError>,
     /// A file that was renamed into place and whose directory is not synced yet.
@@ -49,12 +49,12 @@ struct Batch {
 impl<D: Disk> Committer<D> {
     /// Appends to an open file, whose end has been found.
     pub fn new(writer: LogWriter<D>) -> Committer<D> {
-        let published = Arc::new(FileStatus::default());
-        published.set(writer.end(), false);
+        let status = Arc::new(FileStatus::default());
+        status.set(writer.end(), false);
         Committer {
             writer,
             pace: Pace::default(),
-            published,
+            status,
             failure: None,
             in_place: None,
             replaced: Vec::new(),
@@ -68,8 +68,8 @@ impl<D: Disk> Committer<D> {
 
     /// The state that other threads may read without the lock.
     #[must_use]
-    pub fn published(&self) -> &Arc<FileStatus> {
-        &self.published
+    pub fn status(&self) -> &Arc<FileStatus> {
+        &self.status
     }
 
     /// Whether nothing can be appended before a new file is in place.
@@ -87,19 +87,19 @@ impl<D: Disk> Committer<D> {
     /// Appends the records of ordinary commits with one write. `None` when there were none.
     ///
     /// # Errors
-    /// A task for the disk thread, which handles the failure and replies to the database. The file is unchanged until then.
+    /// A task for the disk thread, which handles the failure and replies to the database. The remains of the failed write stay until then.
     pub fn append(
         &mut self,
-        stores: Vec<StorageRequest>,
+        requests: Vec<StorageRequest>,
     ) -> Result<Option<StorageReply>, Box<DiskTask<D>>> {
         let mut batch = Batch {
-            records: Vec::with_capacity(stores.len()),
+            records: Vec::with_capacity(requests.len()),
             ..Batch::default()
         };
-        for store in stores {
+        for request in requests {
             if let StorageRequest::Append {
                 position, record, ..
-            } = store
+            } = request
             {
                 batch.last = Some(position);
                 batch.records.push(record);
@@ -119,7 +119,7 @@ impl<D: Disk> Committer<D> {
     /// Performs tasks; consecutive records are written, and synced if one is durable, together. Afterwards the caller must check
     /// [`Committer::unsynced_name`] and [`Committer::take_replaced`].
     pub fn carry_out(&mut self, tasks: Vec<DiskTask<D>>) -> Vec<StorageReply> {
-        let mut answers = Vec::new();
+        let mut replies = Vec::new();
         let mut batch = Batch::default();
         for task in tasks {
             match task {
@@ -133,7 +133,7 @@ impl<D: Disk> Committer<D> {
                     batch.is_durable |= durable;
                 }
                 DiskTask::Request(StorageRequest::Recover) => {
-                    answers.extend(self.write(&std::mem::take(&mut batch)));
+                    replies.extend(self.write(&std::mem::take(&mut batch)));
                     self.failure = None;
                 }
                 DiskTask::Request(
@@ -143,26 +143,26 @@ impl<D: Disk> Committer<D> {
                     | StorageRequest::Abandon(_),
                 ) => {}
                 DiskTask::Truncate(position, error) => {
-                    answers.extend(self.write(&std::mem::take(&mut batch)));
+                    replies.extend(self.write(&std::mem::take(&mut batch)));
                     // If this fails, the next append begins with it, or is refused.
                     let _ = self.writer.clean();
                     self.failure = Some(error.clone());
-                    answers.push(StorageReply::Stored(position, Err(error)));
+                    replies.push(StorageReply::Stored(position, Err(error)));
                 }
                 DiskTask::SyncExisting => {
                     let result = self.writer.sync_existing().map_err(StoreError::from);
-                    answers.push(StorageReply::Stored(LogPosition::OPENING, result));
+                    replies.push(StorageReply::Stored(LogPosition::OPENING, result));
                 }
                 DiskTask::Swap(rewriter) => {
-                    answers.extend(self.write(&std::mem::take(&mut batch)));
-                    answers.push(self.swap(rewriter));
+                    replies.extend(self.write(&std::mem::take(&mut batch)));
+                    replies.push(self.swap(rewriter));
                 }
             }
         }
-        answers.extend(self.write(&batch));
-        answers.extend(self.name_answer());
+        replies.extend(self.write(&batch));
+        replies.extend(self.name_reply());
         self.publish();
-        answers
+        replies
     }
 
     fn write(&mut self, batch: &Batch) -> Option<StorageReply> {
@@ -213,7 +213,7 @@ impl<D: Disk> Committer<D> {
     /// Publishes the state when no published record can be cut off any more.
     fn publish(&self) {
         let is_quick = self.pace.is_quick() && self.writer.is_clean();
-        self.published.set(self.writer.end(), is_quick);
+        self.status.set(self.writer.end(), is_quick);
     }
 
     fn swap(&mut self, rewriter: Rewriter<D>) -> StorageReply {
@@ -252,7 +252,7 @@ impl<D: Disk> Committer<D> {
     }
 
     /// The sync of a durable record may have synced the directory too.
-    fn name_answer(&mut self) -> Option<StorageReply> {
+    fn name_reply(&mut self) -> Option<StorageReply> {
         if self.writer.is_name_unsynced() {
             return None;
         }

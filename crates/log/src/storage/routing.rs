@@ -42,47 +42,48 @@ impl Routing {
     }
 
     /// Chooses the destination of each request.
-    pub fn route(&mut self, stores: Vec<StorageRequest>) -> Vec<Route> {
-        let is_record =
-            |store: &StorageRequest| matches!(store, StorageRequest::Append { durable: false, .. });
+    pub fn route(&mut self, requests: Vec<StorageRequest>) -> Vec<Route> {
+        let is_record = |request: &StorageRequest| {
+            matches!(request, StorageRequest::Append { durable: false, .. })
+        };
         // Read once: the disk thread may change it meanwhile, and a batch goes to one thread.
         let may_write = self.may_write();
-        if may_write && !stores.is_empty() && stores.iter().all(is_record) {
-            return vec![Route::Inline(stores)];
+        if may_write && !requests.is_empty() && requests.iter().all(is_record) {
+            return vec![Route::Inline(requests)];
         }
         let mut routes = Vec::new();
         let mut records = Vec::new();
         // Records before a durable one go to the disk thread as well, which writes and syncs all of them together. So do records before a
         // swap, because the records behind it do.
-        let is_quick = |store: &StorageRequest| {
+        let is_quick = |request: &StorageRequest| {
             !matches!(
-                store,
+                request,
                 StorageRequest::Append { durable: true, .. } | StorageRequest::Swap(_)
             )
         };
-        let all_quick = stores.iter().all(is_quick);
-        for store in stores {
-            match store {
+        let all_quick = requests.iter().all(is_quick);
+        for request in requests {
+            match request {
                 StorageRequest::Append { position, .. } => {
                     if all_quick && may_write {
-                        records.push(store);
+                        records.push(request);
                     } else {
                         self.unanswered = Some(position);
-                        routes.push(Route::DiskThread(store));
+                        routes.push(Route::DiskThread(request));
                     }
                 }
                 // The failed append may have been the disk thread's. This request precedes the records beside it, which are of later
                 // commits.
-                StorageRequest::Recover => routes.push(Route::DiskThread(store)),
+                StorageRequest::Recover => routes.push(Route::DiskThread(request)),
                 // No record comes before the beginning of a new file; the other two do not concern the present file.
                 StorageRequest::Rewrite(..)
                 | StorageRequest::Extend(..)
                 | StorageRequest::Abandon(_) => {
-                    routes.push(Route::RewriteThread(store));
+                    routes.push(Route::RewriteThread(request));
                 }
                 StorageRequest::Swap(_) => {
                     self.is_swapping = true;
-                    routes.push(Route::RewriteThread(store));
+                    routes.push(Route::RewriteThread(request));
                 }
             }
         }
@@ -132,19 +133,19 @@ mod tests {
     }
 
     fn shown(routes: &[Route]) -> Vec<String> {
-        let name = |store: &StorageRequest| match store {
+        let name = |request: &StorageRequest| match request {
             StorageRequest::Append { position, .. } => position.0.to_string(),
             StorageRequest::Extend(..) => "extend".to_owned(),
             StorageRequest::Swap(_) => "swap".to_owned(),
             other => format!("{other:?}"),
         };
         let show = |route: &Route| match route {
-            Route::Inline(stores) => {
-                let names: Vec<String> = stores.iter().map(name).collect();
+            Route::Inline(requests) => {
+                let names: Vec<String> = requests.iter().map(name).collect();
                 format!("inline {}", names.join(" "))
             }
-            Route::DiskThread(store) => format!("disk {}", name(store)),
-            Route::RewriteThread(store) => format!("rewrite {}", name(store)),
+            Route::DiskThread(request) => format!("disk {}", name(request)),
+            Route::RewriteThread(request) => format!("rewrite {}", name(request)),
         };
         routes.iter().map(show).collect()
     }

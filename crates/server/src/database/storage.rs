@@ -79,7 +79,7 @@ impl Storage {
         }
         let (disk, orders) = crossbeam_channel::unbounded();
         let file = Committer::new(file);
-        let published = file.published().clone();
+        let published = file.status().clone();
         let file = Arc::new(Mutex::new(file));
         let worker = DiskThread {
             orders,

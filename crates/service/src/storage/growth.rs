@@ -61,7 +61,7 @@ impl Growth {
         self.size += bytes as u64;
     }
 
-    /// Its size, the part of that which was there when it was last written as a whole (both bytes), and records since then.
+    /// Its size, its size when it was last written as a whole (both bytes), and the number of records since then.
     #[must_use]
     pub fn figures(&self) -> (u64, u64, u64) {
         (self.size, self.base, self.entries)
@@ -89,13 +89,13 @@ impl Growth {
         }
     }
 
-    /// It was written as a whole. Records appended meanwhile are in it.
+    /// It was written as a whole, records appended meanwhile included.
     pub fn rewritten(&mut self, size: FileSize, now_ms: u64, chance: u64) {
         let file = FileState { records: 2, size };
         *self = Growth::new(file, now_ms, chance);
     }
 
-    /// It could not be written: not at once again.
+    /// Rewriting failed: the next attempt is delayed.
     pub fn failed(&mut self, now_ms: u64, chance: u64) {
         self.next_min_ms = now_ms + RETRY_MS + chance % RETRY_MS;
         self.next_max_ms = self.next_max_ms.max(self.next_min_ms);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_rewritten_when_it_has_doubled_and_is_large() {
+    fn large_file_is_rewritten_when_it_has_doubled() {
         let mut growth = opened(2, 6 << 20, 6 << 20);
         assert_eq!(growth.next_check_ms(0), Some(15 * MINUTE_MS));
         for _ in 0..100 {

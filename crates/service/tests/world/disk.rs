@@ -70,7 +70,7 @@ impl Disk {
         writer.set_end(end);
         let mut committer = Committer::new(writer);
         committer.presume_quick();
-        let routing = Routing::new(committer.published().clone());
+        let routing = Routing::new(committer.status().clone());
         Disk {
             failures: 0,
             is_held: false,
@@ -89,7 +89,7 @@ impl Disk {
 
     /// The state of the file when it is opened.
     pub(crate) fn state(&self) -> FileState {
-        let end = self.committer.published().end();
+        let end = self.committer.status().end();
         FileState {
             records: 1,
             size: FileSize { base: 0, end },
@@ -121,7 +121,7 @@ impl Disk {
                 }
                 Route::DiskThread(store) => self.orders.push_back(DiskTask::Request(store)),
                 Route::RewriteThread(StorageRequest::Rewrite(number, content)) => {
-                    let end = self.committer.published().end();
+                    let end = self.committer.status().end();
                     match self.committer.rewrite(number, content, end) {
                         Ok(rewriter) => {
                             self.rewriter = Some(rewriter);
@@ -211,7 +211,7 @@ impl Disk {
         let number = rewriter.number();
         let outcome = match store {
             StorageRequest::Extend(_, records) => {
-                let end = self.committer.published().end();
+                let end = self.committer.status().end();
                 rewriter
                     .run(|| end, || true)
                     .and_then(|()| rewriter.extend(&records))

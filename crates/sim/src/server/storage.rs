@@ -72,7 +72,7 @@ impl Storage {
             disk.presume_quick();
         }
         Storage {
-            routing: Routing::new(file.published().clone()),
+            routing: Routing::new(file.status().clone()),
             disk,
             file,
             orders: VecDeque::from([ToDisk::Order(DiskTask::SyncExisting)]),
@@ -110,7 +110,7 @@ impl Storage {
     fn rewrite(&mut self, store: StorageRequest) {
         let order = match store {
             StorageRequest::Rewrite(number, content) => {
-                let end = self.file.published().end();
+                let end = self.file.status().end();
                 self.threads.push_back(RewriteThread {
                     work: Work::Begin(number, content, end),
                     orders: VecDeque::new(),
@@ -136,7 +136,7 @@ impl Storage {
 
     /// Where the present file ends.
     pub(super) fn end(&self) -> u64 {
-        self.file.published().end()
+        self.file.status().end()
     }
 
     pub(super) fn disk_has_work(&self) -> bool {
