@@ -30,7 +30,7 @@ use corvid_session::{Cause, Client, Failure as ServerFailure, Missing};
 pub struct Failure {
     /// The remote, as configured.
     pub remote: String,
-    /// What happened.
+    /// The reason.
     pub reason: Reason,
 }
 

@@ -25,7 +25,7 @@ pub enum RemoteError {
     Malformed {
         /// The remote.
         remote: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// A remote needs TLS, and no credentials are given.

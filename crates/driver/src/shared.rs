@@ -18,7 +18,7 @@
 //! # }
 //! ```
 //!
-//! Invariants. No transaction is open while nobody holds the writer's lock. Only the thread of the client does input and output, so its
+//! Invariants. A transaction is open only while its maker holds the writer's lock. Only the thread of the client does input and output, so its
 //! descriptor is good as long as it waits for it. The thread ends, and the connection with it, with the last handle.
 //!
 //! Locks do not nest: calling a handle within its own closures or event handlers would wait for ever, so it panics.
@@ -367,7 +367,7 @@ impl Common {
     }
 }
 
-/// The thread: until nobody wants it any more, or it cannot go on.
+/// The thread: runs until the last handle is dropped, or until it fails.
 fn serve(common: &Common, mut sleeper: Sleeper) {
     let ended = Ended(common);
     while !common.progress().is_unwanted {
@@ -413,7 +413,7 @@ impl Drop for Owner {
     }
 }
 
-/// Aborts the transaction that somebody left open, by a panic too.
+/// Aborts a transaction that a closure left open, also by a panic.
 struct Tidied<'a>(&'a mut Idl);
 
 impl Drop for Tidied<'_> {

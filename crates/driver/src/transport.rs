@@ -22,7 +22,7 @@ use crate::failure::Reason;
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-/// What happened to the connection.
+/// An event of the connection.
 #[derive(Debug)]
 pub(crate) enum Happened {
     Listening,
@@ -67,7 +67,7 @@ enum State {
     Open(Stream),
 }
 
-/// What a transport waits for.
+/// The readiness that a transport waits for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Interest<'a> {
     pub(crate) fd: Option<BorrowedFd<'a>>,
@@ -122,7 +122,7 @@ impl Transport {
         End::Failed(text)
     }
 
-    /// What was received last.
+    /// The last received bytes.
     pub(crate) fn bytes(&self, count: usize) -> &[u8] {
         &self.buffer[..count]
     }
@@ -174,7 +174,7 @@ impl Transport {
         self.begin_round();
     }
 
-    /// What would have blocked may not any more.
+    /// The descriptor may be ready again.
     pub(crate) fn begin_round(&mut self) {
         (self.is_read_blocked, self.is_write_blocked) = (false, false);
     }
@@ -257,8 +257,8 @@ impl Transport {
         }
     }
 
-    /// Sends what can be sent; whether anything went out that had to wait before. What goes out at once has been taken by this machine, and says
-    /// nothing of the peer: a probe that leaves is no sign of life.
+    /// Sends what can be sent; whether anything went out that had to wait before. Output that is sent at once went into this machine's buffers; it says
+    /// nothing about the peer.
     fn write(&mut self, stream: &mut Stream) -> io::Result<bool> {
         while !self.is_write_blocked {
             let outcome = match self.output.front() {

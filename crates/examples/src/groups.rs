@@ -4,7 +4,7 @@
 //! costs the same in a group of ten thousand ports. Ports whose group could not be written yet stay on the list, so nothing is lost when
 //! a transaction has to be made again. Groups are found by an index on their names; those that are missing are made.
 //!
-//! It trusts that nobody else writes its groups.
+//! It requires that no other program writes its groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Controller {
         Ok((controller, class))
     }
 
-    /// Learns which ports are in which groups: once, when the first contents are there.
+    /// Reads which ports are in which groups: once, when the initial contents are there.
     pub fn learn(&mut self, idl: &Idl) {
         for group in PortGroup::all(idl) {
             let ports = group.ports(idl).into_iter();
@@ -61,7 +61,7 @@ impl Controller {
     /// Brings the groups in step with what changed since the last time; how many ports were moved.
     ///
     /// # Errors
-    /// As [`Client::transact`]. What was to be done is done the next time.
+    /// As [`Client::transact`]. The next call does the remaining work.
     pub fn step(&mut self, client: &mut Client, timeout: Option<Duration>) -> Result<usize, Error> {
         let idl = client.idl_mut();
         self.dirty

@@ -1,7 +1,7 @@
 //! Two small clients on typed rows: [`watcher`] shows what happens to logical switch ports, [`groups`] keeps port groups in step with them.
 //!
 //! The rows that they need are generated when this crate is built, from a schema that names their columns only
-//! (`schemas/northbound.ovsschema`): a client asks for what its own schema has, whatever else the server's may hold.
+//! (`schemas/northbound.ovsschema`): a client monitors only what its own schema has; the server's schema may have more.
 
 pub mod groups;
 pub mod watcher;

@@ -1,4 +1,4 @@
-//! What happens to logical switch ports, line by line.
+//! Prints changes of logical switch ports, one line for each.
 //!
 //! ```text
 //! + lsp1 ["0a:00:00:00:00:01 10.0.0.1"]     it came

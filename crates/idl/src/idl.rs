@@ -268,7 +268,7 @@ impl Idl {
     }
 }
 
-/// What changed.
+/// Changes.
 impl Idl {
     /// Grows with every visible change of the replica: rows that come or go, changes of columns that alert, every reply to a monitor
     /// request, the lock when it is acquired, every fetch that ends.

@@ -1,7 +1,7 @@
 //! The queue of a client's messages for the program's log, within limits.
 //!
 //! Invariant: at most [`LOG_MESSAGES_MAX`] messages wait, the youngest; how many older ones were dropped is counted. Text that comes from a server
-//! is cut at [`TEXT_BYTES_MAX`]. So messages that nobody takes cost no more than their limit, however long a client runs.
+//! is cut at [`TEXT_BYTES_MAX`]. So messages that no driver takes have bounded cost, however long a client runs.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Display, Formatter};

@@ -50,7 +50,7 @@ impl MappedTable {
         self.columns.get(usize::from(server.0))?.as_ref()
     }
 
-    /// What was sent of a row, by the places of the replica.
+    /// The columns that were sent of a row, by their positions in the replica.
     pub(crate) fn cells(&self, columns: Columns) -> Vec<Cell<'_>> {
         let cell = |(server, value)| {
             let column = self.column(server)?;

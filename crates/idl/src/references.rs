@@ -1,4 +1,4 @@
-//! Who refers to whom among the rows of the replica, for changes that reach further than one row (docs/spec/idl.md 5.2).
+//! References between the rows of the replica, for changes that concern more than one row (docs/spec/idl.md 5.2).
 //!
 //! A reference is a UUID in a datum, and reading one is a look-up, so nothing is kept for reading. Only where changes are tracked are
 //! referrers of a row asked for. Invariant: there is an arc exactly for each pair of a row and another that some column of it names,
@@ -88,7 +88,7 @@ impl Referrers {
         }
     }
 
-    /// What is at `place` of a row changed; `row` is as it is now.
+    /// The column at `place` of a row changed; `row` is the new version.
     pub(crate) fn changed(
         &mut self,
         table: TableId,

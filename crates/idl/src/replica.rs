@@ -17,7 +17,7 @@ use crate::row::Row;
 use crate::table::Table;
 use crate::track::{Kind, TrackList};
 
-/// What becomes of the rows when the server sends all of them anew, as one without history does after each reconnection.
+/// How the rows are replaced when the server sends all of them again, as a server without history does after each reconnection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Resync {
     /// They are compared: what is reported is what changed.
@@ -75,11 +75,11 @@ impl Layout {
     }
 }
 
-/// What is kept of a table besides its rows.
+/// The state of a table besides its rows.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) track: TrackList,
-    /// What the present update has changed, where handlers are to hear of it.
+    /// The changes of the present update, if the table has handlers.
     pub(crate) latest: Option<TrackList>,
     /// The change numbers of the last insertion, modification and deletion.
     pub(crate) seqnos: [u64; 3],

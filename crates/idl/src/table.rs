@@ -1,7 +1,7 @@
 //! The rows of one table: by UUID, by slot, and in the order of its indexes.
 //!
-//! Invariant: every row is in every index at the place of its present contents. So whoever changes a row says which columns before it
-//! does; indexes that do not use them are not touched.
+//! Invariant: every row is in every index at the position of its present contents. So a caller names the columns before it changes a row;
+//! indexes that do not use them are not touched.
 
 use std::hash::BuildHasher;
 

@@ -39,7 +39,7 @@
 //! match idl.commit()? {
 //!     Status::Unchanged => {}                     // nothing was sent
 //!     Status::Incomplete => {}                    // sent: ask `idl.status(txn)` when something has happened
-//!     Status::TryAgain => {}                      // as here, where nobody is connected
+//!     Status::TryAgain => {}                      // as here, without a connection
 //!     status => panic!("{}", status.name()),
 //! }
 //! // In the end: success, error (`idl.txn_error(txn)` in the words of the server), try again, not locked.
@@ -66,7 +66,7 @@ use crate::row::{Row, RowId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TxnId(pub u64);
 
-/// What became of a transaction.
+/// The status of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// It is open.
@@ -79,7 +79,7 @@ pub enum Status {
     Aborted,
     /// It was committed, and the replica shows it, unless the connection was lost first.
     Success,
-    /// It was not committed, or nobody knows, for reasons that pass. When [`crate::Idl::change_seqno`] differs from what it was before
+    /// It was not committed, or that is unknown, for a temporary reason. When [`crate::Idl::change_seqno`] differs from what it was before
     /// the commit, make the transaction again, from what the replica then shows.
     TryAgain,
     /// The lock is not held.
@@ -114,7 +114,7 @@ pub struct Finished {
     pub error: Option<String>,
     /// For [`Status::Error`]: the same as a value to be matched.
     pub refused: Option<Refused>,
-    /// What a counter was incremented to.
+    /// The new value of the incremented counter.
     pub counter: Option<i64>,
     pub(crate) inserted: BTreeMap<Uuid, Uuid>,
 }
@@ -167,7 +167,7 @@ pub enum Misuse {
     SecondIncrement,
 }
 
-/// What a transaction does to one row.
+/// A transaction's changes of one row.
 #[derive(Debug)]
 pub(crate) struct TouchedRow {
     pub(crate) state: RowState,
@@ -191,7 +191,7 @@ pub(crate) enum RowState {
     Vanished,
 }
 
-/// What a transaction does to one column of an existing row.
+/// A transaction's changes of one column of an existing row.
 #[derive(Debug)]
 pub(crate) struct TouchedColumn {
     /// The value from before the transaction.
@@ -452,7 +452,7 @@ impl OpenTxn {
         Ok(())
     }
 
-    /// What a column held before the transaction, and holds on the server as far as is known.
+    /// The value of a column before the transaction, which is the server's last known value.
     pub(crate) fn committed<'a>(
         &'a self,
         replica: &'a Replica,

@@ -58,7 +58,7 @@ impl<'a> RowView<'a> {
         self.id.uuid
     }
 
-    /// What the replica holds of a column; `None` where it does not hold it ([`crate::Idl::read`] shows a default there), or when the column
+    /// The replica's value of a column; `None` where it does not hold it ([`crate::Idl::read`] shows a default there), or when the column
     /// is not of the row's table.
     #[must_use]
     pub fn get(&self, column: Column) -> Option<&'a Datum> {

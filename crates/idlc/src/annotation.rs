@@ -1,8 +1,8 @@
-//! What a schema is annotated with before code is made of it (docs/spec/idl.md 7.1).
+//! Annotations of a schema, added before code is generated from it (docs/spec/idl.md 7.1).
 //!
 //! Annotations are either a JSON object that is merged into the schema (RFC 7386), or lines of the form that existing annotation files
 //! have: `s["idlPrefix"] = "nbrec_"`. Those are read as text; nothing is executed. For Rust no annotation matters; they are carried through
-//! for whoever reads the result.
+//! for readers of the result.
 
 use corvid_json::Value;
 
@@ -89,7 +89,7 @@ fn merge(target: &mut Value, patch: Value) {
     }
 }
 
-/// What annotations add to the top of a schema. It is for generators of C.
+/// The members that annotations add to the top of a schema, for generators of C.
 const ADDED: [&str; 4] = ["cDecls", "hDecls", "idlHeader", "idlPrefix"];
 
 /// Leaves the schema alone. Code that columns and tables bring along is for another language, and cannot be left out.

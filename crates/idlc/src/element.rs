@@ -15,7 +15,7 @@ pub(crate) struct ElementType {
 }
 
 impl ElementType {
-    /// What a function takes for it.
+    /// The type of a function's argument for it.
     pub(crate) fn argument(&self) -> &str {
         if self.is_text() {
             "impl Into<Str>"
@@ -24,7 +24,7 @@ impl ElementType {
         }
     }
 
-    /// What makes the argument an element.
+    /// The conversion of the argument to an element.
     pub(crate) fn conversion(&self) -> &'static str {
         if self.is_text() { ".into()" } else { "" }
     }

@@ -1,4 +1,4 @@
-//! What cannot be generated.
+//! Errors of the generator.
 
 use thiserror::Error;
 

@@ -1,7 +1,7 @@
 //! Typed Rust for the tables of a schema.
 //!
 //! A schema, as JSON and perhaps with annotations, becomes one module: a handle for the rows of each table, a constant for each column, an
-//! enumeration for each column with a list of values. What it is made of is `corvid::typed`; the generated text is to be read.
+//! enumeration for each column with a list of values. It uses `corvid::typed`; the generated text is meant to be read.
 //!
 //! ```
 //! let schema = r#"{"name":"Zoo","version":"1.0.0","tables":{"Keeper":{"isRoot":true,"columns":{
@@ -32,7 +32,7 @@ use corvid_json::Value;
 pub use annotation::annotate;
 pub use error::Error;
 
-/// What generated code may use; it imports those of them that it names.
+/// The names that generated code may use; it imports those that it needs.
 const VOCABULARY: [&str; 23] = [
     "Arc",
     "Atom",

@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What to print, or what is wrong.
+/// The text to print, or the error.
 fn run(options: &Options) -> Result<String, String> {
     let read = |name: &str| {
         let path = Path::new(options.directory.as_deref().unwrap_or_default()).join(name);

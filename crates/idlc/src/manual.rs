@@ -1,4 +1,4 @@
-//! What `ovsdb-idlc` tells people of itself: `--help`, the manual page, completions.
+//! The manual of `ovsdb-idlc`: source of `--help`, the manual page, completions.
 //!
 //! Options come from the table in [`crate::options`].
 

@@ -16,7 +16,7 @@ const KEYWORDS: [&str; 52] = [
     "union", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// What every row can do, so columns are called otherwise.
+/// Methods of every row, so columns get other names.
 const METHODS: [&str; 9] = [
     "all", "changes", "delete", "get", "id", "insert", "is_there", "of", "uuid",
 ];

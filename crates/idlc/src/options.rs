@@ -6,7 +6,7 @@ use corvid_shell::program;
 
 use crate::manual;
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug)]
 pub struct Options {
     /// Where relative names of files begin.

@@ -53,7 +53,7 @@ impl Column<'_> {
         }
     }
 
-    /// What its setter takes, and what makes a value of it.
+    /// The type of its setter's argument, and the conversion to a value.
     fn taken(&self) -> (String, String) {
         let (key, convert) = (self.key.argument(), self.key.conversion());
         match (self.shape, &self.value) {

@@ -95,7 +95,7 @@ pub enum State {
     Retry,
 }
 
-/// What an outstanding request is for.
+/// The purpose of an outstanding request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     ServerSchema,
@@ -140,7 +140,7 @@ pub struct Client {
     /// The text that the plan's schema was read from, so that it is not read again.
     schema_text: Option<corvid_data::Str>,
     has_contents: bool,
-    /// What [`Client::set_remote`] was last given.
+    /// The last argument of [`Client::set_remote`].
     remote_setting: Option<(String, bool)>,
     metrics: SessionMetrics,
 }
@@ -331,7 +331,7 @@ impl Client {
         &self.options.database
     }
 
-    /// What is monitored, as of the last schema that was seen.
+    /// The monitored tables and columns, by the last schema.
     #[must_use]
     pub fn plan(&self) -> Option<&Arc<Plan>> {
         self.decoder.as_ref().map(Decoder::plan)

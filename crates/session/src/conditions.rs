@@ -56,7 +56,7 @@ pub(crate) struct Conditions {
     seqno: u64,
     /// The highest number promised.
     promised: u64,
-    /// What is in flight, if anything, will set `seqno` to this.
+    /// The acknowledgement of the change in flight sets `seqno` to this.
     lands_at: Option<u64>,
 }
 
@@ -139,7 +139,7 @@ impl Conditions {
         }
     }
 
-    /// The connection ended. What was requested stays so, for [`Conditions::has_lost_change`].
+    /// The connection ended. The slot `requested` is kept, for [`Conditions::has_lost_change`].
     pub(crate) fn disconnected(&mut self) {
         self.lands_at = None;
     }

@@ -64,7 +64,7 @@ impl Decoder {
     }
 }
 
-/// What is read of one message.
+/// The part of one message that has been read.
 struct Collector<'d> {
     decoder: &'d mut Decoder,
     log: &'d mut Vec<LogMessage>,

@@ -166,7 +166,7 @@ impl Link {
     }
 }
 
-/// What the driver reports.
+/// Events from the driver.
 impl Link {
     pub(crate) fn listening(&mut self, now_ms: u64) {
         self.reconnect.listening(now_ms);
@@ -245,9 +245,9 @@ impl Link {
     }
 }
 
-/// What is due.
+/// Due actions.
 impl Link {
-    /// What to do now, if anything. A connection that is to be closed is reported as gone by the caller.
+    /// The action that is due, if there is one. The caller reports the end of a connection that it closes.
     pub(crate) fn handle(&mut self, now_ms: u64) -> Option<Demand> {
         match self.reconnect.handle(now_ms)? {
             Action::Disconnect => Some(Demand::Disconnect),

@@ -1,4 +1,4 @@
-//! What a session counts: plain numbers that only grow.
+//! A session's counters: plain numbers that only grow.
 
 /// Counts of a session since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

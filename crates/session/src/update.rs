@@ -174,7 +174,7 @@ fn values<V: UpdateVisitor>(
                 reader.skip()?;
                 old = Some(start);
             }
-            // What `old` names must be known first.
+            // The columns that `old` names must be read first.
             b"new" if V::CHANGED_ONLY => {
                 reader.skip()?;
                 new = Some(start);

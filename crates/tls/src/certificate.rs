@@ -81,7 +81,7 @@ struct ExtendedUsage {
     is_client: bool,
 }
 
-/// What a peer uses its certificate for.
+/// The purpose of a peer's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// It accepted our connection.

@@ -15,7 +15,7 @@ use crate::authorities::Authorities;
 use crate::certificate::{Certificate, Purpose};
 use crate::path;
 
-/// What chains are judged by.
+/// The rules and trust by which chains are verified.
 pub(crate) struct Judge<'a> {
     pub(crate) authorities: &'a Authorities,
     pub(crate) algorithms: &'a WebPkiSupportedAlgorithms,
@@ -51,7 +51,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What holds for every certificate of a chain.
+    /// The rules for every certificate of a chain.
     pub(crate) fn check_common(&self, certificate: &Certificate) -> Result<(), CertificateError> {
         if certificate.is_not_yet_valid(self.now) {
             Err(CertificateError::NotValidYet)

@@ -1,7 +1,7 @@
 //! `--ssl-ciphers` and `--ssl-ciphersuites`: OpenSSL's words for what rustls has (docs/spec/cli.md 5.5).
 //!
 //! A cipher string edits a list from left to right: a word appends what it names, `-` takes away, `!` takes away for good, `+`
-//! moves to the end. Words joined by `+` name what they have in common. What OpenSSL knows and rustls has not (CBC, finite
+//! moves to the end. Words joined by `+` name what they have in common. Ciphers that OpenSSL has and rustls lacks (CBC, finite
 //! fields, RSA key exchange) is a word that names nothing.
 
 use rustls::CipherSuite;
@@ -253,7 +253,7 @@ impl CipherChoice {
     }
 }
 
-/// What a word names, in order of preference: a cipher, a group, or what groups joined by `+` have in common. `None` for a
+/// The suites that a word names, in order of preference: a cipher, a group, or what groups joined by `+` have in common. `None` for a
 /// word that is neither ours nor OpenSSL's.
 fn find(name: &str) -> Option<Vec<&'static Tls12Suite>> {
     let mut named: Vec<&Tls12Suite> = TLS12.iter().collect();

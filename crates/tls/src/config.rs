@@ -1,6 +1,6 @@
 //! Everything that new connections need, for both sides, made of keys, certificates and settings.
 //!
-//! Made anew whenever one of them changes; connections that stand keep the one they began with.
+//! Made anew whenever one of them changes; established connections keep theirs.
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ use crate::authorities::Authorities;
 use crate::verify::Verifier;
 use crate::{CipherChoice, Clock, Error, Identity, Protocols};
 
-/// Whom to believe.
+/// The peers to trust.
 #[derive(Debug, Clone)]
 pub enum Trust {
     /// Peers that the CA file vouches for.
     Authorities(Arc<Authorities>),
-    /// Everybody; no certificate is asked of clients.
+    /// All peers; clients need no certificate.
     Everybody,
-    /// Nobody yet: the first server that we connect to tells whom to trust ever after, and clients are refused.
+    /// No authority yet: the first server that we connect to provides the one to trust from then on, and clients are refused.
     FirstServer,
 }
 
-/// What a [`Config`] is made of.
+/// The parts of a [`Config`].
 #[derive(Debug, Clone)]
 pub struct Material {
     /// Key and certificate.
     pub identity: Identity,
-    /// Who may be on the other side.
+    /// The peers to trust.
     pub trust: Trust,
     /// Certificates to be sent after our own; when there are none, our issuers as far as the CA file has them.
     pub extra_chain: Vec<CertificateDer<'static>>,
@@ -41,7 +41,7 @@ pub struct Material {
     pub ciphers: CipherChoice,
 }
 
-/// What new connections are made with; cheap to clone.
+/// The configuration of new connections; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Config {
     pub(crate) server: Arc<ServerConfig>,
@@ -99,7 +99,7 @@ impl Config {
     }
 }
 
-/// What we send of ourselves.
+/// The chain that we send.
 fn chain(material: &Material) -> Vec<CertificateDer<'static>> {
     let own = &material.identity.certificate;
     let mut chain = vec![own.der().clone()];

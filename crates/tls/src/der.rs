@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         Reader { rest: text }
     }
 
-    /// The next value, whatever its tag.
+    /// The next value, with any tag.
     pub(crate) fn value(&mut self) -> Result<Value<'a>, BadDer> {
         let text = self.rest;
         let (&tag, rest) = text.split_first().ok_or(BadDer)?;

@@ -1,4 +1,4 @@
-//! What can be wrong with files and settings before anybody connects.
+//! Errors in files and settings, found before a connection.
 
 /// Why a file or a setting cannot be used. Worded to stand behind a file's name in a log line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -10,7 +10,7 @@ pub enum Error {
     /// The file has no unencrypted private key in PEM form.
     #[error("no unencrypted private key in PEM form")]
     NoKey,
-    /// What stands between the PEM marks is not base64.
+    /// The text between the PEM marks is not base64.
     #[error("bad base64 decode")]
     BadPem,
     /// A certificate is not DER of an X.509 certificate.

@@ -7,7 +7,7 @@ use std::fmt;
 
 use rustls::{AlertDescription, CertificateError, Error};
 
-/// What broke a session. Worded to stand behind `SSL_accept: ` and the like.
+/// The error that ended a session. Its text follows `SSL_accept: ` and the like.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
     /// The peer sent JSON instead of TLS.

@@ -9,7 +9,7 @@ use rustls::sign::SigningKey;
 use crate::certificate::Certificate;
 use crate::{Error, pem};
 
-/// Who we are to peers.
+/// Our key and certificate.
 #[derive(Debug, Clone)]
 pub struct Identity {
     pub(crate) key: Arc<dyn SigningKey>,
@@ -59,7 +59,7 @@ pub fn own_certificate(text: &[u8]) -> Result<Certificate, Error> {
     Ok(certificate)
 }
 
-/// Peers refuse what is weak; better to say so here. Who signs for himself needs no good signature.
+/// Peers refuse weak keys and signatures, so they are refused here. The signature of a self-signed certificate does not matter.
 fn check_strength(certificate: &Certificate) -> Result<(), Error> {
     if certificate.is_key_weak() {
         return Err(Error::WeakKey);

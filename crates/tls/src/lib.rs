@@ -1,11 +1,11 @@
 //! TLS for OVSDB connections: what the reference does with OpenSSL, over rustls, without a socket or a file.
 //!
 //! Bytes of files and the time go in; configurations for connections come out ([`Config`]). A [`Session`] turns ciphertext into
-//! plaintext and back for whoever owns the socket. Peers are judged by their chain and never by their name ([`verify`]), in
+//! plaintext and back for the owner of the socket. Peers are judged by their chain and never by their name ([`verify`]), in
 //! both directions and by the rules that deployments with certificates of `ovs-pki` rely on.
 //!
 //! Called by `net`, which reads the files, watches them, and puts sessions over sockets. Knows nothing of paths, of OVSDB, or of
-//! what is logged where.
+//! logging.
 
 pub mod authorities;
 pub mod certificate;
@@ -33,7 +33,7 @@ pub use identity::Identity;
 pub use protocols::Protocols;
 pub use session::Session;
 
-/// What time it is: the only thing that a handshake asks of the world.
+/// The source of the time, which dates in certificates are compared with.
 pub use rustls::time_provider::TimeProvider as Clock;
 
 /// A certificate as it crosses the wire; and seconds since 1970, as a [`Clock`] gives them.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::der::{BadDer, Reader, dotted, tag};
 
-/// What is read of a name.
+/// The parts of a name that are used.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Name {
     /// The first commonName.

@@ -1,7 +1,7 @@
 //! Paths for certificates that webpki does not read: version 1, and authorities that serve by themselves.
 //!
-//! Depth first over everything that may be an issuer. The number of signatures checked is limited, since whoever connects
-//! chooses what is tried. Constraints on names are not understood here: an issuer that has them is passed over.
+//! Depth first over everything that may be an issuer. The number of signatures checked is limited, since the peer's
+//! certificates decide how many are tried. Constraints on names are not understood here: an issuer that has them is passed over.
 
 use rustls::CertificateError;
 use rustls::pki_types::CertificateDer;

@@ -24,7 +24,7 @@ impl Version {
     }
 }
 
-/// A range of versions. What lies between two that were named is part of it.
+/// A range of versions. Versions between two named ones are part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Protocols {
     min: Version,

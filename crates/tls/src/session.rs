@@ -68,7 +68,7 @@ impl Session {
     /// first, or that the stream has ended.
     ///
     /// # Errors
-    /// The peer does not speak TLS as it should, or was refused. What is left to send tells it so.
+    /// The peer does not speak TLS as it should, or was refused. The remaining output holds the alert.
     pub fn feed(&mut self, ciphertext: &[u8]) -> Result<usize, Fault> {
         if !self.has_received
             && let Some(first) = ciphertext.iter().find(|byte| !byte.is_ascii_whitespace())
@@ -174,7 +174,7 @@ impl Session {
         }
     }
 
-    /// Who the peer is: the first commonName of its certificate. Known once the handshake is complete.
+    /// The peer's name: the first commonName of its certificate. Known once the handshake is complete.
     #[must_use]
     pub fn peer_name(&self) -> Option<String> {
         let certificate = Certificate::parse(self.peer_certificates().first()?).ok()?;

@@ -1,4 +1,4 @@
-//! What rustls asks when a peer shows its certificate, in both directions.
+//! The verifier that rustls calls with a peer's certificate, in both directions.
 //!
 //! The chain is judged by `chain`; the name is never looked at. Signatures of the handshake are checked with the key itself, so
 //! that certificates which webpki cannot read work too.

@@ -1,4 +1,4 @@
-//! What can be matched when something fails, by the names of this crate alone.
+//! The reasons of failures that a program can match, by the names of this crate alone.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn class() -> Class {
     Class::everything(corvid::data::Arc::new(schema))
 }
 
-/// What a program might say.
+/// A program's own error.
 fn advice(error: &Error) -> &'static str {
     match error {
         Error::Remote(RemoteError::UnknownScheme { .. }) => "look at the spelling",

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// What users depend on; the rest of the published crates is what these need.
+/// The crates that users depend on; the other published crates are their dependencies.
 const FRONTS: [&str; 2] = ["corvid", "corvid-idlc"];
 
 fn cargo(arguments: &[&str]) -> Output {
@@ -151,8 +151,8 @@ fn the_set_can_be_published() {
     assert_eq!(said.matches("Packaged ").count(), published.len(), "{said}");
 }
 
-/// Most crates that a client may pull in with the default features, ours included. Whoever adds one takes another out, or argues for a
-/// higher bound in docs/design/dependencies.md.
+/// The most crates that a client may pull in with the default features, ours included. A higher bound needs a reason in
+/// docs/design/dependencies.md.
 const CLIENT_CRATES_MAX: usize = 35;
 
 /// Names of the packages that are built for `package`, itself included.
@@ -186,7 +186,7 @@ fn built(package: &str, features: &[&str]) -> BTreeSet<String> {
     names
 }
 
-/// What a program builds that depends on `corvid` with these features alone.
+/// The packages of a program that depends on `corvid` with these features alone.
 fn built_with(features: &str) -> BTreeSet<String> {
     let features = format!("--features={features}");
     built("corvid", &["--no-default-features", &features])

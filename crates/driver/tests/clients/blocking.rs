@@ -37,7 +37,7 @@ fn transactions_are_made_again_until_they_fit() {
         let row = ann
             .row(name.table, inserted.uuid)
             .expect("shown before the answer");
-        // Somebody else is faster, once.
+        // Another client is faster, once.
         let mut tries = 0;
         ann.transact(TIMEOUT, |idl| {
             tries += 1;
@@ -79,7 +79,7 @@ fn transactions_are_made_again_until_they_fit() {
     });
 }
 
-/// What may go wrong in a program.
+/// The errors of a program.
 #[derive(Debug)]
 enum Problem {
     TooOld(i64),

@@ -91,7 +91,7 @@ fn a_client_follows_the_leader() {
     let remotes: Vec<String> = (0..3)
         .map(|number| format!("unix:{}", socket(folder, number)))
         .collect();
-    // Who has not joined yet is no part of a majority, which the two that are left are to be later.
+    // A server that has not joined yet is not part of a majority. Later two servers must form one.
     for remote in &remotes {
         client_of(remote)
             .wait_for_contents(TIMEOUT)

@@ -22,7 +22,7 @@ fn port(server: &Server) -> u16 {
         .unwrap_or_else(|_| panic!("no port in {log}"))
 }
 
-/// A port where nobody listens.
+/// A port without a listener.
 fn closed_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its own").port()
@@ -124,7 +124,7 @@ fn tempfile(implementation: Implementation) -> tempfile::TempDir {
         .expect("a folder")
 }
 
-/// Waits in vain for contents, until that says why.
+/// Waits for contents that never come, until the error has a failure.
 fn until_time_is_over(client: &mut Client, says_why: impl Fn(&Client) -> bool) {
     let begin = Instant::now();
     loop {
@@ -152,7 +152,7 @@ fn named(name: &str) -> CertificateParams {
     params
 }
 
-/// Writes key and certificate of somebody.
+/// Writes a key and a certificate.
 fn issue(folder: &Path, name: &str, issuer: &Issuer) {
     let key = KeyPair::generate().expect("a key");
     let certificate = named(name).signed_by(&key, issuer).expect("signed");
@@ -197,7 +197,7 @@ fn tls_both_ways() {
             })),
             ..Setup::default()
         };
-        // What is missing is told at once.
+        // Missing parts are reported at once.
         let outcome = Client::connect(class(), &remote).map(drop);
         assert!(
             matches!(

@@ -19,7 +19,7 @@ fn other_class(from: &str, to: &str) -> Class {
     Class::everything(Arc::new(schema.expect("a schema")))
 }
 
-/// Waits in vain for contents until something has failed; what that is.
+/// Waits for contents that never come, until something has failed; the failure.
 fn failure(client: &mut Client) -> Failure {
     client
         .wait_for_session(TIMEOUT, |session| session.last_failure.is_some())
@@ -33,7 +33,7 @@ fn failure(client: &mut Client) -> Failure {
     failure
 }
 
-/// What fails when a client of this class connects to a remote.
+/// The failure of a client of this class that connects to a remote.
 fn failure_of(class: Class, remote: &str) -> Reason {
     let mut client = Client::connect(class, remote).expect("a client");
     let failure = failure(&mut client);

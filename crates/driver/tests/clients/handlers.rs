@@ -120,7 +120,7 @@ fn handlers_are_called_when_an_update_has_been_applied_as_a_whole() {
             line.starts_with("- ") && line.contains("leaves [\""),
             "{line}"
         );
-        // What handlers heard is no part of the changes that the program looks at, and the other way round.
+        // Handlers and tracked changes do not affect each other.
         assert!(client.changes(name.table).is_empty(), "nothing is tracked");
     });
 }

@@ -1,4 +1,4 @@
-//! What clients report goes to the log of the program.
+//! Clients log to the program's logger.
 
 use std::sync::{Mutex, Once, PoisonError};
 

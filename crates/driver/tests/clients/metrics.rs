@@ -1,4 +1,4 @@
-//! What clients count.
+//! Counters of clients.
 
 use corvid_data::Datum;
 use corvid_driver::blocking::Client;

@@ -46,7 +46,7 @@ fn tasks_of_one_runtime_are_clients_of_one_server() {
                 .await
                 .expect("told");
             assert_eq!(names(&watcher), ["counter"]);
-            // What was waited for in vain goes on.
+            // The client continues after a dropped wait.
             let seqno = watcher.change_seqno();
             let soon = Duration::from_millis(10);
             let nothing = tokio::time::timeout(soon, watcher.wait_for_change(seqno)).await;

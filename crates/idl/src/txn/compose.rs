@@ -14,7 +14,7 @@ use super::{OpenTxn, RowState, TouchedRow};
 use crate::replica::Replica;
 use crate::row::RowId;
 
-/// What is to be sent, and what its reply must hold.
+/// The request, and the expected shape of its reply.
 #[derive(Debug, Default)]
 pub(crate) struct Composed {
     /// Operations separated by commas.
@@ -172,7 +172,7 @@ impl<'a> Composer<'a> {
     fn row(&mut self, row: RowId, touched: &TouchedRow) {
         match &touched.state {
             RowState::Vanished => {}
-            // Rows of other tables go when nobody refers to them any more.
+            // Rows of other tables are deleted with the last reference to them.
             RowState::Deleted(_) if !self.table(row).is_root => {}
             RowState::Deleted(_) => {
                 let delete = self.addressed("delete", row);

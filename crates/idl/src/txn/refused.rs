@@ -86,7 +86,7 @@ impl Refused {
         }
     }
 
-    /// What the result at a place says, of a transaction of `count` operations: a result behind the last of them is that of the commit.
+    /// Reads the error result at a position, of a transaction of `count` operations: a result behind the last of them is that of the commit.
     pub(crate) fn by_result(result: &Value, index: usize, count: usize) -> Refused {
         match tag_and_details(result) {
             Some((tag, details)) if index < count => Refused::Operation {
@@ -99,7 +99,7 @@ impl Refused {
         }
     }
 
-    /// What an error in place of the results says.
+    /// Reads an error that replaces the results.
     pub(crate) fn by_error(error: &Value) -> Refused {
         match tag_and_details(error) {
             Some((tag, details)) => Refused::Request { tag, details },
@@ -107,7 +107,7 @@ impl Refused {
         }
     }
 
-    /// What an answer says that nobody understands.
+    /// Keeps an answer of an unknown form.
     pub(crate) fn other(json: &Value) -> Refused {
         Refused::Other {
             json: json.to_string(),

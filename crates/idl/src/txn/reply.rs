@@ -1,4 +1,4 @@
-//! What the reply to a transaction says (docs/spec/idl.md 2.7).
+//! Reads the reply to a transaction (docs/spec/idl.md 2.7).
 //!
 //! Of several things that are wrong the gravest counts: an error, then the lock, then what another try may cure.
 
@@ -21,7 +21,7 @@ pub(crate) struct Verdict {
     pub(crate) refused: Option<Refused>,
     /// The server does not have the database after all: nothing that is held can be trusted.
     pub(crate) is_inconsistent: bool,
-    /// What the counter was incremented to.
+    /// The new value of the incremented counter.
     pub(crate) counter: Option<i64>,
     /// The UUIDs that rows have, by those that they had here.
     pub(crate) inserted: BTreeMap<Uuid, Uuid>,
@@ -62,7 +62,7 @@ impl Verdict {
     }
 }
 
-/// What an error in place of a result means.
+/// The verdict of an error that replaces the results.
 pub(crate) fn judge_error(error: &[u8]) -> Verdict {
     let Ok(json) = Value::parse(error) else {
         return Verdict::unreadable(error);
@@ -79,7 +79,7 @@ pub(crate) fn judge_error(error: &[u8]) -> Verdict {
     Verdict::error(&json, Refused::by_error(&json))
 }
 
-/// What the results mean.
+/// The verdict of the results.
 pub(crate) fn judge(result: &[u8], expected: &Expected) -> Verdict {
     let Ok(json) = Value::parse(result) else {
         return Verdict::unreadable(result);
@@ -123,7 +123,7 @@ pub(crate) fn judge(result: &[u8], expected: &Expected) -> Verdict {
     details(results, expected).unwrap_or_else(|| Verdict::odd(&json))
 }
 
-/// What the results of inserts and of the increment say; `None` when they do not say it.
+/// The results of inserts and of the increment; `None` when they are malformed.
 fn details(results: &[Value], expected: &Expected) -> Option<Verdict> {
     let mut verdict = Verdict::of(Status::Success);
     for &(place, provisional) in &expected.inserts {

@@ -112,7 +112,7 @@ impl<R: Row, K: Kind> TypedColumn<R, K> {
         change.is_updated(self.id)
     }
 
-    /// What the column held before a tracked change, if that changed it and the row is not new.
+    /// The value of the column before a tracked change, if that changed it and the row is not new.
     #[must_use]
     pub fn old(self, change: &Tracked, idl: &Idl) -> Option<K::Value> {
         change.old(self.id).map(|datum| K::read(datum, idl))

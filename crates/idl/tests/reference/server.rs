@@ -1,4 +1,4 @@
-//! A process of the reference in the place of our state machine: whatever a play does is over before it goes on.
+//! A process of the reference in place of our state machine. Each step of a play is complete before the next one begins.
 //!
 //! Invariant: when a call returns, every connection has heard all that the server will say of it. The server answers a connection's
 //! requests in order, and tells of changes before it answers, so an `echo` that comes back on each connection, after the answers to all that
@@ -23,10 +23,10 @@ pub(crate) const LIVES: u64 = 8;
 /// Longer than anything takes, even on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What an `echo` of ours has in its id.
+/// The id of our `echo` requests.
 const FENCE: &str = "fence";
 
-/// Who closes a connection is gone when the others have gone round this often: the server may have been on its round already, and may come to it
+/// A connection counts as closed when the others have gone round this often: the server may have been on its round already, and may come to it
 /// after them.
 const ROUNDS: usize = 3;
 
@@ -34,7 +34,7 @@ const ROUNDS: usize = 3;
 pub(crate) type Contents = BTreeMap<(String, Uuid), BTreeMap<String, Datum>>;
 
 pub(crate) struct Server {
-    /// What each session has yet to read; `None` when the server closed it.
+    /// The unread output of each session; `None` when the server closed it.
     pub(crate) output: BTreeMap<SessionId, Option<Vec<u8>>>,
     connections: BTreeMap<SessionId, Connection>,
     sessions: u64,
@@ -104,7 +104,7 @@ impl Server {
         }
     }
 
-    /// What the database holds.
+    /// The contents of the database.
     pub(crate) fn contents(&mut self) -> Contents {
         let schema = self.schema.clone();
         let select = |table: &TableSchema| {
@@ -158,7 +158,7 @@ impl Server {
     pub(crate) fn receive(&mut self, session: SessionId, message: &[u8]) {
         if let Some(connection) = self.connections.get_mut(&session) {
             connection.send(message);
-            self.settle();
+            self.synchronize();
         }
     }
 
@@ -195,7 +195,7 @@ impl Server {
     }
 
     /// Until everything is answered, and everybody has heard what came of it.
-    fn settle(&mut self) {
+    fn synchronize(&mut self) {
         let begin = Instant::now();
         loop {
             self.round();

@@ -1,11 +1,11 @@
-//! What the answer to a transaction means, whatever a server may say, and in whatever order answers come.
+//! The outcome of a transaction for every answer of a server, and for every order of answers.
 
 use corvid_data::Tag;
 use corvid_idl::{Refused, Status, TxnId};
 
 use crate::fixture::{Fixture, integer};
 
-/// What becomes of a transaction that inserts a row and increments a counter when it is answered with this.
+/// The outcome of a transaction that inserts a row and increments a counter, with this answer.
 fn judged(members: &str) -> (Status, Option<String>) {
     let mut fixture = Fixture::with_client();
     let i = fixture.column("simple", "i");
@@ -46,7 +46,7 @@ fn the_gravest_of_several_faults_counts() {
         ),
         (r#"{"error":7}"#.to_owned(), one(r#"{"error":7}"#)),
         ("7".to_owned(), one("7")),
-        // What was asked for is not there.
+        // The requested result is missing.
         (
             format!("{{}},{count},{rows}"),
             odd(&format!("{{}},{count},{rows}")),

@@ -1,4 +1,4 @@
-//! What a replica shows of a database: from the first contents on, in every kind of column.
+//! The contents of a replica: from the initial contents on, in every kind of column.
 
 use corvid_data::Arc;
 use corvid_idl::{Class, Idl, Status};
@@ -189,7 +189,7 @@ fn a_lock_does_not_stand_in_for_contents() {
 }
 
 #[test]
-fn a_wish_that_cannot_be_sent_keeps_nobody_busy() {
+fn a_condition_that_cannot_be_sent_causes_no_wakeups() {
     let mut fixture = Fixture::with_client();
     let simple = fixture.table("simple");
     fixture.peers[0].is_deaf = true;

@@ -69,9 +69,9 @@ pub(crate) struct Peer {
     session: Option<SessionId>,
     /// Messages sent, for plays that look at them.
     pub(crate) sent: Vec<String>,
-    /// What went to the log.
+    /// The log messages.
     pub(crate) log: Vec<String>,
-    /// What the server says stays unread.
+    /// The server's output stays unread.
     pub(crate) is_deaf: bool,
 }
 

@@ -8,7 +8,7 @@ use corvid_idl::{Column, Idl, RowId, Tracked};
 
 use crate::random::Contents;
 
-/// What handlers have heard of.
+/// The changes that handlers got.
 #[derive(Clone, Default)]
 pub(crate) struct Heard(Arc<Mutex<Copy>>);
 
@@ -16,7 +16,7 @@ pub(crate) struct Heard(Arc<Mutex<Copy>>);
 struct Copy {
     rows: Contents,
     epoch: u64,
-    /// Rows that an update changed are listed once, whatever happened to them in it.
+    /// Rows that an update changed are listed once, with any number of changes.
     calls: u64,
 }
 
@@ -72,7 +72,7 @@ impl Heard {
         }
     }
 
-    /// What the replica must hold by what was heard, and how often handlers were called.
+    /// The expected contents by the calls of handlers, and the number of calls.
     pub(crate) fn contents(&self, idl: &Idl) -> (Contents, u64) {
         let mut copy = self.copy();
         copy.forget_older(idl);

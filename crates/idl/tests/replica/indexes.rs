@@ -81,7 +81,7 @@ fn rows_come_in_order_column_by_column() {
 }
 
 #[test]
-fn the_first_of_equal_rows_is_found_whatever_comes_and_goes() {
+fn the_first_of_equal_rows_is_found_after_any_changes() {
     let (mut fixture, by_s, _) = indexed();
     let s = fixture.column("simple", "s");
     let rows = fill(&mut fixture, &[("a", 0), ("a", 1), ("b", 2), ("a", 3)]);
@@ -146,7 +146,7 @@ fn a_transaction_moves_rows_and_an_abort_moves_them_back() {
 }
 
 #[test]
-fn cursors_go_on_whatever_becomes_of_their_row() {
+fn cursors_survive_changes_of_their_row() {
     let (mut fixture, by_s, _) = indexed();
     let rows = fill(
         &mut fixture,

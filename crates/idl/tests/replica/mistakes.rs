@@ -1,4 +1,4 @@
-//! Mistakes of programs: panics of strict classes, log otherwise; and how many log wait when nobody takes them.
+//! Mistakes of programs: panics of strict classes, log messages otherwise; and the limit of the queue of log messages.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

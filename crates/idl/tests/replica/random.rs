@@ -1,6 +1,6 @@
 //! Random lives of clients: transactions of all kinds, lost connections, unread input, changing conditions, fetches, conversions, two
 //! kinds of server. After
-//! each settling every replica equals the server's contents as its condition restricts them, tracked changes lead from the
+//! each synchronization every replica equals the server's contents as its condition restricts them, tracked changes lead from the
 //! contents before to those after, what event handlers heard equals what is held, indexes equal sorted scans; and every transaction leaves the replica as it was.
 
 use std::collections::BTreeMap;
@@ -38,14 +38,14 @@ impl Dice {
     }
 }
 
-/// What a peer is known to have seen.
+/// The changes that a peer has certainly seen.
 struct Watcher {
     shadow: Contents,
     epoch: u64,
     /// The greatest `i` of `simple` that it wants to see.
     limit: Option<i64>,
     promise: u64,
-    /// What it asked for and was not told the end of.
+    /// Its requests without an outcome.
     fetches: Vec<FetchId>,
     heard: Heard,
 }
@@ -55,7 +55,7 @@ const FETCHER: usize = 1;
 
 /// `CORVID_CASES` asks for another number of lives than usual, `CORVID_SEED` for one of them.
 #[test]
-fn replicas_follow_whatever_happens() {
+fn replicas_equal_the_server_after_random_lives() {
     let number = |name| {
         std::env::var(name)
             .ok()
@@ -122,10 +122,10 @@ fn live(seed: u64) {
                     .convert(&if is_narrow { narrow_schema() } else { schema() });
             }
             13 => fetch(&mut fixture, &mut dice, &mut watchers[FETCHER]),
-            _ => settle(&mut fixture, &mut watchers),
+            _ => synchronize(&mut fixture, &mut watchers),
         }
     }
-    settle(&mut fixture, &mut watchers);
+    synchronize(&mut fixture, &mut watchers);
 }
 
 fn write_changes_only(class: &mut Class) {
@@ -253,7 +253,7 @@ fn change(fixture: &mut Fixture, dice: &mut Dice) {
     .expect("it fits");
 }
 
-/// Somebody else changes something.
+/// Another client changes something.
 fn meddle(fixture: &mut Fixture, dice: &mut Dice) {
     let (low, high) = (dice.number(), dice.number());
     let operations = [
@@ -291,7 +291,7 @@ fn fetch(fixture: &mut Fixture, dice: &mut Dice, watcher: &mut Watcher) {
     watcher.fetches.extend(begun);
 }
 
-/// Fetches everything; whatever was asked for before has come to an end.
+/// Fetches everything; all earlier fetches have ended.
 fn fetch_all(fixture: &mut Fixture, watcher: &mut Watcher) {
     let o = fixture.column("simple", "o");
     let fetch = fixture.peers[FETCHER]
@@ -340,7 +340,7 @@ fn want(fixture: &mut Fixture, dice: &mut Dice, watchers: &mut [Watcher]) {
 }
 
 /// Lets everybody come to rest, and looks at everything.
-fn settle(fixture: &mut Fixture, watchers: &mut [Watcher]) {
+fn synchronize(fixture: &mut Fixture, watchers: &mut [Watcher]) {
     for peer in &mut fixture.peers {
         peer.is_deaf = false;
     }
@@ -374,7 +374,7 @@ fn settle(fixture: &mut Fixture, watchers: &mut [Watcher]) {
         fixture.peers[peer]
             .idl
             .check_consistency()
-            .expect("settled");
+            .expect("synchronized");
         check_index(fixture, peer);
         assert_eq!(fixture.peers[peer].idl.outstanding_count(), 0);
     }
@@ -426,7 +426,7 @@ fn columns(fixture: &Fixture, peer: usize, table: TableId, uuid: Uuid) -> Vec<Da
     .collect()
 }
 
-/// What a client holds.
+/// The contents of a client.
 fn contents(fixture: &Fixture, peer: usize) -> Contents {
     let idl = &fixture.peers[peer].idl;
     let tables = idl.schema().iter();
@@ -440,7 +440,7 @@ fn contents(fixture: &Fixture, peer: usize) -> Contents {
     .collect()
 }
 
-/// What the server holds; columns that it lacks have their defaults.
+/// The contents of the server; columns that it lacks have their defaults.
 fn served(fixture: &mut Fixture) -> Contents {
     let served = fixture.server.contents();
     let own = fixture.peers[0].idl.schema();

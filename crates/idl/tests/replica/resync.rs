@@ -1,4 +1,4 @@
-//! What becomes of the replica when connections end, and what is not replicated at all.
+//! The replica across lost connections, and columns that are not replicated.
 
 use corvid_data::Arc;
 use corvid_idl::{Class, Misuse, Resync, Status};

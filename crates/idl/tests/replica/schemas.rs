@@ -195,6 +195,6 @@ fn a_condition_change_that_is_lost_is_made_good() {
             .transact(r#"{"op":"insert","table":"simple","row":{"i":1,"s":"later"}}"#);
         fixture.run();
         assert_eq!(fixture.idl().row_count(simple), 2);
-        fixture.idl().check_consistency().expect("settled");
+        fixture.idl().check_consistency().expect("synchronized");
     }
 }

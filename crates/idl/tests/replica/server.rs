@@ -59,7 +59,7 @@ pub(crate) struct Server {
     inbox: VecDeque<ToShard>,
     databases: BTreeMap<DatabaseId, Served>,
     sessions: u64,
-    /// What each session has yet to read; `None` when the server closed it.
+    /// The unread output of each session; `None` when the server closed it.
     pub(crate) output: BTreeMap<SessionId, Option<Vec<u8>>>,
 }
 
@@ -117,7 +117,7 @@ impl Server {
         self.databases[&DATA].pump.service().database()
     }
 
-    /// What the database holds.
+    /// The contents of the database.
     pub(crate) fn contents(&mut self) -> Contents {
         let database = self.database();
         let mut contents = Contents::new();

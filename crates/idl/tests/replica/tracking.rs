@@ -71,7 +71,7 @@ fn a_row_is_listed_once_with_all_that_became_of_it() {
 }
 
 #[test]
-fn changes_reach_whoever_refers_to_the_row() {
+fn changes_reach_rows_that_refer_to_the_row() {
     let mut fixture = tracking(&["i"]);
     let (link, i, one, many) = (
         fixture.table("link"),
@@ -100,7 +100,7 @@ fn changes_reach_whoever_refers_to_the_row() {
         assert_eq!(change.updated().count(), usize::from(is_itself));
         assert!(!change.is_new && !change.is_deleted);
     }
-    // A column that is not tracked: its row is not listed, and nobody else.
+    // A column that is not tracked: its row is not listed, and no other row is.
     fixture.succeed(|fixture| fixture.idl().write(rows[3], many, references(&[])).unwrap());
     assert!(changes(&mut fixture, link).is_empty());
     // The arc is gone with the reference.

@@ -429,7 +429,7 @@ fn a_success_is_told_when_it_can_be_seen() {
     fixture.run();
     assert_eq!(fixture.idl().status(txn), Some(Status::Success));
     assert_eq!(fixture.value(row, "i"), "2");
-    // Who loses the connection hears at once what is known.
+    // A client that loses the connection gets the outcome at once.
     let txn = commit_after_conversion(&mut fixture, &schema(), 3);
     fixture.cut(0);
     assert_eq!(fixture.idl().status(txn), Some(Status::Success));

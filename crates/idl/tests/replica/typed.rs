@@ -104,7 +104,7 @@ fn values_go_in_and_come_out_as_they_are() {
         BTreeMap::from([("l".into(), "w".into())])
     );
     assert_eq!(Link::get(idl, link.uuid()), Some(link));
-    // Out of sight, a row is in nobody's values.
+    // A row that no condition selects is in no value.
     TypedCondition::<Link>::none().set(fixture.idl(), 0);
     fixture.run();
     let idl = fixture.idl();

@@ -19,7 +19,7 @@ use corvid_net::coverage::Counter;
 use corvid_reactor::mailbox::MailSender;
 use corvid_reactor::priority;
 use corvid_service::message::ToDatabase;
-use corvid_shell::log_file::{LogFile, Location};
+use corvid_shell::log_file::{Location, LogFile};
 use corvid_shell::vlog::{self, Level, Module};
 use crossbeam_channel::{Receiver, Sender};
 

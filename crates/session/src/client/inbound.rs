@@ -1,7 +1,7 @@
-//! What a server sends: answers matched by id, notifications by name and monitor.
+//! A server's messages: answers are matched by id, notifications by name and monitor.
 //!
-//! An answer to nothing that is outstanding is passed over, and so is a notification that nobody asked for: both may belong to what was
-//! before a cancelled monitor.
+//! Answers without an outstanding request and notifications of other monitors are ignored: both may be left over from before a cancelled
+//! monitor.
 
 use corvid_json::{Kind, Reader};
 use corvid_rpc::Session;

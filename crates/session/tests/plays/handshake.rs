@@ -154,7 +154,7 @@ fn a_canceled_monitor_begins_at_the_top_of_the_same_connection() {
     "#]]
     .assert_eq(&play.take());
     play.bytes(&format!(r#"{{"id":{},"error":"canceled"}}"#, transaction.0));
-    play.reply("[]"); // To the transaction, once more: nobody waits for it.
+    play.reply("[]"); // To the transaction, once more: no request is outstanding.
     play.reply("{}");
     play.go_to_contents(&standalone());
     // The row may still show the schema from before the conversion, so the database is asked.

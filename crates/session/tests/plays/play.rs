@@ -1,4 +1,4 @@
-//! One client and whatever server the play pretends to be. Everything that the client does and tells becomes a line of the trace:
+//! One client, and a server that the play simulates. Each output and event of the client becomes a line of the trace:
 //! `connect`, `disconnect` and `->` for what the driver is to do, `*` for events.
 
 use corvid_data::wire;
@@ -110,7 +110,7 @@ impl Play {
         self.ids.remove(0)
     }
 
-    /// Lets time pass, reading in vain whenever the client asks to be called.
+    /// Lets time pass; at each of the client's timeouts a read finds nothing.
     pub(crate) fn wait(&mut self, ms: u64) {
         let end_ms = self.now_ms + ms;
         while let Some(at_ms) = self.client.poll_timeout(self.now_ms) {

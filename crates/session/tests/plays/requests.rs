@@ -6,7 +6,7 @@ use expect_test::expect;
 use crate::play::{Play, id};
 
 #[test]
-fn answers_are_told_apart_whatever_their_order() {
+fn answers_are_matched_in_any_order() {
     let mut play = Play::monitoring(Interest::All, "{}");
     let first = play
         .client

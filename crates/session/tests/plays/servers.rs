@@ -8,7 +8,7 @@ use crate::play::{Play, SERVER_ROW, id, server_row};
 const LEADER: &str = r#""connected":true,"leader":true,"index":10"#;
 const FOLLOWER: &str = r#""connected":true,"leader":false,"index":10"#;
 
-/// What a client that just connected makes of a row, and whether it stays.
+/// The verdict of a newly connected client on a row, and whether it stays connected.
 fn verdict(row: &str, leader_only: bool) -> Option<Failure> {
     let mut play = Play::new();
     play.client.set_leader_only(0, leader_only);

@@ -61,7 +61,7 @@ impl Meeting {
         given == (8, 8) && received == [true, true] && self.faults().is_empty()
     }
 
-    /// What went wrong, the client's first.
+    /// The errors, the client's first.
     pub(crate) fn faults(&self) -> Vec<String> {
         let both = [&self.client_fault, &self.server_fault];
         both.into_iter()
@@ -88,7 +88,7 @@ fn carry(from: &mut Session, to: &mut Session, fault: &mut Option<Fault>) -> boo
     !bytes.is_empty()
 }
 
-/// What comes of a meeting over both versions: `Ok`, or the words of whoever refused.
+/// The outcome of a meeting over both versions: `Ok`, or the error of the side that refused.
 pub(crate) fn outcome(server: &Material, client: &Material) -> Result<(), String> {
     let outcomes = ["TLSv1.2", "TLSv1.3"].map(|protocols| {
         let mut meeting = Meeting::over(protocols, server, client);

@@ -8,7 +8,7 @@ use super::made::{
 };
 use super::meeting::{Meeting, outcome};
 
-/// What becomes of a server with this certificate before a client that trusts this file; the client is beyond doubt.
+/// The outcome for a server with this certificate and a client that trusts this file; the client's own certificate is good.
 fn server_with(own: &Own, trusted: &str) -> Result<(), String> {
     let clients = root(authority_params("clients"));
     let client = Own::issued(&params("client"), &clients);
