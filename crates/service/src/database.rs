@@ -286,13 +286,13 @@ impl DatabaseService {
                 self.rewrite_advanced(now, number, outcome);
             }
             ToDatabase::JobDone(_, JobResult::InitialContents(written)) => {
-                self.contents_written(now, &written)
+                self.contents_written(now, &written);
             }
             ToDatabase::JobDone(_, JobResult::DeferredBody(session)) => {
-                self.body_written(now, session)
+                self.body_written(now, session);
             }
             ToDatabase::JobDone(number, JobResult::Compared(found)) => {
-                self.compared(now, number, found)
+                self.compared(now, number, found);
             }
             ToDatabase::JobDone(number, done) => self.job_done(now, number, done),
             ToDatabase::Drained(session) => self.drained(session),
@@ -434,7 +434,7 @@ impl DatabaseService {
                 texts_only,
             } => self.watch_column(name, &table, &column, texts_only),
             Control::UnwatchColumn(name) => {
-                self.watched_columns.retain(|watched| watched.name != name)
+                self.watched_columns.retain(|watched| watched.name != name);
             }
             Control::SetSlow(threshold_ms) => self.set_slow_ms(threshold_ms),
             Control::SetAudited(is_audited) => self.set_audited(is_audited),

@@ -1,7 +1,7 @@
 //! A backup: the database applies its source's updates in order, and clients may only read.
 //!
 //! Invariants: while a database is a backup, only the source changes it. Contents are compared by a job on a snapshot, which stays true for
-//! that reason. Messages that arrive meanwhile are queued. The connection is told of a message only when the database has consumed it, so
+//! that reason. Messages that arrive meanwhile are queued. The connection learns only of consumed messages, so
 //! it stops reading before the queue is long. Events and job results of an earlier time as a backup are ignored.
 
 use std::collections::VecDeque;

@@ -126,11 +126,11 @@ impl Conversion {
     /// Whether an input must wait for the end of the conversion although other sessions' inputs need not. All later inputs of its session
     /// do the same. `is_blocked` says that the session is blocked: its inputs do not wait here then, because earlier ones wait in its
     /// outbox and come first.
-    pub(super) fn must_wait_for_end(&mut self, input: &ToDatabase, is_held: bool) -> bool {
+    pub(super) fn must_wait_for_end(&mut self, input: &ToDatabase, is_blocked: bool) -> bool {
         match input {
             // One conversion at a time.
             ToDatabase::Request(request)
-                if request.method == DatabaseMethod::Convert && !is_held =>
+                if request.method == DatabaseMethod::Convert && !is_blocked =>
             {
                 self.sessions.insert(request.session);
                 true

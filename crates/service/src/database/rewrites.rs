@@ -1,6 +1,6 @@
 //! New files in place of the present one: compactions, by request or for growth, and the file of a conversion. One at a time.
 //!
-//! The database continues meanwhile. It requests a new file while nothing is pending, hears that the file holds nearly everything, requests
+//! The database continues meanwhile. It requests a new file while nothing is pending. When the file holds nearly everything, it requests
 //! the swap, and appends to the new file from then on. No commit waits for more than the swap.
 
 use super::{DatabaseService, Now};

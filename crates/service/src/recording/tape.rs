@@ -234,7 +234,7 @@ impl Tape {
             match state.next("the end of a batch") {
                 Some(Item::Sum(recorded)) if recorded == sum => {}
                 Some(Item::Sum(_)) => {
-                    state.report_difference("sessions were sent other bytes".to_owned())
+                    state.report_difference("sessions were sent other bytes".to_owned());
                 }
                 other => state.expected("the end of a batch", other.as_ref(), ()),
             }

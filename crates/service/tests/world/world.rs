@@ -258,7 +258,7 @@ impl World {
                 None => Model::internal(),
                 Some(_) => Model::standalone(),
             },
-            file: disk.as_ref().map(|disk| disk.state()),
+            file: disk.as_ref().map(Disk::state),
             column_diff: true,
             history: !is_server,
         };
