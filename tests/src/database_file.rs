@@ -19,7 +19,7 @@ pub fn create(path: &Path, schema: &Value) -> io::Result<()> {
     append_to(&mut fs::File::create_new(path)?, schema)
 }
 
-/// Appends a record to a database file that nobody has open.
+/// Appends a record to a database file that no server has open.
 ///
 /// # Errors
 ///

@@ -163,7 +163,7 @@ impl Ledger {
             ["recent", "delete", serial - RECENT],
             ["digits", "delete", digit],
             ["digits", "insert", ["map", [[digit, serial.to_string()]]]]]}));
-        // Only what is known to be there, so that the outcome of those in flight does not matter.
+        // Only rows that are known to exist, so the outcome of requests in flight does not matter.
         let taken: BTreeSet<i64> = self
             .pending
             .iter()

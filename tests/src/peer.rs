@@ -20,7 +20,7 @@ pub fn say_skipped(what: &str) {
 ///
 /// # Errors
 ///
-/// A tool that fails, with what it said.
+/// A tool that fails, with its output.
 pub fn query(file: &Path, params: &Value) -> io::Result<Option<Value>> {
     let Some(tool) = binary::reference("ovsdb-tool") else {
         return Ok(None);
@@ -36,7 +36,7 @@ pub fn query(file: &Path, params: &Value) -> io::Result<Option<Value>> {
 ///
 /// # Errors
 ///
-/// A program that cannot be run, or does not succeed, with what it said.
+/// A program that cannot be run, or does not succeed, with its output.
 pub fn run(command: &mut Command) -> io::Result<String> {
     let output = command.stdin(Stdio::null()).output()?;
     if !output.status.success() {

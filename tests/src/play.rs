@@ -75,7 +75,7 @@ pub fn run(path: &Path, implementation: Implementation) -> io::Result<Report> {
                 )
             })?;
         let file = path.file_name().unwrap_or_default().to_string_lossy();
-        // While rewriting, only what no edit can mend is a failure.
+        // While rewriting, only differences that no edit can resolve are failures.
         let mended = if rewriting { outcome.edits.len() } else { 0 };
         if let Some(mismatch) = outcome.mismatches.get(mended) {
             let (line, name) = (mismatch.line + 1, &case.name);

@@ -127,7 +127,7 @@ impl Process {
     /// Ends it without warning, as a crash would.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // Both fail only when the process has ended already, which is what is wanted.
+            // Both fail only when the process has ended already.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -161,7 +161,7 @@ impl Process {
         }
     }
 
-    /// Whether no process runs; for one that nobody ended this means that it crashed.
+    /// Whether no process runs: it crashed, if the test did not end it.
     pub fn has_ended(&mut self) -> bool {
         self.child
             .as_mut()

@@ -1,6 +1,6 @@
 //! The text format of `tests/scripted/*.txt`: plays of requests and expected answers, read into [`Script`].
 //!
-//! A file opens with what its server is started with, may have a `setup`, and holds cases. A line that begins with white
+//! A file opens with the databases and options of its server, may have a `setup`, and holds cases. A line that begins with white
 //! space continues the line above; a line that begins with `#` is a comment.
 //!
 //! ```text

@@ -1,7 +1,7 @@
 //! A server under test in a directory of its own: the files it begins with, and the process on them.
 //!
 //! Invariant: a [`Server`] owns exactly the process it started and the directory it made; both are gone when it is
-//! dropped. It runs either our binary or the reference with the same options, and never knows what is tested with it.
+//! dropped. It runs either our binary or the reference with the same options, and knows no test.
 
 use std::ffi::OsString;
 use std::io;

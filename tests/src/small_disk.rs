@@ -90,7 +90,7 @@ impl SmallDisk {
         self.folder.join(name)
     }
 
-    /// Takes so many bytes away.
+    /// Uses up so many bytes.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl SmallDisk {
         fs::write(&self.ballast, vec![1; bytes])
     }
 
-    /// Takes all room but so many bytes.
+    /// Uses up all room but so many bytes.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl SmallDisk {
         ballast.set_len(end.saturating_sub(bytes))
     }
 
-    /// Gives back what was taken.
+    /// Frees the bytes that were taken.
     ///
     /// # Errors
     ///

@@ -36,7 +36,7 @@ fn is_constant(word: &str) -> bool {
     word.len() > 3 && word.bytes().all(is_of_one)
 }
 
-/// Whether a source has what the page calls by this word.
+/// Whether a source has the constant or option that the page names.
 fn has(source: &str, word: &str) -> bool {
     match word.strip_prefix("--") {
         Some(option) => source.contains(&format!("\"{option}\"")),

@@ -462,7 +462,7 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 mod proofs {
-    //! Each rule finds what it is for, and lets pass what looks like it.
+    //! Each rule finds its violations, and accepts text that looks like one.
 
     use super::*;
 

@@ -241,7 +241,7 @@ fn is_certain(witness: &Witness<'_>) -> bool {
 }
 
 mod proofs {
-    //! Each rule finds what it is for, and lets pass what looks like it.
+    //! Each rule finds its violations, and accepts text that looks like one.
 
     use super::*;
 

@@ -262,7 +262,7 @@ fn check_source(name: &str, path: &str, source: &str) -> Complaints {
     complaints
 }
 
-/// Tests and examples may do what they like.
+/// Tests and examples are exempt from the rules about effects.
 fn is_test_file(path: &str) -> bool {
     ["/tests/", "/examples/", "/benches/"]
         .iter()
@@ -311,7 +311,7 @@ fn check_unsafe(path: &str, source: &str, code: &Code) -> Complaints {
         if !is_allowed && outside_tests.contains(&line) {
             complaints.push(format!("{path}:{line}: unsafe"));
         }
-        // Traits and functions that are unsafe to call state what they want in their documentation.
+        // Unsafe traits and functions state their requirements in their documentation.
         let text = lines[line - 1];
         let is_block = text.contains("unsafe {") || text.contains("unsafe impl");
         if is_block && !has_reason(&lines, line) {
@@ -337,7 +337,7 @@ fn has_reason(lines: &[&str], line: usize) -> bool {
             return false;
         }
         is_inside_comment |= is_comment;
-        // The statement began here; what is above belongs to another, but for an attribute.
+        // The statement begins here; lines above belong to another one, except attributes.
         if !is_comment && (text.ends_with(';') || text.ends_with('}') || text.is_empty()) {
             return false;
         }
@@ -511,7 +511,7 @@ fn is_char(text: &str) -> bool {
 }
 
 mod proofs {
-    //! Each rule finds what it is for, and lets pass what looks like it.
+    //! Each rule finds its violations, and accepts text that looks like one.
 
     use super::*;
 

@@ -1,4 +1,4 @@
-//! The audit trail (`--audit-log`): who did what, what it says when records are missing, and its rotation.
+//! The audit trail (`--audit-log`): its records, the count of missing ones, and its rotation.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -113,7 +113,7 @@ fn a_commit_is_recorded_with_client_changes_and_transaction() {
             "after": {"n": 1, "names": names, "tags": ["set", [1, 2]]}}])
     );
     assert_eq!(told[1]["comment"], Value::Null);
-    // A large column: what was added and removed, not all of it.
+    // A large column: the added and removed elements, not all of them.
     let added: Vec<i64> = std::iter::once(0).chain(3..100).collect();
     assert_eq!(
         told[1]["rows"][0]["columns"],
@@ -128,7 +128,7 @@ fn a_commit_is_recorded_with_client_changes_and_transaction() {
     assert_eq!(told[3]["rows"][0]["op"], "delete");
     assert_eq!(told[3]["rows"][0]["before"]["n"], 2);
 
-    // The id is the one that clients are told.
+    // The id is the one that clients get.
     let monitor = json!(["Data", "m", {"T": [{"columns": ["n"]}]}, told[2]["txn"]]);
     let reply = client
         .call("monitor_cond_since", &monitor)

@@ -1,4 +1,4 @@
-//! `--check-config`: whether a server could be started, told without starting one.
+//! `--check-config`: reports whether a server could be started, without starting one.
 
 use std::fs;
 use std::path::Path;
@@ -226,7 +226,7 @@ fn certificates_are_checked_as_connections_need_them() {
     assert_eq!(with("--ca-cert=none").0, Some(1));
 }
 
-/// A server serves what precedes damage, so it is told and is no fault.
+/// A server serves the records before the damage, so damage is reported and is no fault.
 #[test]
 fn damage_at_the_end_of_a_file_is_reported() {
     let dir = tempfile::tempdir().expect("a directory");

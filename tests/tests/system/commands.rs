@@ -1,4 +1,4 @@
-//! Commands of the control socket that show what a server holds, side by side with the reference where it is installed.
+//! Commands of the control socket that show the state of a server, side by side with the reference where it is installed.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -104,7 +104,7 @@ fn tell(implementation: Implementation) -> Told {
     }
 }
 
-/// A reply without what standalone databases of the reference do not have.
+/// A reply without the parts that standalone databases of the reference do not have.
 fn normal(reply: &Value) -> String {
     let text = match &reply["error"] {
         Value::Null => reply["result"].as_str().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Servers that a file tells what to serve (`--config-file`), and its reload. The reference of the packages does not know the option.
+//! Servers with a configuration file (`--config-file`), and its reload. The reference of the packages does not know the option.
 
 use std::fs;
 use std::path::Path;

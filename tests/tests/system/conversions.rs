@@ -87,7 +87,7 @@ fn write(mut client: Client, mut ledger: Ledger, progress: &Progress) -> io::Res
 /// converted database and in its file.
 #[test]
 fn writers_continue_during_a_conversion() {
-    // The reference serves nobody meanwhile.
+    // The reference serves no client meanwhile.
     if Implementation::from_env() == Implementation::Reference {
         return;
     }

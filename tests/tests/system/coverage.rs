@@ -1,4 +1,4 @@
-//! The counters of `coverage/show`: they move with what happens, by as much as happens, and with nothing else.
+//! The counters of `coverage/show`: each counts its events, all of them, and no others.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -61,7 +61,7 @@ fn moved(before: &Counters, after: &Counters) -> Counters {
         .collect()
 }
 
-/// A server with a database, and what it had counted when it was last looked at.
+/// A server with a database, and its counters when they were last read.
 struct Counted {
     server: Server,
     before: Counters,
@@ -203,7 +203,7 @@ fn counters_change_with_their_events_only() {
     counted.expect(&[("session_close", 1), ("session_open", 0)], |_| {});
 }
 
-/// Updates count for each session that is told, flushes for each batch.
+/// Updates count for each session that gets one, flushes for each batch.
 fn watch(counted: &mut Counted, client: &mut Client) {
     let mut monitors: Vec<Client> = (0..3)
         .map(|_| counted.server.connect().expect("a connection"))
@@ -260,7 +260,7 @@ fn watch(counted: &mut Counted, client: &mut Client) {
 #[test]
 fn connections_that_the_server_opens_are_counted() {
     let mut counted = Counted::start();
-    // Bound and not listening: nobody else gets this port, and nobody answers there.
+    // Bound and not listening: no other process gets this port, and connections to it are refused.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let remote = format!("tcp:{}", taken.local_addr().expect("an address"));
     let connected = [

@@ -26,7 +26,7 @@ fn wait_for(what: &str, daemon: &Daemon, mut is_there: impl FnMut() -> bool) {
     }
 }
 
-/// Starts a server, kills it by a fault, and returns what follows the addresses in its log, once nobody writes there any more.
+/// Starts a server, kills it by a fault, and returns the text behind the addresses in its log, once no process writes there any more.
 fn report_of(program: &Path) -> String {
     let home = TempDir::new().expect("a directory");
     let daemon = Daemon::start(program, home.path(), &["--no-dbs"]).expect("a server");

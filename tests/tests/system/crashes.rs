@@ -2,13 +2,13 @@
 //!
 //! Several connections write transactions of several rows each, some durable and some not; a kill of the process leaves the
 //! page cache alone, so that both kinds must be there afterwards once acknowledged. Compactions and schema conversions run at
-//! random moments, also at the moment of the kill. After each start the contents are compared with what the writers know, and
-//! what the reference's tool reads from the file with what the server says.
+//! random moments, also at the moment of the kill. After each start the contents are compared with the writers' ledgers, and
+//! the rows that the reference's tool reads from the file with those of the server.
 //!
 //! | Variable | Meaning |
 //! |---|---|
 //! | `CORVID_CRASH_SEED` | the seed of a run that is to be repeated; threads and kills still fall as they like |
-//! | `CORVID_CRASH_ROUNDS` | kills, 20 unless told |
+//! | `CORVID_CRASH_ROUNDS` | kills, 20 by default |
 //! | `CORVID_REFERENCE=1` | the reference is killed instead, which proves the test |
 
 use std::fmt::Write as _;
@@ -30,14 +30,14 @@ use corvid_tests::random::{self, Random};
 use corvid_tests::server::Implementation;
 use corvid_tests::{database_file, peer, tails};
 
-/// Rounds unless told otherwise.
+/// Rounds by default.
 const ROUNDS: u64 = 20;
 /// Writers whose transactions wait for the disk, one at a time.
 const DURABLE_WRITERS: i64 = 5;
 /// Writers whose transactions do not, several at a time.
 const ORDINARY_WRITERS: i64 = 3;
 const ORDINARY_DEPTH: usize = 6;
-/// Rows that nobody touches, so that compacting and converting take their time.
+/// Rows that no writer changes, so that compacting and converting take their time.
 const FILLERS: usize = 30_000;
 const FILLER_BYTES: usize = 200;
 /// Longest text of a row that writers write, bytes.
@@ -143,7 +143,7 @@ fn identity(path: &Path) -> Option<Identity> {
     Some((found.ino(), found.ctime(), found.ctime_nsec()))
 }
 
-/// An error of the operating system, or a server that does not answer, as what was found wrong.
+/// An error of the operating system, or a server that does not answer, as a failure of the round.
 fn fault(what: &str) -> impl Fn(io::Error) -> String {
     move |error| format!("{what}: {error}")
 }
@@ -196,7 +196,7 @@ impl Play {
         self.damage().map_err(fault("damaging the file"))
     }
 
-    /// The contents after a start are what the writers know, for the reference as well.
+    /// The contents after a start are those of the ledgers, for the reference as well.
     fn compare(&mut self) -> Outcome<()> {
         let mut client = self.process.connect().map_err(fault("connecting"))?;
         let contents = Contents::read(&mut client).map_err(fault("reading"))?;

@@ -1,5 +1,5 @@
 //! Sessions that are closed because a database comes, goes or is converted, or because the server exits, with real processes: a session that
-//! is not aware of changes hears nothing but the end, however often one tries.
+//! is not aware of changes gets no message but the end of the connection, however often the test is repeated.
 //!
 //! `CORVID_REFERENCE=1` puts the reference in the place of our server.
 
@@ -60,7 +60,7 @@ fn watcher(server: &Server) -> Client {
         let request = json!({"id": id, "method": "transact", "params": params});
         client.send(request.to_string().as_bytes()).expect("sent");
     }
-    // An answer to this means that what was sent before it has been looked at. The name that is served lets none of those go on.
+    // The reply to this request means that the requests before it were examined. None of them continues, because the name is served.
     let reply = client.call("list_dbs", &json!([])).expect("a reply");
     assert_eq!(reply["error"], Value::Null);
     client

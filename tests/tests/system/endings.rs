@@ -114,7 +114,7 @@ fn ask_for(server: &Server, work: Work, number: u64) -> PendingRequest {
     }
 }
 
-/// Waits until the server has begun with what it was asked for. False where that cannot be seen from outside.
+/// Waits until the server has begun the work. False where that cannot be seen from outside.
 fn has_begun(server: &Server, work: Work, number: u64) -> bool {
     let copy = |suffix: &str| server.dir().join(format!("copy{number}.db{suffix}"));
     let deadline = Instant::now() + LIMIT;
@@ -131,7 +131,7 @@ fn has_begun(server: &Server, work: Work, number: u64) -> bool {
     }
 }
 
-/// A request of a client that is told of changes.
+/// A request of a client that is aware of changes.
 fn aware(server: &Server, method: &str, params: &Value) -> PendingRequest {
     let mut client = server.connect().expect("a connection");
     let awareness = client.call("set_db_change_aware", &json!([true]));

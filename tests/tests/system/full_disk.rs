@@ -98,7 +98,7 @@ impl Fixture {
         }
     }
 
-    /// The server has what the writers know, and the reference's tool reads the same from the file.
+    /// The server has the rows of the writers' ledgers, and the reference's tool reads the same rows from the file.
     fn assert_intact(&mut self) {
         assert!(
             !self.process.has_ended(),
@@ -352,7 +352,7 @@ fn convert(process: &Process, version: u32) -> Value {
     reply["error"].clone()
 }
 
-/// A client that monitors, and must hear of each transaction that took place and of no other.
+/// A client that monitors, and must get an update of each committed transaction and of no other.
 struct Watcher {
     client: Client,
     /// Transactions that it has heard of.
@@ -373,7 +373,7 @@ impl Watcher {
         }
     }
 
-    /// Changes what no file holds, which needs no room, and hears of everything up to this.
+    /// Changes an ephemeral column, which needs no room, and reads the updates up to this change.
     fn assert_goes_on(&mut self, place: &Fixture) {
         static MOODS: AtomicU64 = AtomicU64::new(1);
         let mood = MOODS.fetch_add(1, Ordering::Relaxed);

@@ -91,7 +91,7 @@ fn logs_certificates_and_the_configuration_file_are_read_again() {
         "{old}"
     );
 
-    // A file that cannot be used changes nothing, and nobody dies of it.
+    // A file that cannot be used changes nothing, and no process ends.
     fs::write(folder.join("config.json"), "[]").expect("written");
     Daemon::signal(server.pid(), "HUP").expect("sent");
     let refused = "configuration in a file must be a JSON object";

@@ -1,4 +1,4 @@
-//! The transaction history of standalone databases, and the switch that leaves it out: then a client that comes back is told everything, as by the
+//! The transaction history of standalone databases, and the switch that leaves it out: then a client that reconnects gets all rows, as from the
 //! reference.
 
 use std::fs;

@@ -602,7 +602,7 @@ fn common_parsers_accept_the_metrics() {
     assert!(checked.is_ok(), "{}", checked.unwrap_err());
 }
 
-/// Runs Prometheus' own checker, if it is there; what it complains of.
+/// Runs Prometheus' own checker, if it is installed, and returns its complaints.
 fn promtool(arguments: &[&str], input: Stdio) -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let own = root.join(".venv/bin/promtool");

@@ -116,7 +116,7 @@ fn next_told(manager: &UnixDatagram) -> String {
 
 const ADD: &str = "ovsdb-server/add-db";
 
-/// A server on `D.db` that has been told to serve the slow file, and reads it.
+/// A server on `D.db` that was asked to serve the slow file, and is reading it.
 fn adding(
     folder: &Path,
     options: &[&str],
@@ -162,7 +162,7 @@ fn commands_are_answered_while_a_file_is_opened() {
     server.stop().expect("a clean end");
 }
 
-/// A client that is told of its commit can connect to the remote that the commit added.
+/// A client that gets its commit's reply can connect to the remote that the commit added.
 #[test]
 fn a_commit_that_adds_a_remote_waits_for_no_file() {
     let dir = folder();
@@ -220,7 +220,7 @@ fn files_that_are_replaced_or_unusable_are_logged_and_closed() {
     assert_eq!(told(&server, ADD, &["slow.db"])["error"], Value::Null);
     assert_eq!(databases(&server), "D\nS\n_Server\n");
 
-    // The second command for a file is told what the file deserves when the first has failed.
+    // The second command for a file gets its own reply when the first has failed.
     let removed = told(&server, "ovsdb-server/remove-db", &["S"]);
     assert_eq!(removed["error"], Value::Null);
     fs::write(folder.join("slow.db"), "nothing\n").expect("written");
@@ -284,14 +284,14 @@ fn a_reload_blocks_nothing_and_the_next_one_comes_after_it() {
     assert_eq!(databases(&server), "D\n_Server\n");
     // The manager does not take it for a hang.
     while next_told(&manager).trim_end() != "EXTEND_TIMEOUT_USEC=60000000" {}
-    // Still it is the file that says what is served.
+    // The configuration file still decides which databases are served.
     let refused = PendingRequest::new(&server, ADD, &["E.db"]).error();
     let path = folder.join("config.json");
     assert_eq!(
         refused,
         format!("Update the {} and use {reload} instead", path.display())
     );
-    // The next reload finds what the file says when the first one is done.
+    // The next reload reads the file as it is when the first reload is done.
     database_file::create(&folder.join("E.db"), &schema("E")).expect("a file");
     serve(json!({"E.db": {}, "slow.db": {}}));
     let second = PendingRequest::new(&server, reload, &[]);
@@ -309,7 +309,7 @@ fn a_reload_blocks_nothing_and_the_next_one_comes_after_it() {
     server.stop().expect("a clean end");
 }
 
-/// The disk yields 256 bytes in 5 ms; a start that needs minutes gets on all the time, and says so.
+/// The disk yields 256 bytes in 5 ms; a start that needs minutes makes progress all the time, and reports it.
 #[test]
 fn a_manager_gets_progress_of_a_long_start() {
     let dir = folder();

@@ -96,7 +96,7 @@ fn rows_that_refer_to_themselves_are_served_and_named() {
                 .all(|name| name.to_string_lossy().ends_with("~lock~")),
             "{copies:?}"
         );
-        // The reference opens what we have written.
+        // The reference opens the file that our server has written.
         if let Some(reference) = binary::reference("ovsdb-tool") {
             let select =
                 json!(["D", {"op": "select", "table": "A", "where": [], "columns": ["n"]}]);

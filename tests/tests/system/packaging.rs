@@ -52,7 +52,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Says what is not tried here, past the test runner's capture.
+/// Reports a skipped part, past the capture of the test runner.
 fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}");
 }
@@ -386,7 +386,7 @@ fn links_in_the_package_lead_to_files_in_it() {
     assert!(missing.is_empty(), "\n{}", missing.join("\n"));
 }
 
-/// The commands that README tells people to type are those that the test types.
+/// The commands that README names are those that the test runs.
 #[test]
 fn commands_of_the_readme_are_those_that_are_tested() {
     let readme = fs::read_to_string(root().join("README.md")).expect("README");

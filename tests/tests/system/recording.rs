@@ -1,5 +1,5 @@
 //! The flight recorder: a server under load, with a monitor and a write that fails, is recorded and replayed to the same bytes; a recording that
-//! is damaged says so; a recording ends at the size that was allowed, and the server goes on.
+//! is damaged is reported; a recording ends at the size that was allowed, and the server goes on.
 
 #![allow(clippy::unwrap_used, reason = "a failing case may end the program")]
 

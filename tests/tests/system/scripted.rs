@@ -81,7 +81,7 @@ fn every_file_is_listed() {
     assert_eq!(listed.len(), TOPICS.len(), "a file is listed twice");
 }
 
-/// Proves the corpus: what it demands of our server is what the reference does, where it is not marked otherwise.
+/// Proves the corpus: the reference meets its expectations too, except those marked otherwise.
 #[test]
 fn corpus_holds_on_the_reference() {
     if Implementation::Reference.server_binary().is_err() {

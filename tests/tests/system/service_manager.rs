@@ -153,7 +153,7 @@ fn the_main_process_is_the_daemon_that_remains() {
         assert_eq!(told[0], format!("MAINPID={main}"), "{options:?}");
         assert_eq!(told[1], "STATUS=serving no database");
 
-        // It is told of the end whatever brings it.
+        // It is notified of the end, for each cause of the end.
         if let [_] = options {
             let killed = Command::new("kill").arg(server.to_string()).status();
             assert!(killed.expect("started").success());
@@ -171,7 +171,7 @@ fn the_main_process_is_the_daemon_that_remains() {
     }
 }
 
-/// Whether there is such a process, other than as an entry that nobody has asked after.
+/// Whether there is such a process, other than as a zombie.
 fn is_running(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")

@@ -141,7 +141,7 @@ fn a_session_is_closed_and_no_other() {
     });
 }
 
-/// Also one that does not read what it has asked for.
+/// Also a session that does not read its replies.
 #[test]
 fn a_session_that_does_not_read_is_listed_and_closed() {
     let server = serve();

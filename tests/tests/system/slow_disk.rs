@@ -1,4 +1,4 @@
-//! A disk that is slow, fails, or syncs no directories, under a running server: who waits for it and who does not, and what is told.
+//! A disk that is slow, fails, or syncs no directories, under a running server: which clients wait for it and which do not, and its log.
 //!
 //! The disk is real; a library loaded before the C library makes it so, see [`corvid_tests::troubled_disk`].
 
@@ -21,7 +21,7 @@ use corvid_tests::{database_file, troubled_disk};
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// Duration of a write on the slow disk, us.
 const WRITE_US: u64 = 500_000;
-/// Tries, and how many of them have to show what is looked for: the machine may be busy.
+/// Attempts, and how many of them must succeed: the machine may be busy.
 const ROUNDS: usize = 30;
 const SHOWN_MIN: usize = 3;
 
@@ -180,7 +180,7 @@ fn a_failed_sync_of_the_directory_is_logged_once() {
     assert_eq!(place.status(), "status: ok\n");
     drop(place);
 
-    // EINVAL is what file systems say that sync no directories.
+    // File systems that sync no directories return EINVAL.
     let place = Fixture::new(&[(troubled_disk::DIRECTORY_ERRNO, "22".to_owned())]);
     let mut writer = place.process.connect().unwrap();
     let durable =

@@ -61,7 +61,7 @@ fn readme() -> String {
     fs::read_to_string(root().join("README.md")).expect("README")
 }
 
-/// Says what is not tried here, past the test runner's capture.
+/// Reports a skipped part, past the capture of the test runner.
 fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}");
 }
@@ -114,7 +114,7 @@ fn expected(command: &str) -> &'static [&'static str] {
         .map_or(&[], |(_, expected)| expected)
 }
 
-/// Writes what the shell of a user does, one command after another, with marks around the output of each.
+/// Writes a script that runs the commands as a user's shell does, one after another, with marks around the output of each.
 fn script(commands: &[String]) -> String {
     let mut text = String::from(
         "output=$PWD/tour.out
@@ -205,7 +205,7 @@ fn own_world() -> Option<Vec<&'static str>> {
         })
 }
 
-/// Runs a shell on a script beside the demo, and returns all that was said. `None`: that cannot be done here.
+/// Runs a shell on a script beside the demo, and returns its output. `None`: this machine cannot run it.
 fn beside_the_demo(shell: &str, dir: &Path, script: &str) -> Option<String> {
     let Some(options) = own_world() else {
         skip("no network of its own can be made here, so README's tour was not tried");
@@ -354,7 +354,7 @@ exit 0
     }
 }
 
-/// Each expectation is of a command that the tour has, and the recipe of `make run` is what is tried here.
+/// Each expectation belongs to a command of the tour, and the tests run the recipe of `make run`.
 #[test]
 fn every_expectation_belongs_to_a_command_of_the_tour() {
     let readme = readme();

@@ -88,7 +88,7 @@ impl Hands {
         }
     }
 
-    /// Opens the file and finds in it what was left there.
+    /// Opens the file and finds the rows that were left in it.
     fn turn(&mut self, who: Implementation, options: &[&str]) -> Turn<'_> {
         let home = self.folder.path().join(format!("turn-{}", self.number));
         self.number += 1;
@@ -169,7 +169,7 @@ impl Turn<'_> {
         lines.join("\n")
     }
 
-    /// Notes what is there, and ends the server.
+    /// Records the contents, and ends the server.
     fn end(mut self, is_killed: bool) {
         self.hands.expected = Some(self.dump());
         if is_killed {
@@ -254,7 +254,7 @@ fn operations(random: &mut Random, number: u32) -> Vec<Value> {
     }
 }
 
-/// Whether the reference is here; says so if not.
+/// Whether the reference is installed; reports it if not.
 fn has_reference(test: &str) -> bool {
     let is_here = ["ovsdb-server", "ovsdb-client", "ovsdb-tool"]
         .iter()
@@ -305,7 +305,7 @@ fn a_file_moves_between_servers_up_and_down() {
             turn.grow();
             turn.end(round == 1);
             if round % 2 == 1 {
-                // Each compacts what the other has written last.
+                // Each server compacts the file that the other has written.
                 hands.compact(if who == Corvid {
                     &their_tool
                 } else {
@@ -361,7 +361,7 @@ fn narrow_sets_survive_the_way_down_without_differences() {
         turn.transact(vec![pair(json!(["set", [5, 6]]))]);
         turn.end(false);
     }
-    // With differences we read what we wrote ourselves.
+    // With differences our server reads the file that it wrote.
     let mut turn = hands.turn(Corvid, &[]);
     turn.transact(vec![pair(json!(["set", [3, 4]]))]);
     turn.end(false);

@@ -1,6 +1,6 @@
-//! `--user`: a server that root starts as somebody else, beside the reference where that is installed.
+//! `--user`: a server that root starts as another user, beside the reference where that is installed.
 //!
-//! Only root can try it; anybody else is told so. The other account is `nobody`.
+//! Only root can run these tests; for other users they are skipped with a message. The other account is `nobody`.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -27,7 +27,7 @@ fn account(name: &str) -> Option<(u32, u32)> {
     Some((number()?, number()?))
 }
 
-/// Whether this can be tried at all; says so if not.
+/// Whether this can be tested here; reports the reason if not.
 fn nobody() -> Option<(u32, u32)> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     let found = account("nobody").filter(|_| is_root);
@@ -137,7 +137,7 @@ fn files_and_sockets_belong_to_the_user() {
         assert_eq!(capabilities(pid, "CapInh:"), 0, "{implementation:?}");
         assert_eq!(capabilities(pid, "CapBnd:"), 0, "{implementation:?}");
 
-        // It can write what it owns.
+        // It can write its own files.
         let mut client = Client::connect(&at("db.sock")).expect("a connection");
         let insert = json!(["D", {"op": "insert", "table": "T", "row": {"n": 1}}, {"op": "commit", "durable": true}]);
         let reply = client.call("transact", &insert).expect("a reply");

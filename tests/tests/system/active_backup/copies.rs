@@ -72,7 +72,7 @@ fn clients_of_a_backup_get_each_commit_as_one_update() {
     let reply = client.call("monitor", &json!([DATABASE, "m", tables]));
     let mut replica = reply.expect("a reply")["result"].clone();
     write(&active, &mut ledger, 30);
-    // Everything again, which changes nothing and so is not told.
+    // All rows are sent again, which changes nothing, so clients get no update.
     assert_eq!(backup.control("connect-active-ovsdb-server"), "");
     write(&active, &mut ledger, 30);
     let entries = |replica: &Value, table: &str| -> Vec<Value> {

@@ -1,4 +1,4 @@
-//! Servers that follow each other, what they hold, and writers with ledgers.
+//! Servers that replicate each other, their contents, and writers with ledgers.
 
 use std::thread;
 use std::time::{Duration, Instant};

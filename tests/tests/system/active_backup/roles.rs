@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::node::{Node, begin, receive, wait_for, wait_until_equal};
 
-/// Writes until it is told to stop or is refused; the ledger says what was acknowledged.
+/// Writes until it is stopped or refused; the ledger has the acknowledged transactions.
 fn load(mut client: Client, mut ledger: Ledger, is_over: &AtomicBool) -> Ledger {
     while !is_over.load(Ordering::Relaxed) {
         while ledger.in_flight() < 8 {

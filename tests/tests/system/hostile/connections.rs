@@ -1,4 +1,4 @@
-//! More connections than anybody needs.
+//! More connections than the limits allow.
 
 use std::fs;
 use std::os::unix::net::UnixStream;

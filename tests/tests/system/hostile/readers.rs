@@ -79,7 +79,7 @@ fn one_transaction_does_not_take_all_memory_by_selecting_again_and_again() {
         assert!(text.contains(r#""resources exhausted""#), "{text:.300}");
         assert!(memory < 160 * MIB as u64, "{memory} bytes");
     }
-    // Nothing of it was committed, and who asks for everything once is told.
+    // No part of it was committed, and a client that asks for everything once gets it.
     let mut client = server.connect().expect("a connection");
     let reply = client
         .call("transact", &transaction(&selects(3)))
@@ -132,7 +132,7 @@ fn unread_replies_are_bounded_together() {
 #[test]
 fn unread_replies_of_the_database_thread_are_bounded_together() {
     let server = server(&["--max-replies=16M"]);
-    // A megabyte, in so few rows that nobody else is asked to write it.
+    // A megabyte, in so few rows that no other thread writes it.
     fill(&server, 100, 10_000);
     let requests = request(1, "transact", &transaction(&selects(1))).repeat(3);
     let (streams, memory) = attack(&server, || {

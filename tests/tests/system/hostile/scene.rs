@@ -42,8 +42,8 @@ pub(crate) fn fill(server: &Server, rows: usize, length: usize) {
     }
 }
 
-/// Runs an attack while somebody else works; at least one round of that falls entirely into the attack. Returns what the attack
-/// returns, and by how many bytes the most memory of that time exceeds what was used before.
+/// Runs an attack beside a bystander; at least one round of the bystander is entirely within the attack. Returns what the attack
+/// returns, and by how many bytes the peak of memory during it exceeds the use before it.
 pub(crate) fn attack<T>(server: &Server, attack: impl FnOnce() -> T) -> (T, u64) {
     round(&mut server.connect().expect("a connection"));
     let before = memory(server, "VmRSS");
@@ -98,7 +98,7 @@ pub(crate) fn memory(server: &Server, name: &str) -> u64 {
     kib.and_then(|kib| kib.parse::<u64>().ok()).expect("a size") * 1024
 }
 
-/// A connection whose answers nobody reads.
+/// A connection whose replies are not read.
 pub(crate) fn deaf(server: &Server) -> UnixStream {
     let stream = UnixStream::connect(server.socket()).expect("a connection");
     stream.set_write_timeout(Some(STUCK)).expect("a timeout");

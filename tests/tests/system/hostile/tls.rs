@@ -72,7 +72,7 @@ fn broken_handshakes_do_not_affect_other_sessions() {
     };
     let server = Server::start(Implementation::Corvid, &setup).expect("a server");
     let port = port(&server);
-    // A record of a handshake that says it is longer than what comes of it.
+    // A record of a handshake whose length is more than the bytes that follow.
     let begun = [0x16, 3, 1, 0x40, 0, 1, 0, 0x3f, 0xfc, 3, 3];
     let endless: Vec<u8> = std::iter::repeat_n([0x16, 3, 1, 0x00, 1, 1], 20_000)
         .flatten()
