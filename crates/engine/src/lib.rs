@@ -15,9 +15,9 @@
 //! snapshot       a commit, frozen, for other threads
 //! ```
 //!
-//! Logs come in through `replay` (prepared by `row_builder`) or `bulk_load`, new schemas through `convert` (`mapping`), and both end in
-//! the same commit. `row_slots` are for recordings, `audit` is for tests. The cost of a commit is proportional to the rows and
-//! elements that it touches, not to the size of a table or a set.
+//! Logs come in through `replay` (prepared by `row_builder`), new schemas through `convert` (`mapping`), and both end in the same
+//! commit; `bulk_load` fills an empty database and checks the same rules on the whole. `row_slots` are for recordings, `audit` is for
+//! tests. The cost of a commit is proportional to the rows and elements that it touches, not to the size of a table or a set.
 //!
 //! This crate knows no sessions, monitors, files, sockets, clocks or random sources: those arrive through [`Context`].
 
