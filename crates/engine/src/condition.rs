@@ -1,7 +1,7 @@
 //! Conditions: `where` of operations (all clauses) and of monitors (any clause), docs/spec/protocol.md 5.4 and 4.7.
 //!
 //! A condition is parsed for one table and is evaluated on rows of that table. It knows no indexes and no slots:
-//! [`crate::lookup`] finds the rows. A disjunction of thousands of `==` and `includes` clauses is evaluated by hashing,
+//! `lookup` finds the rows. A disjunction of thousands of `==` and `includes` clauses is evaluated by hashing,
 //! not clause by clause.
 
 mod disjunction;

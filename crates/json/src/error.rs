@@ -10,7 +10,7 @@ use thiserror::Error;
 #[error("line {}, column {}, byte {}: {}", .0.line, .0.column, .0.byte, .0.message)]
 pub struct Error(Box<Fault>);
 
-/// The contents of an [`Error`].
+/// The contents of an [`struct@Error`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Line, counting from 0 as the reference does for one-line texts.
