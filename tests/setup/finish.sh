@@ -1,6 +1,8 @@
 #!/bin/sh
 # Waits for the setup that `begin.sh` has started, and shows what it has printed.
-log=$(cd "$(dirname "$0")" && pwd)/../../target/setup.log
+here=$(cd "$(dirname "$0")" && pwd)
+log=$here/../../target/setup.log
+[ -e "$log" ] || exec sh "$here/all.sh"
 
 left=1800
 until tail -n 1 "$log" | grep -q '^setup: finished$'; do

@@ -28,7 +28,8 @@ install_packages() {
     fi
     export DEBIAN_FRONTEND=noninteractive
     retry apt-get -q update
-    retry apt-get -q -y --no-install-recommends install "$@" || skipped "$what" "apt-get could not install $*"
+    # A setup that an earlier `make test` has started may still hold the lock.
+    retry apt-get -q -y -o DPkg::Lock::Timeout=600 --no-install-recommends install "$@" || skipped "$what" "apt-get could not install $*"
     [ -n "$made" ] && rm -f "$policy"
     return 0
 }
