@@ -8,7 +8,7 @@
 use std::ffi::CStr;
 use std::io;
 
-/// What the reference prints for the end of a stream.
+/// The text of the reference for the end of a stream.
 pub const END_OF_FILE: &str = "End of file";
 
 /// The C library's text for an error number.

@@ -1,4 +1,4 @@
-//! What interrupts the blocking waits of this process: a descriptor, and a function that then runs on the waiting thread.
+//! The interruption of blocking waits of this process: a descriptor, and a function that runs on the waiting thread when it is readable.
 //!
 //! A program that catches signals installs both, so that a signal is handled while a client blocks (the crate `shell` does it for fatal
 //! signals). Nothing is installed in a program that embeds the client library, and its waits end only as their callers ask.

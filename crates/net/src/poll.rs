@@ -1,6 +1,7 @@
 //! Blocking waits for one or two descriptors, by poll(2).
 //!
-//! A wait retries when a signal handler interrupted it. What the program has installed in [`crate::interrupt`] runs during a wait.
+//! A wait retries when a signal handler interrupted it. A handler that the program has installed in [`crate::interrupt`] runs
+//! during a wait.
 
 #![allow(unsafe_code)]
 

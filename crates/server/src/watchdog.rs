@@ -51,7 +51,7 @@ impl Watchdog {
     #[must_use]
     pub(crate) fn wait_max(&self, now_ms: u64, otherwise: Duration) -> Duration {
         self.service_manager.as_ref().map_or(otherwise, |watchdog| {
-            watchdog.patience(now_ms).min(otherwise)
+            watchdog.time_left(now_ms).min(otherwise)
         })
     }
 

@@ -1,5 +1,4 @@
-//! What a program of this repository needs of the system beside connections: options, manuals, logs, daemons, signals, files, the control
-//! socket.
+//! The effects of a program of this repository beside connections: options, manuals, logs, daemons, signals, files, the control socket.
 //!
 //! Every effect has one home: [`log_file`] for files of records, [`vlog`] for logging, [`daemon`] and [`signals`] for the process,
 //! [`unixctl`] for the control socket, [`args`] and [`manual`] for the command line. It knows nothing of OVSDB: no database, schema, monitor

@@ -27,17 +27,17 @@ impl Watchdog {
         sd_notify::watchdog_enabled().map(Watchdog::new)
     }
 
-    fn new(patience: Duration) -> Watchdog {
-        let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    fn new(limit: Duration) -> Watchdog {
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         Watchdog {
-            interval_ms: (patience_ms / 2).max(1),
+            interval_ms: (limit_ms / 2).max(1),
             next_ms: 0,
         }
     }
 
     /// For how long the caller may wait before it calls [`Watchdog::run`] again.
     #[must_use]
-    pub fn patience(&self, now_ms: u64) -> Duration {
+    pub fn time_left(&self, now_ms: u64) -> Duration {
         Duration::from_millis(self.next_ms.saturating_sub(now_ms).max(1))
     }
 
@@ -50,7 +50,7 @@ impl Watchdog {
         self.next_ms = now_ms + self.interval_ms;
         let is_alive = is_alive();
         if is_alive {
-            tell(&[NotifyState::Watchdog]);
+            notify(&[NotifyState::Watchdog]);
         }
         Some(is_alive)
     }
@@ -58,7 +58,7 @@ impl Watchdog {
 
 /// The server is ready, for the first time or after [`reloading`]. `main_pid` is the main process; `status` is for people.
 pub fn ready(main_pid: u32, status: &str) {
-    tell(&[
+    notify(&[
         NotifyState::MainPid(main_pid),
         NotifyState::Status(status),
         NotifyState::Ready,
@@ -67,35 +67,35 @@ pub fn ready(main_pid: u32, status: &str) {
 
 /// The status on one line, for people.
 pub fn status(text: &str) {
-    tell(&[NotifyState::Status(text)]);
+    notify(&[NotifyState::Status(text)]);
 }
 
 /// The start or reload under way takes `time` more at most; call again before that has passed.
 pub fn extend(time: Duration) {
     let time_us = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
-    tell(&[NotifyState::ExtendTimeoutUsec(time_us)]);
+    notify(&[NotifyState::ExtendTimeoutUsec(time_us)]);
 }
 
 /// The configuration is being read again; [`reloaded`] must follow.
 pub fn reloading() {
     let now_us = i128::from(clock::mono_ms()) * 1000;
-    tell(&[NotifyState::Reloading, NotifyState::MonotonicUsec(now_us)]);
+    notify(&[NotifyState::Reloading, NotifyState::MonotonicUsec(now_us)]);
 }
 
 /// The configuration has been read, with or without success.
 pub fn reloaded(status: &str) {
-    tell(&[NotifyState::Status(status), NotifyState::Ready]);
+    notify(&[NotifyState::Status(status), NotifyState::Ready]);
 }
 
 /// The process is about to end. Only the first call sends it.
 pub fn stopping() {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !TOLD.swap(true, Ordering::Relaxed) {
-        tell(&[NotifyState::Stopping]);
+        notify(&[NotifyState::Stopping]);
     }
 }
 
-fn tell(states: &[NotifyState<'_>]) {
+fn notify(states: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(states);
 }
 
@@ -107,10 +107,10 @@ mod tests {
     fn the_watchdog_notifies_at_half_of_its_interval() {
         let mut watchdog = Watchdog::new(Duration::from_millis(3000));
         assert_eq!(watchdog.run(10_000, || true), Some(true));
-        assert_eq!(watchdog.patience(10_100), Duration::from_millis(1400));
+        assert_eq!(watchdog.time_left(10_100), Duration::from_millis(1400));
         assert_eq!(watchdog.run(11_499, || unreachable!("not asked")), None);
         assert_eq!(watchdog.run(11_500, || false), Some(false));
         assert_eq!(watchdog.run(13_000, || true), Some(true));
-        assert_eq!(watchdog.patience(20_000), Duration::from_millis(1), "late");
+        assert_eq!(watchdog.time_left(20_000), Duration::from_millis(1), "late");
     }
 }

@@ -36,7 +36,7 @@ enum Opt {
 #[derive(Default)]
 struct State {
     exiting: bool,
-    parked: Vec<corvid_shell::unixctl::Replier>,
+    deferred: Vec<corvid_shell::unixctl::Replier>,
 }
 
 /// A daemon with a control channel alone. The positional `fail` makes it fail before it is ready.
@@ -83,11 +83,11 @@ fn play_daemon() -> ExitCode {
     server
         .registry()
         .register_deferred("park", "", 0, 0, |state, _, replier| {
-            state.parked.push(replier);
+            state.deferred.push(replier);
         });
     server.registry().register("release", "", 0, 0, |state, _| {
         state
-            .parked
+            .deferred
             .drain(..)
             .for_each(|replier| replier.reply(Ok("released".to_owned())));
         Ok(String::new())

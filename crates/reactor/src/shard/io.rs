@@ -1,4 +1,4 @@
-//! What a handler can do with its shard's connections.
+//! The operations of a handler on its shard's connections.
 //!
 //! Calls only queue work; writing and closing happen at the end of the wake-up. The id of a closed connection is ignored everywhere, so a
 //! handler may use an old one.

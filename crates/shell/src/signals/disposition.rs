@@ -1,4 +1,4 @@
-//! What the process does on a signal: asked and changed, in the two forms that POSIX has.
+//! Signal dispositions, read and changed by sigaction(2).
 //!
 //! By hand, because signal libraries keep their handler for good: they can neither tell whether a signal was ignored at start nor go
 //! back to the default action, which a process that dies of its signal and a forked child need.
@@ -12,7 +12,7 @@ use corvid_net::errno;
 /// A handler without SA_SIGINFO. It may do only what is async-signal-safe.
 pub(crate) type Handler = extern "C" fn(libc::c_int);
 
-/// What the process does on a signal.
+/// The action of the process on a signal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Disposition {
     /// The default action.

@@ -57,15 +57,15 @@ pub struct Server<C> {
     waker: Arc<Waker>,
     /// The interval of the main loop, which waits here.
     interval: PollInterval,
-    replies: (Sender<LateReply>, Receiver<LateReply>),
+    replies: (Sender<DeferredReply>, Receiver<DeferredReply>),
 }
 
 /// The reply to a deferred request.
-type LateReply = (Ticket, Reply);
+type DeferredReply = (RequestRef, Reply);
 
 /// The connection and request of a deferred reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Ticket {
+struct RequestRef {
     slot: usize,
     serial: u64,
 }
@@ -73,9 +73,9 @@ struct Ticket {
 /// Sends the reply to one deferred request, from any thread. Dropping it without a reply sends an error, so that no client waits for ever.
 #[derive(Debug)]
 pub struct Replier {
-    ticket: Ticket,
+    ticket: RequestRef,
     format: Format,
-    sender: Option<Sender<LateReply>>,
+    sender: Option<Sender<DeferredReply>>,
     waker: Arc<Waker>,
 }
 
@@ -414,7 +414,7 @@ impl<C: 'static> Server<C> {
             }
             _ => {}
         }
-        let ticket = Ticket {
+        let ticket = RequestRef {
             slot,
             serial: self.connections[slot].serial,
         };
@@ -647,7 +647,7 @@ mod tests {
                     .windows(sign.len())
                     .filter(|part| part == sign)
                     .count();
-                // What may be the beginning of a sign stays.
+                // The beginning of a sign may be at the end, and is kept.
                 replies.drain(..replies.len().saturating_sub(sign.len() - 1));
             }
         }
@@ -665,8 +665,8 @@ mod tests {
             .collect();
         server.turn(&mut (), Some(Duration::ZERO)).unwrap();
         let mut byte = [0];
-        let patience = Some(Duration::from_secs(60));
-        clients[2].set_read_timeout(patience).unwrap();
+        let timeout = Some(Duration::from_secs(60));
+        clients[2].set_read_timeout(timeout).unwrap();
         assert_eq!(clients[2].read(&mut byte).unwrap(), 0, "closed");
         for client in &mut clients[..2] {
             let request = br#"{"id":0,"method":"list-commands","params":[]}"#;
