@@ -127,7 +127,7 @@ impl Settings {
     /// Changes a value at run time.
     ///
     /// # Errors
-    /// What a valid value would be.
+    /// The value is invalid; the text says what is expected.
     pub(crate) fn set(&mut self, option: LimitOption, value: &str) -> Result<(), &'static str> {
         match option {
             LimitOption::Sessions => self.sessions = Some(count(value)?),

@@ -75,6 +75,22 @@ fn one_by_one(file: &[u8]) -> Outcome {
     })
 }
 
+/// The log that `open` opens, loaded by so many workers.
+fn loaded_by<S: Source + Send>(
+    workers: usize,
+    open: impl Fn() -> Result<S, WireError>,
+) -> LoadedLog {
+    load(
+        "a.db",
+        workers,
+        open,
+        HashSeed::FIXED,
+        &mut Versions,
+        || Versions,
+    )
+    .expect("a schema")
+}
+
 /// Compares all ways to load a file.
 fn agree(file: &[u8], context: &str) -> Outcome {
     let expected = one_by_one(file);
@@ -84,15 +100,7 @@ fn agree(file: &[u8], context: &str) -> Outcome {
             sources.fetch_add(1, Ordering::Relaxed);
             Ok(Unsized(file))
         };
-        let loaded = load(
-            "a.db",
-            workers,
-            open,
-            HashSeed::FIXED,
-            &mut Versions,
-            || Versions,
-        )
-        .expect("a schema");
+        let loaded = loaded_by(workers, open);
         assert_eq!(outcome(&loaded), expected, "{context}, {workers} workers");
         for run_bytes in [1, 300] {
             let load = Load::open(Unsized(file)).expect("a schema");
@@ -347,15 +355,7 @@ fn reading_waits_while_the_limit_of_jobs_is_reached() {
     let file = file_of(&bodies);
     for workers in [0, 1, 4] {
         let open = || Ok(Unsized(&file));
-        let loaded = load(
-            "a.db",
-            workers,
-            open,
-            HashSeed::FIXED,
-            &mut Versions,
-            || Versions,
-        )
-        .expect("a schema");
+        let loaded = loaded_by(workers, open);
         assert_eq!(loaded.extent.records(), 3001);
         assert_eq!(loaded.database.row_count(TableId(1)), 1);
     }
