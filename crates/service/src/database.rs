@@ -3,7 +3,7 @@
 //! Inputs are [`ToDatabase`] messages with the time. Outputs are collected in [`Outputs`]; the [`pump`](crate::pump) takes them from there.
 //! Everything executes on speculative state: each reply, of every kind, is made from the state after the commits before it, and waits in
 //! one queue until those commits are stored (`pending`, `release`, `undo`). A single session may be blocked (`outbox`). Only an input that
-//! replaces the database or its file waits at a [`Barrier`] until nothing is pending, together with every input behind it.
+//! replaces the database or its file waits at a `Barrier` until nothing is pending, together with every input behind it.
 
 use corvid_log::storage::{LogPosition, StorageReply, StoreError};
 mod audit_entries;

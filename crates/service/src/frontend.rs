@@ -599,13 +599,13 @@ fn three_params(params: &[u8]) -> Option<Vec<u8>> {
     let mut first = None;
     let mut count = 0;
     while reader.next_element().ok()? {
-        let inbound = reader.skip().ok()?;
-        first.get_or_insert(inbound);
+        let element = reader.skip().ok()?;
+        first.get_or_insert(element);
         count += 1;
     }
     first
         .filter(|_| count == 3)
-        .and_then(|inbound| Value::parse(inbound).ok())
+        .and_then(|element| Value::parse(element).ok())
         .map(|value| value.to_bytes())
 }
 

@@ -8,7 +8,7 @@
 //!              reading of the clock | input | replies of the storage | value read beside inputs; then the checksum of the deliveries
 //! ```
 //!
-//! Inputs are written whole ([`input`]). Values that the database reads beside inputs go through its [`Tape`]: fresh UUIDs, the lock table,
+//! Inputs are written whole (`input.rs`). Values that the database reads beside inputs go through its `Tape`: fresh UUIDs, the lock table,
 //! flags of sessions that shards change, the memory of replies, whether another thread has written a body yet. Results of jobs are not
 //! written: a result depends on its job alone, so [`Replay`] does the job itself when its result is due.
 //!
