@@ -21,7 +21,7 @@ static INHERITED: OnceLock<Rlimit> = OnceLock::new();
 /// The kernel's; the limit is then what it was.
 pub fn raise() -> io::Result<u64> {
     let mut limit = getrlimit(Resource::Nofile);
-    INHERITED.get_or_init(|| limit.clone());
+    INHERITED.get_or_init(|| limit);
     // `None` is unlimited.
     let most = limit.maximum.unwrap_or(u64::MAX);
     if limit.current.is_some_and(|current| current < most) {
@@ -34,11 +34,11 @@ pub fn raise() -> io::Result<u64> {
 
 /// Restores the inherited limits in a program that is about to be started.
 pub fn restore_for(command: &mut Command) {
-    let Some(inherited) = INHERITED.get() else {
+    let Some(&inherited) = INHERITED.get() else {
         return;
     };
     // SAFETY: between fork and exec the closure makes one system call that is safe there, with a value of its own.
     unsafe {
-        command.pre_exec(move || Ok(setrlimit(Resource::Nofile, inherited.clone())?));
+        command.pre_exec(move || Ok(setrlimit(Resource::Nofile, inherited)?));
     }
 }
