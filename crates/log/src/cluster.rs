@@ -2,8 +2,8 @@
 //! (docs/spec/distribution.md 1.4).
 //!
 //! ```text
-//! OVSDB CLUSTER 578 55c3...\n    Header    who the member is, which servers there were, a snapshot
-//! OVSDB CLUSTER  75 1f0a...\n    Record    an entry, or what the member has to remember: term, vote, leader, commit index
+//! OVSDB CLUSTER 578 55c3...\n    Header    the member's identity, the servers, a snapshot
+//! OVSDB CLUSTER  75 1f0a...\n    Record    an entry, or the member's own state: term, vote, leader, commit index
 //! ```
 //!
 //! Files are read as leniently as by the reference, with its error texts. Called by the offline tool and by consensus. Knows nothing of

@@ -25,11 +25,17 @@ pub trait FileContent: Send + fmt::Debug {
     /// Whether records appended to the present file meanwhile belong in the new one too.
     fn with_tail(&self) -> bool;
 
-    /// Passes the whole content to `sink`, in pieces.
+    /// Appends the record of the schema.
+    fn write_schema(&self, out: &mut Vec<u8>);
+
+    /// Passes the record of all rows to `sink`, in pieces.
     ///
     /// # Errors
     /// The first failure of `sink`.
-    fn write(&self, sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>) -> Result<(), DiskError>;
+    fn write_rows(
+        &self,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>,
+    ) -> Result<(), DiskError>;
 }
 
 /// A new file under construction.
@@ -114,9 +120,12 @@ impl<D: Disk> Rewriter<D> {
         content: &dyn FileContent,
         is_wanted: impl Fn() -> bool,
     ) -> Result<(), DiskError> {
+        let mut schema = Vec::new();
+        content.write_schema(&mut schema);
         let rewrite = &mut self.rewrite;
+        rewrite.write(&schema)?;
         let mut unsynced = 0;
-        content.write(&mut |piece| {
+        content.write_rows(&mut |piece| {
             if !is_wanted() {
                 return Err(rewrite.abandoned());
             }

@@ -31,7 +31,14 @@ impl FileContent for Content {
         self.with_tail
     }
 
-    fn write(&self, sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>) -> Result<(), DiskError> {
+    fn write_schema(&self, out: &mut Vec<u8>) {
+        write_schema(out, self.snapshot.schema());
+    }
+
+    fn write_rows(
+        &self,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>,
+    ) -> Result<(), DiskError> {
         let schema = self.snapshot.schema();
         let stamp = Stamp {
             date_ms: self.date_ms,
@@ -39,9 +46,6 @@ impl FileContent for Content {
             is_diff: self.is_diff,
             with_defaults: false,
         };
-        let mut head = Vec::new();
-        write_schema(&mut head, schema);
-        sink(&head)?;
         write_snapshot(schema, &stamp, |table| self.snapshot.rows(table), sink)?;
         Ok(())
     }
