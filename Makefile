@@ -52,7 +52,7 @@ check-miri:
 # Data races of a server with many shards, by ThreadSanitizer: needs a nightly toolchain with rust-src.
 check-threads:
 	RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --target $$(rustc -vV | sed -n 's/^host: //p') --target-dir target/threads \
-		-p corvid-server --no-default-features --test server many_shards
+		-p corvid-server --no-default-features --lib -- shards holder
 
 # Every interleaving of threads at a mailbox, at a shard's queue and in the pipeline that opens files (`crates/reactor/src/interleavings.rs`).
 check-interleavings:

@@ -143,7 +143,7 @@ impl Client {
 
     fn look<T>(&self, look: impl FnOnce(&polled::Client) -> T) -> T {
         let common = self.common();
-        let _held = Held::new(common);
+        let _held = HeldLock::new(common);
         let client = common.client.read();
         look(&client.unwrap_or_else(PoisonError::into_inner))
     }
@@ -164,7 +164,7 @@ impl Client {
     fn change<T>(&self, act: impl FnOnce(&mut polled::Client) -> T) -> T {
         let common = self.common();
         let value = {
-            let _held = Held::new(common);
+            let _held = HeldLock::new(common);
             let client = common.client.write();
             act(&mut client.unwrap_or_else(PoisonError::into_inner))
         };
@@ -372,7 +372,7 @@ fn serve(common: &Common, mut sleeper: Sleeper) {
     let ended = Ended(common);
     while !common.progress().is_unwanted {
         let wait = {
-            let _held = Held::new(common);
+            let _held = HeldLock::new(common);
             let client = common.client.write();
             let mut client = client.unwrap_or_else(PoisonError::into_inner);
             // No transaction is open while the lock is free, so this cannot fail.
@@ -424,11 +424,11 @@ impl Drop for Tidied<'_> {
     }
 }
 
-/// That this thread holds the lock of a client.
-struct Held(usize);
+/// Marks that this thread holds the lock of a client.
+struct HeldLock(usize);
 
-impl Held {
-    fn new(common: &Common) -> Held {
+impl HeldLock {
+    fn new(common: &Common) -> HeldLock {
         let address = std::ptr::from_ref(common).addr();
         HELD.with_borrow_mut(|held| {
             assert!(
@@ -437,11 +437,11 @@ impl Held {
             );
             held.push(address);
         });
-        Held(address)
+        HeldLock(address)
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldLock {
     fn drop(&mut self) {
         HELD.with_borrow_mut(|held| held.retain(|address| *address != self.0));
     }

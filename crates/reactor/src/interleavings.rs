@@ -20,7 +20,7 @@ fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static)
     builder.check(model);
 }
 
-/// The data that a mailbox protects: messages handled for each sender, by one holder at a time.
+/// The state that the holders of a mailbox work with: messages executed for each sender, by one holder at a time.
 struct Work {
     is_held: AtomicBool,
     /// A sender has handed work off, and the receiver has not been there yet.

@@ -96,7 +96,6 @@ const FOLDERS: [&str; 6] = ["contrib", "crates", "docs", "fuzz", "packaging", "t
 type Complaints = Vec<String>;
 
 #[test]
-#[ignore = "until every crate is through"]
 fn retired_words_are_not_used() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let own = Path::new(file!()).file_name().unwrap();
@@ -171,7 +170,7 @@ fn check_source(text: &str) -> Complaints {
     let mut prose = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let (code, comment) = split_comment(line);
-        let words = check_identifiers(code);
+        let words = check_identifiers(&without_strings(code));
         complaints.extend(words.iter().map(|word| format!("{}: {word}", index + 1)));
         prose.push(comment.to_owned());
     }
@@ -179,7 +178,24 @@ fn check_source(text: &str) -> Complaints {
     complaints
 }
 
-/// A line's code, without the contents of strings, and its comment.
+/// A line's code without the contents of its strings: texts that operators and scripts read keep their words.
+fn without_strings(code: &str) -> String {
+    let mut in_string = false;
+    let mut before = ' ';
+    let mut kept = String::new();
+    for c in code.chars() {
+        if c == '"' && before != '\\' {
+            in_string = !in_string;
+        }
+        if !in_string {
+            kept.push(c);
+        }
+        before = c;
+    }
+    kept
+}
+
+/// A line's code and its comment.
 fn split_comment(line: &str) -> (&str, &str) {
     let mut in_string = false;
     let mut before = ' ';
@@ -340,6 +356,7 @@ mod rules {
     fn comments_are_judged_as_prose_and_strings_not_at_all() {
         let found = check_source("let a = 1; // tried in vain\nlet b = \"// in vain\";");
         assert_eq!(found, ["1: \"in vain\""]);
+        assert!(check_source("let a = \"parked_answers\";").is_empty());
     }
 
     #[test]
