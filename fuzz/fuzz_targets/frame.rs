@@ -1,4 +1,4 @@
-//! Hands inputs to the target `frame`; what must hold is written there.
+//! Passes inputs to the target `frame` of `corvid_fuzzing`, which documents its invariants.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| corvid_fuzzing::targets::frame(data));

@@ -1,4 +1,4 @@
-//! Hands inputs to the target `log_records`; what must hold is written there.
+//! Passes inputs to the target `log_records` of `corvid_fuzzing`, which documents its invariants.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| corvid_fuzzing::targets::log_records(data));

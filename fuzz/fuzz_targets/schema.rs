@@ -1,4 +1,4 @@
-//! Hands inputs to the target `schema`; what must hold is written there.
+//! Passes inputs to the target `schema` of `corvid_fuzzing`, which documents its invariants.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| corvid_fuzzing::targets::schema(data));

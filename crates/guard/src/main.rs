@@ -26,9 +26,9 @@ use figures::Figures;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const USAGE: &str = "\
-usage: corvid-guard check     counts instructions of every path and compares with the checked-in figures
-       corvid-guard accept    writes what is counted now to the checked-in figures
-       corvid-guard list      names the paths";
+usage: corvid-guard check     counts the instructions of every path and compares them with the checked-in figures
+       corvid-guard accept    writes the present counts to the checked-in figures
+       corvid-guard list      lists the paths";
 
 /// The checked-in figures.
 const FIGURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/figures.txt");

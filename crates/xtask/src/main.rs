@@ -34,7 +34,7 @@ fn command_line() -> Command {
             path("bin-dir")
                 .long("bin-dir")
                 .required(true)
-                .help("Where the programs have been built"),
+                .help("The folder of the built programs"),
         )
         .arg(
             path("source")
@@ -46,7 +46,7 @@ fn command_line() -> Command {
             Arg::new("fast")
                 .long("fast")
                 .action(ArgAction::SetTrue)
-                .help("Compress little"),
+                .help("Compress fast rather than well"),
         );
     Command::new("corvid-xtask")
         .about("Builds manual pages, completions and the Debian package of Corvid")
