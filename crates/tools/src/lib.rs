@@ -1,12 +1,13 @@
 //! The command-line programs `ovsdb-client`, `ovsdb-tool` and `ovs-appctl`.
 //!
 //! Each program is a module with a `main` function and a manual; its binary in `src/bin` adds the allocator. At the root are the parts
-//! that programs share: the table of commands, the type of a fatal error, common options, schema files. No program uses the module of another one.
+//! that programs share: the table of commands, the type of a fatal error, common options, random UUIDs, schema files. No program uses the module of another one.
 
 mod command;
 mod failure;
 mod schema_file;
 mod standard_options;
+mod uuids;
 
 pub mod appctl;
 pub mod client;

@@ -13,7 +13,6 @@ pub mod manual;
 mod new_file;
 mod options;
 mod replacement;
-mod uuids;
 
 use std::process::ExitCode;
 

@@ -15,7 +15,7 @@ use corvid_shell::log_file::{self, LogFile, OpenError, OpenMode};
 use corvid_shell::progress::Progress;
 
 use crate::failure::{Failure, shown};
-use crate::tool::uuids::RandomUuids;
+use crate::uuids::RandomUuids;
 
 /// An identified database file, to be read from its beginning.
 #[derive(Debug)]

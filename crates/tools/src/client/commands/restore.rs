@@ -6,23 +6,19 @@ use std::io::Read;
 use std::os::fd::AsRawFd;
 
 use bstr::BString;
-use corvid_data::uuid::UuidSource;
-use corvid_data::{
-    Arc, AtomRef, BaseType, ColumnSchema, Datum, HashSeed, Row, Schema, TableId, Uuid, wire,
-};
+use corvid_data::{Arc, AtomRef, BaseType, ColumnSchema, Datum, Row, Schema, TableId, Uuid, wire};
 use corvid_engine::Database;
 use corvid_json::{Object, Value};
 use corvid_log::header::LINE_BYTES_MAX;
 use corvid_log::{Damage, Load, Magic};
 use corvid_net::errno;
-use corvid_net::random::Random;
-use corvid_shell::program;
 use corvid_shell::progress::Spinner;
 use corvid_shell::vlog::{self, Module};
 
 use super::Invocation;
 use crate::client::session::Session;
 use crate::failure::Failure;
+use crate::uuids::RandomUuids;
 
 /// The file's name in messages.
 const FILE: &str = "/dev/stdin";
@@ -89,27 +85,15 @@ fn replay(file: &[u8]) -> Result<Database, Failure> {
         )));
     }
     let mut load = Load::open(file).map_err(|damage| damaged(&damage))?;
-    let mut versions = Versions(Random::new()?);
-    let seed = HashSeed::new(u64::from_ne_bytes(versions.0.bytes()?));
-    let mut database = Database::new(load.schema().clone(), seed);
+    // Row versions. The restored rows get others from the server.
+    let mut versions = RandomUuids::new()?;
+    let mut database = Database::new(load.schema().clone(), versions.hash_seed());
     while let Some(recorded) = load.next_transaction().map_err(|damage| damaged(&damage))? {
         database
             .replay(recorded, &mut versions)
             .map_err(|error| damaged(&load.reject(error)))?;
     }
     Ok(database)
-}
-
-/// Row versions. The restored rows get others from the server.
-struct Versions(Random);
-
-impl UuidSource for Versions {
-    fn fresh(&mut self) -> Uuid {
-        match self.0.uuid() {
-            Ok(bytes) => Uuid(bytes),
-            Err(error) => program::fatal_error("cannot read random numbers", &error),
-        }
-    }
 }
 
 /// Refuses a backup of another schema, unless forced.

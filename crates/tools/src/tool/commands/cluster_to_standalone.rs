@@ -22,7 +22,7 @@ use crate::tool::answer::Answer;
 use crate::tool::cluster_file::ClusterFile;
 use crate::tool::database::DatabaseFile;
 use crate::tool::replacement::{Draft, Target, Wording};
-use crate::tool::uuids::RandomUuids;
+use crate::uuids::RandomUuids;
 
 /// Writes the new file. A failure leaves no file behind.
 pub(super) fn cluster_to_standalone(invocation: &Invocation<'_>) -> Outcome {

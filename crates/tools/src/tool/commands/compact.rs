@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::tool::answer::Answer;
 use crate::tool::database::DatabaseFile;
 use crate::tool::replacement::{Target, Wording};
-use crate::tool::uuids::RandomUuids;
+use crate::uuids::RandomUuids;
 
 /// Rewrites a database, in place or to a new file.
 pub(super) fn compact(invocation: &Invocation<'_>) -> Outcome {

@@ -14,7 +14,7 @@ use super::{Invocation, Outcome, default_database};
 use crate::failure::Failure;
 use crate::tool::answer::Answer;
 use crate::tool::database::DatabaseFile;
-use crate::tool::uuids::RandomUuids;
+use crate::uuids::RandomUuids;
 
 /// Executes the transaction in memory and prints its results. Nothing is written.
 pub(super) fn query(invocation: &Invocation<'_>) -> Outcome {

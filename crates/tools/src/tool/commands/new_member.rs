@@ -16,8 +16,8 @@ use crate::failure::{Failure, shown};
 use crate::schema_file;
 use crate::tool::answer::Answer;
 use crate::tool::database::DatabaseFile;
-use crate::tool::uuids::RandomUuids;
 use crate::tool::{address, new_file};
+use crate::uuids::RandomUuids;
 
 /// Creates the file of a cluster's first member. Its contents are those of a schema file or of a standalone database.
 pub(super) fn create_cluster(invocation: &Invocation<'_>) -> Outcome {
