@@ -33,7 +33,7 @@ pub(crate) fn restore(session: &mut Session, invocation: &Invocation<'_>) -> Res
     let mut params = vec![Value::string(database)];
     params.extend(operations(&backup));
     let expected = params.len() - 1;
-    let progress = Spinner::new("Spinner for the server");
+    let progress = Spinner::new("Waiting for the server");
     let result = session.call("transact", &Value::Array(params))?;
     drop(progress);
     let results = result.as_array().unwrap_or_default();
