@@ -85,7 +85,7 @@ pub(crate) fn status(databases: &[StatusEntry<'_>]) -> String {
                 out.push_str(&format!("connecting: {source}"));
             }
             Some(ReplicationStatus::Failed) => {
-                out.push_str(&format!("Replication to ({source}) failed"))
+                out.push_str(&format!("Replication to ({source}) failed"));
             }
             Some(ReplicationStatus::Replicating) => {
                 out.push_str(&format!("replicating: {source}\n"));

@@ -77,7 +77,7 @@ impl Server {
                 self.pending.snapshot_taken(token, snapshot, &self.main);
             }
             Event::StorageStatus(token, error) => {
-                self.pending.storage_status_reported(token, error)
+                self.pending.storage_status_reported(token, error);
             }
             Event::ColumnWatched(name, found) => self.column_read(&name, found),
             Event::Report(token, report) => {

@@ -286,7 +286,7 @@ impl Server {
                 }
             }
             Err(error) => {
-                reconfiguration.fail(format_args!("failed to open database '{entry}': {error}"))
+                reconfiguration.fail(format_args!("failed to open database '{entry}': {error}"));
             }
         }
         let is_over = reconfiguration.has_failed && reconfiguration.stops_at_failure;

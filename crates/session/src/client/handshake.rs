@@ -133,7 +133,7 @@ impl Client {
         match server_db.judge(&self.requirements) {
             Err(failure) => self.retry(failure),
             Ok(accepted) => {
-                self.requirements.index_min = accepted.index.or(self.requirements.index_min)
+                self.requirements.index_min = accepted.index.or(self.requirements.index_min);
             }
         }
     }
