@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run test check-deep check-deny check-advisories check-rust-version check-interleavings check-miri check-threads check-seeds setup man docs deb container guard guard-accept bench bench-ovn bench-clients bench-allocators
+.PHONY: run test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-seeds setup man docs deb container guard guard-accept bench bench-ovn bench-clients bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -31,7 +31,7 @@ test:
 	$(RELEASE)/corvid-xtask test --beside "$(RELEASE)/corvid-guard check"
 
 # More proofs, which take long or need tools beside stable Rust. Each is a command of its own.
-check-deep: check-deny check-rust-version check-interleavings check-miri check-threads check-seeds check-advisories
+check-deep: check-deny check-rust-version check-portable check-interleavings check-miri check-threads check-seeds check-advisories
 
 # Licences, sources and duplicates of libraries: needs cargo-deny.
 check-deny:
@@ -44,6 +44,10 @@ check-advisories:
 # The workspace builds with the oldest Rust that Cargo.toml declares: needs that toolchain.
 check-rust-version:
 	cargo +$$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml) check --workspace --all-targets --target-dir target/oldest
+
+# Everything about JSON with the scanner for processors without its vector instructions, of which `make test` compares the two scanners alone.
+check-portable:
+	cargo test -p corvid-json --features portable-scan --target-dir target/portable
 
 # Undefined behaviour in the crates with unsafe code that is pure: needs a nightly toolchain with miri.
 check-miri:
