@@ -1,5 +1,6 @@
 //! A client of an OVSDB database: a replica of the chosen tables and columns, kept up to date by the server, with transactions, indexes and
-//! change tracking. Costs are proportional to the change, not to the contents (docs/spec/idl.md).
+//! change tracking. Costs are proportional to the change, not to the contents (docs/spec/idl.md). IDL is Open vSwitch's name for a
+//! client-side replica.
 //!
 //! In OVSDB a client does not query. It names the tables and columns that it needs ([`Class`]). The server sends their rows once, and every
 //! change after that. Reading is local. To change something, the client opens a transaction, changes rows of the replica, and commits. The

@@ -6,8 +6,8 @@
 //! OVSDB CLUSTER  75 1f0a...\n    Record    an entry, or the member's own state: term, vote, leader, commit index
 //! ```
 //!
-//! Files are read as leniently as by the reference, with its error texts. Called by the offline tool and by consensus. Knows nothing of
-//! elections and peers, and does not interpret entries: their schema and transaction stay JSON text until another crate decodes them.
+//! Files are read as leniently as by the reference, with its error texts. Called by the offline tool; meant for consensus too. Knows
+//! nothing of elections and peers, and does not interpret entries: their schema and transaction stay JSON text until another crate decodes them.
 
 pub mod address;
 pub mod data;

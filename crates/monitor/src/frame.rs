@@ -55,7 +55,7 @@ impl SharedBody {
         }
     }
 
-    /// The text, if it is not written yet.
+    /// The body, if it is not written yet.
     #[must_use]
     pub fn unwritten(&self) -> Option<&Arc<dyn DeferredBody>> {
         match self {
@@ -64,7 +64,7 @@ impl SharedBody {
         }
     }
 
-    /// Turns a deferred text that is written into its pieces, and returns its source, which may take long to free.
+    /// Turns a deferred body that is written into its pieces, and returns its source, which may take long to free.
     pub fn detach_source(&mut self) -> Option<Arc<dyn DeferredBody>> {
         let SharedBody::Deferred(text) = self else {
             return None;

@@ -27,11 +27,12 @@
 //!    handle (`database/handle.rs`): if the mailbox is free, the shard executes it inline; otherwise the holder or the thread does.
 //! 3. `Driver::work` or `Driver::work_inline` (`database/driver.rs`) gives the inputs to the pump of `corvid-service`, and carries out its outputs in
 //!    order: records to `database/storage.rs`, deliveries to shards, jobs to `database/jobs.rs`, events to the main thread.
-//! 4. A delivery reaches the session's shard as `ShardMessage::Service`. The frontend releases it, and `ShardSessions::carry_out` sends it.
+//! 4. A delivery reaches the session's shard as `ShardMessage::Service`. The frontend completes the request and queues the
+//!    bytes; `ShardSessions::carry_out` sends them.
 //!
 //! # The way of a control command
 //!
-//! `control/commands.rs` parses it and calls a method of `server::Server`. If a database or a shard must act, the method sends an order with a
+//! `control/commands.rs` parses it and calls a method of `server::Server`. If a database or a shard must act, the method sends a request with a
 //! token (`server/pending_replies.rs`); the event that comes back (`server/events.rs`) answers the command.
 
 pub mod check_config;

@@ -271,7 +271,7 @@ impl DatabaseService {
         &self.database
     }
 
-    /// The outputs of the inputs so far; the driver drains them.
+    /// The outputs of the inputs so far; the [`pump`](crate::pump) takes them.
     pub fn outputs(&mut self) -> &mut Outputs {
         &mut self.outputs
     }

@@ -94,7 +94,7 @@ pub struct Pump {
 /// The part of a batch that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// None: the batch is over.
+    /// The batch is over.
     Idle,
     /// Jobs, so that other threads work on them while records are composed and written.
     Jobs,
@@ -106,7 +106,7 @@ enum Stage {
     Release,
     /// Updates and replies.
     Compose,
-    /// None.
+    /// Everything is collected. The recording of the batch is closed, then the stage is `Idle`.
     End,
 }
 
@@ -426,7 +426,7 @@ impl Pump {
         }
     }
 
-    /// Orders the outputs that may leave now.
+    /// Collects the outputs that may leave now, in order.
     fn collect_outputs(&mut self) {
         let outputs = self.service.outputs();
         if !outputs.audit.is_empty() {

@@ -6,7 +6,7 @@
 //! ```text
 //!  members (Idl) <-> network <-> hosts (Machine, disk) <-> network <-> the other host's source
 //!        |                          |
-//! |        +------ ledger: transactions, their outcomes, and those that a fail-over may have lost
+//!        +------ ledger: transactions, their outcomes, and those that a fail-over may have lost
 //! ```
 
 mod content;

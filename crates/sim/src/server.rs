@@ -7,7 +7,7 @@
 //! ```text
 //!  clients <-> shards <-> database --stores--> storage (disk thread, rewrite threads) --> disk
 //!     |                       |                                                            |
-//! |     +------- history: transactions sent, acknowledged, refused, lost ----- after each restart
+//!     +------- history: transactions sent, acknowledged, refused, lost ----- after each restart
 //! ```
 
 mod client;

@@ -6,7 +6,7 @@
 //! | `[S, T]` | replace schema and all rows |
 //! | `[S, null]` | convert the rows to schema S |
 //!
-//! Kept as the JSON text of the record, which consensus replicates and stores again.
+//! Kept as the JSON text of the record, so it can be stored again unchanged; meant for consensus too.
 
 use corvid_data::{Schema, Tag, WireError};
 use corvid_json::{Reader, Value};

@@ -1,4 +1,4 @@
-//! Carries out the outputs of one database's [`Pump`]: orders jobs, writes the log, posts deliveries to shards and events to the main thread, and
+//! Carries out the outputs of one database's [`Pump`]: starts jobs, writes the log, posts deliveries to shards and events to the main thread, and
 //! counts. The pump decides which inputs make a batch, and in which order its outputs take effect.
 //!
 //! Invariant: only the holder of the database's mailbox uses the driver: the database's own thread ([`crate::database::thread`]), whose

@@ -1,4 +1,5 @@
-//! Parses the long frames of one shard's clients on a thread of its own (`texts`), one after the other, while the shard serves other sessions.
+//! Parses the long requests of one shard's clients on a thread of its own (`texts`), one after the other, while the shard serves other
+//! sessions. The bodies of replies are another thread's, `contents`.
 //!
 //! The thread starts with the first long frame and ends with its shard. The queue needs no limit: a session has at most one frame in it.
 

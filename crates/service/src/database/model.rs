@@ -1,18 +1,33 @@
-//! The service model of a database. The rest of the database asks these questions, and no other code distinguishes the models:
+//! The service model of a database. The rest of the database asks these questions:
 //!
 //! | Question | Method | Where it is asked |
 //! |---|---|---|
 //! | May clients write and convert? | [`Model::accepts_client_writes`] | execution of a transaction (`transactions.rs`), checks of a conversion (`conversion_request.rs`) |
 //! | May the server itself write, to show the status of remotes? | [`Model::accepts_server_writes`] | `watched_columns.rs` |
 //! | Do commits come from another server? | [`Model::source`], [`Model::source_mut`] | replication (`backup.rs`), and through it the report (`report.rs`) |
-//! | When is a log position stored? | [`Model::stored_by`] | the record of a commit (`records.rs`); positions that are stored release replies (`release.rs`) |
-//! | What does `_Server` show? | [`Model::server_row`] | the main thread, when it adds the database's row to `_Server` |
+//! | Do commits have a record and a log position? | [`Model::stored_by`] | `records.rs`, and nowhere else |
+//! | What does `_Server` show? | [`Model::server_row`] | the main thread, once: when it adds the database's row to `_Server` |
 //! | Is it `_Server` itself? | [`Model::is_internal`] | the head of a recording (`recording/head.rs`) |
 //!
+//! This code distinguishes the models as well:
+//!
+//! | Place | Does |
+//! |---|---|
+//! | `server/serving.rs` of `corvid-server` | chooses the model of a new database: `_Server` without a file, standalone with one |
+//! | `server/roles.rs` of `corvid-server`, `backup.rs` | make a database a backup, and a backup standalone |
+//! | `release.rs` | releases replies when the database's own file has stored a position; asks no model |
+//! | `undo.rs` | undoes executed commits (`undo_unstored`), so far only after a failed write; reports a source's commit to the backup |
+//! | `recording/head.rs` | writes and reads two models: `_Server` and standalone |
+//!
 //! To add a model: add a variant of [`Kind`] with the state that the model needs, answer each question above (the compiler names the places
-//! with a `match`), and add a constructor beside [`Model::standalone`]. A model whose commits come from elsewhere keeps its protocol in the
-//! state of its variant, takes its inputs as [`crate::message::ToDatabase`] and hands commits to `DatabaseService::replicate`, as
-//! `backup.rs` does. A model that waits for other servers before a position counts as stored is another value of [`StoredBy`].
+//! with a `match`), add a constructor beside [`Model::standalone`], and go through the second table. Further:
+//!
+//! - Commits come from elsewhere: the protocol's state is in the variant (its machine may be a crate of level 3), its inputs are
+//!   [`crate::message::ToDatabase`], and its commits go to `DatabaseService::replicate`, as in `backup.rs`.
+//! - A position counts as stored only when other servers have it: `stored` in `release.rs` must ask the model. A new value of [`StoredBy`]
+//!   alone would change nothing there, and replies would leave too early.
+//! - Commits are undone for another reason than a failed write: `undo.rs` needs another entry; its clients get `I/O error` today.
+//! - The row in `_Server` changes: that needs an [`crate::message::Event`] for the main thread and an update in `server_db.rs`.
 
 use super::backup::Backup;
 use crate::server_db::ServerRow;
@@ -31,7 +46,7 @@ enum Kind {
     Backup(Box<Backup>),
 }
 
-/// The event that makes a commit's log position count as stored.
+/// The event that makes a commit count as stored. It only decides whether commits have a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StoredBy {
     /// Its execution: the database is kept in memory only, and commits have no position.
@@ -88,7 +103,7 @@ impl Model {
         }
     }
 
-    /// The event that makes a log position count as stored. Every model so far depends on the database's own file alone.
+    /// Whether commits have a record in the database's file. Every model so far depends on that file alone.
     pub(super) fn stored_by(&self, has_file: bool) -> StoredBy {
         match self.kind {
             Kind::Internal | Kind::Standalone | Kind::Backup(_) if has_file => StoredBy::Log,

@@ -1,4 +1,5 @@
-//! The outputs of one database: bytes for sessions, log writes, jobs, events. Filled while inputs are handled, drained by the driver.
+//! The outputs of one database: bytes for sessions, log writes, jobs, events. Filled while inputs are handled; the
+//! [`pump`](crate::pump) takes them.
 
 use corvid_log::storage::StorageRequest;
 use std::collections::VecDeque;

@@ -1,4 +1,17 @@
 //! `transact`: execution, blocking, retries. `release` sends the replies.
+//!
+//! Functions that execute a transaction. One that exceeds its budget changes nothing and is returned.
+//!
+//! | Function | Called | Budget |
+//! |---|---|---|
+//! | `try_inline` (`inline_execution.rs`) | by the pump, on a shard | one for all inputs of the batch |
+//! | `handle_unless_long` (`inline_execution.rs`) | by the pump on the database thread, but for the first input of a batch | the steps after which a transaction is long |
+//! | `transact` | for the first input of a batch, or one that has waited | none |
+//! | `transact_within` | by those three: numbers the request, executes it, queues its reply, retries blocked transactions | theirs |
+//! | `attempt` | to retry a blocked transaction | none |
+//! | `execute` | by the last two: calls `execute_within` of the engine | theirs |
+//!
+//! No budget still limits long selections ([`DatabaseService::work_budget`]).
 
 use std::collections::BTreeSet;
 use std::sync::{Arc as StdArc, Mutex, PoisonError};

@@ -77,7 +77,7 @@ pub(crate) enum Choice {
     Disk,
     /// The rewrite thread acts.
     Rewrite,
-    /// The thread for long jobs does one, or the thread for bodies writes a slice.
+    /// The `jobs` thread does one job, or the `contents` thread writes a slice of a body.
     Job,
     /// The main thread handles an event.
     Main,
@@ -458,7 +458,7 @@ impl Machine {
         }
     }
 
-    /// Each thread for bodies writes a slice.
+    /// Each `contents` thread writes a slice of a body.
     fn write_texts(&mut self) {
         let mut answers = Vec::new();
         for (id, turns) in &mut self.turns {
