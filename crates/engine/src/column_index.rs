@@ -169,7 +169,7 @@ impl ColumnIndexes {
     ///
     /// # Errors
     /// The first difference, in words.
-    pub(crate) fn audit<'a, I: Iterator<Item = (Slot, &'a Arc<Row>)>>(
+    pub(crate) fn check_invariants<'a, I: Iterator<Item = (Slot, &'a Arc<Row>)>>(
         &self,
         rows: impl Fn() -> I,
     ) -> Result<(), String> {
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn an_index_is_correct_while_it_is_built_and_afterwards() {
-        // The audit compares each row with the others of its host, so miri gets fewer of these.
+        // The check of invariants compares each row with the others of its host, so miri gets fewer of these.
         let (hosts, last) = if cfg!(miri) { (50, 1110) } else { (10, 2000) };
         let mut table = table();
         for number in 0..1000 {
@@ -307,7 +307,7 @@ mod tests {
             table.write_column(slot, HOST, host(77));
             let slot = table.find(uuid(first + 2)).unwrap();
             table.replace(slot, row(first + 2, 77));
-            table.audit_column_indexes().unwrap();
+            table.check_column_indexes().unwrap();
         }
         let more = last - 1000;
         for number in 1000..1000 + more / 10 {
@@ -315,13 +315,13 @@ mod tests {
         }
         assert_eq!(found(&table, 77), None);
         assert!(!table.advance_column_indexes(100));
-        table.audit_column_indexes().unwrap();
+        table.check_column_indexes().unwrap();
         assert_eq!(found(&table, 77), Some(4));
         assert_eq!(found(&table, 5), Some(1000 / hosts + more / 10));
         for number in 1000 + more / 10..last {
             table.insert(row(number, 5), 0);
         }
-        table.audit_column_indexes().unwrap();
+        table.check_column_indexes().unwrap();
         assert_eq!(found(&table, 5), Some(1000 / hosts + more));
     }
 

@@ -1,7 +1,7 @@
 //! A database: schema and tables. It owns every committed row.
 //!
 //! A single writer owns it and calls everything here; other threads read through [`Snapshot`]. Between calls the tables
-//! are exactly as of the last commit, and [`Database::audit`] succeeds.
+//! are exactly as of the last commit, and [`Database::check_invariants`] succeeds.
 
 use corvid_data::wire::StringCache;
 use corvid_data::{
@@ -12,7 +12,7 @@ use crate::layout::Layout;
 use crate::page::PAGE_SLOTS;
 use crate::table::Table;
 use crate::{Context, Converted, Outcome, Snapshot, TooLong, WorkBudget};
-use crate::{audit, execution, lookup, replay, undo};
+use crate::{apply_recorded, execution, invariants, lookup, undo};
 
 /// One database in memory. A single writer owns it.
 #[derive(Debug)]
@@ -92,12 +92,12 @@ impl Database {
     /// # Errors
     /// The errors of a commit, or `transaction deletes row U that does not exist` (docs/spec/storage.md 4.1). Nothing
     /// changes then.
-    pub fn replay(
+    pub fn apply_recorded(
         &mut self,
         recorded: Recorded,
         uuids: &mut dyn UuidSource,
     ) -> Result<Delta, WireError> {
-        replay::replay(self, recorded, uuids)
+        apply_recorded::apply_recorded(self, recorded, uuids)
     }
 
     /// This content under another schema (docs/spec/protocol.md 4.15), everything checked as if freshly inserted.
@@ -205,8 +205,8 @@ impl Database {
     /// # Errors
     /// The first difference, in words.
     #[doc(hidden)]
-    pub fn audit(&self) -> Result<(), String> {
-        audit::audit(self)
+    pub fn check_invariants(&self) -> Result<(), String> {
+        invariants::check(self)
     }
 
     /// Pairs of entries, in all tables and indexes, whose look-ups begin in the same bucket. For tests: it walks over

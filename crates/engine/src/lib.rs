@@ -15,13 +15,13 @@
 //! snapshot       a commit, frozen, for other threads
 //! ```
 //!
-//! Logs come in through `replay` (prepared by `row_builder`), new schemas through `convert` (`mapping`), and both end in the same
-//! commit; `bulk_load` fills an empty database and checks the same rules on the whole. `row_slots` are for recordings, `audit` is for
+//! Logs come in through `apply_recorded` (prepared by `row_builder`), new schemas through `convert` (`mapping`), and both end in the same
+//! commit; `bulk_load` fills an empty database and checks the same rules on the whole. `row_slots` are for recordings, `invariants` is for
 //! tests. The cost of a commit is proportional to the rows and elements that it touches, not to the size of a table or a set.
 //!
 //! This crate knows no sessions, monitors, files, sockets, clocks or random sources: those arrive through [`Context`].
 
-mod audit;
+mod apply_recorded;
 mod backrefs;
 mod bulk_load;
 mod column_index;
@@ -35,6 +35,7 @@ mod distinct;
 mod execution;
 mod hash;
 mod index;
+mod invariants;
 mod journal;
 mod layout;
 mod long_result;
@@ -49,7 +50,6 @@ mod own_reference;
 mod page;
 mod rbac;
 mod reference;
-mod replay;
 mod row_builder;
 mod row_id;
 mod row_input;

@@ -78,7 +78,7 @@ impl Database {
                 });
             }
         }
-        database.replay(recorded, &mut Versions(versions.into_iter()))?;
+        database.apply_recorded(recorded, &mut Versions(versions.into_iter()))?;
         for (table, slots) in database.tables.iter_mut().zip(slots) {
             table.set_free(slots);
         }
@@ -154,7 +154,9 @@ mod tests {
             }
         }
         let mut replay = |database: &mut Database, recorded| {
-            database.replay(recorded, &mut Counter(&mut next)).unwrap();
+            database
+                .apply_recorded(recorded, &mut Counter(&mut next))
+                .unwrap();
         };
         replay(&mut database, recorded(0..20, true));
         replay(&mut database, recorded(3..7, false));
@@ -171,7 +173,7 @@ mod tests {
             &slots,
         )
         .unwrap();
-        restored.audit().unwrap();
+        restored.check_invariants().unwrap();
         assert_eq!(restored.row_slots(), slots);
         assert_eq!(all(&database), all(&restored), "versions too");
         for database in [&mut database, &mut restored] {

@@ -122,8 +122,8 @@ impl Table {
     ///
     /// # Errors
     /// The first difference, in words.
-    pub(crate) fn audit_column_indexes(&self) -> Result<(), String> {
-        self.column_indexes.audit(|| self.slots())
+    pub(crate) fn check_column_indexes(&self) -> Result<(), String> {
+        self.column_indexes.check_invariants(|| self.slots())
     }
 
     /// [`SlotTable::collisions`] of all slot tables. For tests.

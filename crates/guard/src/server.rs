@@ -107,7 +107,7 @@ impl Server {
                             panic!("a record");
                         };
                         black_box(record);
-                        ToDatabase::Storage(StorageReply::Stored(position, Ok(())))
+                        ToDatabase::Storage(StorageReply::Appended(position, Ok(())))
                     });
                     let answers = answers.collect();
                     self.pump.stored(&mut Thread, answers);

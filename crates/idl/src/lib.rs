@@ -46,7 +46,6 @@
 //! This crate is the core without effects: no socket, clock, thread or random source. `docs/design/client.md` describes its
 //! drivers and bindings to other languages.
 
-mod audit;
 pub mod class;
 mod condition;
 pub mod fetch;
@@ -55,6 +54,7 @@ pub mod handlers;
 pub mod idl;
 pub mod idl_loop;
 pub mod index;
+mod invariants;
 pub mod log_queue;
 mod mapping;
 pub mod metrics;

@@ -47,7 +47,7 @@ pub(crate) enum ShardMessage {
     /// For the frontend.
     Service(ToShard),
     /// A long frame of this session has been parsed.
-    TextRead(SessionId, InboundFrame),
+    FrameParsed(SessionId, InboundFrame),
     /// Connect to this remote, reconnect whenever the connection ends, and publish its status.
     Connect(String, RemoteOptions, SharedStatus),
     /// A remote has other options, which apply to its open sessions too.
@@ -113,7 +113,7 @@ pub(crate) struct ShardSessions {
 struct Client {
     session: SessionId,
     /// `None`: the remote was removed when the connection opened.
-    source: Option<SessionOrigin>,
+    origin: Option<SessionOrigin>,
     probe: Probe,
     /// When the session began, monotonic ms.
     opened_ms: u64,
@@ -175,7 +175,7 @@ impl ShardSessions {
             sent += 1;
             match piece {
                 Piece::Message(bytes) => io.send(*conn, bytes),
-                Piece::Update(frame) => {
+                Piece::Shared(frame) => {
                     io.send(*conn, frame.head);
                     for piece in frame.body.pieces() {
                         let segment = match frame.body.guard() {
@@ -248,7 +248,7 @@ impl ShardSessions {
         }
         let mut concerned = Vec::new();
         for (conn, client) in &mut self.sessions {
-            if client.source.as_ref() == Some(source) {
+            if client.origin.as_ref() == Some(source) {
                 let is_network = io.info(*conn).is_some_and(|info| info.is_network);
                 client
                     .probe
@@ -330,7 +330,7 @@ impl Handler for ShardSessions {
             conn,
             Client {
                 session,
-                source,
+                origin: source,
                 probe,
                 opened_ms: now.mono_ms,
                 heard_ms: now.mono_ms,
@@ -432,7 +432,7 @@ impl Handler for ShardSessions {
                     .for_each(|conn| io.close(conn));
                 main.session_closed(token, is_closed);
             }
-            ShardMessage::TextRead(session, text) => {
+            ShardMessage::FrameParsed(session, text) => {
                 self.frontend.frame_parsed(now.mono_ms, session, text);
             }
             ShardMessage::Connect(name, options, board) => {

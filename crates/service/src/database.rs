@@ -279,7 +279,7 @@ impl DatabaseService {
     /// Executes one input, or queues it.
     pub fn handle(&mut self, now: Now, input: ToDatabase) {
         match input {
-            ToDatabase::Storage(StorageReply::Stored(position, result)) => {
+            ToDatabase::Storage(StorageReply::Appended(position, result)) => {
                 self.stored(now, position, result);
             }
             ToDatabase::Storage(StorageReply::Rewrite(number, outcome)) => {
@@ -418,7 +418,7 @@ impl DatabaseService {
 
     fn control(&mut self, now: Now, control: Control) {
         match control {
-            Control::Transact(params) => self.transact_internally(now, &params),
+            Control::Transact(params) => self.transact_as_server(now, &params),
             Control::Compact(token) => self.compact(now, token),
             Control::EnableColumnDiff => self.column_diff = true,
             Control::Snapshot(token) => {

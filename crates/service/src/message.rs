@@ -264,7 +264,7 @@ pub enum Piece {
     /// A message of one session.
     Message(Vec<u8>),
     /// An update with a shared body.
-    Update(Frame),
+    Shared(Frame),
 }
 
 impl Piece {
@@ -273,7 +273,7 @@ impl Piece {
     pub fn len(&self) -> usize {
         match self {
             Piece::Message(text) => text.len(),
-            Piece::Update(frame) => {
+            Piece::Shared(frame) => {
                 let body: usize = frame.body.pieces().iter().map(|piece| piece.len()).sum();
                 frame.head.len() + body + frame.tail.len()
             }

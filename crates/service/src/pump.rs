@@ -132,7 +132,7 @@ impl Pump {
     /// The pump of a new database, with all its inputs recorded from the beginning on. Only settings that [`crate::message::Control`]
     /// changes may be changed later.
     #[must_use]
-    pub fn recorded(
+    pub fn with_tape(
         now: Now,
         options: Options,
         limits: Limits,
@@ -157,13 +157,13 @@ impl Pump {
 
     /// Takes the frames recorded since the last call, to be appended to the recording ([`recording::MAGIC`] comes first). To be called
     /// between two batches.
-    pub fn drain_recording(&mut self) -> Vec<u8> {
+    pub fn drain_tape(&mut self) -> Vec<u8> {
         self.tape.take_frames()
     }
 
     /// Whether everything is recorded.
     #[must_use]
-    pub fn is_recorded(&self) -> bool {
+    pub fn is_taped(&self) -> bool {
         self.tape.is_on()
     }
 
@@ -338,7 +338,7 @@ impl Pump {
                         self.is_done &= !self.service.has_stores();
                     } else if self.service.is_flush_long() {
                         self.collect_outputs();
-                        self.last.push_back(Output::Flush);
+                        self.last.push_back(Output::PostDeliveries);
                     }
                     self.stage = Stage::Compose;
                 }

@@ -13,7 +13,7 @@
 //! written: a result depends on its job alone, so [`Replay`] does the job itself when its result is due.
 //!
 //! Invariant: recording changes nothing that the pump does, and delays nothing: frames are collected in memory, and the holder of the
-//! database hands them over to be written ([`crate::Pump::drain_recording`]).
+//! database hands them over to be written ([`crate::Pump::drain_tape`]).
 //!
 //! A deferred reply that was refused while it was written, because memory was short, is made in full by the replay, which reports the
 //! difference.

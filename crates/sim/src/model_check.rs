@@ -126,7 +126,7 @@ impl ModelCheck {
         }
         compare_results(&self.known, operations, &expected, &actual)?;
         self.compare_content()?;
-        self.database.audit()?;
+        self.database.check_invariants()?;
         if let Some(delta) = delta.as_ref().filter(|_| again) {
             self.redo(&params, is_read_only, before, delta, &result)?;
         }
@@ -178,7 +178,7 @@ impl ModelCheck {
         let after = std::mem::replace(&mut self.uuids, uuids);
         self.database.undo(delta);
         self.database
-            .audit()
+            .check_invariants()
             .map_err(|problem| format!("after undo: {problem}"))?;
         let Outcome::Done {
             result: second,

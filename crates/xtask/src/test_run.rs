@@ -6,7 +6,7 @@
 //!
 //! This file knows how Cargo reports what it has built and how Rust's test harness reports results. It knows no test.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -207,8 +207,88 @@ pub(crate) fn run(beside: Option<&String>) -> Outcome {
     conclude(reports.into_iter().flatten().collect(), started.elapsed())
 }
 
-/// Has Cargo build all test programs; adds each to the queue when Cargo reports it.
+/// Test programs that wait for the programs of their package: Cargo reports a test program before it has put those in their place.
+#[derive(Debug, Default)]
+struct Withheld {
+    /// For each manifest, the programs of its package that Cargo has not reported.
+    missing: HashMap<String, usize>,
+    jobs: Vec<(String, Job)>,
+}
+
+impl Withheld {
+    /// From the output of `cargo metadata`.
+    fn new(metadata: &Value) -> Option<Withheld> {
+        let mut missing = HashMap::new();
+        for package in metadata.get("packages")?.as_array()? {
+            let manifest = package.get("manifest_path")?.as_str()?.to_owned();
+            let targets = package.get("targets")?.as_array()?;
+            let programs = targets.iter().filter(|target| is_kind(target, "bin"));
+            missing.insert(manifest, programs.count());
+        }
+        Some(Withheld {
+            missing,
+            jobs: Vec::new(),
+        })
+    }
+
+    /// Takes a message of Cargo; yields the jobs that may start.
+    fn message(&mut self, message: &Value, workspace: &Workspace) -> Vec<Job> {
+        let manifest = message.get("manifest_path").and_then(Value::as_str);
+        let manifest = manifest.unwrap_or_default();
+        if let Some(job) = test_program(message, workspace) {
+            let is_integration = message
+                .get("target")
+                .is_some_and(|target| is_kind(target, "test"));
+            if is_integration
+                && self
+                    .missing
+                    .get(manifest)
+                    .is_some_and(|missing| *missing > 0)
+            {
+                self.jobs.push((manifest.to_owned(), job));
+                return Vec::new();
+            }
+            return vec![job];
+        }
+        let is_program = message
+            .get("target")
+            .is_some_and(|target| is_kind(target, "bin"));
+        if let Some(missing) = self.missing.get_mut(manifest).filter(|_| is_program) {
+            *missing = missing.saturating_sub(1);
+            if *missing == 0 {
+                return self.release(|held| held == manifest);
+            }
+        }
+        Vec::new()
+    }
+
+    fn release(&mut self, is_released: impl Fn(&str) -> bool) -> Vec<Job> {
+        let held = std::mem::take(&mut self.jobs);
+        let (released, kept): (Vec<_>, Vec<_>) = held
+            .into_iter()
+            .partition(|(manifest, _)| is_released(manifest));
+        self.jobs = kept;
+        released.into_iter().map(|(_, job)| job).collect()
+    }
+}
+
+/// Whether a target, as Cargo describes it, is of this kind.
+fn is_kind(target: &Value, kind: &str) -> bool {
+    let kinds = target.get("kind").and_then(Value::as_array);
+    kinds.is_some_and(|kinds| kinds.iter().any(|found| found.as_str() == Some(kind)))
+}
+
+/// Has Cargo build all test programs; adds each to the queue when Cargo reports it and the programs that it starts.
 fn build(workspace: &Workspace, shared: &Shared) -> io::Result<ExitStatus> {
+    let metadata = Command::new("cargo")
+        .args(["metadata", "--no-deps", "--format-version=1"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()?;
+    let metadata = Value::parse(&metadata.stdout).ok();
+    let mut withheld = metadata
+        .and_then(|metadata| Withheld::new(&metadata))
+        .unwrap_or_default();
     // Tests that run meanwhile have time limits; the build has none.
     let mut child = Command::new("nice")
         .args(["cargo", "test", "--workspace", "--no-run", "--quiet"])
@@ -218,13 +298,18 @@ fn build(workspace: &Workspace, shared: &Shared) -> io::Result<ExitStatus> {
         .spawn()?;
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines() {
-            let message = Value::parse(line?.as_bytes());
-            if let Some(job) = message.ok().and_then(|it| test_program(&it, workspace)) {
-                shared.add(job);
+            if let Ok(message) = Value::parse(line?.as_bytes()) {
+                for job in withheld.message(&message, workspace) {
+                    shared.add(job);
+                }
             }
         }
     }
-    child.wait()
+    let status = child.wait()?;
+    for job in withheld.release(|_| true) {
+        shared.add(job);
+    }
+    Ok(status)
 }
 
 /// The test program that a message of Cargo announces. Tests run in the folder of their package, as under `cargo test`.
@@ -235,12 +320,11 @@ fn test_program(message: &Value, workspace: &Workspace) -> Option<Job> {
     let executable = message.get("executable")?.as_str()?;
     let folder = Path::new(message.get("manifest_path")?.as_str()?).parent()?;
     let target = message.get("target")?;
-    let is_test = |kind: &Value| kind.as_str() == Some("test");
     let shown = folder
         .strip_prefix(&workspace.root)
         .unwrap_or(folder)
         .display();
-    let name = if target.get("kind")?.as_array()?.iter().any(is_test) {
+    let name = if is_kind(target, "test") {
         format!("{shown} {}", target.get("name")?.as_str()?)
     } else {
         format!("{shown} (units of {})", target.get("name")?.as_str()?)
@@ -376,6 +460,32 @@ mod tests {
         ] {
             assert!(program(&other).is_none(), "{other}");
         }
+    }
+
+    #[test]
+    fn a_test_program_waits_for_the_programs_of_its_package() {
+        let metadata = r#"{"packages":[{"manifest_path":"/r/crates/json/Cargo.toml","targets":[
+            {"kind":["lib"],"name":"json"},{"kind":["bin"],"name":"a"},{"kind":["bin"],"name":"b"}]}]}"#;
+        let metadata = Value::parse(metadata.as_bytes()).expect("JSON");
+        let workspace = Workspace {
+            root: PathBuf::from("/r"),
+            programs: PathBuf::from("/r/t"),
+            cores: 2,
+        };
+        let mut withheld = Withheld::new(&metadata).expect("metadata");
+        let mut started = |text: &str| {
+            let message = Value::parse(text.as_bytes()).expect("JSON");
+            withheld.message(&message, &workspace).len()
+        };
+        let units = BUILT.replace(r#"["test"]"#, r#"["lib"]"#);
+        let program = BUILT
+            .replace(r#"["test"]"#, r#"["bin"]"#)
+            .replace(r#""test":true"#, r#""test":false"#);
+        assert_eq!(started(&units), 1, "units start no program");
+        assert_eq!(started(BUILT), 0);
+        assert_eq!(started(&program), 0);
+        assert_eq!(started(&program), 1, "both programs are there");
+        assert_eq!(started(BUILT), 1);
     }
 
     #[test]

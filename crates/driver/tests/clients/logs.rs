@@ -8,19 +8,23 @@ use log::{LevelFilter, Log, Metadata, Record};
 
 use crate::fixture::{TIMEOUT, class, column, insert, on_each, remote, server, string};
 
-/// A log that keeps everything, as `LEVEL TEXT`.
+/// A log that keeps everything, as `LEVEL TEXT`; records of connections as `LEVEL MODULE: TEXT`.
 struct Collector(Mutex<Vec<String>>);
 
 static COLLECTOR: Collector = Collector(Mutex::new(Vec::new()));
 
 impl Log for Collector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == LOG_TARGET
+        metadata.target().starts_with("corvid::")
     }
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            let line = format!("{} {}", record.level(), record.args());
+            let module = record.target().trim_start_matches("corvid::");
+            let line = match record.target() {
+                LOG_TARGET => format!("{} {}", record.level(), record.args()),
+                _ => format!("{} {module}: {}", record.level(), record.args()),
+            };
             let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             lines.push(line);
         }

@@ -128,7 +128,7 @@ fn play(dice: &mut Dice, tally: &mut Tally) {
         let before = rows(converted.database());
         let expected = source.database.convert(new.clone(), &mut uuids);
         let outcome = converted.carry_over(&delta, &mut uuids);
-        converted.database().audit().expect("audit");
+        converted.database().check_invariants().expect("consistent");
         match (outcome, expected) {
             (Ok(_), Ok(expected)) => {
                 assert_eq!(

@@ -1,4 +1,4 @@
-//! A database with a predictable source of UUIDs. Every transaction is audited, undone, audited, and executed once more
+//! A database with a predictable source of UUIDs. Every transaction is checked, undone, checked, and executed once more
 //! with long selects deferred and written afterwards, in slices.
 //!
 //! UUIDs are numbered from 1 in the order in which the engine asks for them; in requests and results `<N>` stands for the N-th.
@@ -126,7 +126,9 @@ impl Fixture {
         };
         let after = self.contents();
         self.database.undo(&delta);
-        self.database.audit().expect("audit after undo");
+        self.database
+            .check_invariants()
+            .expect("consistent after undo");
         assert_eq!(before, self.contents(), "undone");
         self.uuids.0 = start;
         let again = self.attempt(operations, SELECTS_LEFT_OUT);
@@ -175,7 +177,9 @@ impl Fixture {
             },
             &mut budget,
         );
-        self.database.audit().expect("audit after a transaction");
+        self.database
+            .check_invariants()
+            .expect("consistent after a transaction");
         match outcome.expect("only selects are limited") {
             Outcome::Done {
                 result,

@@ -92,7 +92,7 @@ impl Chance {
 
 /// All columns except versions.
 fn contents(zoo: &Fixture) -> Vec<(TableId, Uuid, Box<[Datum]>)> {
-    zoo.database.audit().expect("audit");
+    zoo.database.check_invariants().expect("consistent");
     let rows = zoo.contents().into_iter();
     let mut rows: Vec<_> = rows
         .map(|((table, uuid), row)| (table, uuid, row.columns.clone()))
@@ -114,7 +114,7 @@ fn loading_equals_replaying() {
             let context = format!("seed {seed}, step {step}: {transaction:?}");
             let replay = replayed
                 .database
-                .replay(transaction.clone(), &mut replayed.uuids)
+                .apply_recorded(transaction.clone(), &mut replayed.uuids)
                 .map(drop);
             let ready = rows.prepare(transaction.clone(), true, &mut prepared.uuids);
             mistakes += prepared.database.prefetch([&ready].into_iter());

@@ -85,9 +85,12 @@ fn records_insert_replace_differ_and_delete() {
         rows: rows.into(),
         ..Recorded::default()
     };
-    let delta = zoo.database.replay(recorded, &mut zoo.uuids).expect("fits");
+    let delta = zoo
+        .database
+        .apply_recorded(recorded, &mut zoo.uuids)
+        .expect("fits");
     assert_eq!(delta.comment, "hello");
-    zoo.database.audit().expect("audit");
+    zoo.database.check_invariants().expect("consistent");
     zoo.last = Some(corvid_data::Arc::new(delta));
     expect![[r#"
         Keeper <1> age=5 tags="b"
@@ -100,7 +103,10 @@ fn records_insert_replace_differ_and_delete() {
         rows: rows.into(),
         ..Recorded::default()
     };
-    let delta = zoo.database.replay(recorded, &mut zoo.uuids).expect("fits");
+    let delta = zoo
+        .database
+        .apply_recorded(recorded, &mut zoo.uuids)
+        .expect("fits");
     zoo.last = Some(corvid_data::Arc::new(delta));
     expect![[r#"
         Keeper <1> tags=["set",["a","b"]]
@@ -139,10 +145,10 @@ fn a_record_that_does_not_fit_changes_nothing() {
         };
         let error = zoo
             .database
-            .replay(recorded, &mut zoo.uuids)
+            .apply_recorded(recorded, &mut zoo.uuids)
             .expect_err("does not fit");
         expected.assert_eq(&crate::fixture::abridge(&error.to_string()));
-        zoo.database.audit().expect("audit");
+        zoo.database.check_invariants().expect("consistent");
         assert_eq!(before, zoo.contents());
     }
 }
@@ -153,7 +159,7 @@ fn convert(from: &str, to: &str) -> String {
     assert_ne!(changed, ZOO);
     match zoo.database.convert(parse_schema(&changed), &mut zoo.uuids) {
         Ok(database) => {
-            database.audit().expect("audit");
+            database.check_invariants().expect("consistent");
             zoo.database = database;
             zoo.run(r#"{"op":"select","table":"Keeper","where":[],"columns":["name","age","tags","pets"],"sort":["name"]}"#)
         }
@@ -199,7 +205,7 @@ fn rows_that_refer_to_themselves_are_accepted_from_every_source() {
         fill.add(table, rows).expect("no twins");
     }
     let filled = fill.finish().expect("it is taken as it is");
-    filled.audit().expect("consistent");
+    filled.check_invariants().expect("consistent");
     assert_eq!(filled.own_references(), found);
     // Record by record.
     let mut loaded = Fixture::zoo();
@@ -216,11 +222,11 @@ fn rows_that_refer_to_themselves_are_accepted_from_every_source() {
     };
     let taken = loaded.database.load(recorded, &mut loaded.uuids);
     taken.expect("it is taken as it is");
-    loaded.database.audit().expect("consistent");
+    loaded.database.check_invariants().expect("consistent");
     assert_eq!(loaded.database.own_references().len(), 1);
     // Under another schema.
     let converted = zoo.database.convert(parse_schema(ZOO), &mut zoo.uuids);
     let converted = converted.expect("it fits");
-    converted.audit().expect("consistent");
+    converted.check_invariants().expect("consistent");
     assert_eq!(converted.own_references(), found);
 }

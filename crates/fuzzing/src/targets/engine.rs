@@ -108,7 +108,7 @@ fn arrays(input: &[u8]) -> Vec<&[u8]> {
 }
 
 fn audit(database: &Database) {
-    if let Err(difference) = database.audit() {
+    if let Err(difference) = database.check_invariants() {
         panic!("the database is inconsistent: {difference}");
     }
 }
@@ -119,7 +119,7 @@ fn replay(log: &[u8]) -> Database {
     let mut uuids = Counter(1 << 32);
     while let Some(recorded) = load.next_transaction().expect("own log") {
         database
-            .replay(recorded, &mut uuids)
+            .apply_recorded(recorded, &mut uuids)
             .expect("own transaction");
     }
     database

@@ -47,7 +47,7 @@ fn load(file: &[u8]) {
         match load.next_transaction() {
             Ok(None) => break,
             Ok(Some(recorded)) => {
-                if let Err(error) = database.replay(recorded, &mut versions) {
+                if let Err(error) = database.apply_recorded(recorded, &mut versions) {
                     let damage = load.reject(error);
                     assert_eq!(load.next_transaction().err(), Some(damage));
                     break;
@@ -64,7 +64,7 @@ fn load(file: &[u8]) {
         }
     }
     assert!(load.good_end() <= file.len() as u64);
-    if let Err(difference) = database.audit() {
+    if let Err(difference) = database.check_invariants() {
         panic!("the database is inconsistent: {difference}");
     }
 }

@@ -26,7 +26,7 @@ fn prepare(times: usize) -> Box<dyn FnMut()> {
     let mut next = move || {
         let recorded = load.next_transaction().expect("no damage");
         let recorded = recorded.expect("one each time");
-        let delta = database.replay(recorded, &mut uuids);
+        let delta = database.apply_recorded(recorded, &mut uuids);
         black_box(delta.expect("it fits"));
     };
     // The record of the switches.

@@ -173,7 +173,7 @@ impl Idl {
     /// # Errors
     /// A description of a difference, which is a bug of this library.
     pub fn check_consistency(&self) -> Result<(), String> {
-        crate::audit::audit(&self.replica, self.open.is_some())
+        crate::invariants::check(&self.replica, self.open.is_some())
     }
 }
 

@@ -93,7 +93,7 @@ impl Server {
             let options = Options {
                 id,
                 model: match id {
-                    SERVER => Model::internal(),
+                    SERVER => Model::server_db(),
                     _ => Model::standalone(),
                 },
                 file: None,
@@ -212,7 +212,7 @@ impl Server {
                         Output::Store(stores) => {
                             let answer = |store| match store {
                                 StorageRequest::Append { position, .. } => Some(
-                                    ToDatabase::Storage(StorageReply::Stored(position, Ok(()))),
+                                    ToDatabase::Storage(StorageReply::Appended(position, Ok(()))),
                                 ),
                                 _ => None,
                             };
@@ -252,7 +252,7 @@ impl Server {
         for (session, piece) in outputs.send.drain(..) {
             let bytes = match piece {
                 Piece::Message(bytes) => bytes,
-                Piece::Update(frame) => frame.to_bytes(),
+                Piece::Shared(frame) => frame.to_bytes(),
             };
             if let Some(Some(output)) = self.output.get_mut(&session) {
                 output.extend(bytes);

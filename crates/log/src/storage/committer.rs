@@ -111,7 +111,7 @@ impl<D: Disk> Committer<D> {
         let outcome = self.write_batch(&batch);
         self.publish();
         match outcome {
-            Ok(()) => Ok(Some(StorageReply::Stored(last, Ok(())))),
+            Ok(()) => Ok(Some(StorageReply::Appended(last, Ok(())))),
             Err(error) => Err(Box::new(DiskTask::Truncate(last, error.into()))),
         }
     }
@@ -147,11 +147,11 @@ impl<D: Disk> Committer<D> {
                     // If this fails, the next append begins with it, or is refused.
                     let _ = self.writer.clean();
                     self.failure = Some(error.clone());
-                    replies.push(StorageReply::Stored(position, Err(error)));
+                    replies.push(StorageReply::Appended(position, Err(error)));
                 }
                 DiskTask::SyncExisting => {
                     let result = self.writer.sync_existing().map_err(StoreError::from);
-                    replies.push(StorageReply::Stored(LogPosition::OPENING, result));
+                    replies.push(StorageReply::Appended(LogPosition::OPENING, result));
                 }
                 DiskTask::Swap(rewriter) => {
                     replies.extend(self.write(&std::mem::take(&mut batch)));
@@ -175,7 +175,7 @@ impl<D: Disk> Committer<D> {
             self.pace.record_failure();
         }
         self.failure = result.clone().err();
-        Some(StorageReply::Stored(position, result))
+        Some(StorageReply::Appended(position, result))
     }
 
     fn try_write(&mut self, batch: &Batch) -> Result<(), DiskError> {

@@ -23,7 +23,7 @@ pub enum StorageRequest {
     /// The database has undone the commit whose append failed and all later ones. Appends between the failure and this request are
     /// refused: the database has undone those commits too.
     Recover,
-    /// Append one record. Answered by [`StorageReply::Stored`]; a reply holds for all earlier appends that are not answered yet.
+    /// Append one record. Answered by [`StorageReply::Appended`]; a reply holds for all earlier appends that are not answered yet.
     Append {
         /// The position of its commit.
         position: LogPosition,
@@ -48,7 +48,7 @@ pub enum StorageRequest {
 #[derive(Debug)]
 pub enum StorageReply {
     /// All appends up to this one have succeeded, or all of them that were not answered before have failed with this error.
-    Stored(LogPosition, Result<(), StoreError>),
+    Appended(LogPosition, Result<(), StoreError>),
     /// A new file has reached this stage, or failed and is removed.
     Rewrite(RewriteNumber, Result<RewriteStage, StoreError>),
 }

@@ -103,7 +103,7 @@ impl Routing {
     /// Records a reply of the disk thread that is about to be delivered to the database.
     pub fn observe_reply(&mut self, reply: &StorageReply) {
         match reply {
-            StorageReply::Stored(position, _) if self.unanswered == Some(*position) => {
+            StorageReply::Appended(position, _) if self.unanswered == Some(*position) => {
                 self.unanswered = None;
             }
             StorageReply::Rewrite(_, Ok(RewriteStage::InPlace(_)) | Err(_)) => {
@@ -154,7 +154,7 @@ mod tests {
         let file = Arc::new(FileStatus::default());
         file.set(0, true);
         let mut routing = Routing::new(file);
-        routing.observe_reply(&StorageReply::Stored(LogPosition::OPENING, Ok(())));
+        routing.observe_reply(&StorageReply::Appended(LogPosition::OPENING, Ok(())));
         routing
     }
 
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(shown(&routing.route(vec![append(1)])), ["disk 1"]);
         file.set(0, true);
         assert_eq!(shown(&routing.route(vec![append(2)])), ["disk 2"]);
-        routing.observe_reply(&StorageReply::Stored(LogPosition(2), Ok(())));
+        routing.observe_reply(&StorageReply::Appended(LogPosition(2), Ok(())));
         assert_eq!(shown(&routing.route(vec![append(3)])), ["inline 3"]);
     }
 }

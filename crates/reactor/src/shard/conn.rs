@@ -122,7 +122,7 @@ impl Conn {
     }
 
     /// Whether texts may be delivered now.
-    pub(super) fn is_listening(&self) -> bool {
+    pub(super) fn is_reading(&self) -> bool {
         self.is_open
             && !self.is_paused
             && !self.is_blocked

@@ -296,7 +296,7 @@ impl<H: Handler> Shard<H> {
             conn.is_scheduled = false;
         }
         loop {
-            let Some(conn) = self.io.conn(id).filter(|conn| conn.is_listening()) else {
+            let Some(conn) = self.io.conn(id).filter(|conn| conn.is_reading()) else {
                 return;
             };
             if frames >= FRAMES_PER_TURN || bytes >= READ_BYTES_PER_TURN {

@@ -163,7 +163,7 @@ impl Driver {
                     let order = ToSource::Order(connection, order);
                     effects.shards[0].post(ShardMessage::Source(id, order));
                 }
-                Output::Flush => {
+                Output::PostDeliveries => {
                     effects.post_events();
                     effects.post_deliveries(pump);
                 }
@@ -186,7 +186,7 @@ impl Effects {
     /// Appends the batch to the recording.
     fn record(&mut self, pump: &mut Pump) {
         if let Some(recorder) = &mut self.recorder
-            && !recorder.append(&pump.drain_recording())
+            && !recorder.append(&pump.drain_tape())
         {
             self.recorder = None;
             pump.end_recording();

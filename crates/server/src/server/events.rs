@@ -19,7 +19,7 @@ impl Server {
     /// Handles all events that have arrived, and continues the configuration that is being applied.
     pub(crate) fn run_events(&mut self) {
         while let Ok(report) = self.events.try_recv() {
-            self.run_report(report);
+            self.run_message(report);
         }
         let dropped = self.main.lines_dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
@@ -31,8 +31,8 @@ impl Server {
         self.advance();
     }
 
-    pub(super) fn run_report(&mut self, report: MainMessage) {
-        match report {
+    pub(super) fn run_message(&mut self, message: MainMessage) {
+        match message {
             MainMessage::Event(event) => self.run_event(event),
             MainMessage::Opened(token, outcome) => self.opened(token, *outcome),
             MainMessage::BackedUp(token, outcome) => self.pending.backed_up(token, outcome),

@@ -220,7 +220,7 @@ impl Server {
         while self.openings.abandoned > 0
             && let Ok(report) = self.events.recv_deadline(since + GIVE_UP_MAX)
         {
-            self.run_report(report);
+            self.run_message(report);
         }
     }
 }

@@ -62,23 +62,23 @@ impl Server {
         let schema: corvid_data::Arc<Schema> = database.schema().clone();
         let id = DatabaseId(self.next_database);
         self.next_database += 1;
-        let is_server = file.is_none();
+        let is_server_db = file.is_none();
         let options = Options {
             id,
             model: match &file {
-                None => Model::internal(),
+                None => Model::server_db(),
                 Some(_) => Model::standalone(),
             },
             file: file.as_ref().map(|(_, state)| *state),
             column_diff: self.config.column_diff,
-            history: !is_server && self.keeps_history,
+            history: !is_server_db && self.keeps_history,
         };
         let mailbox = Mailbox::new();
         let sender = Arc::new(mailbox.sender());
         let weak: Weak<MailSender<ToDatabase>> = Arc::downgrade(&sender);
-        let handle = ReplySender(weak);
+        let replies = ReplySender(weak);
         let figures = self.config.metrics.as_ref().map(|metrics| {
-            let figures = Arc::new(DatabaseFigures::new(handle.0.clone()));
+            let figures = Arc::new(DatabaseFigures::new(replies.0.clone()));
             metrics.add_database(&schema.name, figures.clone());
             figures
         });
@@ -88,17 +88,17 @@ impl Server {
                 file.disk().unforced_name().clone()
             });
         let storage = file
-            .map(|(file, _)| Storage::new(file, handle.clone(), figures.clone()))
+            .map(|(file, _)| Storage::new(file, replies.clone(), figures.clone()))
             .transpose()?;
         let freeing = figures.as_ref().map(|figures| figures.freeing.clone());
-        let jobs = JobThreads::new(handle, freeing.unwrap_or_default())?;
+        let jobs = JobThreads::new(replies, freeing.unwrap_or_default())?;
         let uuids = Box::new(RandomUuids::new()?);
         let (locks, epochs) = (self.locks.clone(), self.epochs.clone());
         let now = read_clock();
         let recorder = self.begin_recording(&schema.name);
         let mut pump = if recorder.is_some() {
             let limits = PumpLimits::default();
-            Pump::recorded(now, options, limits, database, locks, epochs, uuids)
+            Pump::with_tape(now, options, limits, database, locks, epochs, uuids)
         } else {
             let service = DatabaseService::new(now, options, database, locks, epochs, uuids);
             Pump::new(service)
@@ -106,7 +106,7 @@ impl Server {
         let service = pump.service_mut();
         service.set_slow_ms(self.config.slow_ms);
         service.set_reply_memory(self.config.reply_memory.clone());
-        let audit = self.config.audit.clone().filter(|_| !is_server);
+        let audit = self.config.audit.clone().filter(|_| !is_server_db);
         service.set_audited(audit.is_some() && self.config.is_audited);
         let effects = Effects {
             storage,
@@ -123,14 +123,14 @@ impl Server {
         let driver = Arc::new(Mutex::new(Driver { pump, effects }));
         let handle = DatabaseHandle::new(driver.clone(), mailbox.sender());
         let label = format!("db_{}", schema.name);
-        let job_threads = DatabaseThread {
+        let database_thread = DatabaseThread {
             driver,
             mailbox,
             label,
         };
         let thread = std::thread::Builder::new()
             .name(format!("db:{}", schema.name))
-            .spawn(move || job_threads.run())?;
+            .spawn(move || database_thread.run())?;
         let served = ServedDatabase {
             id,
             name: name.to_owned(),

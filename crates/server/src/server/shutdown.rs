@@ -83,9 +83,9 @@ impl Server {
         let deadline = began + EXIT_MAX;
         self.abandon_openings();
         let names: Vec<String> = self.databases.keys().cloned().collect();
-        let is_server = |name: &String| *name == server_db::NAME;
+        let is_server_db = |name: &String| *name == server_db::NAME;
         let mut threads = Vec::new();
-        for name in names.iter().filter(|name| !is_server(name)) {
+        for name in names.iter().filter(|name| !is_server_db(name)) {
             threads.extend(self.begin_exit(name));
         }
         self.publish();
@@ -118,7 +118,7 @@ impl Server {
             if let MainMessage::Event(Event::Removed(id)) = report {
                 self.pending.removals.remove(&id);
             } else {
-                self.run_report(report);
+                self.run_message(report);
             }
         }
         // Events that arrived with the last removal.

@@ -26,7 +26,7 @@ impl FrameParser {
         }
     }
 
-    /// Has a frame parsed, and posted as [`ShardMessage::TextRead`].
+    /// Has a frame parsed, and posted as [`ShardMessage::FrameParsed`].
     pub(super) fn parse(&mut self, session: SessionId, mut text: InboundFrame) {
         if self.thread.is_none() {
             self.thread = start(self.shard.clone()).ok();
@@ -36,7 +36,7 @@ impl FrameParser {
             Some(thread) => drop(thread.send((session, text))),
             None => {
                 text.parse();
-                self.shard.post(ShardMessage::TextRead(session, text));
+                self.shard.post(ShardMessage::FrameParsed(session, text));
             }
         }
     }
@@ -53,6 +53,6 @@ fn start(shard: ShardHandle<ShardMessage>) -> std::io::Result<Sender<(SessionId,
 fn run(texts: &Receiver<(SessionId, InboundFrame)>, shard: &ShardHandle<ShardMessage>) {
     for (session, mut text) in texts {
         text.parse();
-        shard.post(ShardMessage::TextRead(session, text));
+        shard.post(ShardMessage::FrameParsed(session, text));
     }
 }

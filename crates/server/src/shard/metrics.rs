@@ -13,7 +13,7 @@ use crate::metrics::shard::{End, SessionTotals, ShardFigures};
 pub(super) fn length(piece: &Piece) -> usize {
     match piece {
         Piece::Message(bytes) => bytes.len(),
-        Piece::Update(frame) => {
+        Piece::Shared(frame) => {
             let body = frame.body.pieces().iter().map(|piece| piece.len());
             frame.head.len() + body.sum::<usize>() + frame.tail.len()
         }

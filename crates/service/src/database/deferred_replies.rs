@@ -193,13 +193,13 @@ impl DatabaseService {
 
     fn deliver(&mut self, mut deliver: Deliver, request: Option<Box<Request>>) {
         deliver.pieces.retain_mut(|piece| match piece {
-            Piece::Update(frame) => self.finish_body(frame),
+            Piece::Shared(frame) => self.finish_body(frame),
             Piece::Message(_) => true,
         });
         if let Some(request) = request {
             let mut pieces = deliver.pieces.iter_mut();
             let refused =
-                pieces.find(|piece| matches!(piece, Piece::Update(frame) if is_refused(frame)));
+                pieces.find(|piece| matches!(piece, Piece::Shared(frame) if is_refused(frame)));
             if let Some(piece) = refused {
                 *piece = Piece::Message(error_text(&request.id, &exhausted()));
             }
@@ -241,5 +241,5 @@ fn is_refused(frame: &Frame) -> bool {
 
 fn is_unwritten(deliver: &Deliver) -> bool {
     let mut pieces = deliver.pieces.iter();
-    pieces.any(|piece| matches!(piece, Piece::Update(frame) if frame.body.unwritten().is_some()))
+    pieces.any(|piece| matches!(piece, Piece::Shared(frame) if frame.body.unwritten().is_some()))
 }

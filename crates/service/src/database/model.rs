@@ -7,7 +7,7 @@
 //! | Do commits come from another server? | [`Model::source`], [`Model::source_mut`] | replication (`backup.rs`), and through it the report (`report.rs`) |
 //! | Do commits have a record and a log position? | [`Model::stored_by`] | `records.rs`, and nowhere else |
 //! | What does `_Server` show? | [`Model::server_row`] | the main thread, once: when it adds the database's row to `_Server` |
-//! | Is it `_Server` itself? | [`Model::is_internal`] | the head of a recording (`recording/head.rs`) |
+//! | Is it `_Server` itself? | [`Model::is_server_db`] | the head of a recording (`recording/head.rs`) |
 //!
 //! This code distinguishes the models as well:
 //!
@@ -39,7 +39,7 @@ pub struct Model {
 
 enum Kind {
     /// `_Server`: a database that the server keeps for its clients to read.
-    Internal,
+    ServerDb,
     /// Clients write.
     Standalone,
     /// A copy of another server's database (docs/spec/distribution.md 3): only its source changes it.
@@ -58,9 +58,9 @@ pub(super) enum StoredBy {
 impl Model {
     /// The model of `_Server`: clients may not write.
     #[must_use]
-    pub fn internal() -> Model {
+    pub fn server_db() -> Model {
         Model {
-            kind: Kind::Internal,
+            kind: Kind::ServerDb,
         }
     }
 
@@ -73,8 +73,8 @@ impl Model {
     }
 
     /// Whether the database is `_Server`.
-    pub(crate) fn is_internal(&self) -> bool {
-        matches!(self.kind, Kind::Internal)
+    pub(crate) fn is_server_db(&self) -> bool {
+        matches!(self.kind, Kind::ServerDb)
     }
 
     /// Whether clients may write.
@@ -91,7 +91,7 @@ impl Model {
     pub(super) fn source(&self) -> Option<&Backup> {
         match &self.kind {
             Kind::Backup(backup) => Some(backup),
-            Kind::Internal | Kind::Standalone => None,
+            Kind::ServerDb | Kind::Standalone => None,
         }
     }
 
@@ -99,15 +99,15 @@ impl Model {
     pub(super) fn source_mut(&mut self) -> Option<&mut Backup> {
         match &mut self.kind {
             Kind::Backup(backup) => Some(backup),
-            Kind::Internal | Kind::Standalone => None,
+            Kind::ServerDb | Kind::Standalone => None,
         }
     }
 
     /// Whether commits have a record in the database's file. Every model so far depends on that file alone.
     pub(super) fn stored_by(&self, has_file: bool) -> StoredBy {
         match self.kind {
-            Kind::Internal | Kind::Standalone | Kind::Backup(_) if has_file => StoredBy::Log,
-            Kind::Internal | Kind::Standalone | Kind::Backup(_) => StoredBy::Execution,
+            Kind::ServerDb | Kind::Standalone | Kind::Backup(_) if has_file => StoredBy::Log,
+            Kind::ServerDb | Kind::Standalone | Kind::Backup(_) => StoredBy::Execution,
         }
     }
 
@@ -123,7 +123,7 @@ impl Model {
         }
         match std::mem::replace(&mut self.kind, Kind::Standalone) {
             Kind::Backup(backup) => Some(backup),
-            Kind::Internal | Kind::Standalone => None,
+            Kind::ServerDb | Kind::Standalone => None,
         }
     }
 
@@ -131,7 +131,7 @@ impl Model {
     #[must_use]
     pub fn server_row(&self) -> ServerRow {
         match self.kind {
-            Kind::Internal | Kind::Standalone | Kind::Backup(_) => ServerRow {
+            Kind::ServerDb | Kind::Standalone | Kind::Backup(_) => ServerRow {
                 model: "standalone",
                 is_connected: true,
                 is_leader: true,

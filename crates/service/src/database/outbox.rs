@@ -68,7 +68,7 @@ impl Outbox {
             .iter()
             .flat_map(|(deliver, _)| &deliver.pieces);
         let bytes = pieces.map(|piece| match piece {
-            Piece::Update(frame) => frame
+            Piece::Shared(frame) => frame
                 .body
                 .unwritten()
                 .map_or(0, |text| garbage::rows(text.rows())),

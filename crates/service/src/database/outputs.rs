@@ -73,7 +73,7 @@ impl Outputs {
     /// Sends updates to a session.
     pub(super) fn updates(&mut self, session: SessionId, frames: Vec<Frame>) {
         if !frames.is_empty() {
-            let pieces = frames.into_iter().map(Piece::Update).collect();
+            let pieces = frames.into_iter().map(Piece::Shared).collect();
             self.push(session, pieces, true, Completion::None);
         }
     }
@@ -106,7 +106,7 @@ impl Outputs {
         reply: Frame,
         completion: Completion,
     ) {
-        self.push(session, vec![Piece::Update(reply)], false, completion);
+        self.push(session, vec![Piece::Shared(reply)], false, completion);
     }
 
     /// Replies with an error object.

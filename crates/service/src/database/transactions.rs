@@ -99,7 +99,7 @@ impl DatabaseService {
     }
 
     /// Executes a transaction of the server itself. It must succeed: a failure is a bug in the code that composed it.
-    pub(super) fn transact_internally(&mut self, now: Now, params: &[u8]) {
+    pub(super) fn transact_as_server(&mut self, now: Now, params: &[u8]) {
         let mut context = Context {
             elapsed_ms: 0,
             read_only: false,
@@ -129,7 +129,7 @@ impl DatabaseService {
     /// # Errors
     /// It does not fit the present rows; nothing changes then.
     pub(super) fn replicate(&mut self, now: Now, recorded: Recorded) -> Result<(), WireError> {
-        let delta = Arc::new(self.database.replay(recorded, &mut *self.uuids)?);
+        let delta = Arc::new(self.database.apply_recorded(recorded, &mut *self.uuids)?);
         if delta.is_empty() {
             return Ok(());
         }

@@ -35,18 +35,18 @@ impl DatabaseService {
         self.outputs.stores.push(StorageRequest::Recover);
         self.report_remotes_again();
         let sessions = changed_sessions(&undone);
-        let mut blocked = Vec::new();
+        let mut requeued = Vec::new();
         for entry in undone {
             if entry.is_recorded_by(last) {
                 self.counts.store_failures += 1;
                 self.audit_unstored(&entry, error);
                 self.answer_unstored(now, entry, error);
             } else {
-                blocked.extend(self.execute_again(now, entry));
+                requeued.extend(self.execute_again(now, entry));
             }
         }
         // Before the later requests of their sessions.
-        for request in blocked.into_iter().rev() {
+        for request in requeued.into_iter().rev() {
             self.outputs.outboxes.put_back(request);
         }
         self.release();
@@ -125,7 +125,7 @@ impl DatabaseService {
             }
             (Origin::Client(request), _) => self.request(now, request),
             (Origin::Cancel(session, id), _) => self.cancel(now, session, id),
-            (Origin::Server(params), _) => self.transact_internally(now, &params),
+            (Origin::Server(params), _) => self.transact_as_server(now, &params),
             (Origin::Control(control), _) => self.control(now, control),
             (Origin::Source, _) => self.source_not_stored(now),
         }

@@ -93,7 +93,7 @@ impl DatabaseService {
             let missing = write_back.without_target.map(Event::NoTarget);
             self.outputs.events.extend(missing);
             if let Some(params) = write_back.params {
-                self.transact_internally(now, &params);
+                self.transact_as_server(now, &params);
             }
         }
     }

@@ -18,7 +18,7 @@ use corvid_log::storage::StorageRequest;
 /// Job* Store  ... Job* Store  Job*  Audit? Event* AwaitMain?  Deliver*  SourceOrder*  CloseFile?  Event*
 /// ```
 ///
-/// Where composing updates may take long, everything behind the last `Store` comes twice, with [`Output::Flush`] between.
+/// Where composing updates may take long, everything behind the last `Store` comes twice, with [`Output::PostDeliveries`] between.
 #[derive(Debug)]
 pub enum Output {
     /// Have another thread do this, and send the result to the database as an input. The job starts before the next [`Output::Store`] is
@@ -45,7 +45,7 @@ pub enum Output {
     SourceOrder(SourceId, u64, SourceOrder),
     /// Post all deliveries so far before asking for the next output: composing updates for it may take long. A holder that posts
     /// each delivery at once skips this.
-    Flush,
+    PostDeliveries,
     /// Close the file. [`Event::Removed`] follows; the main thread may open the file again then.
     CloseFile,
 }

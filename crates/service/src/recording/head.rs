@@ -31,7 +31,7 @@ pub(super) fn write(
     out.number(now.mono_ms);
     out.signed(now.wall_ms);
     out.number(options.id.0.into());
-    out.flag(options.model.is_internal());
+    out.flag(options.model.is_server_db());
     out.option(options.file, |out, file| {
         out.number(file.records);
         out.number(file.size.base);
@@ -73,7 +73,7 @@ pub(super) fn read(payload: &[u8]) -> Result<Head, Damage> {
         wall_ms: from.signed()?,
     };
     let id = u32::try_from(from.number()?).unwrap_or_default();
-    let is_internal = from.flag()?;
+    let is_server_db = from.flag()?;
     let file = from.option(|from| {
         Ok(FileState {
             records: from.number()?,
@@ -85,8 +85,8 @@ pub(super) fn read(payload: &[u8]) -> Result<Head, Damage> {
     })?;
     let options = Options {
         id: DatabaseId(id),
-        model: match is_internal {
-            true => Model::internal(),
+        model: match is_server_db {
+            true => Model::server_db(),
             false => Model::standalone(),
         },
         file,

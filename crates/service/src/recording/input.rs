@@ -66,7 +66,7 @@ pub(super) fn write(out: &mut Writer<'_>, input: &ToDatabase, sessions: &mut Ses
             out.number(session.0);
             sessions.remove(session);
         }
-        ToDatabase::Storage(StorageReply::Stored(position, outcome)) => {
+        ToDatabase::Storage(StorageReply::Appended(position, outcome)) => {
             out.number(5);
             out.number(position.0);
             out.option(outcome.as_ref().err(), write_error);
@@ -133,7 +133,7 @@ pub(super) fn read(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Inp
         5 => {
             let position = LogPosition(from.number()?);
             let error = from.option(read_error)?;
-            ToDatabase::Storage(StorageReply::Stored(position, error.map_or(Ok(()), Err)))
+            ToDatabase::Storage(StorageReply::Appended(position, error.map_or(Ok(()), Err)))
         }
         6 => {
             let number = RewriteNumber(from.number()?);

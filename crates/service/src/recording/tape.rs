@@ -412,7 +412,7 @@ impl State {
         for piece in &deliver.pieces {
             match piece {
                 Piece::Message(text) => sum.bytes(text),
-                Piece::Update(frame) => {
+                Piece::Shared(frame) => {
                     sum.bytes(&frame.head);
                     sum.number(self.sum_of(&frame.body));
                     sum.bytes(frame.tail);

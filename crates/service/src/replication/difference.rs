@@ -137,8 +137,10 @@ mod tests {
         };
         let recorded = difference(&contents, &database.snapshot()).unwrap();
         let touched = recorded.rows.len();
-        database.replay(recorded, &mut Counter(1 << 100)).unwrap();
-        database.audit().unwrap();
+        database
+            .apply_recorded(recorded, &mut Counter(1 << 100))
+            .unwrap();
+        database.check_invariants().unwrap();
         touched
     }
 

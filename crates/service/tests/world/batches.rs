@@ -106,10 +106,10 @@ impl World {
                     served.source_orders.push((source, connection, order));
                 }
                 // No client connects to configured remotes; every delivery is posted at once; the file is checked afterwards.
-                Output::AwaitMain | Output::Flush | Output::CloseFile => {}
+                Output::AwaitMain | Output::PostDeliveries | Output::CloseFile => {}
             }
         }
-        served.recording.extend(served.pump.drain_recording());
+        served.recording.extend(served.pump.drain_tape());
     }
 }
 

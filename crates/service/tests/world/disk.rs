@@ -249,7 +249,9 @@ impl Disk {
         let mut load = Load::open(&file[..]).expect("the file begins with a schema");
         let mut database = Database::new(corvid_data::Arc::clone(load.schema()), HashSeed::FIXED);
         while let Some(recorded) = load.next_transaction().expect("the file is whole") {
-            database.replay(recorded, uuids).expect("records apply");
+            database
+                .apply_recorded(recorded, uuids)
+                .expect("records apply");
         }
         database
     }

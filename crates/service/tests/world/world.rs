@@ -136,7 +136,7 @@ enum Choice {
     /// A shard handles a message.
     Shard(usize),
     /// A long frame has been parsed, and its shard handles it.
-    LongText(usize),
+    LongFrame(usize),
     /// A database thread executes inputs.
     Database(DatabaseId),
     /// A shard executes inputs of a database inline.
@@ -250,17 +250,17 @@ impl World {
 
     fn open(&mut self, schema: &corvid_data::Arc<Schema>) -> DatabaseId {
         let id = DatabaseId(u32::try_from(self.databases.len()).expect("few"));
-        let is_server = schema.name.as_str() == server_db::NAME;
-        let disk = (!is_server).then(|| Disk::new(schema));
+        let is_server_db = schema.name.as_str() == server_db::NAME;
+        let disk = (!is_server_db).then(|| Disk::new(schema));
         let options = Options {
             id,
             model: match &disk {
-                None => Model::internal(),
+                None => Model::server_db(),
                 Some(_) => Model::standalone(),
             },
             file: disk.as_ref().map(Disk::state),
             column_diff: true,
-            history: !is_server,
+            history: !is_server_db,
         };
         let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000));
         let database = Database::new(schema.clone(), HashSeed::FIXED);
@@ -271,7 +271,7 @@ impl World {
         };
         let now = self.now();
         let mut pump = if self.is_recorded {
-            Pump::recorded(now, options, limits, database, locks, epochs, uuids)
+            Pump::with_tape(now, options, limits, database, locks, epochs, uuids)
         } else {
             let service = DatabaseService::new(now, options, database, locks, epochs, uuids);
             let mut pump = Pump::new(service);
@@ -531,7 +531,7 @@ impl World {
                 choices.push(Choice::Shard(number));
             }
             if !self.is_reading_held && !shard.texts.is_empty() {
-                choices.push(Choice::LongText(number));
+                choices.push(Choice::LongFrame(number));
             }
         }
         for (id, served) in &self.databases {
@@ -585,7 +585,7 @@ impl World {
                 }
                 self.collect_shard(number);
             }
-            Choice::LongText(number) => {
+            Choice::LongFrame(number) => {
                 let shard = &mut self.shards[number];
                 if let Some((session, mut text)) = shard.texts.pop_front() {
                     text.parse();
@@ -670,7 +670,7 @@ impl World {
             };
             let bytes = match piece {
                 Piece::Message(bytes) => bytes,
-                Piece::Update(frame) => frame.to_bytes(),
+                Piece::Shared(frame) => frame.to_bytes(),
             };
             client.received.push(Value::parse(&bytes).expect("JSON"));
             client.is_full = true;
@@ -732,7 +732,7 @@ impl World {
                 .pump
                 .service()
                 .database()
-                .audit()
+                .check_invariants()
                 .expect("consistent");
             if let Some(disk) = &served.disk {
                 let stored = disk.load(&mut Counter(0));

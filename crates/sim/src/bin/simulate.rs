@@ -143,7 +143,7 @@ fn output_text(output: &Output) -> String {
     for piece in &deliver.pieces {
         let bytes = match piece {
             Piece::Message(bytes) => bytes.clone(),
-            Piece::Update(frame) => frame.to_bytes(),
+            Piece::Shared(frame) => frame.to_bytes(),
         };
         text += " ";
         text += &String::from_utf8_lossy(&bytes);

@@ -68,7 +68,7 @@ pub(crate) enum Choice {
     /// A shard reads a message.
     Shard(usize),
     /// A long text has been parsed, and its shard handles it.
-    LongText(usize),
+    LongFrame(usize),
     /// The database thread executes a batch, or a deadline has come.
     Database(DatabaseId),
     /// A shard executes inline what has arrived for a database.
@@ -225,7 +225,7 @@ impl Machine {
             let options = Options {
                 id,
                 model: match id {
-                    SERVER => Model::internal(),
+                    SERVER => Model::server_db(),
                     _ => Model::standalone(),
                 },
                 file,
@@ -275,7 +275,12 @@ impl Machine {
             roles_taken: Vec::new(),
             is_removed: false,
         };
-        machine.update_server_db(server_db::insert(&schema, Model::standalone().server_row()));
+        let row = machine.databases[&STORED]
+            .pump
+            .service()
+            .model()
+            .server_row();
+        machine.update_server_db(server_db::insert(&schema, row));
         machine
     }
 
@@ -368,7 +373,7 @@ impl Machine {
                 choices.push(Choice::Shard(number));
             }
             if !shard.texts.is_empty() {
-                choices.push(Choice::LongText(number));
+                choices.push(Choice::LongFrame(number));
             }
         }
         for (id, served) in &self.databases {
@@ -411,7 +416,7 @@ impl Machine {
                 }
                 self.collect(number);
             }
-            Choice::LongText(number) => {
+            Choice::LongFrame(number) => {
                 let shard = &mut self.shards[number];
                 if let Some((session, mut text)) = shard.texts.pop_front() {
                     text.parse();
@@ -432,7 +437,7 @@ impl Machine {
             }
             Choice::Job => {
                 if self.jobs.is_empty() || dice.below(2) == 0 {
-                    self.write_texts();
+                    self.write_bodies();
                 } else if let Some((id, job)) = self.jobs.pop_front() {
                     self.begin(id, job);
                 }
@@ -459,7 +464,7 @@ impl Machine {
     }
 
     /// Each `contents` thread writes a slice of a body.
-    fn write_texts(&mut self) {
+    fn write_bodies(&mut self) {
         let mut answers = Vec::new();
         for (id, turns) in &mut self.turns {
             let mut done = Vec::new();
@@ -607,7 +612,10 @@ impl Machine {
                 }
                 Output::Event(event) => self.main.push_back(event),
                 // No client connects to configured remotes; every delivery is posted at once; the file stays with the machine.
-                Output::Audit(_) | Output::AwaitMain | Output::Flush | Output::CloseFile => {}
+                Output::Audit(_)
+                | Output::AwaitMain
+                | Output::PostDeliveries
+                | Output::CloseFile => {}
             }
         }
     }
@@ -638,7 +646,7 @@ impl Machine {
         for (session, piece) in outputs.send.drain(..) {
             let bytes = match piece {
                 Piece::Message(bytes) => bytes,
-                Piece::Update(frame) => frame.to_bytes(),
+                Piece::Shared(frame) => frame.to_bytes(),
             };
             self.to_clients.push((session, ToClient::Message(bytes)));
         }
@@ -663,5 +671,8 @@ impl Machine {
 
 /// Whether the input tells the database that records could not be stored, so that it undoes their commits.
 fn is_failure(input: &ToDatabase) -> bool {
-    matches!(input, ToDatabase::Storage(StorageReply::Stored(_, Err(_))))
+    matches!(
+        input,
+        ToDatabase::Storage(StorageReply::Appended(_, Err(_)))
+    )
 }

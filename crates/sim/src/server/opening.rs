@@ -78,7 +78,7 @@ pub(crate) fn open(
         match load.next_transaction() {
             Ok(None) => break None,
             Ok(Some(recorded)) => {
-                if let Err(error) = database.replay(recorded, uuids) {
+                if let Err(error) = database.apply_recorded(recorded, uuids) {
                     break Some(load.reject(error));
                 }
             }

@@ -174,7 +174,7 @@ impl Stage {
                 other => return Err(format!("{other:?}")),
             };
             let applied =
-                recorded.and_then(|recorded| self.backup.replay(recorded, &mut self.uuids));
+                recorded.and_then(|recorded| self.backup.apply_recorded(recorded, &mut self.uuids));
             applied.map_err(|error| format!("{error}: {}", String::from_utf8_lossy(text)))?;
         }
         Ok(())
@@ -217,7 +217,9 @@ impl Stage {
     }
 
     fn check(&self) -> Result<(), String> {
-        self.backup.audit().map_err(|problem| problem.to_string())?;
+        self.backup
+            .check_invariants()
+            .map_err(|problem| problem.to_string())?;
         let (there, here) = (rows(&self.source.database), rows(&self.backup));
         if there == here {
             return Ok(());

@@ -194,7 +194,7 @@ impl Served {
                 for piece in &deliver.pieces {
                     let told = self.told.entry(deliver.session.0).or_default();
                     match piece {
-                        Piece::Update(frame) => told.extend(frame.to_bytes()),
+                        Piece::Shared(frame) => told.extend(frame.to_bytes()),
                         Piece::Message(text) => told.extend(text),
                     }
                     told.push(b'\n');

@@ -141,7 +141,7 @@ impl Run {
     }
 
     fn check_opened(&mut self, opened: &Opened, look: Observation) -> Result<(), String> {
-        opened.database.audit()?;
+        opened.database.check_invariants()?;
         let is_wide = workload::is_wide(opened.database.schema());
         let Schemas {
             is_wide: known,

@@ -83,7 +83,7 @@ impl Run {
     fn check_rest(&mut self) -> Result<(), String> {
         let machine = self.machine.as_ref().expect("it is up");
         let database = machine.database();
-        database.audit()?;
+        database.check_invariants()?;
         self.history
             .check(&Content::of(database), Observation::Alive)?;
         for (number, client) in self.clients.iter().enumerate() {

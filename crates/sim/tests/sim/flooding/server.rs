@@ -120,7 +120,7 @@ impl Server {
                 Output::Store(stores) => {
                     let answers = stores.into_iter().map(|store| match store {
                         StorageRequest::Append { position, .. } => {
-                            ToDatabase::Storage(StorageReply::Stored(position, Ok(())))
+                            ToDatabase::Storage(StorageReply::Appended(position, Ok(())))
                         }
                         _ => panic!("a record"),
                     });
@@ -139,7 +139,7 @@ impl Server {
         sent.into_iter()
             .map(|(_, piece)| match piece {
                 Piece::Message(text) => text,
-                Piece::Update(frame) => frame.to_bytes().to_vec(),
+                Piece::Shared(frame) => frame.to_bytes().to_vec(),
             })
             .collect()
     }

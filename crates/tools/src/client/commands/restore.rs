@@ -90,7 +90,7 @@ fn replay(file: &[u8]) -> Result<Database, Failure> {
     let mut database = Database::new(load.schema().clone(), versions.hash_seed());
     while let Some(recorded) = load.next_transaction().map_err(|damage| damaged(&damage))? {
         database
-            .replay(recorded, &mut versions)
+            .apply_recorded(recorded, &mut versions)
             .map_err(|error| damaged(&load.reject(error)))?;
     }
     Ok(database)

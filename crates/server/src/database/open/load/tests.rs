@@ -39,7 +39,7 @@ struct Outcome {
 }
 
 fn outcome(loaded: &LoadedLog) -> Outcome {
-    loaded.database.audit().expect("consistent");
+    loaded.database.check_invariants().expect("consistent");
     let mut rows = Vec::new();
     for (id, table) in loaded.database.schema().iter() {
         for row in loaded.database.rows(id) {
@@ -61,7 +61,7 @@ fn one_by_one(file: &[u8]) -> Outcome {
     let damage = loop {
         match load.next_transaction() {
             Ok(None) => break None,
-            Ok(Some(recorded)) => match database.replay(recorded, &mut Versions) {
+            Ok(Some(recorded)) => match database.apply_recorded(recorded, &mut Versions) {
                 Ok(_) => {}
                 Err(error) => break Some(load.reject(error)),
             },

@@ -8,10 +8,10 @@ use crate::replica::Replica;
 use crate::table::Table;
 
 /// The first thing that does not agree. Arcs are those of what the server told, so they are passed over while a transaction is open.
-pub(crate) fn audit(replica: &Replica, is_txn_open: bool) -> Result<(), String> {
+pub(crate) fn check(replica: &Replica, is_txn_open: bool) -> Result<(), String> {
     let mut expected = Referrers::default();
     for ((id, schema), table) in replica.class.schema.iter().zip(&replica.tables) {
-        audit_table(table).map_err(|problem| format!("table {}: {problem}", schema.name))?;
+        check_table(table).map_err(|problem| format!("table {}: {problem}", schema.name))?;
         for row in table.iter() {
             expected.inserted(id, row, &replica.layout(id).references);
         }
@@ -24,7 +24,7 @@ pub(crate) fn audit(replica: &Replica, is_txn_open: bool) -> Result<(), String> 
     }
 }
 
-fn audit_table(table: &Table) -> Result<(), String> {
+fn check_table(table: &Table) -> Result<(), String> {
     let rows = table.iter().count();
     if rows != table.len() {
         return Err(format!("{rows} rows, {} by UUID", table.len()));

@@ -19,7 +19,7 @@ mod steps;
 ///
 /// # Errors
 /// A row that does not fit, or an error of the commit; nothing changes then.
-pub(crate) fn replay(
+pub(crate) fn apply_recorded(
     database: &mut Database,
     recorded: Recorded,
     uuids: &mut dyn UuidSource,

@@ -14,7 +14,7 @@ use crate::row_id::RowId;
 ///
 /// # Errors
 /// The first difference, in words.
-pub(crate) fn audit(database: &Database) -> Result<(), String> {
+pub(crate) fn check(database: &Database) -> Result<(), String> {
     let (strong, weak) = references(database)?;
     for (id, schema) in database.schema.iter() {
         let table = &database.tables[usize::from(id.0)];
@@ -46,9 +46,9 @@ pub(crate) fn audit(database: &Database) -> Result<(), String> {
         if table.backrefs != expected {
             return Err(format!("{name} has wrong back references"));
         }
-        audit_indexes(database, id)?;
+        check_indexes(database, id)?;
         table
-            .audit_column_indexes()
+            .check_column_indexes()
             .map_err(|error| format!("{name}: {error}"))?;
         let atoms: u64 = table.rows().map(|row| row_atoms(row)).sum();
         if atoms != table.atoms() {
@@ -62,7 +62,7 @@ fn row_atoms(row: &Row) -> u64 {
     2 + row.columns.iter().map(Datum::atom_count).sum::<u64>()
 }
 
-fn audit_indexes(database: &Database, id: TableId) -> Result<(), String> {
+fn check_indexes(database: &Database, id: TableId) -> Result<(), String> {
     let table = &database.tables[usize::from(id.0)];
     let name = &database.schema.table(id).name;
     for index in table.indexes() {
