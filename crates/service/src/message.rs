@@ -218,7 +218,7 @@ pub enum ToDatabase {
 pub enum Control {
     /// Execute this `params` text (database name first) as the server, read-only or not; the result is checked.
     Transact(Vec<u8>),
-    /// Rewrite the file without its history; answered by [`Event::Compacted`] with this number. `None`: because the file has grown.
+    /// Rewrite the file without its old records; answered by [`Event::Compacted`] with this number. `None`: because the file has grown.
     Compact(Option<u64>),
     /// Record modified columns as differences from now on (`ovsdb/file/column-diff-enable`).
     EnableColumnDiff,

@@ -290,10 +290,10 @@ impl Pump {
     }
 
     /// Ends an inline batch whose outputs have been carried out. False when the database thread must be woken: for the inputs that
-    /// [`Pump::execute_inline`] left, for a failed write to recover from, or for work that takes longer.
+    /// [`Pump::execute_inline`] left, or for work that takes longer.
     #[must_use]
     pub fn end_inline(&mut self) -> bool {
-        debug_assert_eq!(self.stage, Stage::Idle, "every output has been walked");
+        debug_assert_eq!(self.stage, Stage::Idle, "every output has been carried out");
         self.is_done
     }
 
@@ -357,8 +357,8 @@ impl Pump {
         }
     }
 
-    /// The replies to the last [`Output::Store`] that came at once. The pump handles them as inputs of this batch. A failed write is undone
-    /// here even inline: the storage writes at once only when nothing earlier is pending, so the undone commits are those of this batch.
+    /// The replies to the last [`Output::Store`] that came at once. The pump handles them as inputs of this batch. A failed append has no reply
+    /// at once: the disk thread cuts the file first, and its reply is an input of a later batch.
     pub fn stored(&mut self, holder: &mut impl Holder, answers: Vec<ToDatabase>) {
         debug_assert_eq!(self.stage, Stage::Storing, "something is being stored");
         self.tape.answers(&answers);
@@ -433,7 +433,7 @@ impl Pump {
             let entries = std::mem::take(&mut outputs.audit);
             self.ready.push_back(Output::Audit(entries));
         }
-        debug_assert!(self.deliveries.is_empty(), "they have been walked");
+        debug_assert!(self.deliveries.is_empty(), "they have been posted");
         std::mem::swap(&mut self.deliveries, &mut outputs.deliveries);
         if !outputs.source_orders.is_empty() {
             let orders = outputs.source_orders.drain(..);

@@ -30,7 +30,7 @@ const KEPT_DELIVERIES: usize = 1024;
 
 /// A database, and the effects that carry out its outputs.
 pub(crate) struct Driver {
-    /// The database.
+    /// The pump of the database.
     pub(crate) pump: Pump,
     /// Its effects.
     pub(crate) effects: Effects,
