@@ -95,7 +95,7 @@ pub(crate) type RemoteTable = Arc<Mutex<HashMap<ListenerId, (Arc<str>, RemoteOpt
 pub(crate) struct ShardSessions {
     number: u16,
     frontend: Frontend,
-    sessions: HashMap<ConnId, Client, TrustedKeys>,
+    sessions: HashMap<ConnId, SessionConnection, TrustedKeys>,
     conns: HashMap<SessionId, ConnId, TrustedKeys>,
     next_session: u64,
     outgoing: Vec<OutgoingRemote>,
@@ -110,7 +110,7 @@ pub(crate) struct ShardSessions {
     figures: Option<Arc<ShardFigures>>,
 }
 
-struct Client {
+struct SessionConnection {
     session: SessionId,
     /// `None`: the remote was removed when the connection opened.
     origin: Option<SessionOrigin>,
@@ -328,7 +328,7 @@ impl Handler for ShardSessions {
         let probe = Probe::new(now.mono_ms, options.probe_interval_ms(info.is_network));
         self.sessions.insert(
             conn,
-            Client {
+            SessionConnection {
                 session,
                 origin: source,
                 probe,

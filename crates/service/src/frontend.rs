@@ -288,7 +288,7 @@ impl Frontend {
         if session.is_dismissed {
             return;
         }
-        if deliver.updates && !session.updated_by.contains(&deliver.database) {
+        if deliver.report_drained && !session.updated_by.contains(&deliver.database) {
             session.updated_by.push(deliver.database);
         }
         self.outputs

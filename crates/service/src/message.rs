@@ -316,7 +316,7 @@ pub struct Deliver {
     /// The bytes.
     pub pieces: Vec<Piece>,
     /// It holds updates, or reaches the limit of unread replies: report [`ToDatabase::Drained`] when it is written.
-    pub updates: bool,
+    pub report_drained: bool,
     /// The completed request.
     pub completion: Completion,
 }

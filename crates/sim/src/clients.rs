@@ -4,7 +4,7 @@
 //! docs/design/simulation.md describes the course of a run, the checks, and how to replay a failed seed.
 //!
 //! ```text
-//!  members (Idl) <-> network <-> hosts (Machine, disk) <-> network <-> the other host's source
+//!  clients (Idl) <-> network <-> hosts (Machine, disk) <-> network <-> the other host's source
 //!        |                          |
 //!        +------ ledger: transactions, their outcomes, and those that a fail-over may have lost
 //! ```
@@ -12,10 +12,10 @@
 mod content;
 mod host;
 mod ledger;
-mod member;
 mod network;
 mod quiescence;
 pub mod run;
+mod sim_client;
 mod workload;
 
 pub use run::{Summary, run};

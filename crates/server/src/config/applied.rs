@@ -174,7 +174,7 @@ fn is_plain_file(wanted: &DatabaseConfig) -> bool {
 }
 
 /// An entry's settings of active-backup replication; `None`: another service model.
-pub(crate) fn model_of(wanted: &DatabaseConfig) -> Option<ActiveBackup> {
+pub(crate) fn replication_of(wanted: &DatabaseConfig) -> Option<ActiveBackup> {
     if wanted.model != Some(ServiceModel::ActiveBackup) {
         return None;
     }

@@ -37,7 +37,7 @@ pub(crate) struct ActiveBackup {
 impl ReplicationSettings {
     /// The settings of each database; `None`: databases are standalone.
     #[must_use]
-    pub(crate) fn model(&self) -> Option<ActiveBackup> {
+    pub(crate) fn replication(&self) -> Option<ActiveBackup> {
         self.is_on.then(|| ActiveBackup {
             is_backup: self.is_backup,
             source: self.source.clone().unwrap_or_default(),
@@ -56,8 +56,8 @@ pub(crate) struct StatusEntry<'a> {
     /// Its name.
     pub(crate) name: &'a str,
     /// `None`: standalone.
-    pub(crate) model: Option<&'a ActiveBackup>,
-    /// The source that it follows now. Its model may name another one, which applies from the next connect on.
+    pub(crate) replication: Option<&'a ActiveBackup>,
+    /// The source that it follows now. Its settings may name another one, which applies from the next connect on.
     pub(crate) source: &'a str,
     /// The state that the database reports; `None`: it is active.
     pub(crate) standing: Option<ReplicationStatus>,
@@ -71,7 +71,9 @@ pub(crate) struct StatusEntry<'a> {
 pub(crate) fn status(databases: &[StatusEntry<'_>]) -> String {
     let mut out = String::new();
     for (index, shown) in databases.iter().enumerate() {
-        let Some(model) = shown.model else { continue };
+        let Some(replication) = shown.replication else {
+            continue;
+        };
         let StatusEntry { name, source, .. } = shown;
         let state = if shown.standing.is_some() {
             "backup"
@@ -89,7 +91,7 @@ pub(crate) fn status(databases: &[StatusEntry<'_>]) -> String {
             }
             Some(ReplicationStatus::Replicating) => {
                 out.push_str(&format!("replicating: {source}\n"));
-                let excluded = Exclusions::of(name, &model.excluded);
+                let excluded = Exclusions::of(name, &replication.excluded);
                 let tables: Vec<String> = excluded
                     .tables()
                     .map(|table| format!("{name}:{table}"))
@@ -115,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_status_has_a_block_for_each_database_with_its_state_first() {
-        let model = ActiveBackup {
+        let replication = ActiveBackup {
             is_backup: true,
             source: "tcp:next:1".to_owned(),
             excluded: "A:T,U B:V".to_owned(),
@@ -123,13 +125,13 @@ mod tests {
         };
         let shown = |name, standing| StatusEntry {
             name,
-            model: Some(&model),
+            replication: Some(&replication),
             source: "tcp:h:1",
             standing,
         };
         let server = StatusEntry {
             name: "_Server",
-            model: None,
+            replication: None,
             source: "",
             standing: None,
         };
@@ -141,7 +143,7 @@ mod tests {
             shown("E", None),
             StatusEntry {
                 name: "_Server",
-                model: None,
+                replication: None,
                 source: "",
                 standing: None,
             },

@@ -140,8 +140,8 @@ pub(crate) mod tests {
         };
         let driver = Driver { pump, effects };
         let mailbox = Mailbox::new();
-        let inbox = DatabaseHandle::new(Arc::new(Mutex::new(driver)), mailbox.sender());
-        (mailbox, inbox)
+        let handle = DatabaseHandle::new(Arc::new(Mutex::new(driver)), mailbox.sender());
+        (mailbox, handle)
     }
 
     fn request(operations: &str) -> ToDatabase {
@@ -179,29 +179,29 @@ pub(crate) mod tests {
 
     #[test]
     fn inline_execution_ends_before_the_first_input_that_is_too_long() {
-        let (_mailbox, inbox) = database();
+        let (_mailbox, handle) = database();
         let mut many = (0..500).map(|name| request(&insert(name))).collect();
-        let mut driver = lock(&inbox.driver);
+        let mut driver = lock(&handle.driver);
         assert!(driver.work_inline(&mut many, &mut WorkBudget::unlimited()));
         drop(driver);
-        assert_eq!(rows(&inbox.driver), 500);
+        assert_eq!(rows(&handle.driver), 500);
 
         let long = r#"{"op":"select","table":"Database","where":[]}"#;
         let mut inputs = vec![request(&insert(500)), request(long), request(&insert(501))];
-        let done = lock(&inbox.driver).work_inline(&mut inputs, &mut WorkBudget::new(400));
+        let done = lock(&handle.driver).work_inline(&mut inputs, &mut WorkBudget::new(400));
         assert!(!done && inputs.len() == 2, "the long one and its successor");
-        assert_eq!(rows(&inbox.driver), 501);
+        assert_eq!(rows(&handle.driver), 501);
         let closed = ToDatabase::Closed(corvid_service::frontend::session_id(0, 1));
         let mut inputs = vec![closed];
-        let mut driver = lock(&inbox.driver);
+        let mut driver = lock(&handle.driver);
         assert!(!driver.work_inline(&mut inputs, &mut WorkBudget::unlimited()));
         assert!(matches!(inputs.as_slice(), [ToDatabase::Closed(_)]));
     }
 
     #[test]
     fn a_batch_ends_only_before_a_long_transaction() {
-        let (_mailbox, inbox) = database();
-        let mut driver = lock(&inbox.driver);
+        let (_mailbox, handle) = database();
+        let mut driver = lock(&handle.driver);
         // Whether the second input of a batch is left for the next batch.
         let mut is_long = |input| {
             let comment = request(r#"{"op":"comment","comment":"first"}"#);
@@ -227,7 +227,7 @@ pub(crate) mod tests {
         let closed = ToDatabase::Closed(corvid_service::frontend::session_id(0, 1));
         assert!(!is_long(closed));
         drop(driver);
-        assert_eq!(rows(&inbox.driver), 2000);
+        assert_eq!(rows(&handle.driver), 2000);
     }
 
     #[test]
@@ -237,22 +237,22 @@ pub(crate) mod tests {
         fn unlocked(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
             driver.try_lock().expect("the last holder has unlocked it")
         }
-        let (mailbox, inbox) = database();
-        let driver = inbox.driver.clone();
+        let (mailbox, handle) = database();
+        let driver = handle.driver.clone();
         let shards: Vec<_> = (0..SHARDS)
             .map(|shard| {
-                let inbox = inbox.clone();
+                let handle = handle.clone();
                 std::thread::spawn(move || {
                     for number in 0..EACH {
                         let comment = r#"{"op":"comment","comment":"x"}"#;
                         let mut inputs = vec![request_of(shard * EACH + number, comment)];
-                        inbox.send_or_execute_with(&mut inputs, unlocked);
+                        handle.send_or_execute_with(&mut inputs, unlocked);
                         assert!(inputs.is_empty());
                     }
                 })
             })
             .collect();
-        drop(inbox);
+        drop(handle);
         let (mut arrived, mut deadline_ms) = (Vec::new(), None);
         while mailbox.receive(&mut arrived, deadline_ms) {
             let mut driver = unlocked(&driver);
@@ -267,8 +267,8 @@ pub(crate) mod tests {
 
     #[test]
     fn shards_and_thread_execute_every_request_once() {
-        let (mailbox, inbox) = database();
-        let driver = inbox.driver.clone();
+        let (mailbox, handle) = database();
+        let driver = handle.driver.clone();
         let thread = DatabaseThread {
             driver: driver.clone(),
             mailbox,
@@ -277,7 +277,7 @@ pub(crate) mod tests {
         let thread = std::thread::spawn(|| thread.run());
         let shards: Vec<_> = (0..4)
             .map(|shard| {
-                let inbox = inbox.clone();
+                let handle = handle.clone();
                 std::thread::spawn(move || {
                     for number in 0..250 {
                         let long =
@@ -288,13 +288,13 @@ pub(crate) mod tests {
                         if number % 16 == 0 {
                             inputs.push(request_of(name as u64, long));
                         }
-                        inbox.send_or_execute(&mut inputs);
+                        handle.send_or_execute(&mut inputs);
                         assert!(inputs.is_empty());
                     }
                 })
             })
             .collect();
-        drop(inbox);
+        drop(handle);
         for shard in shards {
             shard.join().unwrap();
         }

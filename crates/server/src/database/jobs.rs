@@ -19,27 +19,27 @@ use crate::database::storage::ReplySender;
 #[derive(Debug)]
 pub(crate) struct JobThreads {
     jobs: Sender<Job>,
-    inbox: ReplySender,
+    replies: ReplySender,
     /// The queue of the `contents` thread, which starts with the first body.
     contents: Option<Sender<Job>>,
     reaper: Reaper,
 }
 
 impl JobThreads {
-    /// Starts the `jobs` thread. Answers go to `inbox`; `freeing` is the size of the reaper's queue, bytes.
+    /// Starts the `jobs` thread. Answers go to `replies`; `freeing` is the size of the reaper's queue, bytes.
     ///
     /// # Errors
     /// The thread cannot be created.
     pub(crate) fn new(
-        inbox: ReplySender,
+        replies: ReplySender,
         freeing: Arc<AtomicUsize>,
     ) -> std::io::Result<JobThreads> {
-        let answers = inbox.clone();
+        let answers = replies.clone();
         let run = move |jobs: Receiver<Job>| carry_out(&jobs, &answers);
         let jobs = start("jobs", run)?;
         Ok(JobThreads {
             jobs,
-            inbox,
+            replies,
             contents: None,
             reaper: Reaper::new(freeing),
         })
@@ -61,8 +61,8 @@ impl JobThreads {
     /// The queue of the `contents` thread; that of the `jobs` thread, which writes each body at once, when it cannot be created.
     fn contents(&mut self) -> &Sender<Job> {
         if self.contents.is_none() {
-            let inbox = self.inbox.clone();
-            let run = move |jobs: Receiver<Job>| write(&jobs, &inbox);
+            let replies = self.replies.clone();
+            let run = move |jobs: Receiver<Job>| write(&jobs, &replies);
             self.contents = start("contents", run).ok();
         }
         self.contents.as_ref().unwrap_or(&self.jobs)
@@ -82,17 +82,17 @@ fn start(
 }
 
 /// The `jobs` thread: carries out one job after the other.
-fn carry_out(jobs: &Receiver<Job>, inbox: &ReplySender) {
+fn carry_out(jobs: &Receiver<Job>, replies: &ReplySender) {
     priority::yield_to_others();
     for job in jobs {
         if let Some(answer) = job.carry_out() {
-            inbox.send(answer);
+            replies.send(answer);
         }
     }
 }
 
 /// The `contents` thread: writes bodies in turns. A body that arrives gets its turn after the present slice.
-fn write(jobs: &Receiver<Job>, inbox: &ReplySender) {
+fn write(jobs: &Receiver<Job>, replies: &ReplySender) {
     let mut turns = BodyScheduler::default();
     let mut answers = Vec::new();
     while let Ok(job) = jobs.recv() {
@@ -101,7 +101,7 @@ fn write(jobs: &Receiver<Job>, inbox: &ReplySender) {
         while !turns.is_empty() {
             turns.run_slice(&mut answers);
             for answer in answers.drain(..) {
-                inbox.send(answer);
+                replies.send(answer);
             }
             loop {
                 match jobs.try_recv() {

@@ -52,7 +52,7 @@ pub(crate) struct Storage {
     disk: Sender<ToDisk>,
     disk_thread: JoinHandle<()>,
     rewrite: Option<RewriteThread>,
-    inbox: ReplySender,
+    replies: ReplySender,
     figures: Option<Arc<DatabaseFigures>>,
 }
 
@@ -64,13 +64,13 @@ struct RewriteThread {
 }
 
 impl Storage {
-    /// Starts the disk thread of `file`. Its results are sent to `inbox`; durations are counted in `figures`.
+    /// Starts the disk thread of `file`. Its results are sent to `replies`; durations are counted in `figures`.
     ///
     /// # Errors
     /// The disk thread cannot be created.
     pub(crate) fn new(
         file: LogFile,
-        inbox: ReplySender,
+        replies: ReplySender,
         figures: Option<Arc<DatabaseFigures>>,
     ) -> std::io::Result<Storage> {
         if let Some(figures) = &figures {
@@ -84,7 +84,7 @@ impl Storage {
         let worker = DiskThread {
             orders,
             file: file.clone(),
-            inbox: inbox.clone(),
+            replies: replies.clone(),
             figures: figures.clone(),
             closer: None,
         };
@@ -100,7 +100,7 @@ impl Storage {
             disk,
             disk_thread,
             rewrite: None,
-            inbox,
+            replies,
             figures,
         })
     }
@@ -184,7 +184,7 @@ impl Storage {
             is_wanted: is_wanted.clone(),
             published: self.published.clone(),
             disk: self.disk.clone(),
-            inbox: self.inbox.clone(),
+            replies: self.replies.clone(),
             label: is_compaction.then(|| database.clone()),
             figures: self.figures.clone().filter(|_| is_compaction),
         };
@@ -250,7 +250,7 @@ impl ReplySender {
 struct DiskThread {
     orders: Receiver<ToDisk>,
     file: Arc<Mutex<Committer<Location>>>,
-    inbox: ReplySender,
+    replies: ReplySender,
     figures: Option<Arc<DatabaseFigures>>,
     closer: Option<Sender<ReplacedFiles>>,
 }
@@ -275,7 +275,7 @@ impl DiskThread {
             self.publish_poison(&file);
             drop(file);
             for answer in answers {
-                self.inbox.send(ToDatabase::Storage(answer));
+                self.replies.send(ToDatabase::Storage(answer));
             }
             // Without the lock, so that records can be appended inline meanwhile.
             if let Some(disk) = unsynced {
@@ -285,7 +285,7 @@ impl DiskThread {
                 self.publish_poison(&file);
                 drop(file);
                 if let Some(answer) = answer {
-                    self.inbox.send(ToDatabase::Storage(answer));
+                    self.replies.send(ToDatabase::Storage(answer));
                 }
             }
             // After a failed swap the list is empty. The rewrite thread waits for it in either case.
@@ -310,7 +310,7 @@ struct RewriteWork {
     is_wanted: Arc<AtomicBool>,
     published: Arc<FileStatus>,
     disk: Sender<ToDisk>,
-    inbox: ReplySender,
+    replies: ReplySender,
     /// The database's name, for the log; `None`: the rewrite is no compaction.
     label: Option<String>,
     /// The figures, if this is a compaction.
@@ -397,7 +397,7 @@ impl RewriteWork {
 
     fn answer(&self, number: RewriteNumber, stage: Result<RewriteStage, StoreError>) {
         if self.is_wanted.load(Ordering::Relaxed) {
-            self.inbox
+            self.replies
                 .send(ToDatabase::Storage(StorageReply::Rewrite(number, stage)));
         }
     }

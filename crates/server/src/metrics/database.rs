@@ -35,13 +35,13 @@ pub(crate) struct DatabaseFigures {
     orders: AtomicU64,
     request: StatusRequest,
     latest: Mutex<Arc<Report>>,
-    inbox: Weak<MailSender<ToDatabase>>,
+    mailbox: Weak<MailSender<ToDatabase>>,
 }
 
 impl DatabaseFigures {
     /// The figures of the database with this mailbox.
     #[must_use]
-    pub(crate) fn new(inbox: Weak<MailSender<ToDatabase>>) -> DatabaseFigures {
+    pub(crate) fn new(mailbox: Weak<MailSender<ToDatabase>>) -> DatabaseFigures {
         DatabaseFigures {
             execute: Durations::default(),
             transaction: Durations::default(),
@@ -55,15 +55,15 @@ impl DatabaseFigures {
             orders: AtomicU64::new(0),
             request: StatusRequest::default(),
             latest: Mutex::default(),
-            inbox,
+            mailbox,
         }
     }
 
     /// Requests a report, and wakes the database's thread.
     pub(crate) fn request_status(&self) {
-        if let Some(inbox) = self.inbox.upgrade() {
+        if let Some(mailbox) = self.mailbox.upgrade() {
             self.request.send(clock::mono_ms());
-            inbox.wake_receiver();
+            mailbox.wake_receiver();
         }
     }
 
@@ -102,7 +102,7 @@ impl DatabaseFigures {
     /// Inputs in the mailbox.
     #[must_use]
     pub(crate) fn queued(&self) -> usize {
-        self.inbox.upgrade().map_or(0, |inbox| inbox.queued())
+        self.mailbox.upgrade().map_or(0, |mailbox| mailbox.queued())
     }
 
     /// Records whether a sync has failed, so that nothing can be appended before a new file is in place.

@@ -225,8 +225,8 @@ mod tests {
     /// A thread is blocked and continues. Minutes are simulated by the time that is passed to [`Check::thread`].
     #[test]
     fn a_blocked_thread_fails_the_pages_until_it_answers_again() {
-        let (mailbox, inbox) = database();
-        let driver = inbox.driver().clone();
+        let (mailbox, handle) = database();
+        let driver = handle.driver().clone();
         let sender = Arc::new(mailbox.sender());
         let figures = Arc::new(DatabaseFigures::new(Arc::downgrade(&sender)));
         lock(&driver).effects.figures = Some(figures.clone());
@@ -279,7 +279,7 @@ mod tests {
         drop(held);
         wait_until(|| metrics.is_gathered());
         assert_eq!(ask(&metrics, "/livez").0, 200);
-        drop(inbox);
+        drop(handle);
         drop(sender);
         thread.join().unwrap();
         // A database without a thread is not asked.

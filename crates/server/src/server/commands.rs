@@ -23,7 +23,7 @@ impl Server {
             .ask(self.databases.keys().cloned(), finish)
         {
             let report = ToDatabase::Control(Control::Report(token));
-            let _ = self.databases[&name].inbox.send(report);
+            let _ = self.databases[&name].mailbox.send(report);
         }
     }
 
@@ -31,7 +31,7 @@ impl Server {
     pub(crate) fn log_rows(&self, database: &str, table: &str, is_logged: bool) {
         if let Some(served) = self.databases.get(database) {
             let order = Control::LogRows(table.to_owned(), is_logged);
-            let _ = served.inbox.send(ToDatabase::Control(order));
+            let _ = served.mailbox.send(ToDatabase::Control(order));
         }
     }
 
@@ -76,7 +76,7 @@ impl Server {
                 format_args!("compacting {name} database by user request"),
             );
             let _ = self.databases[name]
-                .inbox
+                .mailbox
                 .send(ToDatabase::Control(Control::Compact(Some(token))));
         }
     }
@@ -103,7 +103,7 @@ impl Server {
             Ok(backup) => {
                 let token = self.pending.backup(backup, replier);
                 let _ = served
-                    .inbox
+                    .mailbox
                     .send(ToDatabase::Control(Control::Snapshot(token)));
             }
         }
@@ -114,7 +114,7 @@ impl Server {
         self.config.column_diff = true;
         for served in self.databases.values() {
             let enable = ToDatabase::Control(Control::EnableColumnDiff);
-            let _ = served.inbox.send(enable);
+            let _ = served.mailbox.send(enable);
         }
     }
 
@@ -126,7 +126,7 @@ impl Server {
         };
         let token = self.pending.status(replier, served.unforced_name.clone());
         let _ = served
-            .inbox
+            .mailbox
             .send(ToDatabase::Control(Control::StorageStatus(token)));
     }
 

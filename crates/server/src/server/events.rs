@@ -116,7 +116,7 @@ impl Server {
     pub(super) fn update_server_db(&self, params: Vec<u8>) {
         if let Some(served) = self.databases.get(server_db::NAME) {
             let _ = served
-                .inbox
+                .mailbox
                 .send(ToDatabase::Control(Control::Transact(params)));
         }
     }

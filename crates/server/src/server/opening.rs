@@ -15,7 +15,7 @@ use corvid_shell::unixctl::Replier;
 
 use super::Server;
 use super::serving::{check_name, is_relay, same_file};
-use crate::config::applied::{check_kind, model_of};
+use crate::config::applied::{check_kind, replication_of};
 use crate::config::file::DatabaseConfig;
 use crate::database::open::{self, Opened, Progress, RandomUuids};
 use crate::liveness::{Liveness, STUCK_MS};
@@ -175,13 +175,13 @@ impl Server {
             opened.discard();
             return Err(error);
         }
-        let model = match &request.entry {
-            Some((_, wanted)) => model_of(wanted),
-            None => self.default_model(),
+        let replication = match &request.entry {
+            Some((_, wanted)) => replication_of(wanted),
+            None => self.default_replication(),
         };
         let file = (opened.file, opened.state);
         let row = self
-            .serve(&request.absolute, opened.database, Some(file), model)
+            .serve(&request.absolute, opened.database, Some(file), replication)
             .map_err(|error| error.to_string())?;
         // A configuration that is being applied reads all columns when all databases are served.
         if matches!(request.requester, Requester::Command(_)) {

@@ -53,7 +53,7 @@ pub(super) struct PendingReplies {
 pub(super) struct Removal {
     pub(super) name: String,
     /// The removal may wait for the disk and for a rewrite, whose answers reach the database only while this sender exists.
-    pub(super) inbox: Arc<MailSender<ToDatabase>>,
+    pub(super) mailbox: Arc<MailSender<ToDatabase>>,
     /// Why sessions that are not aware of changes are closed.
     pub(super) reason: String,
     pub(super) replier: Option<Replier>,

@@ -15,7 +15,7 @@ use corvid_shell::vlog::{self, Module};
 
 use super::Server;
 use super::opening::{Request, Requester};
-use crate::config::applied::{ConfigError, model_of};
+use crate::config::applied::{ConfigError, replication_of};
 use crate::config::file::DatabaseConfig;
 use crate::remotes::options::RemoteOptions;
 
@@ -250,13 +250,13 @@ impl Server {
         }
     }
 
-    /// Opens the next database, or changes the model of one that is served. [`Server::reconfiguration_opened`] gets the outcome.
+    /// Opens the next database, or changes the replication of one that is served. [`Server::reconfiguration_opened`] gets the outcome.
     fn serve_next(&mut self, wanted: WantedDatabase) {
         let served = self.applied_config.as_ref();
         let served = served.and_then(|file| file.database_of(&wanted.entry).map(str::to_owned));
         match (served, wanted.config) {
             (Some(name), Some(config)) => {
-                self.set_model(&name, model_of(&config));
+                self.set_replication(&name, replication_of(&config));
                 self.reconfiguration_opened(Ok(name));
             }
             (_, config) => {

@@ -69,12 +69,14 @@ impl Server {
             .databases
             .get(source.database)
             .ok_or_else(|| format!("\"{remote}\": no database named {}", source.database))?;
-        let _ = served.inbox.send(ToDatabase::Control(Control::WatchColumn {
-            name: remote.to_owned(),
-            table: source.table.to_owned(),
-            column: source.column.to_owned(),
-            texts_only,
-        }));
+        let _ = served
+            .mailbox
+            .send(ToDatabase::Control(Control::WatchColumn {
+                name: remote.to_owned(),
+                table: source.table.to_owned(),
+                column: source.column.to_owned(),
+                texts_only,
+            }));
         Ok(())
     }
 
@@ -157,7 +159,7 @@ impl Server {
             && let Some(served) = self.databases.get(source.database)
         {
             let unfollow = Control::UnwatchColumn(remote.to_owned());
-            let _ = served.inbox.send(ToDatabase::Control(unfollow));
+            let _ = served.mailbox.send(ToDatabase::Control(unfollow));
         }
     }
 
@@ -194,9 +196,9 @@ impl Server {
         let statuses = Arc::new(self.remotes.statuses(Now::read(), &locks));
         drop(locks);
         let served = sources.iter().filter_map(|name| self.databases.get(*name));
-        for served in served.filter(|served| served.inbox.queued() < STATUS_QUEUED_MAX) {
+        for served in served.filter(|served| served.mailbox.queued() < STATUS_QUEUED_MAX) {
             let show = ToDatabase::Control(Control::ShowStatus(statuses.clone()));
-            let _ = served.inbox.send(show);
+            let _ = served.mailbox.send(show);
         }
     }
 }

@@ -22,14 +22,17 @@ impl Server {
         self.sync = sync;
     }
 
-    /// The model of databases without settings of their own; `None`: standalone.
-    pub(crate) fn default_model(&self) -> Option<ActiveBackup> {
-        self.sync.model()
+    /// The replication settings of databases without settings of their own; `None`: standalone.
+    pub(crate) fn default_replication(&self) -> Option<ActiveBackup> {
+        self.sync.replication()
     }
 
     /// The source that backups follow, or will follow.
     pub(crate) fn sync_source(&self) -> String {
-        let own = self.models().next().map(|model| model.source.clone());
+        let own = self
+            .replications()
+            .next()
+            .map(|replication| replication.source.clone());
         self.sync.source.clone().or(own).unwrap_or_default()
     }
 
@@ -37,8 +40,8 @@ impl Server {
     pub(crate) fn set_sync_source(&mut self, source: &str) {
         self.sync.source = Some(source.to_owned());
         for served in self.databases.values_mut() {
-            if let Some(model) = &mut served.model {
-                source.clone_into(&mut model.source);
+            if let Some(replication) = &mut served.replication {
+                source.clone_into(&mut replication.source);
             }
         }
         self.save();
@@ -59,12 +62,15 @@ impl Server {
     /// Makes every database active; `replier` is answered when all are active.
     pub(crate) fn become_active(&mut self, replier: Replier) {
         self.sync.is_backup = false;
-        self.apply_roles(Some(replier), |served| served.model.is_some());
+        self.apply_roles(Some(replier), |served| served.replication.is_some());
     }
 
     /// The tables that backups do not replicate, as given.
     pub(crate) fn sync_excluded(&self) -> String {
-        let own = self.models().next().map(|model| model.excluded.clone());
+        let own = self
+            .replications()
+            .next()
+            .map(|replication| replication.excluded.clone());
         let excluded = Some(self.sync.excluded.clone()).filter(|list| !list.is_empty());
         excluded.or(own).unwrap_or_default()
     }
@@ -73,8 +79,8 @@ impl Server {
     pub(crate) fn set_sync_excluded(&mut self, excluded: &str, replier: Replier) {
         excluded.clone_into(&mut self.sync.excluded);
         for served in self.databases.values_mut() {
-            if let Some(model) = &mut served.model {
-                excluded.clone_into(&mut model.excluded);
+            if let Some(replication) = &mut served.replication {
+                excluded.clone_into(&mut replication.excluded);
             }
         }
         let is_backup = |served: &ServedDatabase| served.source.is_some();
@@ -85,10 +91,10 @@ impl Server {
     pub(crate) fn set_sync_probe_interval(&mut self, interval_ms: u64) {
         self.sync.probe_interval_ms = Some(interval_ms);
         for served in self.databases.values_mut() {
-            if let Some(model) = &mut served.model {
-                model.options.probe_interval = Some(interval_ms);
+            if let Some(replication) = &mut served.replication {
+                replication.options.probe_interval = Some(interval_ms);
                 if let Some((id, _)) = served.source {
-                    let options = ToSource::SetOptions(model.options.clone());
+                    let options = ToSource::SetOptions(replication.options.clone());
                     self.shards.handles()[0].post(ShardMessage::Source(id, options));
                 }
             }
@@ -101,7 +107,7 @@ impl Server {
         self.ask(|server, reports| {
             let shown = server.databases.iter().map(|(name, served)| StatusEntry {
                 name,
-                model: served.model.as_ref(),
+                replication: served.replication.as_ref(),
                 source: served.source.as_ref().map_or("", |(_, source)| source),
                 standing: reports.get(name).and_then(|report| report.replication),
             });
@@ -110,23 +116,23 @@ impl Server {
         });
     }
 
-    /// Changes the model of a served database without closing it, if it differs.
-    pub(crate) fn set_model(&mut self, database: &str, model: Option<ActiveBackup>) {
+    /// Changes the replication of a served database without closing it, if it differs.
+    pub(crate) fn set_replication(&mut self, database: &str, replication: Option<ActiveBackup>) {
         let Some(served) = self.databases.get_mut(database) else {
             return;
         };
-        if served.model == model {
+        if served.replication == replication {
             return;
         }
-        served.model = model;
+        served.replication = replication;
         let token = self.pending.countdown(1, None)[0];
         self.apply_role(database, token);
     }
 
-    /// The models of databases of the active-backup kind.
-    fn models(&self) -> impl Iterator<Item = &ActiveBackup> {
+    /// The replication settings of databases that have them.
+    fn replications(&self) -> impl Iterator<Item = &ActiveBackup> {
         let served = self.databases.values();
-        served.filter_map(|served| served.model.as_ref())
+        served.filter_map(|served| served.replication.as_ref())
     }
 
     /// Applies the role that is set to those databases.
@@ -143,7 +149,7 @@ impl Server {
             .collect();
         for name in &chosen {
             if let Some(served) = self.databases.get_mut(name) {
-                served.model = self.sync.model();
+                served.replication = self.sync.replication();
             }
         }
         self.save();
@@ -157,7 +163,7 @@ impl Server {
         }
     }
 
-    /// Applies the role of a database's model, from the beginning.
+    /// Applies the role of a database, from the beginning.
     fn apply_role(&mut self, database: &str, token: u64) {
         let connection = self.send_role(database, token);
         self.open_source(connection);
@@ -172,24 +178,31 @@ impl Server {
             shard.post(ShardMessage::Source(id, ToSource::Close));
         }
         self.pending.await_role(token);
-        let backup = served.model.as_ref().filter(|model| model.is_backup);
-        let Some(model) = backup else {
+        let backup = served
+            .replication
+            .as_ref()
+            .filter(|replication| replication.is_backup);
+        let Some(replication) = backup else {
             let active = Control::SetRole(Role::Active, token);
-            let _ = served.inbox.send(ToDatabase::Control(active));
+            let _ = served.mailbox.send(ToDatabase::Control(active));
             return None;
         };
         self.last_source += 1;
         let id = SourceId(self.last_source);
         let following = Following {
             id,
-            excluded: Exclusions::of(database, &model.excluded),
+            excluded: Exclusions::of(database, &replication.excluded),
             server_id: self.server_id,
         };
         let role = Role::Backup(Box::new(following));
         let role = ToDatabase::Control(Control::SetRole(role, token));
-        let _ = served.inbox.send(role);
-        let open = ToSource::Open(served.id, model.source.clone(), model.options.clone());
-        served.source = Some((id, model.source.clone()));
+        let _ = served.mailbox.send(role);
+        let open = ToSource::Open(
+            served.id,
+            replication.source.clone(),
+            replication.options.clone(),
+        );
+        served.source = Some((id, replication.source.clone()));
         Some((id, open))
     }
 

@@ -1,7 +1,7 @@
 //! Starting to serve a database: its pump, its file, its threads, its recording, and the directory through which shards reach it. Part of
 //! the main thread.
 //!
-//! Invariant: when [`Server::serve`] returns, the shards' next messages reach the database, and its model's role has been sent to it. How a
+//! Invariant: when [`Server::serve`] returns, the shards' next messages reach the database, and its role has been sent to it. How a
 //! database stops being served: [`super::shutdown`].
 
 use std::collections::HashMap;
@@ -40,12 +40,12 @@ pub(super) struct ServedDatabase {
     pub(super) name: String,
     /// For shards.
     pub(super) handle: DatabaseHandle,
-    pub(super) inbox: Arc<MailSender<ToDatabase>>,
+    pub(super) mailbox: Arc<MailSender<ToDatabase>>,
     pub(super) thread: JoinHandle<()>,
     /// Set when the name of its file cannot be synced.
     pub(super) unforced_name: UnforcedName,
     /// `None`: standalone.
-    pub(super) model: Option<ActiveBackup>,
+    pub(super) replication: Option<ActiveBackup>,
     /// The connection to its source, and the source's remote, while it is a backup.
     pub(super) source: Option<(SourceId, String)>,
 }
@@ -57,7 +57,7 @@ impl Server {
         name: &str,
         database: Database,
         file: Option<(LogFile, FileState)>,
-        model: Option<ActiveBackup>,
+        replication: Option<ActiveBackup>,
     ) -> std::io::Result<Vec<u8>> {
         let schema: corvid_data::Arc<Schema> = database.schema().clone();
         let id = DatabaseId(self.next_database);
@@ -135,13 +135,16 @@ impl Server {
             id,
             name: name.to_owned(),
             handle,
-            inbox: sender,
+            mailbox: sender,
             thread,
             unforced_name,
-            model,
+            replication,
             source: None,
         };
-        let is_backup = served.model.as_ref().is_some_and(|model| model.is_backup);
+        let is_backup = served
+            .replication
+            .as_ref()
+            .is_some_and(|replication| replication.is_backup);
         self.databases.insert(schema.name.to_string(), served);
         let token = is_backup.then(|| self.pending.countdown(1, None)[0]);
         let connection = token.and_then(|token| self.send_role(&schema.name, token));
@@ -164,14 +167,14 @@ impl Server {
 
     pub(super) fn publish(&self) {
         let mut directory = ServedDatabases::default();
-        let mut inboxes = HashMap::new();
+        let mut handles = HashMap::new();
         for (name, served) in &self.databases {
             directory.insert(name, served.id);
-            inboxes.insert(served.id, served.handle.clone());
+            handles.insert(served.id, served.handle.clone());
         }
         let directory = Arc::new(directory);
         for shard in self.shards.handles() {
-            shard.post(ShardMessage::Databases(directory.clone(), inboxes.clone()));
+            shard.post(ShardMessage::Databases(directory.clone(), handles.clone()));
         }
     }
 }

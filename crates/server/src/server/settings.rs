@@ -127,7 +127,7 @@ impl Server {
     pub(super) fn control_databases(&self, control: impl Fn() -> Control) {
         for (name, served) in &self.databases {
             if name != server_db::NAME {
-                let _ = served.inbox.send(ToDatabase::Control(control()));
+                let _ = served.mailbox.send(ToDatabase::Control(control()));
             }
         }
     }

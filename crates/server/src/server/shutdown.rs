@@ -64,11 +64,11 @@ impl Server {
     ) -> JoinHandle<()> {
         let removal = Removal {
             name: name.to_owned(),
-            inbox: served.inbox,
+            mailbox: served.mailbox,
             reason: reason.to_owned(),
             replier,
         };
-        let _ = removal.inbox.send(ToDatabase::Control(Control::Remove));
+        let _ = removal.mailbox.send(ToDatabase::Control(Control::Remove));
         self.pending.removals.insert(served.id, removal);
         served.thread
     }

@@ -67,7 +67,7 @@ impl ShardSessions {
         let ToShard::Deliver(deliver) = message else {
             return;
         };
-        if self.figures.is_none() || !deliver.updates {
+        if self.figures.is_none() || !deliver.report_drained {
             return;
         }
         let conn = self.conns.get(&deliver.session);

@@ -205,16 +205,16 @@ impl DatabaseService {
             }
             self.report_slow_result(&request);
         }
-        if deliver.updates && deliver.pieces.is_empty() {
+        if deliver.report_drained && deliver.pieces.is_empty() {
             // The shard would not report that an empty delivery is drained.
             self.drained(deliver.session);
             return;
         }
         let bytes: usize = deliver.pieces.iter().map(Piece::len).sum();
         let (outboxes, session) = (&mut self.outputs.outboxes, deliver.session);
-        let is_counted = !deliver.updates && bytes >= COUNTED_BYTES;
+        let is_counted = !deliver.report_drained && bytes >= COUNTED_BYTES;
         if is_counted && outboxes.count_unread(session, bytes) {
-            deliver.updates = true;
+            deliver.report_drained = true;
             if let Some(outbox) = outboxes.awaiting_body(session) {
                 outbox.is_ready = false;
             }

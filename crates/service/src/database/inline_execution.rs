@@ -23,7 +23,7 @@ impl DatabaseService {
         input: ToDatabase,
         budget: &mut WorkBudget,
     ) -> Option<ToDatabase> {
-        if !self.has_time() || self.outputs.outboxes.must_queue(&input) {
+        if !self.is_quiet() || self.outputs.outboxes.must_queue(&input) {
             return Some(input);
         }
         match input {
@@ -83,7 +83,7 @@ impl DatabaseService {
 
     /// Whether nothing is under way that could make a commit long: blocked transactions, columns that configure remotes, a conversion, a
     /// new file.
-    fn has_time(&self) -> bool {
+    fn is_quiet(&self) -> bool {
         self.triggers.is_empty()
             && self.watched_columns.is_empty()
             && self.barrier_queue.is_empty()

@@ -173,7 +173,7 @@ impl Outboxes {
             return Some(deliver);
         };
         // An update makes the session unready until it is drained.
-        outbox.is_ready &= !deliver.updates;
+        outbox.is_ready &= !deliver.report_drained;
         outbox.deliveries.push_back((deliver, None));
         None
     }

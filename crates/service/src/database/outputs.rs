@@ -145,14 +145,14 @@ impl Outputs {
         &mut self,
         session: SessionId,
         pieces: Vec<Piece>,
-        updates: bool,
+        report_drained: bool,
         completion: Completion,
     ) {
         let deliver = Deliver {
             session,
             database: self.database,
             pieces,
-            updates,
+            report_drained,
             completion,
         };
         if let Some(deliver) = self.outboxes.push_delivery(deliver) {

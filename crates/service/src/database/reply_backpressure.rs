@@ -38,7 +38,7 @@ impl DatabaseService {
         };
         let bytes: usize = reply.pieces.iter().map(Piece::len).sum();
         if bytes >= COUNTED_BYTES && self.outputs.outboxes.count_unread(session, bytes) {
-            reply.updates = true;
+            reply.report_drained = true;
             self.monitors.set_ready(session, false);
         }
     }

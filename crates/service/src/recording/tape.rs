@@ -408,7 +408,7 @@ impl State {
     fn add(&mut self, deliver: &Deliver) {
         let mut sum = self.sum;
         sum.number(deliver.session.0);
-        sum.number(u64::from(deliver.updates));
+        sum.number(u64::from(deliver.report_drained));
         for piece in &deliver.pieces {
             match piece {
                 Piece::Message(text) => sum.bytes(text),

@@ -14,7 +14,7 @@ pub(super) struct ConnId(pub(super) u64);
 /// The side that made a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caller {
-    Member(usize),
+    Client(usize),
     /// The source connection of a backup.
     Host(usize),
 }

@@ -2,9 +2,9 @@
 
 use super::content;
 use super::host::Host;
-use super::member::Member;
 use super::network::{Caller, To};
 use super::run::Run;
+use super::sim_client::SimClient;
 
 /// Maximum number of steps until the run is idle.
 const STEPS_MAX: usize = 40_000;
@@ -20,14 +20,14 @@ impl Run {
                 self.start(host)?;
             }
         }
-        for member in &mut self.members {
-            member.is_deaf = false;
+        for client in &mut self.clients {
+            client.is_deaf = false;
         }
         self.end_dead_connections();
         self.rest()?;
-        for member in &mut self.members {
-            member.fetch_all()?;
-            member.output(self.now_ms, self.active, &mut self.network)?;
+        for client in &mut self.clients {
+            client.fetch_all()?;
+            client.output(self.now_ms, self.active, &mut self.network)?;
         }
         self.rest()?;
         self.check()
@@ -40,7 +40,7 @@ impl Run {
             let dead = conn.filter(|conn| self.hosts[conn.host].session_of(id).is_none());
             let is_told = dead.is_some_and(|conn| match conn.caller {
                 Caller::Host(_) => true,
-                Caller::Member(member) => !self.members[member].probes,
+                Caller::Client(client) => !self.clients[client].probes,
             });
             if is_told {
                 self.network.close(self.now_ms, id, To::Server);
@@ -59,15 +59,15 @@ impl Run {
                 continue;
             }
             let is_followed = self.hosts.iter().all(Host::is_following);
-            if is_quiet && is_followed && self.members.iter().all(|member| self.is_served(member)) {
+            if is_quiet && is_followed && self.clients.iter().all(|client| self.is_served(client)) {
                 return Ok(());
             }
             self.wait();
         }
         let states = self
-            .members
+            .clients
             .iter()
-            .map(|member| member.idl.session_state().state());
+            .map(|client| client.idl.session_state().state());
         let states: Vec<_> = states.collect();
         Err(format!(
             "no rest at {} ms: clients are {states:?}, could act: {:?}",
@@ -77,11 +77,11 @@ impl Run {
     }
 
     /// Whether a client has all its content, from a server that still has its session.
-    fn is_served(&self, member: &Member) -> bool {
-        let id = member.conn();
+    fn is_served(&self, client: &SimClient) -> bool {
+        let id = client.conn();
         let conn = id.and_then(|id| Some((id, self.network.get(id)?.host)));
         let is_known = conn.is_some_and(|(id, host)| self.hosts[host].session_of(id).is_some());
-        is_known && member.is_content()
+        is_known && client.is_content()
     }
 
     fn are_schemas_apart(&self) -> bool {
@@ -108,36 +108,36 @@ impl Run {
     fn check(&mut self) -> Result<(), String> {
         let [one, two] = [0, 1].map(|host| self.hosts[host].machine().ok_or("a host is down"));
         let (one, two) = (one?.database(), two?.database());
-        for (number, member) in self.members.iter().enumerate() {
+        for (number, client) in self.clients.iter().enumerate() {
             let problem = |problem: String| format!("client {number}: {problem}");
-            let conn = member.conn().and_then(|conn| self.network.get(conn));
+            let conn = client.conn().and_then(|conn| self.network.get(conn));
             let host = conn.ok_or("a client is not connected")?.host;
             let database = [one, two][host];
-            let expected = content::expected(&member.idl, database, member.limit());
-            let held = content::held(&member.idl, true);
-            if let Some(difference) = content::difference(&member.idl, &held, &expected) {
+            let expected = content::expected(&client.idl, database, client.limit());
+            let held = content::held(&client.idl, true);
+            if let Some(difference) = content::difference(&client.idl, &held, &expected) {
                 return Err(problem(format!("of host {host}: {difference}")));
             }
-            let session = member
+            let session = client
                 .conn()
                 .and_then(|conn| self.hosts[host].session_of(conn));
             let machine = self.hosts[host].machine();
             let owns = machine
                 .zip(session)
                 .is_some_and(|(machine, session)| machine.owns(session, super::workload::LOCK));
-            if owns != member.idl.session_state().has_lock() {
+            if owns != client.idl.session_state().has_lock() {
                 return Err(problem(format!("it owns the lock: {owns}")));
             }
         }
-        let reader = &self.members[0].idl;
+        let reader = &self.clients[0].idl;
         let [first, second] = [one, two].map(|database| content::expected(reader, database, None));
         if let Some(difference) = content::difference(reader, &first, &second) {
             return Err(format!("the hosts differ: {difference}"));
         }
         let held = content::transactions([one, two][self.active]).unwrap_or_default();
         self.ledger.check(&held)?;
-        for (number, member) in self.members.iter_mut().enumerate() {
-            let outcome = member.check().and_then(|()| member.check_fetches());
+        for (number, client) in self.clients.iter_mut().enumerate() {
+            let outcome = client.check().and_then(|()| client.check_fetches());
             outcome.map_err(|problem| format!("client {number}: {problem}"))?;
         }
         Ok(())

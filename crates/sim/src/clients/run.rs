@@ -4,15 +4,15 @@ use corvid_service::Now;
 
 use super::host::Host;
 use super::ledger::{End, Ledger};
-use super::member::Member;
 use super::network::{Caller, ConnId, Network, To};
+use super::sim_client::SimClient;
 use super::{content, workload};
 use crate::dice::Dice;
 use crate::seeds::Simulation;
 use crate::server::machine::Choice;
 use crate::server::trace::Trace;
 
-const MEMBERS: usize = 4;
+const CLIENTS: usize = 4;
 
 /// Actions of clients, operators and chance in a run.
 const ACTIONS: usize = 160;
@@ -72,7 +72,7 @@ pub(super) enum Actor {
     Server(usize, Choice),
     /// A host connects to its source.
     Call(usize),
-    Member(usize),
+    Client(usize),
     Arrival(ConnId, To),
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Run {
     handing_over: Option<u64>,
     tokens: u64,
     pub(super) network: Network,
-    pub(super) members: Vec<Member>,
+    pub(super) clients: Vec<SimClient>,
     pub(super) ledger: Ledger,
     is_wide: bool,
     pub(super) summary: Summary,
@@ -129,17 +129,17 @@ impl Run {
             handing_over: None,
             tokens: 0,
             network,
-            members: Vec::new(),
+            clients: Vec::new(),
             ledger: Ledger::default(),
             is_wide: true,
             summary: Summary::default(),
         };
         run.start(0)?;
         run.start(1)?;
-        for number in 0..MEMBERS {
-            let mut member = Member::new(number, &mut run.dice, run.now_ms, trace);
-            member.output(run.now_ms, run.active, &mut run.network)?;
-            run.members.push(member);
+        for number in 0..CLIENTS {
+            let mut client = SimClient::new(number, &mut run.dice, run.now_ms, trace);
+            client.output(run.now_ms, run.active, &mut run.network)?;
+            run.clients.push(client);
         }
         Ok(run)
     }
@@ -161,22 +161,22 @@ impl Run {
     }
 
     fn do_something(&mut self) -> Result<(), String> {
-        let chosen = self.dice.below(MEMBERS);
+        let chosen = self.dice.below(CLIENTS);
         let now_ms = self.now_ms;
         match self.dice.below(100) {
-            0..40 => self.members[chosen].transact(&mut self.dice, &mut self.ledger)?,
-            40..43 => self.members[chosen].give_up(&mut self.dice, &mut self.ledger)?,
+            0..40 => self.clients[chosen].transact(&mut self.dice, &mut self.ledger)?,
+            40..43 => self.clients[chosen].give_up(&mut self.dice, &mut self.ledger)?,
             43..48 => {
                 self.summary.conditions += 1;
-                self.members[chosen].want(now_ms, &mut self.dice);
+                self.clients[chosen].want(now_ms, &mut self.dice);
             }
-            48..51 => self.members[chosen].lock(now_ms, &mut self.dice),
+            48..51 => self.clients[chosen].lock(now_ms, &mut self.dice),
             51..56 => {
                 self.summary.fetches += 1;
-                self.members[chosen].fetch(&mut self.dice);
+                self.clients[chosen].fetch(&mut self.dice);
             }
-            56..60 => self.members[chosen].check()?,
-            60..64 => self.members[chosen].is_deaf ^= true,
+            56..60 => self.clients[chosen].check()?,
+            60..64 => self.clients[chosen].is_deaf ^= true,
             64..70 => self.cut(),
             70..73 => self.stall(),
             73..76 => self.restart()?,
@@ -191,7 +191,7 @@ impl Run {
             _ => self.advance(60)?,
         }
         let (now_ms, active) = (self.now_ms, self.active);
-        self.members[chosen].output(now_ms, active, &mut self.network)
+        self.clients[chosen].output(now_ms, active, &mut self.network)
     }
 
     fn cut(&mut self) {
@@ -290,7 +290,7 @@ impl Run {
     fn convert(&mut self, chosen: usize) {
         self.is_wide ^= true;
         let params = format!(r#"["A",{}]"#, workload::schema_json(self.is_wide));
-        let asked = self.members[chosen]
+        let asked = self.clients[chosen]
             .idl
             .session()
             .send_request("convert", params.as_bytes());
@@ -323,13 +323,13 @@ impl Run {
             }
         }
         let ready = self.network.ready(self.now_ms);
-        for (number, member) in self.members.iter().enumerate() {
+        for (number, client) in self.clients.iter().enumerate() {
             // A client that is awake reads before it checks its clock.
-            let conn = member.conn();
+            let conn = client.conn();
             let has_mail = conn.is_some_and(|conn| ready.contains(&(conn, To::Caller)));
-            let is_due = member.wake_ms().is_some_and(|at_ms| at_ms <= self.now_ms);
-            if is_due && !has_mail && !member.is_deaf {
-                actors.push(Actor::Member(number));
+            let is_due = client.wake_ms().is_some_and(|at_ms| at_ms <= self.now_ms);
+            if is_due && !has_mail && !client.is_deaf {
+                actors.push(Actor::Client(number));
             }
         }
         for (id, to) in ready {
@@ -338,9 +338,9 @@ impl Run {
                 .get(id)
                 .is_some_and(|conn| match (to, conn.caller) {
                     (To::Server, _) => self.hosts[conn.host].accepts(self.now_ms, id),
-                    (To::Caller, Caller::Member(member)) => {
-                        let member = &self.members[member];
-                        !member.is_deaf && member.idl.session_state().wants_input()
+                    (To::Caller, Caller::Client(client)) => {
+                        let client = &self.clients[client];
+                        !client.is_deaf && client.idl.session_state().wants_input()
                     }
                     (To::Caller, Caller::Host(_)) => true,
                 });
@@ -365,14 +365,14 @@ impl Run {
         match actor {
             Actor::Server(host, choice) => self.hosts[host].act(now, choice, &mut self.dice),
             Actor::Call(host) => self.hosts[host].call(self.now_ms, &mut self.network),
-            Actor::Member(member) => self.members[member]
+            Actor::Client(client) => self.clients[client]
                 .tick(
                     self.now_ms,
                     self.active,
                     &mut self.network,
                     &mut self.ledger,
                 )
-                .map_err(|problem| format!("client {member}: {problem}"))?,
+                .map_err(|problem| format!("client {client}: {problem}"))?,
             Actor::Arrival(id, to) => self.arrive(id, to)?,
         }
         for host in 0..self.hosts.len() {
@@ -412,11 +412,11 @@ impl Run {
             (To::Caller, Caller::Host(number)) => {
                 self.hosts[number].take_from_source(id, parcel, network)?
             }
-            (To::Caller, Caller::Member(number)) => {
-                let member = &mut self.members[number];
-                member
+            (To::Caller, Caller::Client(number)) => {
+                let client = &mut self.clients[number];
+                client
                     .take(self.now_ms, id, parcel, network, &mut self.ledger)
-                    .and_then(|()| member.output(self.now_ms, self.active, network))
+                    .and_then(|()| client.output(self.now_ms, self.active, network))
                     .map_err(|problem| format!("client {number}: {problem}"))?;
                 true
             }
@@ -431,8 +431,8 @@ impl Run {
     pub(super) fn wait(&mut self) {
         let now = self.now();
         let hosts = self.hosts.iter().filter_map(|host| host.next_ms(now));
-        let members = self.members.iter().filter_map(Member::wake_ms);
-        let all = hosts.chain(members).chain(self.network.next_ms());
+        let clients = self.clients.iter().filter_map(SimClient::wake_ms);
+        let all = hosts.chain(clients).chain(self.network.next_ms());
         let frozen = self.hosts.iter().map(|host| host.frozen_until_ms);
         let next_ms = all.chain(frozen).filter(|at_ms| *at_ms > self.now_ms).min();
         self.now_ms = next_ms.unwrap_or(self.now_ms + 1000);

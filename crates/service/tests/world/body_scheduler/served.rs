@@ -199,7 +199,7 @@ impl Served {
                     }
                     told.push(b'\n');
                 }
-                if deliver.updates {
+                if deliver.report_drained {
                     drained.push(deliver.session);
                 }
             }

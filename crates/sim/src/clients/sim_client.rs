@@ -29,7 +29,7 @@ struct Sent {
     ended: Option<Status>,
 }
 
-pub(super) struct Member {
+pub(super) struct SimClient {
     number: usize,
     pub(super) idl: Idl,
     conn: Option<ConnId>,
@@ -53,8 +53,8 @@ pub(super) struct Member {
     trace: Trace,
 }
 
-impl Member {
-    pub(super) fn new(number: usize, dice: &mut Dice, now_ms: u64, trace: &Trace) -> Member {
+impl SimClient {
+    pub(super) fn new(number: usize, dice: &mut Dice, now_ms: u64, trace: &Trace) -> SimClient {
         let mut options = Options::new("A", dice.draw());
         let class = workload::class(dice);
         options.schema = Some(class.schema().clone());
@@ -71,7 +71,7 @@ impl Member {
         let both = HOSTS.join(",");
         let remote = if dice.chance(60) { ACTIVE } else { &both };
         session.set_remote(now_ms, remote, true);
-        Member {
+        SimClient {
             number,
             idl,
             conn: None,
@@ -185,7 +185,7 @@ impl Member {
                         .iter()
                         .position(|name| *name == remote)
                         .unwrap_or(active);
-                    let conn = network.dial(now_ms, Caller::Member(self.number), host);
+                    let conn = network.dial(now_ms, Caller::Client(self.number), host);
                     self.trace.line(format_args!(
                         "client {} calls host {host}: {conn:?}",
                         self.number
@@ -267,7 +267,7 @@ impl Member {
 }
 
 /// Actions of the client itself.
-impl Member {
+impl SimClient {
     /// A transaction of some changes, committed or aborted.
     pub(super) fn transact(&mut self, dice: &mut Dice, ledger: &mut Ledger) -> Result<(), String> {
         let before = content::held(&self.idl, true);
@@ -384,7 +384,7 @@ impl Member {
 }
 
 /// Conditions that must hold at rest.
-impl Member {
+impl SimClient {
     /// Whether it waits for no reply.
     pub(super) fn is_content(&self) -> bool {
         self.idl.session_state().is_monitoring()
