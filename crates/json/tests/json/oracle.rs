@@ -125,6 +125,27 @@ fn frames(stream: &[u8], cuts: &[usize]) -> (Vec<Vec<u8>>, Option<usize>) {
     (frames, None)
 }
 
+/// Whether a number in this value has no finite 64-bit form.
+fn has_number_out_of_range(value: &Theirs) -> bool {
+    match value {
+        Theirs::Number(number) => number.as_f64().is_none_or(f64::is_infinite),
+        Theirs::Array(values) => values.iter().any(has_number_out_of_range),
+        Theirs::Object(members) => members.values().any(has_number_out_of_range),
+        _ => false,
+    }
+}
+
+#[test]
+fn numbers_beyond_the_largest_real_are_refused() {
+    assert!(Value::parse(b"[1e310]").is_err());
+    // The other parser accepts it if its feature `arbitrary_precision` is on, as in builds of the whole workspace.
+    if let Ok(theirs) = serde_json::from_slice::<Theirs>(b"[1e310]") {
+        assert!(has_number_out_of_range(&theirs));
+    }
+    let theirs: Theirs = serde_json::from_slice(b"[1e300]").unwrap();
+    assert!(!has_number_out_of_range(&theirs));
+}
+
 /// The first two bytes of an encoded trailing surrogate.
 fn is_trailing_surrogate(bytes: &[u8]) -> bool {
     matches!(bytes, [0xed, 0xb0..=0xbf])
@@ -169,6 +190,8 @@ proptest! {
             // A trailing surrogate without a leading one is encoded as it is, as in the reference; the other parser
             // refuses it.
             (Ok(ours), Err(_)) if ours.to_bytes().windows(2).any(is_trailing_surrogate) => {}
+            // A number beyond the largest real is refused; the other parser keeps its digits.
+            (Err(_), Ok(theirs)) if has_number_out_of_range(&theirs) => {}
             (ours, theirs) => prop_assert!(false, "{:?} against {:?}", ours, theirs),
         }
     }
