@@ -105,15 +105,16 @@ impl DatabaseService {
     /// Executes the request of an undone entry again. Returns the request if it must wait for an earlier one of its session, whose reply
     /// may be deferred this time.
     fn execute_again(&mut self, now: Now, entry: Pending) -> Option<ToDatabase> {
-        let is_about_monitors = entry.answer.changes_monitors();
         match (entry.origin, entry.answer) {
             // This reply does not depend on the state.
             (origin, Answer::Canceled) => {
                 self.pending.push(Pending::answer(Answer::Canceled, origin));
             }
-            // A closed session has no monitors any more, and must not get any.
+            // A closed session has no monitors any more, and must not get any. Its refused requests count too: a duplicate of a monitor
+            // would be admitted now that the monitor is gone.
             (Origin::Client(request), _)
-                if is_about_monitors && self.tape.flag(|| request.info.is_closed()) => {}
+                if request.method.is_about_monitors()
+                    && self.tape.flag(|| request.info.is_closed()) => {}
             (Origin::Client(request), _) if !request.blocked => {
                 let input = ToDatabase::Request(request);
                 if self.outputs.outboxes.must_queue(&input) {

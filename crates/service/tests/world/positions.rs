@@ -243,6 +243,25 @@ fn a_client_that_disconnects_before_its_monitor_is_released_leaves_none_behind()
     }
 }
 
+#[test]
+fn a_refused_monitor_of_a_disconnected_client_stays_refused_after_an_undo() {
+    play(|world| {
+        let watcher = world.connect();
+        world.ask(watcher, "1", "monitor_cond", &monitor("a"));
+        world.run();
+        world.disk("A").failures = 1;
+        begin(world, "a");
+        // A duplicate while the client is connected; possible once its monitors are gone.
+        world.ask(watcher, "2", "monitor_cond", &monitor("a"));
+        world.run();
+        world.disconnect(watcher);
+        world.run();
+        release(world);
+        assert_eq!(world.service("A").report().usage.monitors, 0);
+        String::new()
+    });
+}
+
 const WAIT: &str = r#"{"op":"wait","table":"T","where":[["k","==","a"]],"columns":["k"],"until":"!=","rows":[{"k":"a"}]}"#;
 
 #[test]
