@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 
 /// The level of each crate; one may import lower ones only. Binaries share a level with the client library's front, and nobody but crates
 /// for development imports them.
-const LEVELS: [(&str, u32); 19] = [
+const LEVELS: [(&str, u32); 20] = [
     ("json", 0),
     ("data", 1),
     ("rpc", 2),
     ("engine", 2),
     ("log", 2),
     ("monitor", 3),
+    ("consensus", 3),
     ("tls", 2),
     ("session", 3),
     ("idl", 4),
@@ -39,8 +40,18 @@ const BINARY: u32 = 6;
 const DEVELOPMENT: u32 = 7;
 
 /// Time, randomness and bytes are inputs of these.
-const PURE: [&str; 10] = [
-    "json", "data", "rpc", "engine", "log", "tls", "monitor", "session", "idl", "service",
+const PURE: [&str; 11] = [
+    "json",
+    "data",
+    "rpc",
+    "engine",
+    "log",
+    "tls",
+    "monitor",
+    "consensus",
+    "session",
+    "idl",
+    "service",
 ];
 
 /// Names that bring effects into a crate, as identifiers.

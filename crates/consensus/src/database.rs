@@ -1,0 +1,165 @@
+//! The messages between a member and its database, and the rules that make each transaction exactly once.
+//!
+//! *The leader's database* executes transactions on speculative state and proposes each commit as an entry. Entries of one leadership are
+//! committed in the order of their proposal. It begins when [`MemberEvent::Leads`] arrives: by then every entry of earlier terms that can be
+//! committed is applied. When it loses leadership, it undoes its speculative commits. Their entries may still be committed by the next
+//! leader: such a transaction is *in doubt* until an entry of a later term is committed ([`MemberEvent::Committed`], `term`). If its own
+//! entry came before, it is done and its reply, which is kept, is true: the entry was applied to the same state. Otherwise it never
+//! happened, and is executed again.
+//!
+//! *A follower's database* applies committed entries. It forwards transactions that change something, each with an id that becomes the id of
+//! its entry. A forwarded transaction is in doubt under the same rule. A member executes a forwarded transaction only in the term that it
+//! was forwarded in, and once, so a delayed message cannot execute it again.
+
+use bytes::Bytes;
+use corvid_log::cluster::{Eid, Index, Sid, Term};
+
+/// From a database to its member.
+#[derive(Debug)]
+pub enum MemberRequest {
+    /// Append these entries, in this order. Dropped when the member does not lead in this term any more.
+    Propose {
+        /// The term of [`MemberEvent::Leads`].
+        term: Term,
+        /// At least one.
+        proposals: Vec<Proposal>,
+    },
+    /// Have the leader of this term execute a transaction. The member sends it again when a message may have been lost; it gives it up when
+    /// the term ends. The database finds out from committed entries.
+    Forward {
+        /// The term of [`MemberEvent::Follows`].
+        term: Term,
+        /// The transaction.
+        forward: Box<Forward>,
+    },
+    /// The outcome of a transaction that another member forwarded ([`MemberEvent::Execute`]).
+    Outcome {
+        /// As in [`MemberEvent::Execute`].
+        origin: ForwardOrigin,
+        /// [`Forward::id`].
+        id: Eid,
+        /// The outcome.
+        outcome: ForwardOutcome,
+    },
+    /// All committed entries through this one are applied.
+    Applied(Index),
+}
+
+/// A commit to be appended to the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// Its id: the transaction id that clients see, and for a forwarded transaction [`Forward::id`].
+    pub eid: Eid,
+    /// `[null,T]`, `[S,T]` or `[S,null]` as JSON (docs/spec/distribution.md 1.3).
+    pub data: Bytes,
+}
+
+/// A transaction that another member is to execute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// Random, chosen by the member that forwards. The entry gets this id, and new rows get UUIDs derived from it, so that the result can be
+    /// computed again where the reply is lost.
+    pub id: Eid,
+    /// The `params` array of the `transact` request, as it came from the client.
+    pub params: Bytes,
+    /// The client's identity.
+    pub client: ClientIdentity,
+    /// How long the transaction has waited, ms: `wait` operations count from its arrival.
+    pub elapsed_ms: u64,
+}
+
+/// The client of a transaction, as access control and `assert` see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientIdentity {
+    /// Role of its remote; empty: none.
+    pub role: String,
+    /// Common name of its certificate.
+    pub client_id: Option<String>,
+    /// Its remote is read-only.
+    pub is_read_only: bool,
+    /// The locks that it held when the transaction was forwarded.
+    pub locks: Vec<String>,
+}
+
+/// The member that forwarded a transaction, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ForwardOrigin {
+    /// The member.
+    pub sid: Sid,
+    /// The term.
+    pub term: Term,
+}
+
+/// The outcome of a forwarded transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForwardOutcome {
+    /// Executed and proposed as an entry with its id. The `result` holds if that entry is committed.
+    Proposed(Bytes),
+    /// Executed without a change, on the state after this entry: the `result`.
+    Unchanged(Index, Bytes),
+    /// Refused, on the state after this entry: the `error` object.
+    Refused(Index, Bytes),
+    /// A `wait` is not satisfied by the state after this entry. The member that has the session tries again when it has applied the entry.
+    Blocked(Index),
+}
+
+/// From a member to its database.
+#[derive(Debug)]
+pub enum MemberEvent {
+    /// The member leads, and everything before its leadership is applied. Execute and propose.
+    Leads {
+        /// The term of this leadership.
+        term: Term,
+    },
+    /// The member does not lead, or not any more: undo what is speculative. Repeated when the term or the leader changes.
+    Follows {
+        /// Its term.
+        term: Term,
+        /// The leader of that term, if it is known and can be reached; transactions may be forwarded then.
+        leader: Option<Sid>,
+    },
+    /// These entries are committed; answered by [`MemberRequest::Applied`].
+    Committed {
+        /// The last committed entry; entries without data are among those before.
+        through: Index,
+        /// The term of that entry: proposals and forwards of earlier terms that have not been committed by now never will be.
+        term: Term,
+        /// Entries with data, in order.
+        entries: Vec<Committed>,
+    },
+    /// Execute transactions that another member forwarded, and answer each with [`MemberRequest::Outcome`]. Never sent twice for one id.
+    Execute {
+        /// To be repeated in the outcome.
+        origin: ForwardOrigin,
+        /// In the order of their session.
+        forwards: Vec<Forward>,
+    },
+    /// The outcome of a forwarded transaction. Not certain to come.
+    Outcome {
+        /// [`Forward::id`].
+        id: Eid,
+        /// The outcome.
+        outcome: ForwardOutcome,
+    },
+}
+
+/// A committed entry with data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Committed {
+    /// The oldest proposal of the present leadership that is not committed yet: its speculative commit is true now.
+    Own {
+        /// Its position in the log.
+        index: Index,
+        /// Its id.
+        eid: Eid,
+    },
+    /// Any other entry: apply its data.
+    Data {
+        /// Its position in the log.
+        index: Index,
+        /// Its id.
+        eid: Eid,
+        /// `[null,T]`, `[S,T]` or `[S,null]` as JSON.
+        data: Bytes,
+    },
+}

@@ -1,0 +1,29 @@
+//! One member of a clustered database: consensus on the order of its commits (docs/spec/distribution.md 1).
+//!
+//! ```text
+//! database (service)                  member                               other members
+//!    | MemberRequest::Propose  ------>  |  log entry, Store (sync) + Send  ---->  |
+//!    | MemberEvent::Committed  <------  |  a quorum has synced it         <----   |
+//! ```
+//!
+//! The files of this crate:
+//!
+//! | File | Owns |
+//! |---|---|
+//! | `entry.rs` | the text of a log entry, spliced unchanged into the file and onto the wire |
+//! | `message.rs` | the messages between members |
+//! | `database.rs` | the messages between a member and its database |
+//!
+//! Invariant: pure. Time, replies of the storage and messages of peers are inputs; records, messages and events are outputs. No socket, file,
+//! clock or thread is named here.
+
+pub mod database;
+pub mod entry;
+pub mod message;
+
+pub use database::{
+    ClientIdentity, Committed, Forward, ForwardOrigin, ForwardOutcome, MemberEvent, MemberRequest,
+    Proposal,
+};
+pub use entry::EntryBody;
+pub use message::PeerMessage;
