@@ -13,17 +13,23 @@
 //! | `entry.rs` | the text of a log entry, spliced unchanged into the file and onto the wire |
 //! | `message.rs` | the messages between members |
 //! | `database.rs` | the messages between a member and its database |
+//! | `guard.rs` | the checks that a peer's message must pass before it reaches the consensus library |
+//! | `peers.rs` | the connections between members: dialling, identities, probes, limits |
 //!
 //! Invariant: pure. Time, replies of the storage and messages of peers are inputs; records, messages and events are outputs. No socket, file,
 //! clock or thread is named here.
 
 pub mod database;
 pub mod entry;
+pub mod guard;
 pub mod message;
+pub mod peers;
 
 pub use database::{
     ClientIdentity, Committed, Forward, ForwardOrigin, ForwardOutcome, MemberEvent, MemberRequest,
     Proposal,
 };
 pub use entry::EntryBody;
+pub use guard::GuardView;
 pub use message::PeerMessage;
+pub use peers::{BacklogLimits, ConnectionNumber, DialTarget, Peers, PeersOutput, PeersSettings};
