@@ -1,4 +1,5 @@
-//! The server of one run and its connections: one that prepares, writers, and watchers. Workloads of several phases use it.
+//! The server of one run, or the members of a cluster, and the connections: one that prepares, writers, and watchers. Workloads of several
+//! phases use it.
 //!
 //! In each phase all writers send their requests. Then a marker is inserted, and the phase ends when every watcher has received it, so that
 //! a phase includes the delivery of its updates.
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 use crate::connection::Connection;
+use crate::cpu_interval::CpuInterval;
 use crate::driver::{self, Driver};
 use crate::error::Error;
 use crate::requests::Requests;
@@ -20,7 +22,8 @@ const PREPARER: usize = 0;
 /// A server with its connections.
 pub(crate) struct Harness<'a> {
     run: &'a Run<'a>,
-    server: Server,
+    /// At least one. The first one gets the preparation, and all writers unless they are spread.
+    servers: Vec<Server>,
     driver: Driver,
     writers: usize,
 }
@@ -30,7 +33,7 @@ pub(crate) struct Harness<'a> {
 pub(crate) struct Phase {
     pub(crate) transactions: u64,
     pub(crate) elapsed: Duration,
-    /// Server CPU time, microseconds.
+    /// CPU time of all servers, microseconds.
     pub(crate) cpu_us: f64,
     /// Latencies, nanoseconds.
     pub(crate) latencies: Histogram<u64>,
@@ -64,20 +67,30 @@ impl Phase {
 impl<'a> Harness<'a> {
     /// Starts the server of `run`.
     pub(crate) fn new(run: &'a Run<'a>) -> Result<Harness<'a>, Error> {
-        let server = run.start()?;
+        Harness::of_servers(run, vec![run.start()?])
+    }
+
+    /// Uses these servers, at least one.
+    pub(crate) fn of_servers(run: &'a Run<'a>, servers: Vec<Server>) -> Result<Harness<'a>, Error> {
         let mut driver = Driver::new()?;
-        let stream = driver.connect(server.address())?;
+        let stream = driver.connect(servers[0].address())?;
         driver.add(Connection::writer(stream, Requests::default(), 0));
         Ok(Harness {
             run,
-            server,
+            servers,
             driver,
             writers: 0,
         })
     }
 
+    /// The first server.
     pub(crate) fn server(&self) -> &Server {
-        &self.server
+        &self.servers[0]
+    }
+
+    /// All servers.
+    pub(crate) fn servers(&self) -> &[Server] {
+        &self.servers
     }
 
     /// Sends requests one after the other; `replied` gets each reply.
@@ -99,10 +112,20 @@ impl<'a> Harness<'a> {
         )
     }
 
-    /// Opens the connections of writers. Called once, before [`Harness::watch`].
+    /// Opens the connections of writers to the first server. Called once, before [`Harness::watch`].
     pub(crate) fn connect(&mut self, writers: usize) -> Result<(), Error> {
-        for _ in 0..writers {
-            let stream = self.driver.connect(self.server.address())?;
+        self.connect_to(writers, 1)
+    }
+
+    /// Opens the connections of writers to all servers in turn. Called once, before [`Harness::watch`].
+    pub(crate) fn connect_to_all(&mut self, writers: usize) -> Result<(), Error> {
+        self.connect_to(writers, self.servers.len())
+    }
+
+    fn connect_to(&mut self, writers: usize, servers: usize) -> Result<(), Error> {
+        for writer in 0..writers {
+            let address = self.servers[writer % servers].address();
+            let stream = self.driver.connect(address)?;
             self.driver
                 .add(Connection::writer(stream, Requests::default(), 0));
         }
@@ -124,7 +147,7 @@ impl<'a> Harness<'a> {
     /// Opens connections that send `monitor` and then watch.
     pub(crate) fn watch(&mut self, watchers: usize, monitor: &Requests) -> Result<(), Error> {
         for _ in 0..watchers {
-            let stream = self.driver.connect(self.server.address())?;
+            let stream = self.driver.connect(self.servers[0].address())?;
             let connection = Connection::writer(stream, monitor.clone(), 1);
             let number = self.driver.add(connection);
             self.driver
@@ -153,7 +176,9 @@ impl<'a> Harness<'a> {
             self.driver.change(number, Connection::watch)?;
         }
         let (mut latencies, mut received_bytes) = (driver::latencies(), 0);
-        let (interval, started) = (self.server.measure_cpu()?, Instant::now());
+        let intervals: Result<Vec<CpuInterval>, Error> =
+            self.servers.iter().map(Server::measure_cpu).collect();
+        let (intervals, started) = (intervals?, Instant::now());
         self.driver.run(
             |number| is_writer(number, writers),
             |_, reply, nanoseconds| {
@@ -172,10 +197,14 @@ impl<'a> Harness<'a> {
                 .run(|number| !is_writer(number, writers), |_, _, _| {}, |_| {})?;
         }
         let elapsed = started.elapsed();
+        let mut cpu_us = 0.0;
+        for interval in intervals {
+            cpu_us += interval.end()?;
+        }
         Ok(Phase {
             transactions,
             elapsed,
-            cpu_us: interval.end()?,
+            cpu_us,
             latencies,
             sent_bytes,
             received_bytes,

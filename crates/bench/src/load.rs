@@ -55,20 +55,34 @@ impl Load {
         }
     }
 
-    /// Fills the database, starts the watchers, writes, waits until all updates are delivered, and reads CPU time and memory.
+    /// Fills the database of a new server, starts the watchers, writes, waits until all updates are delivered, and reads CPU time and memory.
     pub(crate) fn drive(&self, run: &Run<'_>) -> Result<Outcome, Error> {
         let mut harness = Harness::new(run)?;
+        self.drive_with(&mut harness, Harness::connect)
+    }
+
+    /// The same on servers that run; `connect` opens the connections of the writers. Memory is that of the server with the most.
+    pub(crate) fn drive_with<'a>(
+        &self,
+        harness: &mut Harness<'a>,
+        connect: impl FnOnce(&mut Harness<'a>, usize) -> Result<(), Error>,
+    ) -> Result<Outcome, Error> {
         let mut uuids = Vec::with_capacity(self.rows as usize);
         harness.prepare(requests::fill(self.rows), |reply| {
             uuids.extend(requests::inserted_uuids(reply));
         })?;
-        harness.connect(self.writers as usize)?;
+        connect(harness, self.writers as usize)?;
         harness.watch(self.monitors as usize, &requests::monitor())?;
         let of_writer = |writer| requests::of_writer(self, writer, &uuids);
         let requests = (0..self.writers).map(of_writer).collect();
         let marker = (self.monitors > 0).then(requests::marker);
         let phase = harness.phase(requests, self.depth, marker)?;
-        let memory = harness.server().memory()?;
+        let (mut resident_mib, mut peak_mib) = (f64::NAN, f64::NAN);
+        for server in harness.servers() {
+            let memory = server.memory()?;
+            resident_mib = memory.resident_mib.max(resident_mib);
+            peak_mib = memory.peak_mib.max(peak_mib);
+        }
         let at = |quantile| phase.latencies.value_at_quantile(quantile) as f64 / 1e3;
         Ok(Outcome {
             rate: phase.rate(),
@@ -76,8 +90,8 @@ impl Load {
             p50_us: at(0.5),
             p99_us: at(0.99),
             p999_us: at(0.999),
-            resident_mib: memory.resident_mib,
-            peak_mib: memory.peak_mib,
+            resident_mib,
+            peak_mib,
         })
     }
 }

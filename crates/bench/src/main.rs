@@ -8,6 +8,7 @@ mod allocators;
 mod client_pool;
 mod clients;
 mod cloud;
+mod cluster;
 mod connection;
 mod cpu_interval;
 mod database_file;

@@ -55,6 +55,17 @@ impl Server {
         Server::launch(program.clone(), directory, cpu_totals.clone())
     }
 
+    /// Starts `program` with the file that `make` makes at the path it gets, and waits until it answers.
+    pub(crate) fn open_made(
+        program: &Program,
+        cpu_totals: &CpuTotals,
+        make: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<Server, Error> {
+        let directory = directory()?;
+        make(&file_in(&directory))?;
+        Server::launch(program.clone(), directory, cpu_totals.clone())
+    }
+
     /// The server at `address`. Deletes all rows in the database of that schema.
     pub(crate) fn at(
         address: &Address,
@@ -170,16 +181,20 @@ impl Server {
         let process = self.process.as_ref().ok_or(Error::NeedsProgram)?;
         let file = process.directory.path().join(format!("{}.db", schema.name));
         database_file::create_with(&file, schema)?;
-        self.control("ovsdb-server/add-db", &[&file.to_string_lossy()])
+        self.control("ovsdb-server/add-db", &[&file.to_string_lossy()])?;
+        Ok(())
     }
 
-    /// Runs a control command to its end.
-    pub(crate) fn control(&self, command: &str, arguments: &[&str]) -> Result<(), Error> {
+    /// Runs a control command to its end. Returns its output.
+    pub(crate) fn control(&self, command: &str, arguments: &[&str]) -> Result<String, Error> {
         let process = self.process.as_ref().ok_or(Error::NeedsProgram)?;
         let control = Address::Unix(process.directory.path().join("control"));
         let reply = control.call(command, arguments)?;
         match reply.get("error") {
-            None | Some(Value::Null) => Ok(()),
+            None | Some(Value::Null) => {
+                let output = reply.get("result").and_then(Value::as_str);
+                Ok(output.unwrap_or_default().to_owned())
+            }
             Some(_) => Err(Error::Refused(
                 String::from_utf8_lossy(&reply.to_bytes()).into_owned(),
             )),

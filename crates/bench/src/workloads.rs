@@ -2,6 +2,7 @@
 
 use crate::workload::Workload;
 
+mod clustered;
 mod compact;
 mod condition_change;
 mod conditions;
@@ -51,6 +52,12 @@ pub(crate) const ALL: &[&dyn Workload] = &[
     &conditions::Conditions,
     &condition_change::ConditionChange,
     &idle::Idle,
+    &clustered::TEN,
+    &clustered::HUNDRED,
+    &clustered::PIPELINED,
+    &clustered::ONE,
+    &clustered::SPREAD,
+    &clustered::Failover,
 ];
 
 /// The workload with a command of its own.

@@ -52,7 +52,7 @@ impl Workload for Stall {
             let outcome = server.control("ovsdb-server/compact", &[]);
             let took = began.elapsed();
             phase.end();
-            (joined(transact), joined(echo), outcome.map(|()| took))
+            (joined(transact), joined(echo), outcome.map(|_| took))
         });
         let (transact, echo, compaction) = (transact?, echo?, compaction?);
         interval.end()?;
