@@ -127,6 +127,16 @@ pub enum MemberEvent {
         /// Entries with data, in order.
         entries: Vec<Committed>,
     },
+    /// The member's file has been replaced by a snapshot that the leader sent: load the database from the file, whose state is that after
+    /// this entry. Everything before is obsolete. Answered by [`MemberRequest::Applied`].
+    Replaced {
+        /// The last entry that the snapshot includes.
+        index: Index,
+        /// Its term, with the meaning that it has in [`MemberEvent::Committed`].
+        term: Term,
+        /// The last entry with data that the snapshot includes.
+        eid: Eid,
+    },
     /// Execute transactions that another member forwarded, and answer each with [`MemberRequest::Outcome`]. Never sent twice for one id.
     Execute {
         /// To be repeated in the outcome.

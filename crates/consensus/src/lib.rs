@@ -13,6 +13,7 @@
 //! | `entry.rs` | the text of a log entry, spliced unchanged into the file and onto the wire |
 //! | `message.rs` | the messages between members |
 //! | `database.rs` | the messages between a member and its database |
+//! | `member.rs` | the member: its inputs and outputs, its state |
 //! | `guard.rs` | the checks that a peer's message must pass before it reaches the consensus library |
 //! | `peers.rs` | the connections between members: dialling, identities, probes, limits |
 //!
@@ -22,6 +23,7 @@
 pub mod database;
 pub mod entry;
 pub mod guard;
+pub mod member;
 pub mod message;
 pub mod peers;
 
@@ -31,5 +33,6 @@ pub use database::{
 };
 pub use entry::EntryBody;
 pub use guard::GuardView;
+pub use member::{Input, Member, Output, Recovered, Settings, Status};
 pub use message::PeerMessage;
 pub use peers::{BacklogLimits, ConnectionNumber, DialTarget, Peers, PeersOutput, PeersSettings};

@@ -1,0 +1,38 @@
+//! The identity of a member, and its state as its file has it when the member starts.
+
+use corvid_log::cluster::{Cid, Entry, Index, Sid, Term};
+use corvid_log::storage::LogPosition;
+
+use crate::message::SnapshotMeta;
+
+/// The identity of a member. It never changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The member's id.
+    pub sid: Sid,
+    /// The name of the database, which is that of its schema.
+    pub name: String,
+    /// Where the other members reach this one.
+    pub address: String,
+}
+
+/// The contents of a member's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// The cluster's id, if it is known.
+    pub cid: Option<Cid>,
+    /// The servers to ask for admission, while the file is that of a joining server; empty otherwise.
+    pub remote_addresses: Vec<String>,
+    /// The snapshot in the header; `None` only while joining.
+    pub snapshot: Option<SnapshotMeta>,
+    /// The highest term in any record; 0 if none has one.
+    pub term: Term,
+    /// The vote in that term.
+    pub vote: Option<Sid>,
+    /// The last entry that is known to be committed: the database has been loaded through this one.
+    pub commit: Index,
+    /// The entries behind the snapshot, also those behind `commit`.
+    pub entries: Vec<Entry>,
+    /// The position of the last request that the file has had; [`LogPosition::OPENING`] when it was just opened.
+    pub position: LogPosition,
+}

@@ -1,0 +1,146 @@
+//! The state of a member as `cluster/status` prints it (docs/spec/distribution.md 1.12), without its connections.
+
+use corvid_log::cluster::{Cid, Index, Sid, Term};
+
+use super::Settings;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The member.
+    pub sid: Sid,
+    /// Its cluster, if known.
+    pub cid: Option<Cid>,
+    /// The name of the database.
+    pub name: String,
+    /// The member's own address.
+    pub address: String,
+    /// The state of its membership.
+    pub connected: Connected,
+    /// Servers that are asked for admission.
+    pub remote_addresses: Vec<String>,
+    /// Its role.
+    pub role: Role,
+    /// Its term.
+    pub term: Term,
+    /// The leader of the term, if known.
+    pub leader: Option<Sid>,
+    /// The vote in the term.
+    pub vote: Option<Sid>,
+    /// Time since the last election began, ms, and whether a transfer of leadership was the reason.
+    pub election_started: Option<(u64, bool)>,
+    /// Time since it won an election, ms.
+    pub election_won_ms: Option<u64>,
+    /// The election timer, ms.
+    pub election_timer_ms: u64,
+    /// The election timer of an entry that is not committed yet.
+    pub next_election_timer_ms: Option<u64>,
+    /// The first entry of the log behind its snapshot.
+    pub log_start: Index,
+    /// The position behind the last entry.
+    pub log_end: Index,
+    /// The last committed entry.
+    pub commit: Index,
+    /// The last entry that the database has applied.
+    pub applied: Index,
+    /// The members, this one included, by id; servers that are being added or removed follow.
+    pub servers: Vec<PeerStatus>,
+    /// Bytes of log entries in memory.
+    pub log_bytes: u64,
+    /// Elections that this member has begun.
+    pub elections: u64,
+}
+
+/// A server in the list of another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerStatus {
+    /// Its id.
+    pub sid: Sid,
+    /// Its address.
+    pub address: String,
+    /// Its phase.
+    pub phase: Phase,
+    /// Its vote, if this member is a candidate and knows.
+    pub voted_for: Option<Sid>,
+    /// The next entry to send, if this member leads.
+    pub next_index: Option<Index>,
+    /// The last entry that it is known to have stored, if this member leads.
+    pub match_index: Option<Index>,
+    /// Time since its last message, ms.
+    pub last_message_ms: Option<u64>,
+    /// How much of a snapshot it has, of how much, bytes.
+    pub snapshot: Option<(u64, u64)>,
+    /// Messages can be sent to it.
+    pub is_up: bool,
+}
+
+/// The role of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It follows a leader, or waits for one.
+    Follower,
+    /// It stands for election, or asks whether it may.
+    Candidate,
+    /// It leads.
+    Leader,
+}
+
+/// The phase of a server's membership.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// A member.
+    Stable,
+    /// It is to be added, and gets the log.
+    CatchUp,
+    /// It is to be added, and has the log.
+    CaughtUp,
+    /// The list with it is not committed yet.
+    Committing,
+    /// The list without it is not committed yet.
+    Removing,
+}
+
+/// The state of a server's membership. The first that holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Connected {
+    /// It is not a member yet.
+    Joining,
+    /// It has asked to leave.
+    Leaving,
+    /// It has left.
+    Left,
+    /// It cannot store anything, or has lost what it promised; the text says what to do.
+    Failed(String),
+    /// It has not heard of a leader in two elections.
+    Disconnected,
+    /// All is well.
+    Member,
+}
+
+impl Status {
+    pub(super) fn empty(settings: &Settings) -> Status {
+        Status {
+            sid: settings.sid,
+            cid: None,
+            name: settings.name.clone(),
+            address: settings.address.clone(),
+            connected: Connected::Member,
+            remote_addresses: Vec::new(),
+            role: Role::Follower,
+            term: Term(0),
+            leader: None,
+            vote: None,
+            election_started: None,
+            election_won_ms: None,
+            election_timer_ms: 0,
+            next_election_timer_ms: None,
+            log_start: Index(0),
+            log_end: Index(0),
+            commit: Index(0),
+            applied: Index(0),
+            servers: Vec::new(),
+            log_bytes: 0,
+            elections: 0,
+        }
+    }
+}
