@@ -4,7 +4,9 @@
 //! second group is ours: snapshots travel beside the log, transactions are forwarded whole, and servers ask to join or leave.
 
 use bytes::Bytes;
-use corvid_log::cluster::{Eid, Index, Servers, Sid, Term};
+use corvid_log::cluster::{Eid, Index, Sid, Term};
+
+pub use corvid_log::cluster::SnapshotMeta;
 
 use crate::database::{Forward, ForwardOutcome};
 use crate::entry::EntryBody;
@@ -179,23 +181,6 @@ pub struct Rejection {
     pub hint: Index,
     /// The term of that entry.
     pub hint_term: Term,
-}
-
-/// A snapshot without its body.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnapshotMeta {
-    /// The last entry that it includes.
-    pub index: Index,
-    /// The term of that entry.
-    pub term: Term,
-    /// The last entry with data that it includes.
-    pub eid: Eid,
-    /// The members as of that entry.
-    pub servers: Servers,
-    /// The election timer as of that entry, ms.
-    pub election_timer_ms: u64,
-    /// The length of the body, bytes.
-    pub body_bytes: u64,
 }
 
 impl PeerMessage {

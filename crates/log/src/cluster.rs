@@ -6,18 +6,24 @@
 //! OVSDB CLUSTER  75 1f0a...\n    Record    an entry, or the member's own state: term, vote, leader, commit index
 //! ```
 //!
-//! Files are read as leniently as by the reference, with its error texts. Called by the offline tool; meant for consensus too. Knows
-//! nothing of elections and peers, and does not interpret entries: their schema and transaction stay JSON text until another crate decodes them.
+//! [`recover`] reads a whole file into the state that a member starts with; [`ClusterReader`] hands out record after record, for tools.
+//! Files are read as leniently as by the reference, with its error texts. Knows nothing of elections and peers, and does not interpret
+//! entries: their schema and transaction stay JSON text until another crate decodes them.
 
 pub mod address;
 pub mod data;
 mod fields;
 pub mod header;
+mod header_scan;
 pub mod ids;
 pub mod reader;
 pub mod record;
+pub mod recovered;
+pub mod recovery;
 pub mod replay;
 pub mod servers;
+pub mod snapshot_meta;
+pub mod tail;
 
 pub use address::AddressError;
 pub use data::{Data, Parts};
@@ -25,8 +31,12 @@ pub use header::{Header, Membership, Snapshot};
 pub use ids::{Cid, Eid, Index, Sid, Term};
 pub use reader::ClusterReader;
 pub use record::{Entry, Kind, Payload, Record};
+pub use recovered::{Joined, Membership as RecoveredMembership, Recovered, StoredEntry};
+pub use recovery::{RecoveryError, recover};
 pub use replay::{Replay, Step, Truncation, Violation};
 pub use servers::Servers;
+pub use snapshot_meta::{BodyLocation, SnapshotMeta};
+pub use tail::MemberDamage;
 
 /// The election timer of a cluster that never changed it, ms.
 pub const ELECTION_TIMER_DEFAULT_MS: u64 = 1000;

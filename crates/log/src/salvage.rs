@@ -36,25 +36,29 @@ impl Bytes for &[u8] {
 /// # Errors
 /// Reading failed.
 pub fn records_behind<B: Bytes>(bytes: B, magic: Magic, offset: u64) -> Result<u64, String> {
-    let mut window = Window {
-        bytes,
-        held: Vec::new(),
-        start: 0,
-    };
+    let mut window = Window::new(bytes);
     let mut count = 0;
     // The damaged record itself does not count, even if it is whole and meaningless.
     let mut at = offset + 1;
-    loop {
-        let Some(found) = window.find_sign(at)? else {
-            return Ok(count);
-        };
-        at = match window.record_end(found, magic)? {
-            Some(end) => {
-                count += 1;
-                end
-            }
-            None => found + 1,
-        };
+    while let Some((_, end)) = window.next_whole(magic, at)? {
+        count += 1;
+        at = end;
+    }
+    Ok(count)
+}
+
+/// The offset of the first whole record behind a damaged one, whose header is at `offset`.
+///
+/// # Errors
+/// Reading failed.
+pub fn next_whole<B: Bytes>(bytes: B, magic: Magic, offset: u64) -> Result<Option<u64>, String> {
+    let found = Window::new(bytes).next_whole(magic, offset + 1)?;
+    Ok(found.map(|(start, _)| start))
+}
+
+impl<B: Bytes + ?Sized> Bytes for &mut B {
+    fn read_at(&mut self, room: &mut [u8], offset: u64) -> Result<usize, String> {
+        (**self).read_at(room, offset)
     }
 }
 
@@ -67,6 +71,25 @@ struct Window<B> {
 }
 
 impl<B: Bytes> Window<B> {
+    fn new(bytes: B) -> Window<B> {
+        Window {
+            bytes,
+            held: Vec::new(),
+            start: 0,
+        }
+    }
+
+    /// Start and end of the first whole record from `at` on.
+    fn next_whole(&mut self, magic: Magic, mut at: u64) -> Result<Option<(u64, u64)>, String> {
+        while let Some(found) = self.find_sign(at)? {
+            if let Some(end) = self.record_end(found, magic)? {
+                return Ok(Some((found, end)));
+            }
+            at = found + 1;
+        }
+        Ok(None)
+    }
+
     /// The bytes from `at` on that are in memory, at least `wanted` unless the file ends.
     fn from(&mut self, at: u64, wanted: usize) -> Result<&[u8], String> {
         let skipped = at

@@ -62,6 +62,14 @@ pub struct Long {
     hash: Sha1,
 }
 
+impl Long {
+    /// Byte offset of its body.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.end.saturating_sub(self.header.length)
+    }
+}
+
 /// The next part of a log.
 #[derive(Debug)]
 pub enum Cut {

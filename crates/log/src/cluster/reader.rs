@@ -67,7 +67,7 @@ impl<S: Source> ClusterReader<S> {
 }
 
 /// A body must be an object. Walks it without making a tree.
-fn check_object(body: &[u8]) -> Result<(), BodyError> {
+pub(super) fn check_object(body: &[u8]) -> Result<(), BodyError> {
     let mut reader = Reader::new(body);
     reader.outermost().map_err(BodyError::Json)?;
     let is_object = reader.peek().map_err(BodyError::Json)? == JsonKind::Object;

@@ -129,6 +129,11 @@ impl Entry {
     fn encode(&self, object: &mut ObjectWriter<'_>) {
         write_number(object, "term", self.term.0);
         write_number(object, "index", self.index.0);
+        self.encode_members(object);
+    }
+
+    /// Appends the members other than `term` and `index`; `data` comes last.
+    pub(super) fn encode_members(&self, object: &mut ObjectWriter<'_>) {
         if let Some(servers) = &self.servers {
             servers.encode(object.member("servers"));
         }
