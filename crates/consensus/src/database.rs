@@ -12,7 +12,9 @@
 //! was forwarded in, and once, so a delayed message cannot execute it again.
 
 use bytes::Bytes;
+use corvid_engine::Snapshot;
 use corvid_log::cluster::{Eid, Index, Sid, Term};
+use corvid_log::storage::StoreError;
 
 /// From a database to its member.
 #[derive(Debug)]
@@ -43,6 +45,17 @@ pub enum MemberRequest {
     },
     /// All committed entries through this one are applied.
     Applied(Index),
+    /// Compact the file: this is its snapshot. Answered by [`MemberEvent::Compacted`].
+    Snapshot {
+        /// To be repeated in the answer; `None`: because the file has grown.
+        token: Option<u64>,
+        /// The last entry that it contains.
+        index: Index,
+        /// The id of the last entry with data that it contains.
+        eid: Eid,
+        /// Schema and rows.
+        snapshot: Snapshot,
+    },
 }
 
 /// A commit to be appended to the log.
@@ -60,12 +73,24 @@ pub struct Forward {
     /// Random, chosen by the member that forwards. The entry gets this id, and new rows get UUIDs derived from it, so that the result can be
     /// computed again where the reply is lost.
     pub id: Eid,
-    /// The `params` array of the `transact` request, as it came from the client.
+    /// The method of the request.
+    pub method: ForwardMethod,
+    /// The `params` array of the request, as it came from the client.
     pub params: Bytes,
     /// The client's identity.
     pub client: ClientIdentity,
     /// How long the transaction has waited, ms: `wait` operations count from its arrival.
     pub elapsed_ms: u64,
+}
+
+/// The requests that change a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForwardMethod {
+    /// `transact`.
+    #[default]
+    Transact,
+    /// `convert`. Its outcome is [`ForwardOutcome::Proposed`] or [`ForwardOutcome::Refused`].
+    Convert,
 }
 
 /// The client of a transaction, as access control and `assert` see it.
@@ -143,6 +168,13 @@ pub enum MemberEvent {
         origin: ForwardOrigin,
         /// In the order of their session.
         forwards: Vec<Forward>,
+    },
+    /// The answer to [`MemberRequest::Snapshot`], when a crash cannot bring the old file back.
+    Compacted {
+        /// As in the request.
+        token: Option<u64>,
+        /// Why the file could not be compacted.
+        result: Result<(), StoreError>,
     },
     /// The outcome of a forwarded transaction. Not certain to come.
     Outcome {

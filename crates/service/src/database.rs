@@ -8,6 +8,7 @@
 use corvid_log::storage::{LogPosition, StorageReply, StoreError};
 mod audit_entries;
 mod backup;
+mod clustered;
 mod conversion;
 mod conversion_request;
 mod deferred_replies;
@@ -295,6 +296,7 @@ impl DatabaseService {
                 self.compared(now, number, found);
             }
             ToDatabase::JobDone(number, done) => self.job_done(now, number, done),
+            ToDatabase::Member(_) | ToDatabase::Installed(_) => {}
             ToDatabase::Drained(session) => self.drained(session),
             ToDatabase::Closed(session) => self.close(now, session),
             other if self.must_queue(&other) => self.barrier_queue.push_back(other),
@@ -379,6 +381,8 @@ impl DatabaseService {
             ToDatabase::Control(control) => self.control(now, control),
             ToDatabase::Storage(_)
             | ToDatabase::JobDone(..)
+            | ToDatabase::Member(_)
+            | ToDatabase::Installed(_)
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_) => self.handle(now, input),
         }
@@ -558,6 +562,8 @@ impl DatabaseService {
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_)
             | ToDatabase::Storage(_)
+            | ToDatabase::Member(_)
+            | ToDatabase::Installed(_)
             | ToDatabase::JobDone(..) => {}
         }
     }

@@ -263,6 +263,9 @@ impl Frontend {
                 info.has_missed_cancellation()
                     || (!info.is_aware() && epoch.is_none_or(|epoch| info.epoch < epoch))
             }),
+            ToShard::CloseSession(id, reason) => {
+                self.disconnect_session(id, &reason);
+            }
             ToShard::DisconnectAll(reason) => self.disconnect(&reason, |_| true),
             ToShard::DisableMonitorCond => self.cond_disabled = true,
         }

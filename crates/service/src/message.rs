@@ -5,8 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use corvid_consensus::database::MemberEvent;
 use corvid_data::Schema;
-use corvid_engine::Snapshot;
+use corvid_engine::{Database, Snapshot};
+use corvid_log::cluster::{Eid, Index};
 use corvid_log::storage::{StorageReply, StoreError};
 use corvid_monitor::{Frame, SessionId, Version};
 
@@ -209,8 +211,24 @@ pub enum ToDatabase {
     JobDone(JobNumber, JobResult),
     /// From the connection to a backup's source.
     Source(SourceId, SourceEvent),
+    /// From the member of a clustered database.
+    Member(MemberEvent),
+    /// A snapshot that the member of a clustered database has installed, because it was too far behind for entries. It replaces the
+    /// contents; answered by [`MemberRequest::Applied`](corvid_consensus::database::MemberRequest::Applied).
+    Installed(Box<InstalledSnapshot>),
     /// From the server itself.
     Control(Control),
+}
+
+/// The contents of a snapshot of a cluster.
+#[derive(Debug)]
+pub struct InstalledSnapshot {
+    /// Schema and rows.
+    pub database: Database,
+    /// The last entry that they contain.
+    pub index: Index,
+    /// The id of the last entry with data that they contain.
+    pub eid: Eid,
 }
 
 /// A control message of the server's main thread to a database.
@@ -333,6 +351,8 @@ pub enum ToShard {
     /// Close every session that is not change-aware, after its queued output; with an epoch: if it began before that. Nothing more is sent
     /// to them. The main thread sends this before it shows the change to any client.
     DisconnectUnaware(Arc<str>, Option<SchemaEpoch>),
+    /// Close this session, if it is still there, for this reason.
+    CloseSession(SessionId, Arc<str>),
     /// Close every session.
     DisconnectAll(Arc<str>),
     /// Refuse conditional monitoring from now on (`ovsdb-server/disable-monitor-cond`).
@@ -364,6 +384,9 @@ pub enum Event {
     RoleSet(u64),
     /// A log message of a backup.
     Replication(LogMessage),
+    /// Close this session, for this reason: the outcome of one of its transactions will never be known, because the cluster's entry is
+    /// part of a snapshot.
+    OutcomeUnknown(SessionId, Arc<str>),
     /// A row of a table that is logged has changed: the line.
     RowLogged(String),
     /// A table whose rows configure remotes has no `status` column.

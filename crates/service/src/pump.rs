@@ -131,6 +131,9 @@ impl Pump {
 
     /// The pump of a new database, with all its inputs recorded from the beginning on. Only settings that [`crate::message::Control`]
     /// changes may be changed later.
+    ///
+    /// # Panics
+    /// The model [cannot be recorded](crate::Model::can_be_recorded).
     #[must_use]
     pub fn with_tape(
         now: Now,
@@ -141,6 +144,10 @@ impl Pump {
         epochs: SchemaEpochs,
         uuids: Box<dyn UuidSource + Send>,
     ) -> Pump {
+        assert!(
+            options.model.can_be_recorded(),
+            "a clustered database cannot be recorded"
+        );
         let (tape, uuids) = recording::begin(now, &options, &limits, &database, uuids);
         let mut service = DatabaseService::new(now, options, database, locks, epochs, uuids);
         tape.finish();
@@ -326,6 +333,8 @@ impl Pump {
                         self.stage = Stage::Storing;
                         return Some(Output::Store(stores));
                     }
+                    self.ready
+                        .extend(self.service.take_member_requests().map(Output::Member));
                     self.stage = Stage::Release;
                 }
                 // Its replies will be inputs.

@@ -141,6 +141,7 @@ impl Driver {
                     }
                     effects.stamp_undelivered(pump);
                 }
+                Output::Member(_) => unreachable!("no database is clustered yet"),
                 Output::Audit(entries) => {
                     if let Some(audit) = &effects.audit {
                         audit.push(entries);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use corvid_rpc::remote::ColumnRemote;
+use corvid_service::frontend::shard_of;
 use corvid_service::message::{Control, Event, ToDatabase, ToShard};
 use corvid_service::schema_epoch::SchemaEpoch;
 use corvid_service::server_db;
@@ -14,6 +15,7 @@ use corvid_shell::vlog::{self, Module, RateLimit};
 
 use super::{Server, answer};
 use crate::main_handle::MainMessage;
+use crate::shard::ShardMessage;
 
 impl Server {
     /// Handles all events that have arrived, and continues the configuration that is being applied.
@@ -87,6 +89,13 @@ impl Server {
             }
             Event::ColumnLost(error) => {
                 vlog::warn(Module::OvsdbServer, format_args!("{error}"));
+            }
+            Event::OutcomeUnknown(session, reason) => {
+                let shard = self.shards.handles().get(usize::from(shard_of(session)));
+                if let Some(shard) = shard {
+                    let message = ToShard::CloseSession(session, reason);
+                    shard.post(ShardMessage::Service(message));
+                }
             }
             Event::Slow(line) => vlog::info(Module::Transaction, format_args!("{line}")),
             Event::RowLogged(line) => vlog::info(Module::Transaction, format_args!("{line}")),

@@ -29,7 +29,10 @@
 //! - Commits are undone for another reason than a failed write: `undo.rs` needs another entry; its clients get `I/O error` today.
 //! - The row in `_Server` changes: that needs an [`crate::message::Event`] for the main thread and an update in `server_db.rs`.
 
+use corvid_log::cluster::{Eid, Index};
+
 use super::backup::Backup;
+use super::clustered::Clustered;
 use crate::server_db::ServerRow;
 
 /// The service model of a database.
@@ -44,6 +47,8 @@ enum Kind {
     Standalone,
     /// A copy of another server's database (docs/spec/distribution.md 3): only its source changes it.
     Backup(Box<Backup>),
+    /// One of the copies of a cluster: its member decides the order of commits.
+    Clustered(Box<Clustered>),
 }
 
 /// The event that makes a commit count as stored. It only decides whether commits have a record.
@@ -53,6 +58,8 @@ pub(super) enum StoredBy {
     Execution,
     /// The write of its record to the file, and the sync if the commit is durable.
     Log,
+    /// The commit of its entry in the cluster.
+    Cluster,
 }
 
 impl Model {
@@ -72,6 +79,39 @@ impl Model {
         }
     }
 
+    /// The model of a clustered database whose contents are those after the entry `applied`; `eid` is the id of the last entry with data
+    /// by then. Its member sends the entries after that as committed. It follows no leader until its member says so, and has no
+    /// [`crate::Options::file`]: the file is the member's.
+    #[must_use]
+    pub fn clustered(applied: Index, eid: Eid) -> Model {
+        Model {
+            kind: Kind::Clustered(Box::new(Clustered::new(applied, eid))),
+        }
+    }
+
+    /// Whether the inputs of the database can be recorded ([`crate::Pump::with_tape`]). Those of a clustered database cannot: a replay
+    /// would need the other members.
+    #[must_use]
+    pub fn can_be_recorded(&self) -> bool {
+        !matches!(self.kind, Kind::Clustered(_))
+    }
+
+    /// The state of a clustered database, if it is one.
+    pub(super) fn cluster(&self) -> Option<&Clustered> {
+        match &self.kind {
+            Kind::Clustered(clustered) => Some(clustered),
+            Kind::ServerDb | Kind::Standalone | Kind::Backup(_) => None,
+        }
+    }
+
+    /// [`Model::cluster`], to be changed.
+    pub(super) fn cluster_mut(&mut self) -> Option<&mut Clustered> {
+        match &mut self.kind {
+            Kind::Clustered(clustered) => Some(clustered),
+            Kind::ServerDb | Kind::Standalone | Kind::Backup(_) => None,
+        }
+    }
+
     /// Whether the database is `_Server`.
     pub(crate) fn is_server_db(&self) -> bool {
         matches!(self.kind, Kind::ServerDb)
@@ -79,19 +119,20 @@ impl Model {
 
     /// Whether clients may write.
     pub(super) fn accepts_client_writes(&self) -> bool {
-        matches!(self.kind, Kind::Standalone)
+        matches!(self.kind, Kind::Standalone | Kind::Clustered(_))
     }
 
-    /// Whether the server may write on its own account. A backup stays as its source has it.
+    /// Whether the server may write on its own account. A backup stays as its source has it. Members of a cluster would overwrite each
+    /// other's status (docs/spec/distribution.md 1.7).
     pub(super) fn accepts_server_writes(&self) -> bool {
-        !matches!(self.kind, Kind::Backup(_))
+        !matches!(self.kind, Kind::Backup(_) | Kind::Clustered(_))
     }
 
     /// The source of commits, if another server is.
     pub(super) fn source(&self) -> Option<&Backup> {
         match &self.kind {
             Kind::Backup(backup) => Some(backup),
-            Kind::ServerDb | Kind::Standalone => None,
+            Kind::ServerDb | Kind::Standalone | Kind::Clustered(_) => None,
         }
     }
 
@@ -99,13 +140,14 @@ impl Model {
     pub(super) fn source_mut(&mut self) -> Option<&mut Backup> {
         match &mut self.kind {
             Kind::Backup(backup) => Some(backup),
-            Kind::ServerDb | Kind::Standalone => None,
+            Kind::ServerDb | Kind::Standalone | Kind::Clustered(_) => None,
         }
     }
 
-    /// Whether commits have a record in the database's file. Every model so far depends on that file alone.
+    /// The event that makes a commit count as stored.
     pub(super) fn stored_by(&self, has_file: bool) -> StoredBy {
         match self.kind {
+            Kind::Clustered(_) => StoredBy::Cluster,
             Kind::ServerDb | Kind::Standalone | Kind::Backup(_) if has_file => StoredBy::Log,
             Kind::ServerDb | Kind::Standalone | Kind::Backup(_) => StoredBy::Execution,
         }
@@ -123,11 +165,12 @@ impl Model {
         }
         match std::mem::replace(&mut self.kind, Kind::Standalone) {
             Kind::Backup(backup) => Some(backup),
-            Kind::ServerDb | Kind::Standalone => None,
+            Kind::ServerDb | Kind::Standalone | Kind::Clustered(_) => None,
         }
     }
 
-    /// The row of the database in `_Server`, except its schema. A backup counts as standalone there, as with the reference.
+    /// The row of the database in `_Server`, except its schema. A backup counts as standalone there, as with the reference. That of a
+    /// clustered database begins like this; its member tells the main thread what changes.
     #[must_use]
     pub fn server_row(&self) -> ServerRow {
         match self.kind {
@@ -135,6 +178,11 @@ impl Model {
                 model: "standalone",
                 is_connected: true,
                 is_leader: true,
+            },
+            Kind::Clustered(_) => ServerRow {
+                model: "clustered",
+                is_connected: false,
+                is_leader: false,
             },
         }
     }

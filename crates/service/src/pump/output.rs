@@ -3,6 +3,8 @@
 //! Invariant: the list is in the order in which its outputs must take effect. The holder ([`super`]) carries out one output, or hands it
 //! over to a thread that will, before it asks for the next one. No output is skipped unless its contract says so.
 
+use corvid_consensus::database::MemberRequest;
+
 use crate::audit::Entry;
 use crate::job::Job;
 use crate::message::{Deliver, Event};
@@ -15,7 +17,7 @@ use corvid_log::storage::StorageRequest;
 /// outputs for sessions and the main thread:
 ///
 /// ```text
-/// Job* Store  ... Job* Store  Job*  Audit? Event* AwaitMain?  Deliver*  SourceOrder*  CloseFile?  Event*
+/// Job* Store  ... Job* Store  Member*  Job*  Audit? Event* AwaitMain?  Deliver*  SourceOrder*  CloseFile?  Event*
 /// ```
 ///
 /// Where composing updates may take long, everything behind the last `Store` comes twice, with [`Output::PostDeliveries`] between.
@@ -29,6 +31,9 @@ pub enum Output {
     /// Replies of the storage that come at once are given to [`super::Pump::stored`] before the next output is asked for; others are inputs
     /// of a later batch. Ordinary records among them may be written with one write. No holder skips this.
     Store(Vec<StorageRequest>),
+    /// Post this to the member of a clustered database, which has its own thread and file. A batch yields at most one
+    /// [`MemberRequest::Propose`], with all its commits. No holder skips this.
+    Member(MemberRequest),
     /// Append this to the audit trail before the replies that it is about, which follow, are posted. Skipped where there is no trail.
     Audit(Vec<Entry>),
     /// Post this to the main thread. Events about watched columns come before the deliveries of the same commit, all others behind every

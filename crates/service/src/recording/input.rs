@@ -110,6 +110,9 @@ pub(super) fn write(out: &mut Writer<'_>, input: &ToDatabase, sessions: &mut Ses
                 SourceEvent::Disconnected => out.number(2),
             }
         }
+        ToDatabase::Member(_) | ToDatabase::Installed(_) => {
+            unreachable!("clustered databases are not recorded")
+        }
         ToDatabase::Control(control) => {
             out.number(9);
             write_control(out, control);

@@ -102,6 +102,7 @@ impl World {
                     let inbox = &mut self.shards[shard].inbox;
                     inbox.push_back(ToShard::Deliver(deliver));
                 }
+                Output::Member(_) => unreachable!("no database here is clustered"),
                 Output::SourceOrder(source, connection, order) => {
                     served.source_orders.push((source, connection, order));
                 }

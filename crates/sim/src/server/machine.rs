@@ -612,6 +612,7 @@ impl Machine {
                 }
                 Output::Event(event) => self.main.push_back(event),
                 // No client connects to configured remotes; every delivery is posted at once; the file stays with the machine.
+                Output::Member(_) => unreachable!("no database is clustered here"),
                 Output::Audit(_)
                 | Output::AwaitMain
                 | Output::PostDeliveries
