@@ -96,7 +96,7 @@ pub(crate) fn measure(options: &Clients) -> Result<(), Error> {
             print!("{}", text(&line));
         }
     }
-    println!("\nall of it took {}", report::seconds(began.elapsed()));
+    println!("\ntotal time {}", report::seconds(began.elapsed()));
     Ok(())
 }
 

@@ -48,10 +48,7 @@ pub fn run(line: CommandLine) {
         line.tls
     };
     let audit_log = line.audit_log.as_deref().map(absolute);
-    let record = line
-        .record
-        .as_deref()
-        .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.into()));
+    let record = line.record.as_deref().map(absolute);
     // The variable names this process's id, so it is read before the fork.
     let watchdog = service_manager::Watchdog::from_env();
     hangup::reload();
@@ -186,8 +183,9 @@ fn serve_metrics(address: &str) -> Arc<Metrics> {
 }
 
 /// The absolute name: a daemon leaves the directory that relative names are relative to.
-fn absolute(file: &str) -> PathBuf {
-    std::path::absolute(file).unwrap_or_else(|_| file.into())
+fn absolute(file: impl AsRef<Path>) -> PathBuf {
+    let file = file.as_ref();
+    std::path::absolute(file).unwrap_or_else(|_| file.to_owned())
 }
 
 /// Opens the audit log. Queued entries are written however the process ends, except by SIGKILL.

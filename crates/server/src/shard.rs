@@ -38,7 +38,6 @@ use crate::remotes::options::RemoteOptions;
 use crate::remotes::outgoing::{OutgoingRemote, SharedStatus};
 use crate::shard::queues::DatabaseQueues;
 use frame_parser::FrameParser;
-use metrics::length;
 use sources::Sources;
 
 /// The messages to a shard.
@@ -162,7 +161,7 @@ impl ShardSessions {
     fn carry_out(&mut self, io: &mut Io) {
         let outputs = self.frontend.outputs();
         if let Some(figures) = &self.figures {
-            let bytes: usize = outputs.send.iter().map(|(_, piece)| length(piece)).sum();
+            let bytes: usize = outputs.send.iter().map(|(_, piece)| piece.len()).sum();
             figures
                 .sent_bytes
                 .fetch_add(bytes as u64, Ordering::Relaxed);

@@ -317,10 +317,12 @@ impl DatabaseService {
     }
 
     /// Queues these inputs before all others at the barrier.
-    fn queue_first(&mut self, inputs: impl IntoIterator<Item = ToDatabase>) {
-        let inputs = inputs.into_iter();
-        for (position, input) in inputs.enumerate() {
-            self.barrier_queue.insert(position, input);
+    fn queue_first<I>(&mut self, inputs: I)
+    where
+        I: IntoIterator<Item = ToDatabase, IntoIter: DoubleEndedIterator>,
+    {
+        for input in inputs.into_iter().rev() {
+            self.barrier_queue.push_front(input);
         }
     }
 

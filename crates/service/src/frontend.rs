@@ -381,7 +381,7 @@ impl Frontend {
 
     /// Handles one message, or returns it if it must wait. A long one is parsed on another thread, so that no other session waits for it.
     fn step(&mut self, now_ms: u64, id: SessionId, inbound: InboundFrame) -> Step {
-        if inbound.len() > PARSE_HERE_BYTES_MAX && !inbound.is_read() {
+        if inbound.len() > PARSE_HERE_BYTES_MAX && !inbound.is_parsed() {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.is_parsing = true;
                 session.parsing_bytes = inbound.len();

@@ -3,22 +3,11 @@
 use corvid_net::clock;
 use corvid_reactor::shard::{CloseReason, ConnId, ConnInfo, Io};
 use corvid_service::frontend::Close;
-use corvid_service::message::{Piece, ToShard};
+use corvid_service::message::ToShard;
 use std::sync::atomic::Ordering;
 
 use super::ShardSessions;
 use crate::metrics::shard::{End, SessionTotals, ShardFigures};
-
-/// Bytes of a piece of output.
-pub(super) fn length(piece: &Piece) -> usize {
-    match piece {
-        Piece::Message(bytes) => bytes.len(),
-        Piece::Shared(frame) => {
-            let body = frame.body.pieces().iter().map(|piece| piece.len());
-            frame.head.len() + body.sum::<usize>() + frame.tail.len()
-        }
-    }
-}
 
 impl End {
     /// Why the server closes a session; `None`: the end of the connection's input is the reason.

@@ -3,10 +3,9 @@
 //! Without a trail they cost one look at a flag. Entries leave with the other outputs, before the reply that they are about.
 
 use corvid_data::{Tag, WireError};
-use corvid_json::Reader;
 use corvid_log::storage::StoreError;
 
-use super::slow_transactions::member;
+use super::slow_transactions::{elements, member};
 use super::{DatabaseService, Now};
 use crate::audit::{Action, Actor, Entry};
 use crate::message::Request;
@@ -122,14 +121,4 @@ fn who(origin: &Origin) -> Actor {
         Origin::Server(_) | Origin::Control(_) => Actor::Server,
         Origin::Source => Actor::Source,
     }
-}
-
-/// The elements of an array whose syntax has been checked.
-fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut reader = Reader::trusted(array);
-    let mut is_open = reader.begin_array().is_ok();
-    std::iter::from_fn(move || {
-        is_open = is_open && matches!(reader.next_element(), Ok(true));
-        is_open.then(|| reader.skip().ok()).flatten()
-    })
 }

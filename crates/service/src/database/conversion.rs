@@ -396,9 +396,7 @@ impl DatabaseService {
 
     /// Puts the inputs that waited for the end before all others at the barrier.
     pub(super) fn end_conversion(&mut self, conversion: Conversion) -> Box<Request> {
-        for input in conversion.queued.into_iter().rev() {
-            self.barrier_queue.push_front(input);
-        }
+        self.queue_first(conversion.queued);
         conversion.request
     }
 

@@ -74,7 +74,7 @@ impl DatabaseService {
         let database = match (result, conversion.take_database()) {
             (Ok(()), Some(database)) => database,
             (result, database) => {
-                assert!(result.is_err(), "what is put in place is at home");
+                assert!(result.is_err(), "the database of a file in place is here");
                 self.free_database(database);
                 if let Err(error) = result {
                     self.fail(&conversion.request, &error.to_wire());

@@ -166,23 +166,26 @@ fn append_comment(out: &mut String, comment: &str) {
 pub(super) fn operations(params: &[u8]) -> (BTreeMap<String, usize>, String) {
     let mut operations = BTreeMap::new();
     let mut comments: Vec<String> = Vec::new();
-    let mut reader = Reader::trusted(params);
-    let mut is_name = true;
-    if reader.begin_array().is_ok() {
-        while let Ok(true) = reader.next_element() {
-            let Ok(element) = reader.skip() else { break };
-            if std::mem::take(&mut is_name) {
-                continue;
+    // The first element is the database's name.
+    for element in elements(params).skip(1) {
+        if let Some(name) = member(element, "op") {
+            if name == "comment" {
+                comments.extend(member(element, "comment"));
             }
-            if let Some(name) = member(element, "op") {
-                if name == "comment" {
-                    comments.extend(member(element, "comment"));
-                }
-                *operations.entry(name).or_insert(0) += 1;
-            }
+            *operations.entry(name).or_insert(0) += 1;
         }
     }
     (operations, comments.join("\n"))
+}
+
+/// The elements of an array whose syntax has been checked.
+pub(super) fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut reader = Reader::trusted(array);
+    let mut is_open = reader.begin_array().is_ok();
+    std::iter::from_fn(move || {
+        is_open = is_open && matches!(reader.next_element(), Ok(true));
+        is_open.then(|| reader.skip().ok()).flatten()
+    })
 }
 
 /// A member of an object, if it is a string.

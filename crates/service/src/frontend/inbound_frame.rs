@@ -140,7 +140,7 @@ impl InboundFrame {
     }
 
     /// Whether it is parsed.
-    pub(super) fn is_read(&self) -> bool {
+    pub(super) fn is_parsed(&self) -> bool {
         self.parsed.is_some()
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use bstr::ByteSlice;
 use corvid_data::WireError;
+use corvid_data::members::is_id;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_rpc::message;
@@ -150,7 +150,7 @@ impl Frontend {
                     "letters in the name of a lock",
                 )))
             }
-            Some([name]) if name.as_str().is_some_and(is_id) => {
+            Some([name]) if name.as_str().is_some_and(|name| is_id(name.as_bytes())) => {
                 Ok(name.as_str().unwrap_or_default().to_owned())
             }
             _ => Err(object(&WireError::syntax(
@@ -191,16 +191,4 @@ impl Frontend {
         message::write_error_reply(&mut text, request_id, error);
         self.outputs.send.push((id, Piece::Message(text)));
     }
-}
-
-/// `[A-Za-z_][A-Za-z0-9_]*`
-fn is_id(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes
-        .first()
-        .is_some_and(|first| first.is_ascii_alphabetic() || *first == b'_')
-        && bytes
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-        && bytes.is_utf8()
 }

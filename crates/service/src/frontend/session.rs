@@ -95,7 +95,7 @@ impl InFlight {
     }
 
     pub(super) fn end(&mut self) {
-        debug_assert!(!self.is_empty(), "a request is completion once");
+        debug_assert!(!self.is_empty(), "a request completes once");
         self.bytes -= self.sizes.pop_front().unwrap_or(0);
     }
 }
