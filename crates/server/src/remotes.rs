@@ -4,7 +4,7 @@
 //! Invariant: after every change the open remotes are exactly the wanted ones. A remote whose role or DSCP changes is closed
 //! and opened again; other options also apply to its open sessions. Used by the main thread; the connections run on shards.
 
-mod connection;
+pub(crate) mod connection;
 pub(crate) mod options;
 pub(crate) mod outgoing;
 pub(crate) mod source;

@@ -26,7 +26,7 @@ mod read;
 mod schema_match;
 
 pub use exclusions::Exclusions;
-pub use log_message::{Level, LogMessage};
+pub use log_message::LogMessage;
 pub use machine::{Replication, Step};
 pub use read::read_update;
 pub use schema_match::{Mismatch, mismatches};

@@ -2,8 +2,8 @@
 //!
 //! One logger per process, usable from every thread. A disabled message costs one atomic load and no formatting; an
 //! enabled one is written to each destination before the call returns, in one write per line. The counter `%N` counts
-//! messages that reached at least one destination. Callers: this crate and the binaries. `net` and `reactor` log
-//! through the `log` facade ([`facade`]); pure crates return their messages as values.
+//! messages that reached at least one destination. All messages come through the `log` facade ([`facade`]), by the functions of
+//! [`corvid_net::logging`]; pure crates return their messages as values. A message before [`crate::program::init`] is dropped.
 //!
 //! ```
 //! use corvid_shell::vlog::{self, Module};
@@ -32,8 +32,11 @@ use crate::program;
 use corvid_net::{clock, dirs, errno};
 
 pub use commands::register as register_commands;
-use corvid_net::logging::{self, Verdict};
-pub use corvid_net::logging::{Module, RateLimit, set_rate_limiting};
+use corvid_net::logging;
+pub use corvid_net::logging::{
+    Module, RateLimit, dbg, err, err_limited, info, log_limited, set_rate_limiting, warn,
+    warn_limited,
+};
 pub use level::{Destination, Level};
 pub use options::{GROUP, LogOption, apply, specs, verbose_spec};
 pub use spec::SpecError;
@@ -102,70 +105,15 @@ fn sinks() -> MutexGuard<'static, Sinks> {
 }
 
 /// Whether a message of this level would be shown anywhere.
-#[inline]
-#[must_use]
-pub fn is_enabled(module: Module, level: Level) -> bool {
+fn is_enabled(module: Module, level: Level) -> bool {
     ENABLED[module as usize].load(Ordering::Relaxed) >= level as u8
 }
 
-/// Logs a message.
-#[inline]
-pub fn log(module: Module, level: Level, message: fmt::Arguments<'_>) {
+/// Writes a message to its destinations: the end of the way of every message, through the `log` facade ([`facade`]).
+fn log(module: Module, level: Level, message: fmt::Arguments<'_>) {
     if is_enabled(module, level) {
         sinks().emit(module, level, &message.to_string());
     }
-}
-
-/// Logs something that failed.
-#[inline]
-pub fn err(module: Module, message: fmt::Arguments<'_>) {
-    log(module, Level::Err, message);
-}
-
-/// Logs something that is not as it should be.
-#[inline]
-pub fn warn(module: Module, message: fmt::Arguments<'_>) {
-    log(module, Level::Warn, message);
-}
-
-/// Logs a routine event.
-#[inline]
-pub fn info(module: Module, message: fmt::Arguments<'_>) {
-    log(module, Level::Info, message);
-}
-
-/// Logs a trace for developers.
-#[inline]
-pub fn dbg(module: Module, message: fmt::Arguments<'_>) {
-    log(module, Level::Dbg, message);
-}
-
-/// Logs a message unless `limit` says that there were too many of them. The next message that passes is preceded by the number of messages
-/// that were dropped.
-pub fn log_limited(limit: &RateLimit, module: Module, level: Level, message: fmt::Arguments<'_>) {
-    if is_enabled(module, level) {
-        match logging::admit(limit, module) {
-            Verdict::Drop => return,
-            Verdict::Pass(None) => {}
-            Verdict::Pass(Some(dropped)) => log(module, level, format_args!("{dropped}")),
-        }
-        log(module, level, message);
-    }
-}
-
-/// [`log_limited`] at level WARN.
-pub fn warn_limited(limit: &RateLimit, module: Module, message: fmt::Arguments<'_>) {
-    log_limited(limit, module, Level::Warn, message);
-}
-
-/// [`log_limited`] at level ERR.
-pub fn err_limited(limit: &RateLimit, module: Module, message: fmt::Arguments<'_>) {
-    log_limited(limit, module, Level::Err, message);
-}
-
-/// [`log_limited`] at level INFO.
-pub fn info_limited(limit: &RateLimit, module: Module, message: fmt::Arguments<'_>) {
-    log_limited(limit, module, Level::Info, message);
 }
 
 /// A fatal message, at level EMER, to the system log and the file; the caller shows it on standard error itself.
@@ -656,6 +604,7 @@ mod tests {
 
     #[test]
     fn the_file_is_reopened_by_name_after_rotation() {
+        mark_start();
         let directory = tempfile::tempdir().unwrap();
         let (path, rotated) = (
             directory.path().join("a.log"),

@@ -16,11 +16,11 @@ use std::time::Instant;
 
 use corvid_log::Disk;
 use corvid_net::coverage::Counter;
+use corvid_net::logging::{self, Level, Module};
 use corvid_reactor::mailbox::MailSender;
 use corvid_reactor::priority;
 use corvid_service::message::ToDatabase;
 use corvid_shell::log_file::{Location, LogFile};
-use corvid_shell::vlog::{self, Level, Module};
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::coverage;
@@ -368,9 +368,9 @@ impl RewriteWork {
             let level = if total_ms > LONG_MS {
                 Level::Info
             } else {
-                Level::Dbg
+                Level::Debug
             };
-            vlog::log(
+            logging::log(
                 Module::Ovsdb,
                 level,
                 format_args!(

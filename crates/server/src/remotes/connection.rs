@@ -6,13 +6,13 @@
 
 use corvid_net::clock::Now;
 use corvid_net::errno;
+use corvid_net::logging::{self, Module};
 use corvid_net::target::{Active, Target};
 use corvid_reactor::shard::{CloseReason, ConnId, Io};
 use corvid_rpc::log_event::{End, Level};
 use corvid_rpc::message::PROBE;
 use corvid_rpc::reconnect::Action;
 use corvid_rpc::{Reconnect, backoff};
-use corvid_shell::vlog::{self, Level as LogLevel, Module};
 
 use super::options::RemoteOptions;
 use crate::coverage;
@@ -170,14 +170,18 @@ impl ActiveConnection {
     /// Logs what the state machine reports.
     fn log(&mut self) {
         for notice in self.reconnect.take_log_events() {
-            let level = match notice.level() {
-                Level::Debug => LogLevel::Dbg,
-                Level::Info => LogLevel::Info,
-                Level::Warn => LogLevel::Warn,
-                Level::Error => LogLevel::Err,
-            };
-            let name = &self.name;
-            vlog::log(Module::Reconnect, level, format_args!("{name}: {notice}"));
+            let (level, name) = (log_level(notice.level()), &self.name);
+            logging::log(Module::Reconnect, level, format_args!("{name}: {notice}"));
         }
+    }
+}
+
+/// The logger's level for messages of pure crates.
+pub(crate) fn log_level(level: Level) -> logging::Level {
+    match level {
+        Level::Debug => logging::Level::Debug,
+        Level::Info => logging::Level::Info,
+        Level::Warn => logging::Level::Warn,
+        Level::Error => logging::Level::Error,
     }
 }

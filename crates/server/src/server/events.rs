@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use corvid_net::logging::Level;
 use corvid_rpc::remote::ColumnRemote;
 use corvid_service::frontend::shard_of;
 use corvid_service::message::{Control, Event, ToDatabase, ToShard};
@@ -108,7 +109,7 @@ impl Server {
                 static LIMIT: RateLimit = RateLimit::new(1, 1);
                 let message =
                     format_args!("Table `{table}' has missing or invalid `target' column");
-                vlog::info_limited(&LIMIT, Module::OvsdbServer, message);
+                vlog::log_limited(&LIMIT, Module::OvsdbServer, Level::Info, message);
             }
             Event::RemotesChanged(name, texts) if self.tls.concerns(&name) => {
                 self.tls.set(&name, &texts);

@@ -3,9 +3,10 @@
 //!
 //! Invariant: a database gets its role before clients can reach it, and its connection is opened when the shard can reach the database.
 
+use corvid_net::logging::{self, Module};
 use corvid_service::message::{Control, ToDatabase};
 use corvid_service::replication::{Exclusions, Following, LogMessage, Role, SourceId};
-use corvid_service::{replication, server_db};
+use corvid_service::server_db;
 use corvid_shell::unixctl::Replier;
 
 use super::serving::ServedDatabase;
@@ -13,8 +14,8 @@ use super::{Server, answer};
 use crate::config::replication::{
     self as config_replication, ActiveBackup, ReplicationSettings, StatusEntry,
 };
+use crate::remotes::connection::log_level;
 use crate::shard::{ShardMessage, ToSource};
-use corvid_shell::vlog::{self, Level, Module};
 
 impl Server {
     /// Restores saved settings, for the databases that are served from now on.
@@ -223,14 +224,10 @@ impl Server {
 
 /// Logs a message of a backup.
 pub(super) fn log(notice: &LogMessage) {
-    let level = match notice.level() {
-        replication::Level::Info => Level::Info,
-        replication::Level::Warn => Level::Warn,
-        replication::Level::Error => Level::Err,
-    };
     let module = match notice {
         LogMessage::Failed(_) => Module::OvsdbError,
         _ => Module::Replication,
     };
-    vlog::log(module, level, format_args!("{notice}"));
+    let level = log_level(notice.level());
+    logging::log(module, level, format_args!("{notice}"));
 }

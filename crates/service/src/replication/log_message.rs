@@ -3,19 +3,9 @@
 use std::fmt::{self, Display, Formatter};
 
 use corvid_data::WireError;
+use corvid_rpc::Level;
 
 use super::Mismatch;
-
-/// The level of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Normal events.
-    Info,
-    /// The copy is made anew.
-    Warn,
-    /// Replication has failed.
-    Error,
-}
 
 /// One message. Displays as it is logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +29,7 @@ pub enum LogMessage {
 }
 
 impl LogMessage {
-    /// Its level.
+    /// Its level: an error ends the replication, a warning makes the copy anew.
     #[must_use]
     pub fn level(&self) -> Level {
         match self {

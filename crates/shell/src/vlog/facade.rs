@@ -1,4 +1,4 @@
-//! The logger of the `log` facade: gives messages of `net` and `reactor` to the destinations of this program.
+//! The logger of the `log` facade: gives the messages of all crates to the destinations of this program.
 //!
 //! A record whose target is `corvid::MODULE` is a message of that module; records of all other targets are dropped.
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bstr::BString;
 use corvid_json::{Object, Value};
 use corvid_net::tls::Credentials;
-use corvid_net::{clock, errno};
+use corvid_net::{clock, errno, logging};
 use corvid_rpc::backoff::MIN_MS;
 use corvid_rpc::log_event::{End, Level, LogEvent};
 use corvid_rpc::remote::RemoteList;
@@ -82,12 +82,12 @@ fn attempt(remote: &str, credentials: &Arc<Credentials>) -> Option<Session> {
 /// Logs a change of a connection's state.
 pub(crate) fn report(remote: &str, notice: &LogEvent) {
     let level = match notice.level() {
-        Level::Debug => vlog::Level::Dbg,
-        Level::Info => vlog::Level::Info,
-        Level::Warn => vlog::Level::Warn,
-        Level::Error => vlog::Level::Err,
+        Level::Debug => logging::Level::Debug,
+        Level::Info => logging::Level::Info,
+        Level::Warn => logging::Level::Warn,
+        Level::Error => logging::Level::Error,
     };
-    vlog::log(Module::Reconnect, level, format_args!("{remote}: {notice}"));
+    logging::log(Module::Reconnect, level, format_args!("{remote}: {notice}"));
 }
 
 /// The status of a database in a server's `_Server` database.
