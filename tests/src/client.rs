@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 
 use crate::framing::Splitter;
 
+/// How long a write may wait for a server that does not read: a test fails then instead of waiting for ever.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// The next event on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
@@ -39,6 +42,7 @@ impl Client {
     /// An error of the operating system, such as "connection refused".
     pub fn connect(path: &Path) -> io::Result<Client> {
         let stream = UnixStream::connect(path)?;
+        stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
         Ok(Client {
             stream,
             splitter: Splitter::default(),

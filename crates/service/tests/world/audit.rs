@@ -5,13 +5,10 @@ use corvid_service::audit::{Action, Exclusions};
 use corvid_service::message::SessionInfo;
 use expect_test::expect;
 
+use crate::databases::insert;
 use crate::world::{World, play};
 
 const DURABLE: &str = r#"{"op":"commit","durable":true}"#;
-
-fn insert(row: &str) -> String {
-    format!(r#"{{"op":"insert","table":"T","row":{{"k":"{row}"}}}}"#)
-}
 
 /// The records of `A`, a line each: outcome, and keys of rows or the error.
 fn trail(world: &mut World) -> String {
@@ -41,7 +38,7 @@ fn trail(world: &mut World) -> String {
 fn without_an_audit_trail_no_entries_are_made() {
     play(|world| {
         let client = world.connect();
-        world.transact(client, "1", "A", &insert("a"));
+        world.insert(client, "1", "A", "a");
         world.run();
         assert!(world.served("A").audit.is_empty());
         world.take(client)
@@ -59,11 +56,11 @@ fn failed_commits_refusals_and_repeated_commits_have_one_entry_each_in_order() {
         world.transact(one, "1", "A", &format!("{},{DURABLE}", insert("a")));
         world.run();
         // All of these have seen the commit that fails, and are executed again.
-        world.transact(one, "2", "A", &insert("a"));
+        world.insert(one, "2", "A", "a");
         world.run();
-        world.transact(reader, "1", "A", &insert("b"));
+        world.insert(reader, "1", "A", "b");
         world.run();
-        world.transact(one, "3", "A", &insert("c"));
+        world.insert(one, "3", "A", "c");
         world.run();
         assert_eq!(trail(world), "", "nothing is known yet");
         world.disk("A").is_held = false;

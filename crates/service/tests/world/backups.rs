@@ -11,7 +11,8 @@ use corvid_service::replication::{
     Exclusions, Following, ReplicationStatus, Role, SourceEvent, SourceId, SourceOrder,
 };
 
-use crate::world::{Dice, World, wider_schema};
+use crate::databases::wider_schema;
+use crate::world::{Dice, World};
 
 /// Orders of events for each play.
 const SEEDS: u64 = 40;

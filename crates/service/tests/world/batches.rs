@@ -8,8 +8,9 @@ use corvid_service::message::{DatabaseId, ToDatabase, ToShard};
 use corvid_service::pump::{Holder, Output};
 use corvid_service::recording::Replay;
 
+use crate::databases::contents;
 use crate::disk::Disk;
-use crate::world::{Served, World, contents};
+use crate::world::{Served, World};
 
 /// The holder of a database: its thread, or a shard.
 struct Hand<'w> {

@@ -3,6 +3,7 @@
 use corvid_monitor::SessionId;
 use expect_test::expect;
 
+use crate::databases::{insert, schema};
 use crate::world::{World, play};
 
 /// A transaction that waits until `T` has a row `k` and then sets its `n`.
@@ -14,10 +15,6 @@ fn wait_for(world: &mut World, client: SessionId, id: &str, row: &str, timeout: 
 }
 
 const NOTE: &str = r#"{"op":"comment","comment":"x"}"#;
-
-fn insert(row: &str) -> String {
-    format!(r#"{{"op":"insert","table":"T","row":{{"k":"{row}"}}}}"#)
-}
 
 #[test]
 fn a_wait_ends_with_the_commit_that_satisfies_it_and_other_requests_continue() {
@@ -35,10 +32,10 @@ fn a_wait_ends_with_the_commit_that_satisfies_it_and_other_requests_continue() {
             r#"{"op":"insert","table":"Other","row":{}}"#,
         );
         world.run();
-        world.transact(writer, "2", "A", &insert("b"));
+        world.insert(writer, "2", "A", "b");
         world.run();
         let before = world.take(waiter);
-        world.transact(writer, "3", "A", &insert("a"));
+        world.insert(writer, "3", "A", "a");
         world.run();
         before + "committed\n" + &world.take(waiter)
     });
@@ -62,7 +59,7 @@ fn waits_for_each_other_end_together() {
         world.run();
         wait_for(world, waiter, "3", "a", "", &insert("b"));
         world.run();
-        world.transact(writer, "1", "A", &insert("a"));
+        world.insert(writer, "1", "A", "a");
         world.run();
         world.take(waiter)
     });
@@ -123,7 +120,7 @@ fn canceled_requests_are_answered_once() {
             r#"{"id":null,"method":"cancel","params":[["x",1.0]]}"#,
         );
         world.run();
-        world.transact(writer, "1", "A", &insert("a"));
+        world.insert(writer, "1", "A", "a");
         world.send(waiter, r#"{"id":null,"method":"cancel","params":[7]}"#);
         world.run();
         world.take(waiter)
@@ -143,7 +140,7 @@ fn ids_of_blocked_requests_are_refused_until_the_reply() {
         world.transact(waiter, "1", "A", NOTE);
         world.transact(writer, "1", "A", NOTE);
         world.run();
-        world.transact(writer, "2", "A", &insert("a"));
+        world.insert(writer, "2", "A", "a");
         world.run();
         world.transact(waiter, "1", "A", NOTE);
         world.run();
@@ -164,7 +161,7 @@ fn blocked_transactions_of_a_disconnected_client_are_dropped() {
         world.run();
         world.disconnect(waiter);
         world.run();
-        world.transact(writer, "1", "A", &insert("a"));
+        world.insert(writer, "1", "A", "a");
         world.run();
         world.contents("A").len().to_string()
     });
@@ -182,7 +179,7 @@ fn a_wait_may_name_rows_of_the_server_database() {
             r#"{"op":"wait","table":"Database","where":[["name","==","C"]],"columns":["name"],"until":"==","rows":[{"name":"C"}]}"#,
         );
         world.run();
-        world.serve(crate::world::schema("C"));
+        world.serve(schema("C"));
         world.run();
         world.take(waiter)
     });

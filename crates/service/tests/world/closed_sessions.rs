@@ -4,7 +4,8 @@ use expect_test::expect;
 
 use corvid_monitor::SessionId;
 
-use crate::world::{World, play, schema, wider_schema};
+use crate::databases::{schema, wider_schema};
+use crate::world::{World, play};
 
 /// The change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +40,7 @@ fn watch_everything(world: &mut World, session: SessionId, name: &str, until: &s
     let monitor =
         r#"["_Server","s",{"Database":{"columns":["name","schema"],"select":{"initial":false}}}]"#;
     world.ask(session, "1", "monitor", monitor);
-    world.ask(
-        session,
-        "2",
-        "monitor",
-        r#"["A","m",{"T":{"columns":["k"]}}]"#,
-    );
+    world.monitor(session, "2", "A", "m");
     world.transact(
         session,
         "3",

@@ -4,30 +4,16 @@ use expect_test::expect;
 
 use corvid_monitor::SessionId;
 
-use crate::world::{World, play, wider_schema};
+use crate::databases::wider_schema;
+use crate::world::{World, play};
 
 #[test]
 fn sessions_are_notified_of_a_conversion_in_order() {
     let told = play(|world| {
         let (asker, aware, unaware) = (world.connect(), world.connect_aware(), world.connect());
-        world.ask(
-            aware,
-            "1",
-            "monitor",
-            r#"["A","m",{"T":{"columns":["k"]}}]"#,
-        );
-        world.ask(
-            aware,
-            "2",
-            "monitor",
-            r#"["B","other",{"T":{"columns":["k"]}}]"#,
-        );
-        world.ask(
-            asker,
-            "1",
-            "monitor",
-            r#"["A","mine",{"T":{"columns":["k"]}}]"#,
-        );
+        world.monitor(aware, "1", "A", "m");
+        world.monitor(aware, "2", "B", "other");
+        world.monitor(asker, "1", "A", "mine");
         world.transact(
             aware,
             "3",
@@ -80,7 +66,7 @@ fn sessions_are_notified_of_a_conversion_in_order() {
 fn a_session_that_becomes_aware_after_losing_its_monitor_is_closed() {
     play(|world| {
         let (asker, late) = (world.connect_aware(), world.connect());
-        world.ask(late, "1", "monitor", r#"["A","m",{"T":{"columns":["k"]}}]"#);
+        world.monitor(late, "1", "A", "m");
         world.run();
         world.is_main_held = true;
         let params = format!(r#"["A",{}]"#, wider_schema("A"));
@@ -203,9 +189,8 @@ fn the_session_that_converts_waits_for_the_new_schema() {
 fn requests_before_a_second_conversion_are_answered_before_it() {
     let told = play(|world| {
         let (client, asker) = (world.connect_aware(), world.connect_aware());
-        let insert = |key: &str| format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#);
         let select = r#"{"op":"select","table":"T","where":[],"columns":["k"],"sort":["k"]}"#;
-        world.transact(client, "0", "A", &insert("a"));
+        world.insert(client, "0", "A", "a");
         world.run();
         world.take(client);
         world.service("A").set_select_steps_max(0);
@@ -217,7 +202,7 @@ fn requests_before_a_second_conversion_are_answered_before_it() {
         world.ask(asker, "1", "convert", &convert);
         world.run();
         // The session is blocked on the first reply, with the second request; the third one also waits for the other conversion.
-        world.transact(client, "2", "A", &insert("b"));
+        world.insert(client, "2", "A", "b");
         world.ask(client, "3", "convert", &convert);
         world.transact(client, "4", "A", select);
         world.run();
@@ -347,12 +332,7 @@ fn a_conversion_ends_although_commits_keep_coming() {
 fn a_conversion_can_be_canceled() {
     let told = play(|world| {
         let asker = begin(world, &wider_schema("A"));
-        world.transact(
-            asker,
-            "2",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
-        );
+        world.insert(asker, "2", "A", "a");
         world.send(asker, r#"{"id":null,"method":"cancel","params":[1]}"#);
         world.run();
         let told = world.take(asker);
@@ -373,12 +353,7 @@ fn a_conversion_ends_with_its_session() {
     play(|world| {
         let other = world.connect_aware();
         let asker = begin(world, &wider_schema("A"));
-        world.transact(
-            asker,
-            "2",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
-        );
+        world.insert(asker, "2", "A", "a");
         world.ask(
             other,
             "1",
@@ -399,12 +374,7 @@ fn a_conversion_ends_with_its_session() {
 fn a_database_is_removed_in_the_middle_of_its_conversion() {
     let told = play(|world| {
         let asker = begin(world, &wider_schema("A"));
-        world.transact(
-            asker,
-            "2",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
-        );
+        world.insert(asker, "2", "A", "a");
         world.run();
         let id = world.id("A");
         world.remove("A");
@@ -426,12 +396,7 @@ fn a_new_file_that_cannot_be_written_changes_nothing() {
         world.disk("A").failures = 1;
         world.served("A").is_worker_held = false;
         world.run();
-        world.transact(
-            other,
-            "1",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
-        );
+        world.insert(other, "1", "A", "a");
         world.run();
         assert_eq!(world.service("A").schema().version, "1.0.0");
         world.take(asker) + &world.take(other)
@@ -481,17 +446,16 @@ fn refusals_change_nothing() {
 fn all_inputs_wait_for_a_conversion_that_falls_too_far_behind() {
     play(|world| {
         let (asker, writer) = (world.connect(), world.connect_aware());
-        let insert = |key: &str| format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#);
         let replies = |told: String| told.matches(r#""result":[{"uuid"#).count();
         world.served("A").is_worker_held = true;
         let params = format!(r#"["A",{}]"#, wider_schema("A"));
         world.ask(asker, "1", "convert", &params);
         world.run();
         world.service("A").set_conversion_bytes_max(1);
-        world.transact(writer, "1", "A", &insert("a"));
+        world.insert(writer, "1", "A", "a");
         world.run();
         assert_eq!(replies(world.take(writer)), 1, "there was room");
-        world.transact(writer, "2", "A", &insert("b"));
+        world.insert(writer, "2", "A", "b");
         world.run();
         assert_eq!(world.take(writer), "", "there is none");
         world.served("A").is_worker_held = false;

@@ -2,18 +2,14 @@
 
 use expect_test::expect;
 
-use crate::world::{play, schema};
+use crate::databases::schema;
+use crate::world::play;
 
 #[test]
 fn aware_clients_are_notified_and_others_disconnected() {
     let told = play(|world| {
         let (aware, unaware) = (world.connect_aware(), world.connect());
-        world.ask(
-            aware,
-            "1",
-            "monitor",
-            r#"["A","m",{"T":{"columns":["k"]}}]"#,
-        );
+        world.monitor(aware, "1", "A", "m");
         world.ask(
             aware,
             "2",
@@ -37,12 +33,7 @@ fn aware_clients_are_notified_and_others_disconnected() {
         world.run();
         world.serve(schema("A"));
         world.run();
-        world.ask(
-            aware,
-            "7",
-            "monitor",
-            r#"["A","m",{"T":{"columns":["k"]}}]"#,
-        );
+        world.monitor(aware, "7", "A", "m");
         world.run();
         world.take(aware)
     });
@@ -68,12 +59,7 @@ fn requests_that_come_too_late_are_answered() {
         world.run();
         world.take(client);
         world.ask(client, "0", "monitor", r#"["A","late",{"T":{}}]"#);
-        world.transact(
-            client,
-            "1",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
-        );
+        world.insert(client, "1", "A", "a");
         world.ask(client, "2", "list_dbs", "[]");
         world.ask(client, "3", "get_schema", r#"["A"]"#);
         world.ask(client, "4", "monitor_cond_change", r#"["m","m",{}]"#);

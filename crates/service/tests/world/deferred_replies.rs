@@ -3,13 +3,10 @@
 
 use expect_test::expect;
 
-use crate::world::{World, play, wider_schema};
+use crate::databases::{insert, wider_schema};
+use crate::world::{World, play};
 
 const ALL: &str = r#"{"op":"select","table":"T","where":[],"columns":["k"],"sort":["k"]}"#;
-
-fn insert(key: &str) -> String {
-    format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#)
-}
 
 /// One row; every selection is deferred to a job, which is held.
 fn prepare(world: &mut World) {
@@ -18,7 +15,7 @@ fn prepare(world: &mut World) {
     world.service("A").set_update_rows_max(1000);
     world.served("A").is_worker_held = true;
     let writer = world.connect();
-    world.transact(writer, "1", "A", &insert("a"));
+    world.insert(writer, "1", "A", "a");
     world.run();
 }
 
@@ -44,7 +41,7 @@ fn a_precomputed_update_waits_for_its_record_and_is_dropped_by_an_undo() {
         world.disk("A").is_held = false;
         world.run();
         let failed = world.take(writer) + &world.take(watcher);
-        world.transact(writer, "2", "A", &insert("b"));
+        world.insert(writer, "2", "A", "b");
         world.run();
         failed + "\n" + &world.take(writer) + &world.take(watcher)
     });
@@ -63,10 +60,10 @@ fn a_deferred_reply_shows_its_moment_and_later_messages_follow_it() {
         let (reader, writer) = (world.connect(), world.connect());
         monitor(world, reader);
         world.transact(reader, "1", "A", ALL);
-        world.transact(reader, "2", "A", &insert("c"));
+        world.insert(reader, "2", "A", "c");
         world.ask(reader, "3", "echo", "[]");
         world.run();
-        world.transact(writer, "1", "A", &insert("b"));
+        world.insert(writer, "1", "A", "b");
         world.run();
         let others = world.take(writer);
         assert_eq!(world.take(reader), "", "nothing before the reply");
@@ -151,7 +148,7 @@ fn the_reply_to_an_unblocked_transaction_follows_a_deferred_reply() {
         world.transact(client, "1", "A", &format!("{wait},{ALL}"));
         world.transact(client, "2", "A", ALL);
         world.run();
-        world.transact(writer, "1", "A", &insert("b"));
+        world.insert(writer, "1", "A", "b");
         world.run();
         let at_once = world.take(client);
         world.served("A").is_worker_held = false;
@@ -175,7 +172,7 @@ fn a_removal_completes_deferred_replies_and_a_closed_session_drops_them() {
         world.take(stays);
         for client in [stays, gone] {
             world.transact(client, "1", "A", ALL);
-            world.transact(client, "2", "A", &insert("last"));
+            world.insert(client, "2", "A", "last");
         }
         world.run();
         world.disconnect(gone);
@@ -227,11 +224,11 @@ fn other_sessions_continue_during_a_deferred_update_and_later_changes_merge() {
         let (watcher, writer) = (world.connect(), world.connect());
         monitor(world, watcher);
         prepare_updates(world);
-        world.transact(writer, "1", "A", &insert("a"));
+        world.insert(writer, "1", "A", "a");
         world.run();
-        world.transact(writer, "2", "A", &insert("b"));
+        world.insert(writer, "2", "A", "b");
         world.run();
-        world.transact(writer, "3", "A", &insert("c"));
+        world.insert(writer, "3", "A", "c");
         world.ask(watcher, "1", "list_dbs", "[]");
         world.run();
         let others = world.take(writer);
@@ -257,11 +254,11 @@ fn the_reply_to_a_commit_follows_its_deferred_update() {
         let (client, other) = (world.connect(), world.connect());
         monitor(world, client);
         prepare_updates(world);
-        world.transact(client, "1", "A", &insert("a"));
+        world.insert(client, "1", "A", "a");
         world.run();
-        world.transact(client, "2", "A", &insert("b"));
+        world.insert(client, "2", "A", "b");
         world.run();
-        world.transact(other, "1", "A", &insert("c"));
+        world.insert(other, "1", "A", "c");
         world.run();
         let others = world.take(other);
         assert_eq!(world.take(client), "", "nothing before the update");
@@ -283,7 +280,7 @@ fn the_reply_to_a_commit_follows_its_deferred_update() {
 fn a_deferred_update_without_changes_is_not_sent_and_the_next_one_is() {
     let told = play(|world| {
         let (watcher, writer) = (world.connect(), world.connect());
-        world.transact(writer, "1", "A", &insert("a"));
+        world.insert(writer, "1", "A", "a");
         world.run();
         monitor(world, watcher);
         prepare_updates(world);
@@ -297,7 +294,7 @@ fn a_deferred_update_without_changes_is_not_sent_and_the_next_one_is() {
         world.served("A").is_worker_held = false;
         world.run();
         let first = world.take(watcher);
-        world.transact(writer, "5", "A", &insert("d"));
+        world.insert(writer, "5", "A", "d");
         world.run();
         first + "\n" + &world.take(watcher)
     });
@@ -316,7 +313,7 @@ fn a_conversion_completes_deferred_updates() {
         world.take(watcher);
         monitor(world, watcher);
         prepare_updates(world);
-        world.transact(writer, "1", "A", &insert("a"));
+        world.insert(writer, "1", "A", "a");
         world.run();
         // The conversion overtakes the update.
         let job = world.served("A").jobs.pop_front().expect("ordered");

@@ -4,8 +4,9 @@
 use corvid_monitor::SessionId;
 use corvid_service::message::{Control, Event, ToDatabase};
 
+use crate::databases::wider_schema;
 use crate::disk::Stage;
-use crate::world::{World, wider_schema};
+use crate::world::World;
 
 /// Orders of events for each pair and stage.
 const SEEDS: u64 = 24;

@@ -5,13 +5,10 @@ use std::sync::Arc;
 use corvid_service::reply_memory::{Charge, ReplyMemory};
 use expect_test::expect;
 
-use crate::world::{World, play, wider_schema};
+use crate::databases::wider_schema;
+use crate::world::{World, play};
 
 const ALL: &str = r#"["A","m",{"T":[{"columns":["k"]}]}]"#;
-
-fn insert(key: &str) -> String {
-    format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#)
-}
 
 /// Every monitor's contents are left to a job, which is held.
 fn prepare(world: &mut World) {
@@ -20,7 +17,7 @@ fn prepare(world: &mut World) {
     world.service("A").set_update_rows_max(1000);
     world.served("A").is_worker_held = true;
     let writer = world.connect();
-    world.transact(writer, "1", "A", &insert("a"));
+    world.insert(writer, "1", "A", "a");
     world.run();
 }
 
@@ -31,10 +28,10 @@ fn initial_contents_show_their_moment_and_updates_continue_from_it() {
         let (watcher, writer) = (world.connect(), world.connect());
         world.ask(watcher, "1", "monitor_cond", ALL);
         world.run();
-        world.transact(writer, "1", "A", &insert("b"));
+        world.insert(writer, "1", "A", "b");
         world.run();
         // Later requests of the session are answered after the reply, with all pending updates before them.
-        world.transact(watcher, "2", "A", &insert("c"));
+        world.insert(watcher, "2", "A", "c");
         world.ask(watcher, "3", "echo", "[]");
         world.run();
         assert_eq!(world.take(watcher), "", "nothing before the reply");
@@ -74,7 +71,7 @@ fn contents_without_room_are_refused_and_can_be_requested_again() {
         // The id is free, and nothing is left of the first request.
         world.ask(one, "3", "monitor_cond", ALL);
         world.run();
-        world.transact(other, "3", "A", &insert("b"));
+        world.insert(other, "3", "A", "b");
         world.run();
         let all = told + &world.take(one) + &world.take(other);
         world.service("A").set_reply_memory(Arc::default());
@@ -104,7 +101,7 @@ fn equal_requests_share_contents_and_later_ones_wait_for_newer_contents() {
         }
         world.run();
         let writer = world.connect();
-        world.transact(writer, "1", "A", &insert("b"));
+        world.insert(writer, "1", "A", "b");
         world.run();
         world.ask(watchers[2], "1", "monitor_cond", ALL);
         world.run();
@@ -142,7 +139,7 @@ fn a_session_closed_before_its_contents_leaves_nothing_behind() {
         let (gone, stays) = (world.connect(), world.connect());
         world.ask(gone, "1", "monitor", ALL);
         world.ask(stays, "1", "monitor", ALL);
-        world.transact(gone, "2", "A", &insert("last"));
+        world.insert(gone, "2", "A", "last");
         world.run();
         world.disconnect(gone);
         world.run();
@@ -178,7 +175,7 @@ fn a_conversion_or_removal_restarts_the_monitor_request() {
         world.served("A").is_worker_held = true;
         let other = world.connect_aware();
         world.take(other);
-        world.transact(asker, "2", "A", &insert("z"));
+        world.insert(asker, "2", "A", "z");
         world.run();
         world.ask(other, "1", "monitor", ALL);
         world.run();

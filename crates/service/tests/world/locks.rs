@@ -79,18 +79,8 @@ fn a_new_owner_has_the_updates_of_the_last_owners_commits() {
         world.ask(new, "2", "lock", r#"["L"]"#);
         world.run();
         world.take(new);
-        world.transact(
-            old,
-            "2",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
-        );
-        world.transact(
-            old,
-            "3",
-            "B",
-            r#"{"op":"insert","table":"T","row":{"k":"b"}}"#,
-        );
+        world.insert(old, "2", "A", "a");
+        world.insert(old, "3", "B", "b");
         world.ask(old, "4", "unlock", r#"["L"]"#);
         world.run();
         let heard = world.take(new);

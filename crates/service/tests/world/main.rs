@@ -10,6 +10,7 @@ mod client;
 mod closed_sessions;
 mod conversion;
 mod database_removal;
+mod databases;
 mod deferred_replies;
 mod disk;
 mod endings;

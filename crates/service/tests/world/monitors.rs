@@ -3,6 +3,7 @@
 use corvid_service::message::{Control, ToDatabase};
 use expect_test::expect;
 
+use crate::databases::insert;
 use crate::world::play;
 
 #[test]
@@ -19,12 +20,7 @@ fn changes_merge_while_output_is_not_drained() {
         world.take(watcher);
         world.clients.get_mut(&watcher).unwrap().is_stalled = true;
         // The first fills the output; the others wait for it to drain and merge.
-        world.transact(
-            writer,
-            "1",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"first"}}"#,
-        );
+        world.insert(writer, "1", "A", "first");
         world.run();
         world.transact(
             writer,
@@ -39,12 +35,7 @@ fn changes_merge_while_output_is_not_drained() {
             "A",
             r#"{"op":"update","table":"T","where":[["k","==","a"]],"row":{"n":2}}"#,
         );
-        world.transact(
-            writer,
-            "4",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"gone"}}"#,
-        );
+        world.insert(writer, "4", "A", "gone");
         world.run();
         world.transact(
             writer,
@@ -159,12 +150,7 @@ fn a_monitor_continues_from_a_known_transaction() {
             r#"["A","m",{"T":[{"columns":["k"]}]},"00000000-0000-0000-0000-000000000000"]"#,
         );
         world.run();
-        world.transact(
-            writer,
-            "1",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
-        );
+        world.insert(writer, "1", "A", "a");
         world.run();
         let known = {
             let last = world.clients[&watcher].received.last().unwrap();
@@ -172,12 +158,7 @@ fn a_monitor_continues_from_a_known_transaction() {
         };
         world.ask(watcher, "2", "monitor_cancel", r#"["m"]"#);
         world.run();
-        world.transact(
-            writer,
-            "2",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"b"}}"#,
-        );
+        world.insert(writer, "2", "A", "b");
         world.run();
         let params = format!(r#"["A","m",{{"T":[{{"columns":["k"]}}]}},{known}]"#);
         world.ask(watcher, "3", "monitor_cond_since", &params);
@@ -218,12 +199,7 @@ fn remotes_in_a_watched_column_are_reported() {
             r#"{"op":"insert","table":"Remote","row":{"target":"ptcp:1"}}"#,
         );
         world.run();
-        world.transact(
-            client,
-            "2",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
-        );
+        world.insert(client, "2", "A", "a");
         world.run();
         // A commit that cannot be stored is undone.
         world.disk("A").failures = 1;
@@ -332,11 +308,10 @@ fn after_a_flush_to_many_sessions_changes_merge_for_a_moment() {
             format!("first: {own}others: {}", told[0])
         };
         take_all(world);
-        let insert = |key: &str| format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#);
         world.transact(writer, "1", "A", &insert("at once"));
         world.run();
         let mut all = take_all(world);
-        world.transact(writer, "2", "A", &insert("late"));
+        world.insert(writer, "2", "A", "late");
         world.run();
         // A session with a request gets its updates before the reply.
         world.transact(watchers[0], "2", "A", &insert("together"));

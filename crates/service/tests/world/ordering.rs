@@ -8,18 +8,8 @@ use crate::world::play;
 fn replies_keep_the_order_of_requests_across_databases() {
     let told = play(|world| {
         let client = world.connect();
-        world.transact(
-            client,
-            "1",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
-        );
-        world.transact(
-            client,
-            "2",
-            "B",
-            r#"{"op":"insert","table":"T","row":{"k":"b"}}"#,
-        );
+        world.insert(client, "1", "A", "a");
+        world.insert(client, "2", "B", "b");
         world.ask(client, "3", "list_dbs", "[]");
         world.transact(
             client,
@@ -57,18 +47,8 @@ fn replies_keep_the_order_of_requests_across_databases() {
 fn updates_precede_the_reply_to_the_commit_that_made_them() {
     let told = play(|world| {
         let client = world.connect();
-        world.ask(
-            client,
-            "1",
-            "monitor",
-            r#"["A","m",{"T":{"columns":["k"]}}]"#,
-        );
-        world.transact(
-            client,
-            "2",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
-        );
+        world.monitor(client, "1", "A", "m");
+        world.insert(client, "2", "A", "a");
         world.transact(
             client,
             "3",
@@ -107,19 +87,9 @@ fn a_reply_follows_the_updates_of_commits_that_other_sessions_have_seen() {
         }
         world.run();
         world.take(watcher);
-        world.transact(
-            writer,
-            "2",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
-        );
+        world.insert(writer, "2", "A", "a");
         world.run_until(|world| world.clients[&writer].received.len() == 1);
-        world.transact(
-            writer,
-            "3",
-            "B",
-            r#"{"op":"insert","table":"T","row":{"k":"b"}}"#,
-        );
+        world.insert(writer, "3", "B", "b");
         world.run_until(|world| world.clients[&writer].received.len() == 2);
         // The second commit is complete, so its update must come before any reply.
         world.ask(watcher, "4", "list_dbs", "[]");
@@ -151,17 +121,11 @@ fn no_reply_overtakes_the_updates_of_a_slow_session() {
     for (method, params) in asked {
         play(|world| {
             let (watcher, writer) = (world.connect(), world.connect());
-            world.ask(
-                watcher,
-                "1",
-                "monitor",
-                r#"["A","m",{"T":{"columns":["k"]}}]"#,
-            );
+            world.monitor(watcher, "1", "A", "m");
             world.run();
             world.take(watcher);
             for (count, key) in (1..).zip(["a", "b", "c"]) {
-                let insert = format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#);
-                world.transact(writer, &count.to_string(), "A", &insert);
+                world.insert(writer, &count.to_string(), "A", key);
                 world.run_until(|world| world.clients[&writer].received.len() == count);
             }
             // All three are committed. The watcher's missing updates come before its reply.
@@ -184,12 +148,7 @@ fn messages_after_a_malformed_one_are_ignored() {
         let client = world.connect();
         world.transact(client, "1", "A", r#"{"op":"comment","comment":"x"}"#);
         world.send(client, r#"{"id":2,"method":"list_dbs","params":{}}"#);
-        world.transact(
-            client,
-            "3",
-            "A",
-            r#"{"op":"insert","table":"T","row":{"k":"a"}}"#,
-        );
+        world.insert(client, "3", "A", "a");
         world.run();
         assert!(world.contents("A").is_empty());
         format!("{:?}\n", world.clients[&client].closed)

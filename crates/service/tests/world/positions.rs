@@ -4,13 +4,10 @@
 use corvid_service::message::{Control, ToDatabase};
 use expect_test::expect;
 
+use crate::databases::insert;
 use crate::world::{World, play};
 
 const DURABLE: &str = r#"{"op":"commit","durable":true}"#;
-
-fn insert(key: &str) -> String {
-    format!(r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}}"#)
-}
 
 fn monitor(key: &str) -> String {
     format!(r#"["A","m",{{"T":[{{"columns":["k"],"where":[["k","==","{key}"]]}}]}}]"#)
@@ -109,10 +106,10 @@ fn a_second_monitor_change_waits_for_the_first_and_later_requests_for_both() {
         world.take(watcher);
         begin(world, "a");
         world.ask(watcher, "2", "monitor_cond_change", &condition("b"));
-        world.transact(watcher, "3", "A", &insert("b"));
+        world.insert(watcher, "3", "A", "b");
         world.ask(watcher, "4", "monitor_cond_change", &condition("c"));
-        world.transact(watcher, "5", "A", &insert("c"));
-        world.transact(writer, "1", "A", &insert("d"));
+        world.insert(watcher, "5", "A", "c");
+        world.insert(writer, "1", "A", "d");
         world.run();
         assert_eq!(rows(world), 3, "the one behind the second change waits");
         release(world);
@@ -144,7 +141,7 @@ fn requests_behind_a_commit_that_fails_are_executed_again() {
         world.ask(watcher, "2", "monitor_cond_change", &condition("a"));
         world.run();
         world.ask(other, "1", "monitor_cond", &monitor("a"));
-        world.transact(other, "2", "A", &insert("b"));
+        world.insert(other, "2", "A", "b");
         world.run();
         world.ask(watcher, "3", "monitor_cond_change", &condition("b"));
         world.run();

@@ -10,7 +10,8 @@ use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_service::message::{Control, ToDatabase};
 
-use crate::world::{Dice, World, schema, wider_schema};
+use crate::databases::{schema, wider_schema};
+use crate::world::{Dice, World};
 
 const ACTIONS: usize = 600;
 const RUNS: u64 = 60;

@@ -2,13 +2,10 @@
 
 use expect_test::expect;
 
+use crate::databases::insert;
 use crate::world::play;
 
 const DURABLE: &str = r#"{"op":"commit","durable":true}"#;
-
-fn insert(row: &str) -> String {
-    format!(r#"{{"op":"insert","table":"T","row":{{"k":"{row}"}}}}"#)
-}
 
 const SELECT: &str = r#"{"op":"select","table":"T","where":[],"columns":["k"]}"#;
 
@@ -16,12 +13,7 @@ const SELECT: &str = r#"{"op":"select","table":"T","where":[],"columns":["k"]}"#
 fn durable_commits_are_neither_answered_nor_shown_before_they_are_stored() {
     let told = play(|world| {
         let (writer, watcher) = (world.connect(), world.connect());
-        world.ask(
-            watcher,
-            "1",
-            "monitor",
-            r#"["A","m",{"T":{"columns":["k"]}}]"#,
-        );
+        world.monitor(watcher, "1", "A", "m");
         world.run();
         world.take(watcher);
         world.disk("A").is_held = true;
@@ -31,12 +23,7 @@ fn durable_commits_are_neither_answered_nor_shown_before_they_are_stored() {
         world.transact(writer, "2", "A", SELECT);
         world.ask(writer, "3", "get_schema", r#"["A"]"#);
         world.transact(watcher, "2", "A", SELECT);
-        world.ask(
-            watcher,
-            "3",
-            "monitor",
-            r#"["A","n",{"T":{"columns":["k"]}}]"#,
-        );
+        world.monitor(watcher, "3", "A", "n");
         world.run();
         let before = world.take(writer) + &world.take(watcher);
         assert_eq!(before, "");
@@ -64,12 +51,7 @@ fn durable_commits_are_neither_answered_nor_shown_before_they_are_stored() {
 fn a_failed_commit_gets_its_results_and_the_error_and_is_undone() {
     let told = play(|world| {
         let (writer, watcher) = (world.connect(), world.connect());
-        world.ask(
-            watcher,
-            "1",
-            "monitor",
-            r#"["A","m",{"T":{"columns":["k"]}}]"#,
-        );
+        world.monitor(watcher, "1", "A", "m");
         world.run();
         world.take(watcher);
         world.disk("A").failures = 1;
@@ -98,12 +80,12 @@ fn commits_behind_a_failed_one_are_executed_again() {
         world.transact(one, "1", "A", &format!("{},{DURABLE}", insert("a")));
         world.run();
         // It fails on the row that is there now, and succeeds once that is undone.
-        world.transact(two, "1", "A", &insert("a"));
+        world.insert(two, "1", "A", "a");
         world.transact(two, "2", "A", SELECT);
-        world.ask(two, "3", "monitor", r#"["A","m",{"T":{"columns":["k"]}}]"#);
-        world.transact(two, "4", "A", &insert("b"));
+        world.monitor(two, "3", "A", "m");
+        world.insert(two, "4", "A", "b");
         world.run();
-        world.transact(one, "2", "A", &insert("c"));
+        world.insert(one, "2", "A", "c");
         world.run();
         world.disk("A").is_held = false;
         world.run();
@@ -144,7 +126,7 @@ fn a_wait_unblocked_by_a_failed_commit_blocks_again() {
         world.ask(waiter, "4", "list_dbs", "[]");
         world.run();
         let before = world.take(waiter);
-        world.transact(writer, "2", "A", &insert("a"));
+        world.insert(writer, "2", "A", "a");
         world.run();
         before + "stored\n" + &world.take(waiter)
     });
@@ -165,7 +147,7 @@ fn a_disconnected_client_leaves_nothing_behind_with_a_slow_disk() {
         world.disk("A").is_held = true;
         world.transact(client, "1", "A", &format!("{},{DURABLE}", insert("a")));
         world.ask(client, "2", "monitor", r#"["A","m",{"T":{}}]"#);
-        world.transact(client, "3", "A", &insert("b"));
+        world.insert(client, "3", "A", "b");
         world.run();
         world.disconnect(client);
         world.transact(other, "1", "A", SELECT);
@@ -183,13 +165,13 @@ fn compaction_keeps_what_was_committed() {
     let told = play(|world| {
         use corvid_service::message::{Control, ToDatabase};
         let client = world.connect();
-        world.transact(client, "1", "A", &insert("a"));
+        world.insert(client, "1", "A", "a");
         world.run();
         let id = world.id("A");
         world.disk("A").is_held = true;
         world.post(id, ToDatabase::Control(Control::Compact(Some(7))));
         world.run();
-        world.transact(client, "2", "A", &insert("b"));
+        world.insert(client, "2", "A", "b");
         world.run();
         world.disk("A").is_held = false;
         world.run();

@@ -30,6 +30,7 @@ use corvid_service::{
 
 use crate::batches;
 use crate::client::{Client, shorten};
+use crate::databases::{contents, insert, schema};
 use crate::disk::Disk;
 
 const SHARDS: u16 = 2;
@@ -54,16 +55,6 @@ pub(crate) fn play(act: impl Fn(&mut World) -> String) -> String {
 
 /// Orders of events for each play.
 const SEEDS: u64 = 40;
-
-/// A table with an index, and tables that configure remotes.
-const TABLES: &str = r#"{"T":{"isRoot":true,"indexes":[["k"]],"columns":{
-    "k":{"type":"string"},"n":{"type":"integer"}}},
- "Other":{"isRoot":true,"columns":{"n":{"type":"integer"}}},
- "Remote":{"isRoot":true,"columns":{"target":{"type":"string"}}},
- "Global":{"isRoot":true,"columns":{
-    "connections":{"type":{"key":{"type":"uuid","refTable":"Connection"},"min":0,"max":"unlimited"}}}},
- "Connection":{"columns":{"target":{"type":"string"},"is_connected":{"type":"boolean"},
-    "status":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}"#;
 
 /// Numbers instead of random UUIDs, so that transcripts are the same every time.
 pub(crate) struct Counter(pub(crate) u64);
@@ -436,6 +427,17 @@ impl World {
         self.ask(session, id, "transact", &params);
     }
 
+    /// A client inserts a row with this key.
+    pub(crate) fn insert(&mut self, session: SessionId, id: &str, database: &str, key: &str) {
+        self.transact(session, id, database, &insert(key));
+    }
+
+    /// A client monitors the keys of all rows.
+    pub(crate) fn monitor(&mut self, session: SessionId, id: &str, database: &str, monitor: &str) {
+        let params = format!(r#"["{database}","{monitor}",{{"T":{{"columns":["k"]}}}}]"#);
+        self.ask(session, id, "monitor", &params);
+    }
+
     /// A client disconnects at once: frames that the server has not read are lost.
     pub(crate) fn disconnect(&mut self, session: SessionId) {
         self.clients.get_mut(&session).expect("connected").is_gone = true;
@@ -749,41 +751,4 @@ impl World {
     pub(crate) fn contents(&mut self, name: &str) -> Vec<String> {
         contents(self.service(name).database())
     }
-}
-
-/// All rows of a database, sorted.
-pub(crate) fn contents(database: &Database) -> Vec<String> {
-    let schema = database.schema().clone();
-    let mut rows = Vec::new();
-    for (id, table) in schema.iter() {
-        for row in database.rows(id) {
-            let columns: Vec<String> = table
-                .columns()
-                .iter()
-                .zip(row.columns.iter())
-                .map(|(column, datum)| format!("{}={datum:?}", column.name))
-                .collect();
-            rows.push(format!("{} {} {}", table.name, row.uuid, columns.join(" ")));
-        }
-    }
-    rows.sort();
-    rows
-}
-
-/// The schema of a test database.
-pub(crate) fn schema(name: &str) -> Schema {
-    let text = format!(r#"{{"name":"{name}","version":"1.0.0","tables":{TABLES}}}"#);
-    Schema::from_json(&Value::parse(text.as_bytes()).expect("JSON")).expect("a schema")
-}
-
-/// The schema of a test database with one more column, as JSON.
-pub(crate) fn wider_schema(name: &str) -> String {
-    let tables = TABLES.replace(
-        r#""n":{"type":"integer"}}},
- "Other""#,
-        r#""n":{"type":"integer"},"extra":{"type":"integer"}}},
- "Other""#,
-    );
-    assert_ne!(tables, TABLES);
-    format!(r#"{{"name":"{name}","version":"2.0.0","tables":{tables}}}"#)
 }
