@@ -87,7 +87,7 @@ pub(super) fn measure(setup: &Setup<'_>) -> Result<Vec<Line>, Error> {
     let [range_ns, reading_ns] = range_ns;
     let lines = [
         Figure::lower(
-            "first contents with an index: handling",
+            "initial contents with an index: handling",
             "us/row",
             loading_us,
         )

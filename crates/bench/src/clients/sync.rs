@@ -35,12 +35,12 @@ pub(super) fn measure(setup: &Setup<'_>) -> Result<Vec<Line>, Error> {
     let at = |figure: Figure| figure.at("ports", ports);
     Ok(vec![
         Line::of(time_s, |value| {
-            at(Figure::lower("first contents: time", "s", value))
+            at(Figure::lower("initial contents: time", "s", value))
                 .digits(3)
                 .aim(Aim::RatioAtMost(1.0 / 3.0))
         }),
         Line::of(cpu_s, |value| {
-            at(Figure::lower("first contents: client CPU", "s", value)).digits(3)
+            at(Figure::lower("initial contents: client CPU", "s", value)).digits(3)
         }),
         Line::of(resident, |value| {
             at(Figure::lower("memory then", "bytes/row", value))
