@@ -55,7 +55,7 @@ pub enum Refusal {
     },
 }
 
-/// What to do with a refused message beside logging it.
+/// The consequence of a refused message, beside its log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
     /// Reset the connections to the sender ([`crate::Peers::refuse`]).

@@ -51,7 +51,7 @@ impl Member {
         u64::MAX
     }
 
-    /// What operators see.
+    /// The status for operators.
     #[must_use]
     pub fn status(&self, now_ms: u64) -> Status {
         let _ = now_ms;
