@@ -15,6 +15,7 @@
 //! | `database.rs` | the messages between a member and its database |
 //! | `member.rs` | the member: its inputs and outputs, its state |
 //! | `guard.rs` | the checks that a peer's message must pass before it reaches the consensus library |
+//! | `wire.rs` | the text of the messages between members |
 //! | `peers.rs` | the connections between members: dialling, identities, probes, limits |
 //!
 //! Invariant: pure. Time, replies of the storage and messages of peers are inputs; records, messages and events are outputs. No socket, file,
@@ -26,6 +27,7 @@ pub mod guard;
 pub mod member;
 pub mod message;
 pub mod peers;
+pub mod wire;
 
 pub use database::{
     ClientIdentity, Committed, Forward, ForwardOrigin, ForwardOutcome, MemberEvent, MemberRequest,

@@ -40,6 +40,10 @@ pub enum Subject<'a> {
     RaftHeader,
     /// Any other record of it.
     RaftRecord,
+    /// The parameter of a message between members of a cluster.
+    RaftRpc(&'a str),
+    /// An entry of the log in such a message.
+    RaftEntry,
     /// A database in a configuration file.
     Database(&'a str),
     /// The options of a remote in a configuration file.
@@ -61,6 +65,8 @@ impl fmt::Display for Subject<'_> {
             Subject::Type => f.write_str("ovsdb type"),
             Subject::RaftHeader => f.write_str("raft header"),
             Subject::RaftRecord => f.write_str("raft log record"),
+            Subject::RaftRpc(method) => write!(f, "raft {method} RPC"),
+            Subject::RaftEntry => f.write_str("raft log entry"),
             Subject::Database(name) => write!(f, "database {name}"),
             Subject::RemoteOptions => f.write_str("JSON-RPC options"),
         }
@@ -282,6 +288,36 @@ impl<'a> Members<'a, &'a [u8]> {
         }
         members.whole = &text[start..reader.offset()];
         Ok(members)
+    }
+
+    /// The same for a text that may be invalid, with the reader standing before an object. Members named `apart` are not listed: `read`
+    /// reads the value of each in place, so that a long one is passed only once.
+    ///
+    /// # Errors
+    /// Those of the reader and of `read`.
+    pub fn read_apart<E: From<corvid_json::Error>>(
+        what: Subject<'a>,
+        text: &'a [u8],
+        reader: &mut Reader<'a>,
+        apart: &str,
+        mut read: impl FnMut(&mut Reader<'a>) -> Result<(), E>,
+    ) -> Result<Members<'a, &'a [u8]>, E> {
+        reader.peek()?;
+        let start = reader.offset();
+        let mut members = List::new();
+        reader.begin_object()?;
+        while let Some(name) = reader.next_member()? {
+            if *name == *apart.as_bytes() {
+                read(reader)?;
+            } else {
+                members.push(Member::new(name, reader.skip()?));
+            }
+        }
+        Ok(Members {
+            what,
+            whole: &text[start..reader.offset()],
+            members,
+        })
     }
 }
 

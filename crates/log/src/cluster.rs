@@ -12,7 +12,7 @@
 
 pub mod address;
 pub mod data;
-mod fields;
+pub mod fields;
 pub mod header;
 mod header_scan;
 pub mod ids;

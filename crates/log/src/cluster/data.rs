@@ -27,7 +27,7 @@ pub struct Parts<'a> {
 impl Data {
     /// From JSON text that is known to be valid.
     #[must_use]
-    pub(super) fn from_valid(json: &[u8]) -> Data {
+    pub fn from_valid(json: &[u8]) -> Data {
         Data(json.into())
     }
 

@@ -1,0 +1,224 @@
+//! Messages to text: one allocation each, sized before.
+
+use corvid_json::{ObjectWriter, write};
+use corvid_log::cluster::fields::{write_number, write_text, write_uuid};
+
+use super::method::Method;
+use super::{CODEC, Envelope, chunk, entries, transactions};
+use crate::message::{PeerMessage, Rejection, SnapshotMeta};
+
+/// Bytes of the envelope and of numbers and ids beside the parts that are counted, at most.
+const OVERHEAD_BYTES: usize = 512;
+
+/// The text of a message.
+#[must_use]
+pub fn encode(envelope: &Envelope, message: &PeerMessage) -> Vec<u8> {
+    let mut out = Vec::with_capacity(OVERHEAD_BYTES + parts_bytes(message));
+    let mut object = begin(&mut out, Method::of(message), envelope);
+    write_message(&mut object, message);
+    end(object);
+    out.extend_from_slice(b"]}");
+    out
+}
+
+/// The text of the first message of a connection.
+#[must_use]
+pub fn encode_hello(envelope: &Envelope, address: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(OVERHEAD_BYTES + address.len());
+    let mut object = begin(&mut out, Method::Hello, envelope);
+    write_text(&mut object, "address", address);
+    write_text(&mut object, "comment", CODEC);
+    end(object);
+    out.extend_from_slice(b"]}");
+    out
+}
+
+fn begin<'a>(out: &'a mut Vec<u8>, method: Method, envelope: &Envelope) -> ObjectWriter<'a> {
+    out.extend_from_slice(b"{\"id\":null,\"method\":\"");
+    out.extend_from_slice(method.name().as_bytes());
+    out.extend_from_slice(b"\",\"params\":[");
+    let mut object = ObjectWriter::new(out);
+    if let Some(cluster) = envelope.cluster {
+        write_uuid(&mut object, "cluster", cluster.uuid());
+    }
+    if let Some(to) = envelope.to {
+        write_uuid(&mut object, "to", to.0);
+    }
+    write_uuid(&mut object, "from", envelope.from.0);
+    object
+}
+
+fn end(object: ObjectWriter<'_>) {
+    object.end();
+}
+
+/// The length of the parts without a small limit, about.
+fn parts_bytes(message: &PeerMessage) -> usize {
+    match message {
+        PeerMessage::Append { entries, .. } => {
+            let bodies = entries.iter().map(|(_, body)| body.text().len());
+            bodies.map(|bytes| bytes + entries::OVERHEAD_BYTES).sum()
+        }
+        // Escapes are rare.
+        PeerMessage::SnapshotChunk { bytes, .. } => bytes.len() + bytes.len() / 16,
+        PeerMessage::Forward { forwards, .. } => forwards
+            .iter()
+            .map(|forward| forward.params.len() + transactions::OVERHEAD_BYTES)
+            .sum(),
+        PeerMessage::Outcomes { outcomes, .. } => {
+            use crate::database::ForwardOutcome::{Blocked, Proposed, Refused, Unchanged};
+            let bytes = outcomes.iter().map(|(_, _, outcome)| match outcome {
+                Proposed(result) | Unchanged(_, result) | Refused(_, result) => result.len(),
+                Blocked(_) => 0,
+            });
+            bytes
+                .map(|bytes| bytes + transactions::OVERHEAD_BYTES)
+                .sum()
+        }
+        _ => 0,
+    }
+}
+
+fn write_message(object: &mut ObjectWriter<'_>, message: &PeerMessage) {
+    if let Some(term) = message.term() {
+        write_number(object, "term", term.0);
+    }
+    match message {
+        PeerMessage::Append {
+            term: _,
+            prev_index,
+            prev_term,
+            commit,
+            entries,
+        } => {
+            write_number(object, "prev_index", prev_index.0);
+            write_number(object, "prev_term", prev_term.0);
+            write_number(object, "commit", commit.0);
+            entries::write(object.member("entries"), entries);
+        }
+        PeerMessage::AppendReply {
+            term: _,
+            index,
+            commit,
+            rejection,
+        } => {
+            write_number(object, "index", index.0);
+            write_number(object, "commit", commit.0);
+            if let Some(Rejection { hint, hint_term }) = rejection {
+                write_number(object, "hint", hint.0);
+                write_number(object, "hint_term", hint_term.0);
+            }
+        }
+        PeerMessage::Heartbeat { term: _, commit }
+        | PeerMessage::HeartbeatReply { term: _, commit } => {
+            write_number(object, "commit", commit.0);
+        }
+        PeerMessage::Vote {
+            term: _,
+            last_index,
+            last_term,
+            commit,
+            commit_term,
+            is_prevote,
+            is_transfer,
+        } => {
+            write_number(object, "last_index", last_index.0);
+            write_number(object, "last_term", last_term.0);
+            write_number(object, "commit", commit.0);
+            write_number(object, "commit_term", commit_term.0);
+            write_flag(object, "prevote", *is_prevote);
+            write_flag(object, "transfer", *is_transfer);
+        }
+        PeerMessage::VoteReply {
+            term: _,
+            is_prevote,
+            is_granted,
+            commit,
+            commit_term,
+        } => {
+            write_number(object, "commit", commit.0);
+            write_number(object, "commit_term", commit_term.0);
+            write_flag(object, "prevote", *is_prevote);
+            write_flag(object, "granted", *is_granted);
+        }
+        PeerMessage::TimeoutNow { term: _ } | PeerMessage::NotMember { term: _ } => {}
+        PeerMessage::SnapshotOffer { term: _, snapshot } => write_snapshot(object, snapshot),
+        PeerMessage::SnapshotChunk {
+            term: _,
+            index,
+            offset,
+            bytes,
+        } => {
+            write_number(object, "index", index.0);
+            write_number(object, "offset", *offset);
+            chunk::write(object.member("text"), bytes);
+        }
+        PeerMessage::SnapshotProgress {
+            term: _,
+            index,
+            offset,
+        } => {
+            write_number(object, "index", index.0);
+            write_number(object, "offset", *offset);
+        }
+        PeerMessage::Forward {
+            term: _,
+            first,
+            answered,
+            forwards,
+        } => {
+            write_number(object, "first", *first);
+            write_number(object, "answered", *answered);
+            transactions::write_forwards(object.member("transactions"), forwards);
+        }
+        PeerMessage::Outcomes { term: _, outcomes } => {
+            transactions::write_outcomes(object.member("outcomes"), outcomes);
+        }
+        PeerMessage::AddServer { address, name } => {
+            write_text(object, "address", address);
+            write_text(object, "name", name);
+        }
+        PeerMessage::AddServerReply {
+            is_success,
+            comment,
+            remote_addresses,
+        } => {
+            write::boolean(object.member("success"), *is_success);
+            write_text(object, "comment", comment);
+            if !remote_addresses.is_empty() {
+                transactions::write_strings(object.member("remote_addresses"), remote_addresses);
+            }
+        }
+        PeerMessage::RemoveServer { server_id, is_kick } => {
+            write_uuid(object, "server_id", server_id.0);
+            write_flag(object, "kick", *is_kick);
+        }
+        PeerMessage::RemoveServerReply {
+            is_success,
+            target,
+            comment,
+        } => {
+            write::boolean(object.member("success"), *is_success);
+            if let Some(target) = target {
+                write_uuid(object, "target_server", target.0);
+            }
+            write_text(object, "comment", comment);
+        }
+    }
+}
+
+fn write_snapshot(object: &mut ObjectWriter<'_>, snapshot: &SnapshotMeta) {
+    write_number(object, "last_index", snapshot.index.0);
+    write_number(object, "last_term", snapshot.term.0);
+    write_uuid(object, "last_eid", snapshot.eid.0);
+    snapshot.servers.encode(object.member("last_servers"));
+    write_number(object, "election_timer", snapshot.election_timer_ms);
+    write_number(object, "length", snapshot.body_bytes);
+}
+
+/// A flag is sent when it is set.
+fn write_flag(object: &mut ObjectWriter<'_>, name: &str, is_set: bool) {
+    if is_set {
+        write::boolean(object.member(name), true);
+    }
+}

@@ -1,0 +1,140 @@
+//! Entries of the log in an `append_entries` message: `{"term":T,BODY}` each, where BODY is the text that the record of the file has too.
+//!
+//! An entry in the form that we write is cut out without a copy. An entry in any other spelling is read in full, with the reference's error
+//! texts, and written anew, so that no body ever holds a term or an index that would contradict the record around it.
+
+use bytes::Bytes;
+use corvid_data::{Kinds, Members, Subject, Uuid, WireError};
+use corvid_json::{Kind, Number, Reader, write};
+use corvid_log::cluster::fields::{take_number, take_required_number, take_required_uuid};
+use corvid_log::cluster::{Data, Eid, Entry, Index, Payload, Servers, Term};
+
+use crate::entry::EntryBody;
+
+/// Bytes of an entry beside its body, at most: `{"term":-9223372036854775808,},`.
+pub(super) const OVERHEAD_BYTES: usize = 32;
+
+/// Appends the array.
+pub(super) fn write(out: &mut Vec<u8>, entries: &[(Term, EntryBody)]) {
+    out.push(b'[');
+    for (number, (term, body)) in entries.iter().enumerate() {
+        if number > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(b"{\"term\":");
+        write::integer(out, term.0.cast_signed());
+        if !body.is_empty() {
+            out.push(b',');
+            out.extend_from_slice(body.text());
+        }
+        out.push(b'}');
+    }
+    out.push(b']');
+}
+
+/// Why the member is refused; the reader has passed it.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// It is no array.
+    NotArray,
+    /// An entry has another form; the first one that has.
+    Entry(WireError),
+}
+
+/// Reads the array; `reader` reads `text` and stands before the value.
+///
+/// # Errors
+/// Syntax.
+pub(super) fn read(
+    text: &Bytes,
+    reader: &mut Reader<'_>,
+) -> Result<Result<Vec<(Term, EntryBody)>, Fault>, corvid_json::Error> {
+    if reader.peek()? != Kind::Array {
+        reader.skip()?;
+        return Ok(Err(Fault::NotArray));
+    }
+    let mut entries = Ok(Vec::new());
+    reader.begin_array()?;
+    while reader.next_element()? {
+        let mut ahead = reader.clone();
+        let entry = if let Some((term, from, to)) = own_form(text, &mut ahead) {
+            *reader = ahead;
+            Ok((term, EntryBody::from_text(text.slice(from..to))))
+        } else {
+            any_form(reader.skip()?)
+        };
+        match (&mut entries, entry) {
+            (Ok(entries), Ok(entry)) => entries.push(entry),
+            (Ok(_), Err(error)) => entries = Err(Fault::Entry(error)),
+            (Err(_), _) => {}
+        }
+    }
+    Ok(entries)
+}
+
+/// The term of an entry in our form, and where its body begins and ends. `None` for any other form, also for one that is no JSON.
+fn own_form(text: &[u8], reader: &mut Reader<'_>) -> Option<(Term, usize, usize)> {
+    reader.begin_object().ok()?;
+    if !reader.try_member(b"term") {
+        return None;
+    }
+    let Number::Integer(term) = reader.number().ok()? else {
+        return None;
+    };
+    let term = Term(term.cast_unsigned());
+    let comma = reader.offset();
+    if reader.try_end_object() {
+        return Some((term, comma, comma));
+    }
+    if text.get(comma) != Some(&b',') {
+        return None;
+    }
+    if reader.try_member(b"servers") {
+        Servers::decode(reader.skip().ok()?).ok()?;
+    }
+    if reader.try_member(b"election_timer") {
+        match reader.number().ok()? {
+            Number::Integer(timer) if timer != 0 => {}
+            _ => return None,
+        }
+    }
+    if reader.try_member(b"eid") {
+        Uuid::parse(&reader.string().ok()?)?;
+        if !reader.try_member(b"data") {
+            return None;
+        }
+        match reader.peek().ok()? {
+            Kind::Array | Kind::Object => reader.skip().ok()?,
+            _ => return None,
+        };
+    }
+    let end = reader.offset();
+    reader.try_end_object().then_some((term, comma + 1, end))
+}
+
+/// An entry as the reference reads it; `raw` is valid JSON.
+#[cold]
+fn any_form(raw: &[u8]) -> Result<(Term, EntryBody), WireError> {
+    let mut members = Members::parse(Subject::RaftEntry, raw)?;
+    let term = Term(take_required_number(&mut members, "term")?);
+    let servers = members.optional("servers", Kinds::OBJECT)?;
+    let servers = servers.map(Servers::decode).transpose()?;
+    let election_timer_ms = take_number(&mut members, "election_timer")?;
+    let data = members.optional("data", Kinds::OBJECT.or(Kinds::ARRAY))?;
+    let payload = match data {
+        Some(data) => Some(Payload {
+            eid: Eid(take_required_uuid(&mut members, "eid")?),
+            data: Data::from_valid(data),
+        }),
+        None => None,
+    };
+    members.finish()?;
+    let entry = Entry {
+        term,
+        index: Index(1),
+        servers,
+        election_timer_ms,
+        payload,
+    };
+    Ok((term, EntryBody::of(&entry)))
+}

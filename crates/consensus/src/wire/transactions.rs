@@ -1,0 +1,158 @@
+//! Forwarded transactions and their outcomes; `params`, results and errors are JSON texts that are spliced.
+
+use bytes::Bytes;
+use corvid_data::{Kinds, Members, Subject, WireError, members};
+use corvid_json::{ArrayWriter, ObjectWriter, Reader, write};
+use corvid_log::cluster::fields::{
+    take_required_number, take_required_uuid, write_number, write_text, write_uuid,
+};
+use corvid_log::cluster::{Eid, Index};
+
+use super::decode::{Fields, strings, take_flag, take_string};
+use crate::database::{ClientIdentity, Forward, ForwardOutcome};
+
+/// Bytes of a transaction or an outcome beside its texts, about.
+pub(super) const OVERHEAD_BYTES: usize = 160;
+
+/// Appends the array.
+pub(super) fn write_forwards(out: &mut Vec<u8>, forwards: &[Forward]) {
+    let mut array = ArrayWriter::new(out);
+    for forward in forwards {
+        let client = &forward.client;
+        let mut object = ObjectWriter::new(array.element());
+        write_uuid(&mut object, "id", forward.id.0);
+        write_number(&mut object, "elapsed", forward.elapsed_ms);
+        if !client.role.is_empty() {
+            write_text(&mut object, "role", &client.role);
+        }
+        if let Some(client_id) = &client.client_id {
+            write_text(&mut object, "client_id", client_id);
+        }
+        if client.is_read_only {
+            write::boolean(object.member("read_only"), true);
+        }
+        if !client.locks.is_empty() {
+            write_strings(object.member("locks"), &client.locks);
+        }
+        object.member("params").extend_from_slice(&forward.params);
+        object.end();
+    }
+    array.end();
+}
+
+/// Appends an array of strings.
+pub(super) fn write_strings(out: &mut Vec<u8>, strings: &[String]) {
+    let mut array = ArrayWriter::new(out);
+    for string in strings {
+        write::string(array.element(), string.as_bytes());
+    }
+    array.end();
+}
+
+/// Reads the array; `raw` is valid JSON within `text`.
+pub(super) fn read_forwards(
+    text: &Bytes,
+    method: &'static str,
+    raw: &[u8],
+) -> Result<Vec<Forward>, WireError> {
+    each(method, raw, |members| {
+        let id = Eid(take_required_uuid(members, "id")?);
+        let elapsed_ms = take_required_number(members, "elapsed")?;
+        let role = take_string(members, "role")?.unwrap_or_default();
+        let client_id = take_string(members, "client_id")?;
+        let is_read_only = take_flag(members, "read_only")?.unwrap_or_default();
+        let locks = match members.optional("locks", Kinds::ARRAY)? {
+            Some(raw) => strings(members, "locks", raw)?,
+            None => Vec::new(),
+        };
+        let params = text.slice_ref(members.required("params", Kinds::ARRAY)?);
+        let client = ClientIdentity {
+            role,
+            client_id,
+            is_read_only,
+            locks,
+        };
+        Ok(Forward {
+            id,
+            params,
+            client,
+            elapsed_ms,
+        })
+    })
+}
+
+/// Appends the array.
+pub(super) fn write_outcomes(out: &mut Vec<u8>, outcomes: &[(u64, Eid, ForwardOutcome)]) {
+    let mut array = ArrayWriter::new(out);
+    for (number, id, outcome) in outcomes {
+        let mut object = ObjectWriter::new(array.element());
+        write_number(&mut object, "number", *number);
+        write_uuid(&mut object, "id", id.0);
+        let (status, index, result) = match outcome {
+            ForwardOutcome::Proposed(result) => ("proposed", None, Some(result)),
+            ForwardOutcome::Unchanged(index, result) => ("unchanged", Some(index), Some(result)),
+            ForwardOutcome::Refused(index, error) => ("refused", Some(index), Some(error)),
+            ForwardOutcome::Blocked(index) => ("blocked", Some(index), None),
+        };
+        write_text(&mut object, "status", status);
+        if let Some(index) = index {
+            write_number(&mut object, "index", index.0);
+        }
+        if let Some(result) = result {
+            object.member("result").extend_from_slice(result);
+        }
+        object.end();
+    }
+    array.end();
+}
+
+/// Reads the array; `raw` is valid JSON within `text`.
+pub(super) fn read_outcomes(
+    text: &Bytes,
+    method: &'static str,
+    raw: &[u8],
+) -> Result<Vec<(u64, Eid, ForwardOutcome)>, WireError> {
+    each(method, raw, |members| {
+        let number = take_required_number(members, "number")?;
+        let id = Eid(take_required_uuid(members, "id")?);
+        let status = members::string(members.required("status", Kinds::STRING)?);
+        let outcome = match status.as_deref().unwrap_or_default() {
+            b"proposed" => ForwardOutcome::Proposed(result(text, members)?),
+            b"unchanged" => ForwardOutcome::Unchanged(index(members)?, result(text, members)?),
+            b"refused" => ForwardOutcome::Refused(index(members)?, result(text, members)?),
+            b"blocked" => ForwardOutcome::Blocked(index(members)?),
+            status => {
+                let status = String::from_utf8_lossy(status);
+                return Err(members.error(&format!("unknown status \"{status}\"")));
+            }
+        };
+        Ok((number, id, outcome))
+    })
+}
+
+fn index(members: &mut Fields<'_>) -> Result<Index, WireError> {
+    take_required_number(members, "index").map(Index)
+}
+
+fn result(text: &Bytes, members: &mut Fields<'_>) -> Result<Bytes, WireError> {
+    Ok(text.slice_ref(members.required("result", Kinds::ANY)?))
+}
+
+/// Reads each element, an object; no member may be left over.
+fn each<'a, T>(
+    method: &'static str,
+    raw: &'a [u8],
+    mut read: impl FnMut(&mut Fields<'a>) -> Result<T, WireError>,
+) -> Result<Vec<T>, WireError> {
+    let mut elements = Vec::new();
+    let mut reader = Reader::trusted(raw);
+    if reader.begin_array().is_err() {
+        return Ok(elements);
+    }
+    while let Ok(true) = reader.next_element() {
+        let mut members = Members::read(Subject::RaftRpc(method), raw, &mut reader)?;
+        elements.push(read(&mut members)?);
+        members.finish()?;
+    }
+    Ok(elements)
+}
