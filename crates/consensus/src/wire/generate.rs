@@ -4,7 +4,7 @@ use bytes::Bytes;
 use corvid_data::Uuid;
 use corvid_log::cluster::{Eid, Index, Servers, Sid, Term};
 
-use crate::database::{ClientIdentity, Forward, ForwardOutcome};
+use crate::database::{ClientIdentity, Forward, ForwardMethod, ForwardOutcome};
 use crate::entry::EntryBody;
 use crate::message::{PeerMessage, Rejection, SnapshotMeta};
 
@@ -144,6 +144,10 @@ impl Random {
         };
         Forward {
             id: self.eid(),
+            method: match self.coin() {
+                true => ForwardMethod::Transact,
+                false => ForwardMethod::Convert,
+            },
             params: self.array(),
             client,
             elapsed_ms: self.number(),
@@ -259,12 +263,4 @@ impl Random {
             _ => PeerMessage::NotMember { term },
         }
     }
-}
-
-/// The seed of a randomised test: `CORVID_SEED`, or one that is always the same.
-pub(crate) fn seed() -> u64 {
-    let seed = std::env::var("CORVID_SEED").ok();
-    let seed = seed.and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    println!("CORVID_SEED={seed}");
-    seed
 }

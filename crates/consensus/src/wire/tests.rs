@@ -4,7 +4,7 @@ use bytes::Bytes;
 use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Eid, Index, Sid, Term};
 
-use super::generate::{Random, seed};
+use super::generate::Random;
 use super::*;
 use crate::entry::EntryBody;
 
@@ -13,6 +13,14 @@ const B: Sid = Sid(Uuid([0xbb; 16]));
 const A_TEXT: &str = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
 const B_TEXT: &str = "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb";
 const C_TEXT: &str = "cccccccc-cccc-cccc-cccc-cccccccccccc";
+
+/// The seed of a randomised test: `CORVID_SEED`, or one that is always the same.
+fn seed() -> u64 {
+    let seed = std::env::var("CORVID_SEED").ok();
+    let seed = seed.and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    println!("CORVID_SEED={seed}");
+    seed
+}
 
 fn cid() -> Cid {
     Cid::new(Uuid([0xcc; 16])).expect("not zero")

@@ -9,7 +9,7 @@ use corvid_log::cluster::fields::{
 use corvid_log::cluster::{Eid, Index};
 
 use super::decode::{Fields, strings, take_flag, take_string};
-use crate::database::{ClientIdentity, Forward, ForwardOutcome};
+use crate::database::{ClientIdentity, Forward, ForwardMethod, ForwardOutcome};
 
 /// Bytes of a transaction or an outcome beside its texts, about.
 pub(super) const OVERHEAD_BYTES: usize = 160;
@@ -21,6 +21,9 @@ pub(super) fn write_forwards(out: &mut Vec<u8>, forwards: &[Forward]) {
         let client = &forward.client;
         let mut object = ObjectWriter::new(array.element());
         write_uuid(&mut object, "id", forward.id.0);
+        if forward.method == ForwardMethod::Convert {
+            write::boolean(object.member("convert"), true);
+        }
         write_number(&mut object, "elapsed", forward.elapsed_ms);
         if !client.role.is_empty() {
             write_text(&mut object, "role", &client.role);
@@ -57,6 +60,10 @@ pub(super) fn read_forwards(
 ) -> Result<Vec<Forward>, WireError> {
     each(method, raw, |members| {
         let id = Eid(take_required_uuid(members, "id")?);
+        let method = match take_flag(members, "convert")? {
+            Some(true) => ForwardMethod::Convert,
+            _ => ForwardMethod::Transact,
+        };
         let elapsed_ms = take_required_number(members, "elapsed")?;
         let role = take_string(members, "role")?.unwrap_or_default();
         let client_id = take_string(members, "client_id")?;
@@ -74,6 +81,7 @@ pub(super) fn read_forwards(
         };
         Ok(Forward {
             id,
+            method,
             params,
             client,
             elapsed_ms,
