@@ -1,6 +1,6 @@
 //! Pieces of output: bodies that many connections share, and heads of one connection.
 //!
-//! A shared body is never copied, only guard; each client's message is its own small head followed by the body.
+//! A shared body is never copied, only counted; each client's message is its own small head followed by the body.
 
 use std::any::Any;
 use std::sync::Arc;

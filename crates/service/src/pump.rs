@@ -47,6 +47,17 @@ pub trait Holder {
     fn executed(&mut self);
 }
 
+/// A holder whose time does not pass and that observes nothing.
+impl Holder for Now {
+    fn now(&mut self) -> Now {
+        *self
+    }
+
+    fn begin(&mut self, _input: &ToDatabase) {}
+
+    fn executed(&mut self) {}
+}
+
 /// Limits of one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -14,7 +14,7 @@ use corvid_service::locks::Locks;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
 };
-use corvid_service::pump::{Holder, Output};
+use corvid_service::pump::Output;
 use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::{
     DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, server_db,
@@ -34,19 +34,6 @@ impl UuidSource for Counter {
         self.0 += 1;
         Uuid((0x4000_u128 << 64 | u128::from(self.0)).to_be_bytes())
     }
-}
-
-/// Its time stands still.
-struct Thread;
-
-impl Holder for Thread {
-    fn now(&mut self) -> Now {
-        now(0)
-    }
-
-    fn begin(&mut self, _input: &ToDatabase) {}
-
-    fn executed(&mut self) {}
 }
 
 struct Served {
@@ -206,7 +193,7 @@ impl Server {
             let mut events = Vec::new();
             let mut inputs = std::mem::take(&mut served.inbox).into_iter();
             while inputs.len() > 0 || served.pump.has_postponed() {
-                served.pump.execute_batch(&mut Thread, &mut inputs);
+                served.pump.execute_batch(&mut now(0), &mut inputs);
                 while let Some(output) = served.pump.next_output() {
                     match output {
                         Output::Store(stores) => {
@@ -217,7 +204,7 @@ impl Server {
                                 _ => None,
                             };
                             let answers = stores.into_iter().filter_map(answer).collect();
-                            served.pump.stored(&mut Thread, answers);
+                            served.pump.stored(&mut now(0), answers);
                         }
                         Output::Job(job) => {
                             served.inbox.extend(job.carry_out());

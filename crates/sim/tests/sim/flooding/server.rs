@@ -9,7 +9,7 @@ use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToDatabase, ToShard};
-use corvid_service::pump::{Holder, Output};
+use corvid_service::pump::Output;
 use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases};
@@ -43,19 +43,6 @@ impl UuidSource for Counter {
 pub(crate) struct Server {
     frontend: Frontend,
     pump: Pump,
-}
-
-/// A holder whose time does not pass.
-struct Thread;
-
-impl Holder for Thread {
-    fn now(&mut self) -> Now {
-        NOW
-    }
-
-    fn begin(&mut self, _input: &ToDatabase) {}
-
-    fn executed(&mut self) {}
 }
 
 impl Server {
@@ -114,7 +101,7 @@ impl Server {
         self.frontend.frame(NOW.mono_ms, SESSION, message);
         let inputs = mem::take(&mut self.frontend.outputs().to_databases);
         let mut inputs = inputs.into_iter().map(|(_, input)| input);
-        self.pump.execute_batch(&mut Thread, &mut inputs);
+        self.pump.execute_batch(&mut { NOW }, &mut inputs);
         while let Some(output) = self.pump.next_output() {
             match output {
                 Output::Store(stores) => {
@@ -125,7 +112,7 @@ impl Server {
                         _ => panic!("a record"),
                     });
                     let answers = answers.collect();
-                    self.pump.stored(&mut Thread, answers);
+                    self.pump.stored(&mut { NOW }, answers);
                 }
                 Output::Deliver(delivery) => {
                     let delivery = ToShard::Deliver(delivery);
