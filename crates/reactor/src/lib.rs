@@ -14,4 +14,4 @@ pub mod priority;
 pub mod segment;
 pub mod shard;
 mod sync;
-mod wake_queue;
+pub mod wake_queue;

@@ -7,7 +7,7 @@ use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The queue. The way to wake the consumer is the caller's.
 #[derive(Debug)]
-pub(crate) struct WakeQueue<T>(Mutex<State<T>>);
+pub struct WakeQueue<T>(Mutex<State<T>>);
 
 #[derive(Debug)]
 struct State<T> {
@@ -16,9 +16,16 @@ struct State<T> {
     is_awake: bool,
 }
 
+impl<T> Default for WakeQueue<T> {
+    fn default() -> WakeQueue<T> {
+        WakeQueue::new()
+    }
+}
+
 impl<T> WakeQueue<T> {
     /// An empty queue whose consumer sleeps.
-    pub(crate) fn new() -> WakeQueue<T> {
+    #[must_use]
+    pub fn new() -> WakeQueue<T> {
         WakeQueue(Mutex::new(State {
             messages: Vec::new(),
             is_awake: false,
@@ -31,7 +38,7 @@ impl<T> WakeQueue<T> {
 
     /// Appends messages, which stay together. Returns whether the caller must wake the consumer.
     #[must_use]
-    pub(crate) fn extend(&self, messages: impl IntoIterator<Item = T>) -> bool {
+    pub fn extend(&self, messages: impl IntoIterator<Item = T>) -> bool {
         let mut state = self.lock();
         let was_empty = state.messages.is_empty();
         state.messages.extend(messages);
@@ -39,7 +46,7 @@ impl<T> WakeQueue<T> {
     }
 
     /// Moves all messages into `spare`, which must be empty. Until [`WakeQueue::sleep`] the consumer is awake.
-    pub(crate) fn take(&self, spare: &mut Vec<T>) {
+    pub fn take(&self, spare: &mut Vec<T>) {
         debug_assert!(spare.is_empty());
         let mut state = self.lock();
         state.is_awake = true;
@@ -47,7 +54,7 @@ impl<T> WakeQueue<T> {
     }
 
     /// Announces that the consumer goes to sleep and must be woken by the next message. Returns false when there is a message already.
-    pub(crate) fn sleep(&self) -> bool {
+    pub fn sleep(&self) -> bool {
         let mut state = self.lock();
         state.is_awake = !state.messages.is_empty();
         !state.is_awake

@@ -28,7 +28,9 @@ use crate::tls_settings::TlsSettings;
 #[derive(Default)]
 struct Check {
     has_failed: bool,
-    /// The databases by name.
+    /// The names of the databases.
+    names: Vec<String>,
+    /// The databases by name, without those whose server joins a cluster.
     databases: BTreeMap<String, Database>,
     /// The files of databases.
     files: Vec<String>,
@@ -94,7 +96,10 @@ impl Check {
             Ok((name, database)) => {
                 println!("database {name}: {file}");
                 self.files.push(file.to_owned());
-                self.databases.insert(name, database);
+                self.names.push(name.clone());
+                if let Some(database) = database {
+                    self.databases.insert(name, database);
+                }
             }
             Err(error) => self.fault(format_args!("failed to open database '{shown}': {error}")),
         }
@@ -105,7 +110,7 @@ impl Check {
         shown: &str,
         file: &str,
         wanted: &DatabaseConfig,
-    ) -> Result<(String, Database), String> {
+    ) -> Result<(String, Option<Database>), String> {
         if is_relay(file) {
             return Err(format!("ovsdb error: {file}: relays are not built yet"));
         }
@@ -116,14 +121,13 @@ impl Check {
         let mut uuids = RandomUuids::new().map_err(|error| error.to_string())?;
         let seed = open::hash_seed().map_err(|error| error.to_string())?;
         let found = open::inspect(file, seed, &mut uuids);
-        let (database, damage) = found.map_err(|error| error.to_string())?;
-        if let Some(damage) = damage {
+        let found = found.map_err(|error| error.to_string())?;
+        if let Some(damage) = found.damage {
             // A server ignores everything behind the damage.
             eprintln!("ovsdb-server: warning: {damage}");
         }
-        let name = database.schema().name.to_string();
-        check_name(&name, self.databases.contains_key(&name))?;
-        Ok((name, database))
+        check_name(&found.name, self.names.contains(&found.name))?;
+        Ok((found.name, found.database))
     }
 
     /// Checks a remote.

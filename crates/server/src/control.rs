@@ -1,5 +1,6 @@
 //! The commands of the control socket (`ovs-appctl`), and the texts of their replies. Commands call [`crate::server`], which carries them out.
 
+pub(crate) mod cluster_commands;
 pub(crate) mod commands;
 pub(crate) mod replication_commands;
 pub(crate) mod reports;

@@ -11,6 +11,7 @@
 //! | `texts`, one for each shard | `shard/frame_parser.rs` |
 //! | `db:NAME`, one for each database | `database/thread.rs` |
 //! | the holder of a database's mailbox: `db:NAME`, or a shard that executes inline | `database/driver.rs`; appends of `database/storage.rs` |
+//! | `raft:NAME`, one for each clustered database | `member/` |
 //! | `disk`, `rewrite`, for each database | `database/storage.rs` |
 //! | `jobs`, `contents`, `reaper`, for each database | `database/jobs.rs`, `database/reaper.rs` |
 //! | `open`, `load0` ..., for each file that is opened | `server/opening.rs` (its `Work`), `database/open.rs`, `database/open/` |
@@ -50,6 +51,7 @@ mod http;
 mod limits;
 mod liveness;
 mod main_handle;
+mod member;
 mod metrics;
 mod process_figures;
 mod remotes;

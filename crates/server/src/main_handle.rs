@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use corvid_service::message::Event;
+use corvid_service::message::{DatabaseId, Event};
 use crossbeam_channel::Sender;
 
 use crate::control::sessions::ListedSession;
@@ -27,6 +27,12 @@ pub(crate) enum MainMessage {
     SessionsListed(u64, Vec<ListedSession>),
     /// Whether the session exists, for the order to close it with this token.
     SessionClosed(u64, bool),
+    /// The reply of a cluster's member to the command with this token.
+    MemberAnswered(u64, Result<String, String>),
+    /// The row of this clustered database in `_Server` has changed; [`RowSlot`](crate::member::row::RowSlot) has it.
+    MemberRowChanged(DatabaseId),
+    /// The member of this database has left its cluster.
+    MemberLeft(DatabaseId),
 }
 
 /// The maximum of queued messages at which lines for the log (about rows and transactions) are still added. Further lines are dropped, and
@@ -82,7 +88,8 @@ impl MainHandle {
         self.report(MainMessage::SessionClosed(token, is_closed));
     }
 
-    fn report(&self, report: MainMessage) {
+    /// Sends a message and wakes the main thread.
+    pub(crate) fn report(&self, report: MainMessage) {
         if self.events.send(report).is_ok() {
             // As above.
             let _ = self.waker.wake();

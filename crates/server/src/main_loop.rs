@@ -19,6 +19,7 @@ use crate::audit::AuditLog;
 use crate::config::applied::{AppliedConfig, ConfigError};
 use crate::config::replication::ReplicationSettings;
 use crate::config::saved_config::{SavedConfig, SavedConfigFile};
+use crate::control::cluster_commands;
 use crate::control::commands;
 use crate::control::replication_commands;
 use crate::control::reports;
@@ -122,6 +123,7 @@ pub fn run(line: CommandLine) {
     {
         program::fatal_error("could not start", &error);
     }
+    let mut has_cluster_commands = false;
     let mut memory_log = MemoryLog::new(clock::mono_ms());
     let mut status_due_ms = 0;
     while !server.is_exiting() {
@@ -138,6 +140,10 @@ pub fn run(line: CommandLine) {
             STATUS_INTERVAL_MS
         });
         let timeout = watchdog.wait_max(clock::mono_ms(), timeout);
+        if server.has_clusters() && !has_cluster_commands {
+            cluster_commands::register(control.registry());
+            has_cluster_commands = true;
+        }
         if let Err(error) = control.turn(&mut server, Some(timeout)) {
             program::fatal_error("poll failed", &error);
         }

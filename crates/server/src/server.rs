@@ -6,6 +6,7 @@
 
 mod commands;
 mod events;
+mod members;
 mod opening;
 mod pending_replies;
 pub(crate) mod reconfiguration;
@@ -54,7 +55,7 @@ use crate::tls_settings::TlsSettings;
 use opening::Openings;
 use pending_replies::PendingReplies;
 use reconfiguration::Reconfigurations;
-use serving::ServedDatabase;
+use serving::{Backing, ServedDatabase};
 
 /// The settings of a server, from the command line; some of them change at run time.
 #[derive(Clone, Debug, Default)]
@@ -116,6 +117,8 @@ pub(crate) struct Server {
     last_source: u64,
     /// Databases keep a transaction history.
     keeps_history: bool,
+    /// A clustered database has been served.
+    has_clusters: bool,
 }
 
 impl Server {
@@ -192,11 +195,12 @@ impl Server {
             sync: ReplicationSettings::default(),
             last_source: 0,
             keeps_history,
+            has_clusters: false,
         };
         let schema =
             server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;
         let database = Database::new(corvid_data::Arc::new(schema), hash_seed);
-        let row = server.serve(server_db::NAME, database, None, None)?;
+        let row = server.serve(server_db::NAME, database, Backing::Memory, None)?;
         server.update_server_db(row);
         Ok(server)
     }

@@ -47,7 +47,15 @@ impl Data {
     /// Splits it. `None` when it is not an array of two.
     #[must_use]
     pub fn parts(&self) -> Option<Parts<'_>> {
-        let mut reader = Reader::trusted(&self.0);
+        Parts::of(&self.0)
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// The halves of data. The text must be valid JSON. `None` when it is not an array of two.
+    #[must_use]
+    pub fn of(json: &'a [u8]) -> Option<Parts<'a>> {
+        let mut reader = Reader::trusted(json);
         reader.begin_array().ok()?;
         let mut part = || match reader.next_element() {
             Ok(true) => reader.skip().ok(),

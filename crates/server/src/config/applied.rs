@@ -92,11 +92,12 @@ impl AppliedConfig {
             let reason = format!("database {entry} removed from configuration");
             server.remove_database(&name, &reason, None);
         }
-        let other_model = |entry: &String, _: &mut String| {
+        let other_model = |entry: &String, name: &mut String| {
             let wanted = config.databases.get(entry);
-            wanted.is_some_and(|wanted| !is_plain_file(wanted))
+            wanted.is_some_and(|wanted| !fits(wanted, server.is_clustered(name)))
         };
-        for (entry, name) in self.databases.extract_if(.., other_model) {
+        let others: Vec<(String, String)> = self.databases.extract_if(.., other_model).collect();
+        for (entry, name) in others {
             let reason = format!("service model changed for database {entry}");
             server.remove_database(&name, &reason, None);
         }
@@ -155,9 +156,8 @@ pub(crate) fn check_kind(entry: &str, file: &str, wanted: &DatabaseConfig) -> Re
             return Err(format!("ovsdb error: {entry}: relays are not built yet"));
         }
         (Some(ServiceModel::Clustered), Ok(Magic::Standalone)) => ("standalone", "clustered"),
-        (Some(ServiceModel::Standalone | ServiceModel::ActiveBackup), Ok(Magic::Clustered)) => {
-            ("clustered", "standalone")
-        }
+        (Some(ServiceModel::Standalone), Ok(Magic::Clustered)) => ("clustered", "standalone"),
+        (Some(ServiceModel::ActiveBackup), Ok(Magic::Clustered)) => ("clustered", "active-backup"),
         _ => return Ok(()),
     };
     Err(format!(
@@ -165,12 +165,14 @@ pub(crate) fn check_kind(entry: &str, file: &str, wanted: &DatabaseConfig) -> Re
     ))
 }
 
-/// Whether a standalone file can be served under an entry's service model.
-fn is_plain_file(wanted: &DatabaseConfig) -> bool {
-    !matches!(
-        wanted.model,
-        Some(ServiceModel::Relay | ServiceModel::Clustered)
-    )
+/// Whether a served database can stay open under an entry's service model.
+fn fits(wanted: &DatabaseConfig, is_clustered: bool) -> bool {
+    match wanted.model {
+        None => true,
+        Some(ServiceModel::Relay) => false,
+        Some(ServiceModel::Clustered) => is_clustered,
+        Some(ServiceModel::Standalone | ServiceModel::ActiveBackup) => !is_clustered,
+    }
 }
 
 /// An entry's settings of active-backup replication; `None`: another service model.

@@ -5,8 +5,8 @@ use corvid_shell::unixctl::{Registry, register_builtin};
 use corvid_shell::vlog::FileError;
 use corvid_shell::{memory, vlog};
 
-use crate::control::replication_commands;
 use crate::control::reports;
+use crate::control::{cluster_commands, replication_commands};
 use crate::remotes::options::RemoteOptions;
 use crate::server::Server;
 
@@ -316,6 +316,8 @@ pub(crate) fn all() -> Registry<Server> {
     replication_commands::register(&mut registry);
     register_column_diff(&mut registry);
     register_no_data_conversion(&mut registry);
+    cluster_commands::register(&mut registry);
+    cluster_commands::describe(&mut registry);
     describe(&mut registry);
     registry
 }

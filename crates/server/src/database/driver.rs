@@ -22,6 +22,7 @@ use crate::database::recorder::Recorder;
 use crate::database::storage::Storage;
 use crate::liveness::Liveness;
 use crate::main_handle::MainHandle;
+use crate::member::handle::{MemberHandle, ToMember};
 use crate::metrics::database::DatabaseFigures;
 use crate::shard::{ShardMessage, ToSource};
 
@@ -40,6 +41,8 @@ pub(crate) struct Driver {
 pub(crate) struct Effects {
     /// Its file, if it has one.
     pub(crate) storage: Option<Storage>,
+    /// Its member, if it is clustered.
+    pub(crate) member: Option<MemberHandle>,
     /// The threads for its long jobs.
     pub(crate) job_threads: JobThreads,
     /// The receivers of deliveries.
@@ -137,11 +140,16 @@ impl Driver {
                 Output::Store(stores) => {
                     if let Some(storage) = &mut effects.storage {
                         let answers = storage.store(stores);
+                        let answers = answers.into_iter().map(ToDatabase::Storage).collect();
                         pump.stored(effects, answers);
                     }
                     effects.stamp_undelivered(pump);
                 }
-                Output::Member(_) => unreachable!("no database is clustered yet"),
+                Output::Member(request) => {
+                    if let Some(member) = &effects.member {
+                        member.post([ToMember::Request(request)]);
+                    }
+                }
                 Output::Audit(entries) => {
                     if let Some(audit) = &effects.audit {
                         audit.push(entries);

@@ -14,10 +14,12 @@ use corvid_shell::log_file::{self, Handle, LogFile, OpenMode};
 mod damage;
 mod decoding;
 mod load;
+mod member;
 mod own_references;
 mod progress;
 mod salvage_copy;
 
+pub(crate) use member::OpenedMember;
 pub(crate) use progress::Progress;
 
 /// The maximum of threads that read and decode for the one that applies.
@@ -64,9 +66,18 @@ impl UuidSource for Versions {
     }
 }
 
-/// An opened file and its content.
+/// An opened file.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) enum Opened {
+    /// Of a standalone database.
+    Standalone(Box<OpenedFile>),
+    /// Of a member of a cluster.
+    Member(Box<OpenedMember>),
+}
+
+/// The file of a standalone database and its content.
+#[derive(Debug)]
+pub(crate) struct OpenedFile {
     /// The content.
     pub(crate) database: Database,
     /// The file, to append to.
@@ -76,10 +87,21 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
+    /// The name of the database.
+    #[must_use]
+    pub(crate) fn database_name(&self) -> &str {
+        match self {
+            Opened::Standalone(opened) => &opened.database.schema().name,
+            Opened::Member(opened) => &opened.recovered.name,
+        }
+    }
+
     /// Closes the file at once, and frees the content on a thread of its own, which may take as long as loading.
     pub(crate) fn discard(self) {
-        let Opened { database, file, .. } = self;
-        drop(file);
+        let database = match self {
+            Opened::Standalone(opened) => Some(opened.database),
+            Opened::Member(opened) => opened.contents.map(|contents| contents.database),
+        };
         let thread = std::thread::Builder::new().name("discard".to_owned());
         // If the thread cannot be created, the content is freed here.
         let _ = thread.spawn(move || drop(database));
@@ -122,11 +144,11 @@ fn open_file(name: &str, mode: OpenMode) -> Result<LogFile, WireError> {
     log_file::open(name, mode).map_err(|error| WireError::new(Tag::IoError, error.to_string()))
 }
 
-/// Opens a standalone database. A damaged tail is logged and ignored. If whole records follow the damage, a salvage copy of the file is made
+/// Opens a file of either kind. The damaged tail of a standalone one is logged and ignored. If whole records follow the damage, a salvage copy of the file is made
 /// first.
 ///
 /// # Errors
-/// In the reference's words: the file cannot be opened or locked, has no schema, is clustered, or cannot be copied; or `progress` was
+/// In the reference's words: the file cannot be opened or locked, has no schema, or cannot be copied; or `progress` was
 /// cancelled.
 pub(crate) fn open(
     name: &str,
@@ -137,6 +159,10 @@ pub(crate) fn open(
     let step = || progress.advance().map_err(|error| cancelled(name, &error));
     step()?;
     let mut file = open_file(name, OpenMode::ReadWrite)?;
+    if identify(name, &mut file)? == Magic::Clustered {
+        let opened = member::open(name, file, seed, uuids, progress)?;
+        return Ok(Opened::Member(Box::new(opened)));
+    }
     let loaded = load(name, &mut file, seed, uuids, progress)?;
     step()?;
     if let Some(damage) = &loaded.damage {
@@ -146,7 +172,7 @@ pub(crate) fn open(
     own_references::warn(&loaded.database, name);
     let extent = loaded.extent;
     file.set_end(extent.good_end());
-    Ok(Opened {
+    Ok(Opened::Standalone(Box::new(OpenedFile {
         database: loaded.database,
         file,
         state: FileState {
@@ -156,10 +182,21 @@ pub(crate) fn open(
                 end: extent.good_end(),
             },
         },
-    })
+    })))
 }
 
-/// Reads a standalone database without locking or changing its file, which another process may be serving. Damage is returned as a message.
+/// The contents of a file that another process may be serving.
+#[derive(Debug)]
+pub(crate) struct Inspected {
+    /// The name of the database.
+    pub(crate) name: String,
+    /// Its contents; `None` while its server joins a cluster.
+    pub(crate) database: Option<Database>,
+    /// The damage that a server would ignore, as a message.
+    pub(crate) damage: Option<String>,
+}
+
+/// Reads a database without locking or changing its file.
 ///
 /// # Errors
 /// A server could not open the file, or it has no schema.
@@ -167,13 +204,26 @@ pub(crate) fn inspect(
     name: &str,
     seed: HashSeed,
     uuids: &mut dyn UuidSource,
-) -> Result<(Database, Option<String>), WireError> {
+) -> Result<Inspected, WireError> {
     let mut file = open_file(name, OpenMode::ReadOnly)?;
     let writable = std::fs::OpenOptions::new().append(true).open(name);
     writable.map_err(|error| failed(name, &errno::text(&error)))?;
+    if identify(name, &mut file)? == Magic::Clustered {
+        let opened = member::open(name, file, seed, uuids, &Progress::default())?;
+        let damage = opened.recovered.damage.as_ref();
+        return Ok(Inspected {
+            damage: damage.map(|damage| damage.to_wire(name).to_string()),
+            name: opened.recovered.name,
+            database: opened.contents.map(|contents| contents.database),
+        });
+    }
     let loaded = load(name, &mut file, seed, uuids, &Progress::default())?;
     let damage = loaded.damage.map(|damage| damage.report(name).to_string());
-    Ok((loaded.database, damage))
+    Ok(Inspected {
+        name: loaded.database.schema().name.to_string(),
+        database: Some(loaded.database),
+        damage,
+    })
 }
 
 fn failed(name: &str, reason: &str) -> WireError {
@@ -194,10 +244,6 @@ fn load(
     let bytes = std::fs::metadata(file.disk().path())
         .map_err(|error| failed(name, &errno::text(&error)))?
         .len();
-    if identify(name, file)? == Magic::Clustered {
-        let details = format!("{name}: database is clustered, and clusters are not built yet");
-        return Err(WireError::new(Tag::OvsdbError, details));
-    }
     let source = || {
         let file = file.file().share();
         Ok(FileSource {

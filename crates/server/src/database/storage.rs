@@ -1,8 +1,8 @@
-//! The file of one database and the threads that write it. The holder of the database appends ordinary records, all of a batch in one write.
-//! The disk thread writes records that must be synced, everything that arrives while it works, and all records while the disk is slow. A
-//! `rewrite` thread writes a new file. [`Routing`] decides which thread writes; results come back through the database's mailbox.
+//! The file of one database and the threads that write it. The owner of the file (the holder of the database, or the thread of a cluster's
+//! member) appends ordinary records, all of a batch in one write. The disk thread writes records that must be synced, everything that arrives while it works, and all records while the disk is slow. A
+//! `rewrite` thread writes a new file. [`Routing`] decides which thread writes; results come back as messages to the owner.
 //!
-//! Invariant: the holder of the database, which may be a shard, never syncs, truncates or closes a file. It locks the file only for a write
+//! Invariant: the owner, which may be a shard, never syncs, truncates or closes a file. It locks the file only for a write
 //! during which, as [`Routing`] guarantees, no other thread has the lock.
 
 use corvid_log::storage::{
@@ -24,6 +24,7 @@ use corvid_shell::log_file::{Location, LogFile};
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::coverage;
+use crate::member::handle::{MemberHandle, ToMember};
 use crate::metrics::database::DatabaseFigures;
 
 /// Handles of replaced files, which the receiver closes.
@@ -52,7 +53,7 @@ pub(crate) struct Storage {
     disk: Sender<ToDisk>,
     disk_thread: JoinHandle<()>,
     rewrite: Option<RewriteThread>,
-    replies: ReplySender,
+    replies: FileOwner,
     figures: Option<Arc<DatabaseFigures>>,
 }
 
@@ -70,7 +71,7 @@ impl Storage {
     /// The disk thread cannot be created.
     pub(crate) fn new(
         file: LogFile,
-        replies: ReplySender,
+        replies: FileOwner,
         figures: Option<Arc<DatabaseFigures>>,
     ) -> std::io::Result<Storage> {
         if let Some(figures) = &figures {
@@ -106,12 +107,12 @@ impl Storage {
     }
 
     /// Carries out requests, or sends them to their threads. Returns the replies of those that are complete.
-    pub(crate) fn store(&mut self, stores: Vec<StorageRequest>) -> Vec<ToDatabase> {
+    pub(crate) fn store(&mut self, stores: Vec<StorageRequest>) -> Vec<StorageReply> {
         let mut answers = Vec::new();
         for route in self.routing.route(stores) {
             match route {
                 Route::Inline(records) => match lock(&self.file).append(records) {
-                    Ok(reply) => answers.extend(reply.map(ToDatabase::Storage)),
+                    Ok(reply) => answers.extend(reply),
                     Err(order) => {
                         self.routing.observe_deferral(&order);
                         self.to_disk(ToDisk::Order(*order));
@@ -140,14 +141,11 @@ impl Storage {
         let _ = self.disk.send(message);
     }
 
-    fn rewrite(&mut self, store: StorageRequest) -> Option<ToDatabase> {
+    fn rewrite(&mut self, store: StorageRequest) -> Option<StorageReply> {
         let order = match store {
             StorageRequest::Rewrite(number, content) => {
                 let failure = self.begin_rewrite(number, content).err()?;
-                return Some(ToDatabase::Storage(StorageReply::Rewrite(
-                    number,
-                    Err(failure),
-                )));
+                return Some(StorageReply::Rewrite(number, Err(failure)));
             }
             StorageRequest::Extend(_, records) => ToRewriter::Extend(records),
             StorageRequest::Swap(_) => ToRewriter::Swap,
@@ -247,10 +245,28 @@ impl ReplySender {
     }
 }
 
+/// The owner of a file, which gets the replies of the file's threads.
+#[derive(Clone, Debug)]
+pub(crate) enum FileOwner {
+    /// A database that stores its commits itself.
+    Database(ReplySender),
+    /// The member of a clustered database.
+    Member(MemberHandle),
+}
+
+impl FileOwner {
+    fn send(&self, reply: StorageReply) {
+        match self {
+            FileOwner::Database(database) => database.send(ToDatabase::Storage(reply)),
+            FileOwner::Member(member) => member.post([ToMember::Storage(reply)]),
+        }
+    }
+}
+
 struct DiskThread {
     orders: Receiver<ToDisk>,
     file: Arc<Mutex<Committer<Location>>>,
-    replies: ReplySender,
+    replies: FileOwner,
     figures: Option<Arc<DatabaseFigures>>,
     closer: Option<Sender<ReplacedFiles>>,
 }
@@ -275,7 +291,7 @@ impl DiskThread {
             self.publish_poison(&file);
             drop(file);
             for answer in answers {
-                self.replies.send(ToDatabase::Storage(answer));
+                self.replies.send(answer);
             }
             // Without the lock, so that records can be appended inline meanwhile.
             if let Some(disk) = unsynced {
@@ -285,7 +301,7 @@ impl DiskThread {
                 self.publish_poison(&file);
                 drop(file);
                 if let Some(answer) = answer {
-                    self.replies.send(ToDatabase::Storage(answer));
+                    self.replies.send(answer);
                 }
             }
             // After a failed swap the list is empty. The rewrite thread waits for it in either case.
@@ -310,7 +326,7 @@ struct RewriteWork {
     is_wanted: Arc<AtomicBool>,
     published: Arc<FileStatus>,
     disk: Sender<ToDisk>,
-    replies: ReplySender,
+    replies: FileOwner,
     /// The database's name, for the log; `None`: the rewrite is no compaction.
     label: Option<String>,
     /// The figures, if this is a compaction.
@@ -397,8 +413,7 @@ impl RewriteWork {
 
     fn answer(&self, number: RewriteNumber, stage: Result<RewriteStage, StoreError>) {
         if self.is_wanted.load(Ordering::Relaxed) {
-            self.replies
-                .send(ToDatabase::Storage(StorageReply::Rewrite(number, stage)));
+            self.replies.send(StorageReply::Rewrite(number, stage));
         }
     }
 

@@ -43,6 +43,11 @@ impl Server {
             MainMessage::SessionClosed(token, is_closed) => {
                 self.pending.session_closed(token, is_closed);
             }
+            MainMessage::MemberAnswered(token, outcome) => {
+                self.pending.member_answered(token, outcome);
+            }
+            MainMessage::MemberRowChanged(id) => self.show_member(id),
+            MainMessage::MemberLeft(id) => self.member_left(id),
             MainMessage::Barrier(answer) => {
                 // The sender may have stopped waiting.
                 let _ = answer.send(());

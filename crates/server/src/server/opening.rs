@@ -14,7 +14,7 @@ use corvid_data::HashSeed;
 use corvid_shell::unixctl::Replier;
 
 use super::Server;
-use super::serving::{check_name, is_relay, same_file};
+use super::serving::{Backing, check_name, is_relay, same_file};
 use crate::config::applied::{check_kind, replication_of};
 use crate::config::file::DatabaseConfig;
 use crate::database::open::{self, Opened, Progress, RandomUuids};
@@ -170,7 +170,7 @@ impl Server {
 
     /// Serves a loaded file; returns the database's name.
     fn serve_opened(&mut self, request: &Request, opened: Opened) -> Result<String, String> {
-        let name = opened.database.schema().name.to_string();
+        let name = opened.database_name().to_owned();
         if let Err(error) = check_name(&name, self.databases.contains_key(&name)) {
             opened.discard();
             return Err(error);
@@ -179,10 +179,19 @@ impl Server {
             Some((_, wanted)) => replication_of(wanted),
             None => self.default_replication(),
         };
-        let file = (opened.file, opened.state);
-        let row = self
-            .serve(&request.absolute, opened.database, Some(file), replication)
-            .map_err(|error| error.to_string())?;
+        let row = match opened {
+            Opened::Standalone(opened) => {
+                let backing = Backing::File(opened.file, opened.state);
+                self.serve(&request.absolute, opened.database, backing, replication)
+                    .map_err(|error| error.to_string())?
+            }
+            Opened::Member(_) if replication.is_some() => {
+                let file = &request.file;
+                let error = "database is clustered and not active-backup";
+                return Err(format!("ovsdb error: {file}: {error}"));
+            }
+            Opened::Member(opened) => self.serve_member(&request.absolute, *opened)?,
+        };
         // A configuration that is being applied reads all columns when all databases are served.
         if matches!(request.requester, Requester::Command(_)) {
             self.watch_columns_again(&name);

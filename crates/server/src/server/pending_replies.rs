@@ -37,6 +37,8 @@ pub(super) struct PendingReplies {
     lists: HashMap<u64, (Vec<ListedSession>, usize, Replier)>,
     /// Orders to close a session.
     closings: HashMap<u64, Replier>,
+    /// Commands of clusters' members.
+    members: HashMap<u64, Replier>,
     /// Databases that are being removed.
     pub(super) removals: HashMap<DatabaseId, Removal>,
     /// Reads of columns, by the text of the remote that names the column. The list may be empty.
@@ -171,6 +173,20 @@ impl PendingReplies {
         if let Some(replier) = self.closings.remove(&token) {
             let none = || Err("no such session".to_owned());
             replier.reply(if is_closed { Ok(String::new()) } else { none() });
+        }
+    }
+
+    /// Adds a command of a cluster's member.
+    pub(super) fn of_member(&mut self, replier: Replier) -> u64 {
+        let token = self.token();
+        self.members.insert(token, replier);
+        token
+    }
+
+    /// A member has carried out a command.
+    pub(super) fn member_answered(&mut self, token: u64, outcome: Result<String, String>) {
+        if let Some(replier) = self.members.remove(&token) {
+            replier.reply(outcome);
         }
     }
 

@@ -145,7 +145,9 @@ impl Server {
         let chosen: Vec<String> = self
             .databases
             .iter()
-            .filter(|(name, served)| *name != server_db::NAME && concerns(served))
+            .filter(|(name, served)| {
+                *name != server_db::NAME && served.member.is_none() && concerns(served)
+            })
             .map(|(name, _)| name.clone())
             .collect();
         for name in &chosen {

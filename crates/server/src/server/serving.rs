@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 
 use corvid_data::Schema;
 use corvid_engine::Database;
+use corvid_log::cluster::{Eid, Index};
 use corvid_net::errno;
 use corvid_reactor::mailbox::{MailSender, Mailbox};
 use corvid_service::message::{DatabaseId, ToDatabase};
@@ -28,10 +29,22 @@ use crate::database::handle::DatabaseHandle;
 use crate::database::jobs::JobThreads;
 use crate::database::open::RandomUuids;
 use crate::database::recorder::Recorder;
-use crate::database::storage::{ReplySender, Storage};
+use crate::database::storage::{FileOwner, ReplySender, Storage};
 use crate::database::thread::DatabaseThread;
+use crate::member::prepared::{PreparedMember, ServedMember};
+use crate::member::server_row;
 use crate::metrics::database::DatabaseFigures;
 use crate::shard::ShardMessage;
+
+/// The place where the commits of a database are kept.
+pub(super) enum Backing {
+    /// None: `_Server`.
+    Memory,
+    /// A file of its own.
+    File(LogFile, FileState),
+    /// The file of its member, which has these entries already: the last one that is applied, and the last one with data among them.
+    Member(Box<PreparedMember>, Index, Eid),
+}
 
 /// A served database.
 pub(super) struct ServedDatabase {
@@ -44,7 +57,9 @@ pub(super) struct ServedDatabase {
     pub(super) thread: JoinHandle<()>,
     /// Set when the name of its file cannot be synced.
     pub(super) unforced_name: UnforcedName,
-    /// `None`: standalone.
+    /// Its member, if it is clustered.
+    pub(super) member: Option<ServedMember>,
+    /// `None`: standalone, or clustered.
     pub(super) replication: Option<ActiveBackup>,
     /// The connection to its source, and the source's remote, while it is a backup.
     pub(super) source: Option<(SourceId, String)>,
@@ -56,19 +71,29 @@ impl Server {
         &mut self,
         name: &str,
         database: Database,
-        file: Option<(LogFile, FileState)>,
+        backing: Backing,
         replication: Option<ActiveBackup>,
     ) -> std::io::Result<Vec<u8>> {
         let schema: corvid_data::Arc<Schema> = database.schema().clone();
         let id = DatabaseId(self.next_database);
         self.next_database += 1;
-        let is_server_db = file.is_none();
+        let is_server_db = matches!(backing, Backing::Memory);
+        let mut file = None;
+        let mut member = None;
+        let model = match backing {
+            Backing::Memory => Model::server_db(),
+            Backing::File(of_database, state) => {
+                file = Some((of_database, state));
+                Model::standalone()
+            }
+            Backing::Member(of_member, applied, eid) => {
+                member = Some(of_member);
+                Model::clustered(applied, eid)
+            }
+        };
         let options = Options {
             id,
-            model: match &file {
-                None => Model::server_db(),
-                Some(_) => Model::standalone(),
-            },
+            model,
             file: file.as_ref().map(|(_, state)| *state),
             column_diff: self.config.column_diff,
             history: !is_server_db && self.keeps_history,
@@ -88,14 +113,19 @@ impl Server {
                 file.disk().unforced_name().clone()
             });
         let storage = file
-            .map(|(file, _)| Storage::new(file, replies.clone(), figures.clone()))
+            .map(|(file, _)| {
+                Storage::new(file, FileOwner::Database(replies.clone()), figures.clone())
+            })
             .transpose()?;
         let freeing = figures.as_ref().map(|figures| figures.freeing.clone());
         let jobs = JobThreads::new(replies, freeing.unwrap_or_default())?;
         let uuids = Box::new(RandomUuids::new()?);
         let (locks, epochs) = (self.locks.clone(), self.epochs.clone());
         let now = read_clock();
-        let recorder = self.begin_recording(&schema.name);
+        let recorder = match options.model.can_be_recorded() {
+            true => self.begin_recording(&schema.name),
+            false => None,
+        };
         let mut pump = if recorder.is_some() {
             let limits = PumpLimits::default();
             Pump::with_tape(now, options, limits, database, locks, epochs, uuids)
@@ -110,6 +140,7 @@ impl Server {
         service.set_audited(audit.is_some() && self.config.is_audited);
         let effects = Effects {
             storage,
+            member: member.as_ref().map(|member| member.handle().clone()),
             job_threads: jobs,
             shards: self.shards.handles().to_vec(),
             main: self.main.clone(),
@@ -119,7 +150,10 @@ impl Server {
             recorder,
             batch: BatchState::default(),
         };
-        let row = server_db::insert(&schema, pump.service().model().server_row());
+        let row = match &member {
+            Some(member) => server_row::insert(&schema.name, Some(&schema), member.row()),
+            None => server_db::insert(&schema, pump.service().model().server_row()),
+        };
         let driver = Arc::new(Mutex::new(Driver { pump, effects }));
         let handle = DatabaseHandle::new(driver.clone(), mailbox.sender());
         let label = format!("db_{}", schema.name);
@@ -131,8 +165,12 @@ impl Server {
         let thread = std::thread::Builder::new()
             .name(format!("db:{}", schema.name))
             .spawn(move || database_thread.run())?;
+        let member = member
+            .map(|member| member.start(id, handle.clone(), self.main.clone()))
+            .transpose()?;
         let served = ServedDatabase {
             id,
+            member,
             name: name.to_owned(),
             handle,
             mailbox: sender,

@@ -53,7 +53,7 @@ impl Server {
         answer(replier, Err(refusal.to_owned()));
     }
 
-    /// Orders a database to end. Returns its thread, which ends after [`Event::Removed`] and after the shards have dropped their
+    /// Orders a database to end. Returns its threads, which end after [`Event::Removed`] and after the shards have dropped their
     /// senders to it.
     fn end_database(
         &mut self,
@@ -61,16 +61,21 @@ impl Server {
         served: ServedDatabase,
         reason: &str,
         replier: Option<Replier>,
-    ) -> JoinHandle<()> {
+    ) -> Vec<JoinHandle<()>> {
         let removal = Removal {
             name: name.to_owned(),
             mailbox: served.mailbox,
             reason: reason.to_owned(),
             replier,
         };
-        let _ = removal.mailbox.send(ToDatabase::Control(Control::Remove));
+        let mut threads = vec![served.thread];
+        match served.member {
+            None => drop(removal.mailbox.send(ToDatabase::Control(Control::Remove))),
+            // The member orders its database to end when its file is closed.
+            Some(member) => threads.push(member.end()),
+        }
         self.pending.removals.insert(served.id, removal);
-        served.thread
+        threads
     }
 
     /// Ends every thread. Pending requests and control commands are answered, and queued log records are written.
@@ -104,10 +109,12 @@ impl Server {
         }
     }
 
-    fn begin_exit(&mut self, name: &str) -> Option<JoinHandle<()>> {
-        let served = self.databases.remove(name)?;
+    fn begin_exit(&mut self, name: &str) -> Vec<JoinHandle<()>> {
+        let Some(served) = self.databases.remove(name) else {
+            return Vec::new();
+        };
         self.close_source(&served);
-        Some(self.end_database(name, served, "", None))
+        self.end_database(name, served, "", None)
     }
 
     /// Waits until every database that was ordered to end has ended, and every backup.

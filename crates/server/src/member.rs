@@ -1,0 +1,21 @@
+//! The member of one clustered database: its thread, its connections to the other members, and its file. [`corvid_consensus::Member`] and
+//! [`corvid_consensus::Peers`] decide what happens; this module carries it out.
+//!
+//! ```text
+//! database --MemberRequest--> handle.rs --> thread.rs <--> links.rs <--> other members
+//!     ^                                       |  |
+//!     +------------ MemberEvent --------------+  +--> database/storage.rs (disk thread, the member's file)
+//! ```
+//!
+//! Invariant: only the thread `raft:NAME` uses the member, its connections and its file's requests.
+
+mod acceptor;
+mod file;
+pub(crate) mod handle;
+mod link;
+mod links;
+pub(crate) mod prepared;
+pub(crate) mod row;
+pub(crate) mod server_row;
+mod status_text;
+mod thread;

@@ -1,0 +1,67 @@
+//! The handle with which other threads send to the thread of a member.
+//!
+//! Invariant: messages of one sender arrive in order, and those of one batch together. The thread is woken once for a batch, and only while it
+//! sleeps. The queue has no limit of its own: the database limits its requests by those of its clients, the disk thread answers requests.
+
+use std::sync::Arc;
+
+use corvid_consensus::member::{Command, CommandToken};
+use corvid_consensus::{BacklogLimits, MemberRequest};
+use corvid_log::storage::StorageReply;
+use corvid_reactor::wake_queue::WakeQueue;
+
+/// A message to a member's thread.
+#[derive(Debug)]
+pub(crate) enum ToMember {
+    /// From its database.
+    Request(MemberRequest),
+    /// From its file.
+    Storage(StorageReply),
+    /// An operator's command; answered by `MainMessage::MemberAnswered` with this token.
+    Command(CommandToken, Command),
+    /// Answered in the same way with the text of `cluster/status`.
+    Status(CommandToken),
+    /// `cluster/set-backlog-threshold`.
+    BacklogLimits(BacklogLimits),
+    /// Stop all traffic with other members, or let it go on (`cluster/failure-test`).
+    StopTraffic(bool),
+    /// Hand the leadership over, close the file, order the database to end, and end.
+    End,
+}
+
+/// The handle; cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct MemberHandle(Arc<Inbox>);
+
+#[derive(Debug)]
+struct Inbox {
+    queue: WakeQueue<ToMember>,
+    waker: mio::Waker,
+}
+
+impl MemberHandle {
+    /// A queue whose consumer is woken by `waker`.
+    #[must_use]
+    pub(crate) fn new(waker: mio::Waker) -> MemberHandle {
+        let queue = WakeQueue::new();
+        MemberHandle(Arc::new(Inbox { queue, waker }))
+    }
+
+    /// Sends messages with at most one wake-up.
+    pub(crate) fn post(&self, messages: impl IntoIterator<Item = ToMember>) {
+        if self.0.queue.extend(messages) {
+            // Fails only when the eventfd was closed, because the thread has ended.
+            let _ = self.0.waker.wake();
+        }
+    }
+
+    /// Moves all messages into `spare`, which must be empty. The thread counts as awake until [`MemberHandle::sleep`].
+    pub(super) fn take(&self, spare: &mut Vec<ToMember>) {
+        self.0.queue.take(spare);
+    }
+
+    /// Announces that the thread goes to sleep. False when there is a message already.
+    pub(super) fn sleep(&self) -> bool {
+        self.0.queue.sleep()
+    }
+}

@@ -1,0 +1,381 @@
+//! The sockets of one member: the listening one, and the connections to the other members. Runs on the member's thread.
+//!
+//! Every event is reported to [`Peers`], whose outputs come back as calls: [`Links::dial`], [`Links::write`], [`Links::close`]. Invariant: a
+//! connection that has ended is reported once, and [`Peers`] never hears of a connection that it has closed.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use corvid_consensus::{ConnectionNumber, Peers};
+use corvid_net::logging::{self, Module, RateLimit};
+use corvid_net::stream::{Resolve, Stream};
+use corvid_net::target::{Active, Target};
+use corvid_net::tls::Credentials;
+use corvid_net::{errno, socket};
+use corvid_rpc::log_event::End;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use rustix::io::Errno;
+use slab::Slab;
+
+use super::acceptor::Acceptor;
+use super::link::{Link, Received};
+
+/// The token of the thread's waker.
+pub(super) const WAKER: Token = Token(usize::MAX);
+const LISTENER: Token = Token(usize::MAX - 1);
+/// Bytes read at a time.
+const READ_BYTES: usize = 128 * 1024;
+/// Bytes read from one connection in one turn, so that the others, and the clock, get theirs.
+const READ_BYTES_PER_TURN: usize = 8 * READ_BYTES;
+/// Connections accepted in one turn.
+const ACCEPTS_MAX: usize = 16;
+/// Connections, at most: a cluster has a few members, and each may reconnect before its old connection is noticed to be dead.
+const LINKS_MAX: usize = 256;
+/// How long the handshake of an accepted connection may take, ms.
+const HANDSHAKE_MS_MAX: u64 = 10_000;
+
+/// The sockets of a member.
+pub(super) struct Links {
+    poll: Poll,
+    events: Events,
+    credentials: Arc<Credentials>,
+    acceptor: Acceptor,
+    may_accept: bool,
+    links: Slab<Link>,
+    slots: HashMap<ConnectionNumber, usize>,
+    scratch: Box<[u8]>,
+    /// A connection has input beyond its turn.
+    has_more: bool,
+    /// Nothing is sent, received, accepted or dialled (`cluster/failure-test stop-raft-rpc`).
+    is_stopped: bool,
+}
+
+impl Links {
+    /// No connection yet; the listening socket is opened by the first [`Links::receive`].
+    pub(super) fn new(poll: Poll, address: &str, credentials: Arc<Credentials>) -> Links {
+        Links {
+            poll,
+            events: Events::with_capacity(LINKS_MAX),
+            acceptor: Acceptor::new(address, credentials.clone()),
+            credentials,
+            may_accept: false,
+            links: Slab::new(),
+            slots: HashMap::new(),
+            scratch: vec![0; READ_BYTES].into_boxed_slice(),
+            has_more: false,
+            is_stopped: false,
+        }
+    }
+
+    /// Stops all traffic, or lets it go on.
+    pub(super) fn set_stopped(&mut self, is_stopped: bool) {
+        self.has_more |= self.is_stopped && !is_stopped;
+        self.is_stopped = is_stopped;
+    }
+
+    /// Whether [`Links::wait`] is to return at once.
+    pub(super) fn has_more(&self) -> bool {
+        self.has_more && !self.is_stopped
+    }
+
+    /// When the listening socket, or a handshake, needs [`Links::receive`], monotonic ms.
+    pub(super) fn deadline_ms(&self) -> Option<u64> {
+        let links = self
+            .links
+            .iter()
+            .filter_map(|(_, link)| link.handshake_until_ms);
+        links.chain(self.acceptor.deadline_ms()).min()
+    }
+
+    /// Waits for an event of a socket or a wake-up; `None` is for ever.
+    ///
+    /// # Errors
+    /// The kernel's poll has failed.
+    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        match self.poll.poll(&mut self.events, timeout) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                self.events.clear();
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Reports everything that has arrived.
+    pub(super) fn receive(&mut self, now_ms: u64, peers: &mut Peers) {
+        let mut opening = Vec::new();
+        for event in &self.events {
+            match event.token() {
+                WAKER => {}
+                LISTENER => self.may_accept = true,
+                Token(slot) => {
+                    let Some(link) = self.links.get_mut(slot) else {
+                        continue;
+                    };
+                    if link.is_open {
+                        link.may_read |=
+                            event.is_readable() || event.is_read_closed() || event.is_error();
+                        if event.is_writable() || event.is_write_closed() || event.is_error() {
+                            link.unblock();
+                        }
+                    } else {
+                        opening.push(slot);
+                    }
+                }
+            }
+        }
+        self.events.clear();
+        for slot in opening {
+            self.finish_opening(now_ms, slot, peers);
+        }
+        if self.acceptor.retry(now_ms) {
+            self.register_listener();
+        }
+        self.may_accept |= self.acceptor.end_pause(now_ms);
+        if self.is_stopped {
+            return;
+        }
+        self.accept(now_ms, peers);
+        self.end_handshakes(now_ms);
+        self.has_more = false;
+        let slots: Vec<usize> = self
+            .links
+            .iter()
+            .filter(|(_, link)| link.may_read)
+            .map(|(slot, _)| slot)
+            .collect();
+        for slot in slots {
+            self.read(now_ms, slot, peers);
+        }
+    }
+
+    /// Sends what the kernel takes.
+    pub(super) fn flush(&mut self, now_ms: u64, peers: &mut Peers) {
+        if self.is_stopped {
+            return;
+        }
+        let slots: Vec<usize> = self
+            .links
+            .iter()
+            .filter(|(_, link)| link.may_write())
+            .map(|(slot, _)| slot)
+            .collect();
+        for slot in slots {
+            let Some(link) = self.links.get_mut(slot) else {
+                continue;
+            };
+            match (link.write(), link.number) {
+                (Ok(written), Some(number)) if written > 0 => {
+                    peers.written(now_ms, number, written);
+                }
+                (Ok(_), _) => {}
+                (Err(error), _) => self.end(now_ms, slot, failed(&error), peers),
+            }
+        }
+    }
+
+    /// Begins to open a connection.
+    pub(super) fn dial(
+        &mut self,
+        now_ms: u64,
+        number: ConnectionNumber,
+        address: &str,
+        peers: &mut Peers,
+    ) {
+        let stream = self.try_dial(address).and_then(|stream| {
+            self.insert(Link::dialled(number, stream))?;
+            Ok(())
+        });
+        if let Err(error) = stream {
+            peers.closed(now_ms, number, failed(&error));
+        }
+    }
+
+    fn try_dial(&self, address: &str) -> io::Result<Stream> {
+        let target: Active = match Target::parse(address) {
+            Ok(Target::Active(target)) => target,
+            Ok(Target::Passive(_)) => {
+                return Err(errno::from_code(Errno::AFNOSUPPORT.raw_os_error()));
+            }
+            Err(error) => return Err(errno::from_code(error.errno())),
+        };
+        let credentials = Some(&self.credentials);
+        Stream::connect(&target, socket::DSCP_DEFAULT, Resolve::Later, credentials)
+    }
+
+    /// Queues output of a connection.
+    pub(super) fn write(&mut self, number: ConnectionNumber, bytes: Bytes) {
+        if let Some(link) = self.slots.get(&number).map(|slot| &mut self.links[*slot]) {
+            link.push(bytes);
+        }
+    }
+
+    /// Closes a connection; unsent output is lost.
+    pub(super) fn close(&mut self, number: ConnectionNumber) {
+        if let Some(slot) = self.slots.get(&number) {
+            self.remove(*slot);
+        }
+    }
+
+    fn insert(&mut self, mut link: Link) -> io::Result<usize> {
+        if self.links.len() >= LINKS_MAX {
+            return Err(errno::from_code(Errno::MFILE.raw_os_error()));
+        }
+        let entry = self.links.vacant_entry();
+        let slot = entry.key();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registry = self.poll.registry();
+        registry.register(link.stream.source(), Token(slot), interest)?;
+        if let Some(number) = link.number {
+            self.slots.insert(number, slot);
+        }
+        entry.insert(link);
+        Ok(slot)
+    }
+
+    fn remove(&mut self, slot: usize) -> Option<ConnectionNumber> {
+        let mut link = self.links.try_remove(slot)?;
+        // Closing the socket would do it too, unless the descriptor was shared.
+        let _ = self.poll.registry().deregister(link.stream.source());
+        let number = link.number?;
+        self.slots.remove(&number);
+        Some(number)
+    }
+
+    fn end(&mut self, now_ms: u64, slot: usize, end: End, peers: &mut Peers) {
+        if let Some(number) = self.remove(slot) {
+            peers.closed(now_ms, number, end);
+        }
+    }
+
+    fn finish_opening(&mut self, now_ms: u64, slot: usize, peers: &mut Peers) {
+        let Some(link) = self.links.get_mut(slot) else {
+            return;
+        };
+        match link.stream.connect_result() {
+            Ok(None) => {}
+            Ok(Some(())) => {
+                link.is_open = true;
+                // Bytes that came right after a handshake were read with it, so no further event reports them.
+                link.may_read = true;
+                link.handshake_until_ms = None;
+                match link.number {
+                    Some(number) => peers.connected(now_ms, number),
+                    None => {
+                        let number = peers.accepted(now_ms, &link.name);
+                        link.number = Some(number);
+                        self.slots.insert(number, slot);
+                    }
+                }
+            }
+            Err(error) => {
+                if link.number.is_none() {
+                    warn_of_handshake(&link.name, &errno::text(&error));
+                }
+                self.end(now_ms, slot, failed(&error), peers);
+            }
+        }
+    }
+
+    fn end_handshakes(&mut self, now_ms: u64) {
+        let links = self.links.iter();
+        let late: Vec<usize> = links
+            .filter(|(_, link)| link.handshake_until_ms.is_some_and(|at_ms| at_ms <= now_ms))
+            .map(|(slot, _)| slot)
+            .collect();
+        for slot in late {
+            warn_of_handshake(
+                &self.links[slot].name,
+                &errno::text_of(Errno::TIMEDOUT.raw_os_error()),
+            );
+            self.remove(slot);
+        }
+    }
+
+    fn register_listener(&mut self) {
+        let Some(listener) = self.acceptor.listener() else {
+            return;
+        };
+        let fd = listener.as_raw_fd();
+        let registry = self.poll.registry();
+        if let Err(error) = registry.register(&mut SourceFd(&fd), LISTENER, Interest::READABLE) {
+            let reason = errno::text(&error);
+            logging::err(Module::PollLoop, format_args!("register: {reason}"));
+        }
+        self.may_accept = true;
+    }
+
+    fn accept(&mut self, now_ms: u64, peers: &mut Peers) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        for _ in 0..ACCEPTS_MAX {
+            let Some(listener) = self.acceptor.listener().filter(|_| self.may_accept) else {
+                return;
+            };
+            match listener.accept() {
+                Ok(None) => self.may_accept = false,
+                Ok(Some((stream, name))) => {
+                    let link = Link::accepted(name.clone(), stream, now_ms + HANDSHAKE_MS_MAX);
+                    let is_open = link.is_open;
+                    match self.insert(link) {
+                        Ok(slot) if is_open => {
+                            let number = peers.accepted(now_ms, &name);
+                            self.links[slot].number = Some(number);
+                            self.slots.insert(number, slot);
+                        }
+                        Ok(_) => {}
+                        Err(error) => warn_of_handshake(&name, &errno::text(&error)),
+                    }
+                }
+                Err(error) => {
+                    let reason = errno::text(&error);
+                    logging::warn_limited(&LIMIT, Module::Raft, format_args!("accept: {reason}"));
+                    self.may_accept = false;
+                    self.acceptor.pause(now_ms);
+                }
+            }
+        }
+        // Others may be pending.
+        self.has_more |= self.may_accept;
+    }
+
+    fn read(&mut self, now_ms: u64, slot: usize, peers: &mut Peers) {
+        let mut received = 0;
+        loop {
+            // A message may have made the peers close the connection.
+            let Some(link) = self.links.get_mut(slot) else {
+                return;
+            };
+            let Some(number) = link.number.filter(|_| link.may_read) else {
+                return;
+            };
+            if received >= READ_BYTES_PER_TURN {
+                self.has_more = true;
+                return;
+            }
+            match link.read(&mut self.scratch) {
+                Ok(Received::Bytes(count)) => {
+                    received += count;
+                    peers.received(now_ms, number, &self.scratch[..count]);
+                }
+                Ok(Received::Nothing) => return,
+                Ok(Received::End) => return self.end(now_ms, slot, End::Closed, peers),
+                Err(error) => return self.end(now_ms, slot, failed(&error), peers),
+            }
+        }
+    }
+}
+
+fn failed(error: &io::Error) -> End {
+    End::Failed(errno::text(error))
+}
+
+fn warn_of_handshake(name: &str, reason: &str) {
+    static LIMIT: RateLimit = RateLimit::new(5, 5);
+    let line = format_args!("{name}: connection refused ({reason})");
+    logging::warn_limited(&LIMIT, Module::Raft, line);
+}

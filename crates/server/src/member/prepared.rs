@@ -1,0 +1,212 @@
+//! A member between the opening of its file and the start of its thread, and a running one as the main thread sees it.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use corvid_consensus::member::ServerRow;
+use corvid_consensus::message::SnapshotMeta;
+use corvid_consensus::{
+    EntryBody, Member, Peers, PeersSettings, Recovered as MemberState, Settings,
+};
+use corvid_log::cluster::{Cid, Recovered, RecoveredMembership, Sid};
+use corvid_log::storage::LogPosition;
+use corvid_net::clock;
+use corvid_net::random::Random;
+use corvid_net::tls::Credentials;
+use corvid_service::message::DatabaseId;
+use corvid_shell::log_file::LogFile;
+use mio::{Poll, Waker};
+
+use super::file::MemberFile;
+use super::handle::{MemberHandle, ToMember};
+use super::links::{Links, WAKER};
+use super::row::RowSlot;
+use super::thread::{Ending, MemberThread};
+use crate::database::handle::DatabaseHandle;
+use crate::liveness::Liveness;
+use crate::main_handle::MainHandle;
+
+/// Bytes of one message of another member, at most: four times the longest transaction that a client may send by default.
+const MESSAGE_BYTES_MAX: usize = 1 << 30;
+
+/// A member whose thread does not run yet.
+pub(crate) struct PreparedMember {
+    recovered: Recovered,
+    file: LogFile,
+    credentials: Arc<Credentials>,
+    liveness: Liveness,
+    poll: Poll,
+    handle: MemberHandle,
+    row: ServerRow,
+}
+
+/// A running member.
+pub(crate) struct ServedMember {
+    /// Its queue.
+    pub(crate) handle: MemberHandle,
+    /// Its id.
+    pub(crate) sid: Sid,
+    /// The newest state for `_Server`.
+    pub(crate) row: RowSlot,
+    /// The cluster, if it was known when the file was opened.
+    cid: Option<Cid>,
+    thread: JoinHandle<()>,
+}
+
+impl PreparedMember {
+    /// The member of an opened file.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub(crate) fn new(
+        recovered: Recovered,
+        file: LogFile,
+        credentials: Arc<Credentials>,
+        liveness: Liveness,
+    ) -> std::io::Result<PreparedMember> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        let row = ServerRow {
+            is_connected: false,
+            is_leader: false,
+            cid: recovered.cluster_id,
+            sid: recovered.server_id,
+            index: recovered.joined().map(|joined| joined.commit),
+        };
+        Ok(PreparedMember {
+            recovered,
+            file,
+            credentials,
+            liveness,
+            poll,
+            handle: MemberHandle::new(waker),
+            row,
+        })
+    }
+
+    /// The queue of its thread.
+    pub(crate) fn handle(&self) -> &MemberHandle {
+        &self.handle
+    }
+
+    /// Its row in `_Server` until its thread tells otherwise.
+    pub(crate) fn row(&self) -> &ServerRow {
+        &self.row
+    }
+
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system has no random source, or threads are exhausted.
+    pub(crate) fn start(
+        self: Box<Self>,
+        id: DatabaseId,
+        database: DatabaseHandle,
+        main: MainHandle,
+    ) -> std::io::Result<ServedMember> {
+        let PreparedMember {
+            recovered,
+            file,
+            credentials,
+            liveness,
+            poll,
+            handle,
+            row,
+        } = *self;
+        let name = recovered.name.clone();
+        let address = recovered.local_address.clone();
+        let settings = Settings {
+            sid: recovered.server_id,
+            name: name.clone(),
+            address: address.clone(),
+        };
+        let peers = Peers::new(PeersSettings {
+            sid: recovered.server_id,
+            cid: recovered.cluster_id,
+            address: address.clone(),
+            message_bytes_max: MESSAGE_BYTES_MAX,
+        });
+        let seed = u64::from_ne_bytes(Random::new()?.bytes()?);
+        let file = MemberFile::open(file, &recovered, handle.clone())?;
+        let recovered = for_member(recovered)?;
+        let member = Member::new(settings, recovered, clock::mono_ms(), seed);
+        let slot = RowSlot::default();
+        let thread = MemberThread {
+            id,
+            name: name.clone(),
+            member,
+            peers,
+            links: Links::new(poll, &address, credentials),
+            file,
+            inbox: handle.clone(),
+            database,
+            main,
+            row: slot.clone(),
+            liveness,
+            to_database: Vec::new(),
+            ending: Ending::Running,
+        };
+        let thread = std::thread::Builder::new()
+            .name(format!("raft:{name}"))
+            .spawn(move || thread.run())?;
+        Ok(ServedMember {
+            handle,
+            sid: row.sid,
+            row: slot,
+            cid: row.cid,
+            thread,
+        })
+    }
+}
+
+impl ServedMember {
+    /// The cluster's id, if it is known.
+    #[must_use]
+    pub(crate) fn cid(&self) -> Option<Cid> {
+        self.cid
+    }
+
+    /// Orders the member to hand its leadership over, to close its file and to end, and then its database. Returns its thread.
+    pub(crate) fn end(self) -> JoinHandle<()> {
+        self.handle.post([ToMember::End]);
+        self.thread
+    }
+}
+
+/// The state of a file as the member starts with it.
+fn for_member(recovered: Recovered) -> std::io::Result<MemberState> {
+    let mut state = MemberState {
+        cid: recovered.cluster_id,
+        remote_addresses: Vec::new(),
+        snapshot: None,
+        term: recovered.term,
+        vote: recovered.vote,
+        commit: corvid_log::cluster::Index(0),
+        entries: Vec::new(),
+        position: LogPosition::OPENING,
+    };
+    match recovered.membership {
+        RecoveredMembership::Joining { remote_addresses } => {
+            state.remote_addresses = remote_addresses;
+        }
+        RecoveredMembership::Joined(joined) => {
+            state.commit = joined.commit;
+            let snapshot = joined.snapshot;
+            state.snapshot = Some(SnapshotMeta {
+                index: snapshot.index,
+                term: snapshot.term,
+                eid: snapshot.eid,
+                servers: snapshot.servers,
+                election_timer_ms: snapshot.election_timer_ms,
+                body_bytes: snapshot.body_bytes,
+            });
+            for entry in joined.entries {
+                let body = EntryBody::from_text(entry.text);
+                let entry = body.parse(entry.term, entry.index);
+                let entry = entry.map_err(|error| std::io::Error::other(error.to_string()))?;
+                state.entries.push(entry);
+            }
+        }
+    }
+    Ok(state)
+}

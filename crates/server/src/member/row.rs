@@ -1,0 +1,49 @@
+//! The newest columns of a clustered database's row in `_Server`, on their way from the member's thread to the main thread.
+//!
+//! Invariant: there is at most one message under way for each member, so a main thread that is slower than the commits shows the newest row
+//! and skips those between.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use corvid_consensus::member::ServerRow;
+
+/// The newest row that is not shown yet; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowSlot(Arc<Mutex<Option<ServerRow>>>);
+
+impl RowSlot {
+    /// Sets the newest row. True when the main thread must be told: it has shown the one before.
+    pub(super) fn set(&self, row: ServerRow) -> bool {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.replace(row).is_none()
+    }
+
+    /// The newest row, if it is not shown yet.
+    pub(crate) fn take(&self) -> Option<ServerRow> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corvid_data::Uuid;
+    use corvid_log::cluster::{Index, Sid};
+
+    #[test]
+    fn rows_that_are_not_shown_in_time_are_skipped() {
+        let slot = RowSlot::default();
+        let row = |index| ServerRow {
+            is_connected: true,
+            is_leader: false,
+            cid: None,
+            sid: Sid(Uuid([1; 16])),
+            index: Some(Index(index)),
+        };
+        assert!(slot.set(row(1)));
+        assert!(!slot.set(row(2)), "a message is under way already");
+        assert_eq!(slot.take(), Some(row(2)));
+        assert_eq!(slot.take(), None);
+        assert!(slot.set(row(3)));
+    }
+}

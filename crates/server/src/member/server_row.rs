@@ -1,0 +1,79 @@
+//! The row of a clustered database in `_Server` (docs/spec/distribution.md 1.8), as `params` of transactions.
+
+use std::collections::BTreeMap;
+
+use bstr::BString;
+use corvid_consensus::member::ServerRow;
+use corvid_data::{Schema, Uuid};
+use corvid_json::Value;
+use corvid_log::cluster::Cid;
+use corvid_service::server_db;
+
+/// Adds the row; `schema` is `None` while the server joins.
+pub(crate) fn insert(name: &str, schema: Option<&Schema>, row: &ServerRow) -> Vec<u8> {
+    let mut columns = columns(row);
+    columns.insert("name".into(), Value::string(name));
+    columns.insert("model".into(), Value::string("clustered"));
+    columns.insert("schema".into(), schema_column(schema));
+    params([
+        ("op", Value::string("insert")),
+        ("table", Value::string("Database")),
+        ("row", Value::Object(columns)),
+    ])
+}
+
+/// Changes the columns that the member decides.
+pub(crate) fn update(name: &str, row: &ServerRow) -> Vec<u8> {
+    let is_named = [
+        Value::string("name"),
+        Value::string("=="),
+        Value::string(name),
+    ];
+    params([
+        ("op", Value::string("update")),
+        ("table", Value::string("Database")),
+        ("where", Value::Array(vec![Value::Array(is_named.into())])),
+        ("row", Value::Object(columns(row))),
+    ])
+}
+
+fn columns(row: &ServerRow) -> BTreeMap<BString, Value> {
+    // The cluster of a server that has not joined yet is all zeros, not absent.
+    let cid = row.cid.map_or(Uuid::ZERO, Cid::uuid);
+    let index = match row.index {
+        Some(index) => Value::Integer(i64::try_from(index.0).unwrap_or(i64::MAX)),
+        None => empty(),
+    };
+    BTreeMap::from([
+        ("connected".into(), Value::Bool(row.is_connected)),
+        ("leader".into(), Value::Bool(row.is_leader)),
+        ("cid".into(), uuid(cid)),
+        ("sid".into(), uuid(row.sid.0)),
+        ("index".into(), index),
+    ])
+}
+
+fn schema_column(schema: Option<&Schema>) -> Value {
+    schema.map_or_else(empty, |schema| {
+        Value::String(BString::from(schema.to_json().to_bytes()))
+    })
+}
+
+fn empty() -> Value {
+    Value::Array(vec![Value::string("set"), Value::Array(Vec::new())])
+}
+
+fn uuid(uuid: Uuid) -> Value {
+    Value::Array(vec![
+        Value::string("uuid"),
+        Value::string(uuid.to_string()),
+    ])
+}
+
+fn params<const N: usize>(operation: [(&str, Value); N]) -> Vec<u8> {
+    let operation = operation
+        .into_iter()
+        .map(|(name, value)| (name.into(), value));
+    let operation = Value::Object(operation.collect());
+    Value::Array(vec![Value::string(server_db::NAME), operation]).to_bytes()
+}

@@ -1,0 +1,287 @@
+//! The text of `cluster/status` (docs/spec/distribution.md 1.12). Operators' scripts parse it by its labels.
+
+use std::fmt::Write;
+
+use corvid_consensus::Status;
+use corvid_consensus::member::{Connected, PeerStatus, Phase, Role};
+use corvid_data::Uuid;
+use corvid_log::cluster::ids::short;
+use corvid_log::cluster::{Index, Sid};
+
+/// The text, with the member's own connections as [`corvid_consensus::Peers`] shows them.
+pub(super) fn render(status: &Status, connections: &str, disconnections: u64) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_all(&mut text, status, connections, disconnections);
+    text
+}
+
+fn write_all(
+    out: &mut String,
+    status: &Status,
+    connections: &str,
+    disconnections: u64,
+) -> std::fmt::Result {
+    let nickname = |sid: Sid| {
+        let mut servers = status.servers.iter();
+        match servers.find(|server| server.sid == sid) {
+            Some(server) => self::nickname(sid, &server.address),
+            None => sid.to_string(),
+        }
+    };
+    let named = |sid: Option<Sid>| match sid {
+        None => "unknown".to_owned(),
+        Some(sid) if sid == status.sid => "self".to_owned(),
+        Some(sid) => nickname(sid),
+    };
+    writeln!(out, "{}", self::nickname(status.sid, &status.address))?;
+    writeln!(out, "Name: {}", status.name)?;
+    match status.cid {
+        Some(cid) => writeln!(out, "Cluster ID: {}", identity(cid.uuid()))?,
+        None => writeln!(out, "Cluster ID: not yet known")?,
+    }
+    writeln!(out, "Server ID: {}", identity(status.sid.0))?;
+    writeln!(out, "Address: {}", status.address)?;
+    writeln!(out, "Status: {}", state(&status.connected))?;
+    if !status.remote_addresses.is_empty() {
+        let remotes = status.remote_addresses.join(" ");
+        writeln!(out, "Remotes for joining: {remotes}")?;
+    }
+    for server in &status.servers {
+        let label = match server.phase {
+            Phase::Stable => continue,
+            Phase::CatchUp | Phase::CaughtUp | Phase::Committing => "Adding",
+            Phase::Removing => "Removing",
+        };
+        let phase = phase(server.phase);
+        writeln!(out, "{label} server {} ({phase})", place(server))?;
+    }
+    let role = match status.role {
+        Role::Follower => "follower",
+        Role::Candidate => "candidate",
+        Role::Leader => "leader",
+    };
+    writeln!(out, "Role: {role}")?;
+    writeln!(out, "Term: {}", status.term)?;
+    writeln!(out, "Leader: {}", named(status.leader))?;
+    writeln!(out, "Vote: {}", named(status.vote))?;
+    writeln!(out)?;
+    if let Some((ago_ms, is_transfer)) = status.election_started {
+        let reason = if is_transfer {
+            "leadership_transfer"
+        } else {
+            "timeout"
+        };
+        writeln!(
+            out,
+            "Last Election started {ago_ms} ms ago, reason: {reason}"
+        )?;
+    }
+    if let Some(ago_ms) = status.election_won_ms {
+        writeln!(out, "Last Election won: {ago_ms} ms ago")?;
+    }
+    write!(out, "Election timer: {}", status.election_timer_ms)?;
+    if let Some(next) = status.next_election_timer_ms {
+        write!(out, " (changing to {next})")?;
+    }
+    writeln!(out)?;
+    writeln!(out, "Log: [{}, {}]", status.log_start, status.log_end)?;
+    let behind = |index: Index| status.log_end.0.saturating_sub(index.0.saturating_add(1));
+    writeln!(out, "Entries not yet committed: {}", behind(status.commit))?;
+    writeln!(out, "Entries not yet applied: {}", behind(status.applied))?;
+    writeln!(out, "Connections: {connections}")?;
+    writeln!(out, "Disconnections: {disconnections}")?;
+    writeln!(out, "Servers:")?;
+    let mut listed = status.servers.iter();
+    listed.try_for_each(|server| write_server(out, status, server, &named))
+}
+
+fn write_server(
+    out: &mut String,
+    status: &Status,
+    server: &PeerStatus,
+    named: &impl Fn(Option<Sid>) -> String,
+) -> std::fmt::Result {
+    if server.phase == Phase::Removing {
+        return Ok(());
+    }
+    write!(out, "    {}", place(server))?;
+    if server.sid == status.sid {
+        write!(out, " (self)")?;
+    }
+    if server.phase != Phase::Stable {
+        write!(out, " ({})", phase(server.phase))?;
+    }
+    if server.voted_for.is_some() {
+        write!(out, " (voted for {})", named(server.voted_for))?;
+    }
+    if let (Some(next), Some(matching)) = (server.next_index, server.match_index) {
+        write!(out, " next_index={next} match_index={matching}")?;
+    }
+    if let Some((have, of)) = server.snapshot {
+        write!(out, " snapshot={have}/{of}")?;
+    }
+    if let Some(ago_ms) = server.last_message_ms {
+        write!(out, " last msg {ago_ms} ms ago")?;
+    }
+    writeln!(out)
+}
+
+/// `989f (989f at tcp:127.0.0.1:17003)`.
+fn place(server: &PeerStatus) -> String {
+    let nickname = nickname(server.sid, &server.address);
+    format!("{nickname} ({} at {})", server.sid, server.address)
+}
+
+/// `989f (989f...-...)`.
+fn identity(uuid: Uuid) -> String {
+    format!("{} ({uuid})", short(uuid))
+}
+
+/// The name in logs and status: the beginning of the id, or for `unix:` addresses the last component of the path up to the first dot.
+pub(super) fn nickname(sid: Sid, address: &str) -> String {
+    let Some(path) = address.strip_prefix("unix:") else {
+        return sid.to_string();
+    };
+    let last = path.rsplit('/').next().unwrap_or(path);
+    let name = last.split('.').next().unwrap_or(last);
+    name.to_owned()
+}
+
+fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Stable => "stable",
+        Phase::CatchUp => "adding: catchup",
+        Phase::CaughtUp => "adding: caught up",
+        Phase::Committing => "adding: committing",
+        Phase::Removing => "removing",
+    }
+}
+
+fn state(connected: &Connected) -> String {
+    match connected {
+        Connected::Joining => "joining cluster".to_owned(),
+        Connected::Leaving => "leaving cluster".to_owned(),
+        Connected::Left => "left cluster".to_owned(),
+        Connected::Failed(reason) if reason.is_empty() => "failed".to_owned(),
+        Connected::Failed(reason) => format!("failed: {reason}"),
+        Connected::Disconnected => "disconnected from the cluster (election timeout)".to_owned(),
+        Connected::Member => "cluster member".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corvid_log::cluster::{Cid, Term};
+
+    fn uuid(text: &str) -> Uuid {
+        Uuid::parse(text.as_bytes()).expect("a UUID")
+    }
+
+    fn server(sid: Sid, port: u16, last_message_ms: Option<u64>) -> PeerStatus {
+        PeerStatus {
+            sid,
+            address: format!("tcp:127.0.0.1:{port}"),
+            phase: Phase::Stable,
+            voted_for: None,
+            next_index: None,
+            match_index: None,
+            last_message_ms,
+            snapshot: None,
+            is_up: true,
+        }
+    }
+
+    /// The follower of docs/spec/distribution.md 1.12.
+    fn follower() -> Status {
+        let own = Sid(uuid("05636736-dabe-466e-8f40-8e194013c642"));
+        let leader = Sid(uuid("989f8785-db0f-4416-99e8-63cf8a9d0938"));
+        let other = Sid(uuid("fecb8785-db0f-4416-99e8-63cf8a9d0938"));
+        Status {
+            sid: own,
+            cid: Cid::new(uuid("fabb2b9d-5ef8-4ff4-a557-667dca861381")),
+            name: "T".to_owned(),
+            address: "tcp:127.0.0.1:17002".to_owned(),
+            connected: Connected::Member,
+            remote_addresses: Vec::new(),
+            role: Role::Follower,
+            term: Term(2),
+            leader: Some(leader),
+            vote: Some(leader),
+            election_started: None,
+            election_won_ms: None,
+            election_timer_ms: 3000,
+            next_election_timer_ms: None,
+            log_start: Index(2),
+            log_end: Index(12),
+            commit: Index(11),
+            applied: Index(11),
+            servers: vec![
+                server(other, 17001, Some(3103)),
+                server(leader, 17003, Some(17)),
+                server(own, 17002, None),
+            ],
+            log_bytes: 0,
+            elections: 0,
+        }
+    }
+
+    #[test]
+    fn a_follower_is_shown_as_by_the_reference() {
+        let expected = "\
+0563
+Name: T
+Cluster ID: fabb (fabb2b9d-5ef8-4ff4-a557-667dca861381)
+Server ID: 0563 (05636736-dabe-466e-8f40-8e194013c642)
+Address: tcp:127.0.0.1:17002
+Status: cluster member
+Role: follower
+Term: 2
+Leader: 989f
+Vote: 989f
+
+Election timer: 3000
+Log: [2, 12]
+Entries not yet committed: 0
+Entries not yet applied: 0
+Connections: (->0000) <-989f ->989f
+Disconnections: 1
+Servers:
+    fecb (fecb at tcp:127.0.0.1:17001) last msg 3103 ms ago
+    989f (989f at tcp:127.0.0.1:17003) last msg 17 ms ago
+    0563 (0563 at tcp:127.0.0.1:17002) (self)
+";
+        assert_eq!(render(&follower(), "(->0000) <-989f ->989f", 1), expected);
+    }
+
+    #[test]
+    fn a_leader_shows_indexes_and_servers_that_come_and_go() {
+        let mut status = follower();
+        status.role = Role::Leader;
+        status.leader = Some(status.sid);
+        status.election_won_ms = Some(5);
+        status.servers[0].phase = Phase::Removing;
+        status.servers[1].phase = Phase::CaughtUp;
+        status.servers[1].next_index = Some(Index(12));
+        status.servers[1].match_index = Some(Index(11));
+        let text = render(&status, "", 0);
+        for line in [
+            "Leader: self\n",
+            "Last Election won: 5 ms ago\nElection timer",
+            "Removing server fecb (fecb at tcp:127.0.0.1:17001) (removing)\n",
+            "Adding server 989f (989f at tcp:127.0.0.1:17003) (adding: caught up)\n",
+            "    989f (989f at tcp:127.0.0.1:17003) (adding: caught up) next_index=12 match_index=11 last msg 17 ms ago\n",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+        assert!(!text.contains("    fecb"), "{text}");
+    }
+
+    #[test]
+    fn unix_sockets_give_nicknames() {
+        let sid = follower().sid;
+        assert_eq!(nickname(sid, "unix:run/s1.raft"), "s1");
+        assert_eq!(nickname(sid, "tcp:127.0.0.1:1"), "0563");
+    }
+}

@@ -1,0 +1,305 @@
+//! The thread of one member (`raft:NAME`): a poll loop over its sockets, its queue and its deadlines, which carries out the outputs of
+//! [`Member`] and [`Peers`].
+//!
+//! One turn: what has arrived on sockets, then messages of other threads, then time; then all outputs, in order; then events to the database,
+//! and bytes to the sockets. Bytes are received before time passes, so a process that was stopped hears its peers before it gives them up.
+//!
+//! Invariant: the thread never syncs a file and never waits for another thread while the member runs, so heartbeats leave on time. Its work
+//! for the database is bounded by the budget of an inline execution.
+
+use std::time::Duration;
+
+use corvid_consensus::member::{Command, CommandToken};
+use corvid_consensus::{Input, Member, MemberRequest, Output, Peers, PeersOutput};
+use corvid_net::logging::{self, Module};
+use corvid_net::{clock, errno};
+use corvid_reactor::poll_interval::PollInterval;
+use corvid_service::message::{Control, DatabaseId, ToDatabase};
+
+use super::file::MemberFile;
+use super::handle::{MemberHandle, ToMember};
+use super::links::Links;
+use super::row::RowSlot;
+use super::status_text;
+use crate::database::handle::DatabaseHandle;
+use crate::liveness::Liveness;
+use crate::main_handle::{MainHandle, MainMessage};
+use crate::remotes::connection::log_level;
+
+/// The token of the command that ends the member; the main thread's tokens are smaller.
+const END: CommandToken = CommandToken(u64::MAX);
+
+/// The thread waits no longer than this at a time, so that it shows signs of life, ms.
+const WAIT_MAX_MS: u64 = 5000;
+
+/// How long the end of the member waits for another leader, ms. The server waits longer for its databases when it exits.
+const HAND_OVER_MS_MAX: u64 = 5000;
+
+/// The state of the thread.
+pub(crate) struct MemberThread {
+    /// The number of its database.
+    pub(crate) id: DatabaseId,
+    /// The database's name.
+    pub(crate) name: String,
+    /// The member.
+    pub(crate) member: Member,
+    /// Its connections, as state machines.
+    pub(crate) peers: Peers,
+    /// Its sockets.
+    pub(crate) links: Links,
+    /// Its file.
+    pub(crate) file: MemberFile,
+    /// Its queue.
+    pub(crate) inbox: MemberHandle,
+    /// Its database.
+    pub(crate) database: DatabaseHandle,
+    /// The main thread.
+    pub(crate) main: MainHandle,
+    /// The columns of the row in `_Server` that the main thread has not shown yet.
+    pub(crate) row: RowSlot,
+    /// Its signs of life.
+    pub(crate) liveness: Liveness,
+    /// Events for the database, in order.
+    pub(crate) to_database: Vec<ToDatabase>,
+    /// How it ends.
+    pub(crate) ending: Ending,
+}
+
+/// Whether the thread goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It runs.
+    #[default]
+    Running,
+    /// The leadership is being handed over, until this time at the latest, monotonic ms.
+    HandingOver(u64),
+    /// The file is to be closed now.
+    Done,
+}
+
+impl MemberThread {
+    /// Runs until the main thread ends it.
+    pub(crate) fn run(mut self) {
+        let mut mail = Vec::new();
+        let mut interval = PollInterval::new(&format!("raft_{}", self.name));
+        while self.ending != Ending::Done {
+            let now_ms = clock::mono_ms();
+            interval.begin(now_ms);
+            self.liveness.busy(now_ms);
+            self.links.receive(now_ms, &mut self.peers);
+            self.carry_out(now_ms);
+            self.inbox.take(&mut mail);
+            for message in mail.drain(..) {
+                self.receive(now_ms, message);
+                self.carry_out(now_ms);
+            }
+            self.peers.time(now_ms);
+            if self.member.deadline_ms() <= now_ms {
+                self.member.handle(now_ms, Input::Time);
+            }
+            self.carry_out(now_ms);
+            if matches!(self.ending, Ending::HandingOver(until_ms) if until_ms <= now_ms) {
+                self.ending = Ending::Done;
+            }
+            self.links.flush(now_ms, &mut self.peers);
+            self.carry_out(now_ms);
+            // Requests that the database makes meanwhile are in the queue before the thread sleeps.
+            if !self.to_database.is_empty() {
+                self.database.send_or_execute(&mut self.to_database);
+            }
+            self.liveness.idle();
+            interval.end();
+            if let Err(error) = self.links.wait(self.timeout()) {
+                let reason = errno::text(&error);
+                logging::err(Module::PollLoop, format_args!("poll: {reason}"));
+                break;
+            }
+        }
+        self.end();
+    }
+
+    /// How long to wait for events.
+    fn timeout(&self) -> Option<Duration> {
+        let is_busy = self.links.has_more() || self.ending == Ending::Done;
+        if is_busy || !self.inbox.sleep() {
+            return Some(Duration::ZERO);
+        }
+        let now = clock::Now::read();
+        let deadlines = [
+            Some(self.member.deadline_ms()),
+            self.peers.deadline_ms(now.mono_ms),
+            self.links.deadline_ms(),
+            Some(now.mono_ms + WAIT_MAX_MS),
+            match self.ending {
+                Ending::HandingOver(until_ms) => Some(until_ms),
+                Ending::Running | Ending::Done => None,
+            },
+        ];
+        deadlines
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|at_ms| now.until(at_ms))
+    }
+
+    fn receive(&mut self, now_ms: u64, message: ToMember) {
+        match message {
+            ToMember::Request(MemberRequest::Snapshot {
+                token,
+                index,
+                eid,
+                snapshot,
+            }) => {
+                self.file.keep_snapshot(token, snapshot);
+                self.member
+                    .handle(now_ms, Input::SnapshotMade { index, eid });
+            }
+            ToMember::Request(request) => self.member.handle(now_ms, Input::Database(request)),
+            ToMember::Storage(reply) => {
+                let compacted = self.file.observe_reply(&reply);
+                self.to_database.extend(compacted.map(ToDatabase::Member));
+                self.member.handle(now_ms, Input::Storage(reply));
+            }
+            ToMember::Command(token, command) => {
+                self.member
+                    .handle(now_ms, Input::Command { token, command });
+            }
+            ToMember::Status(token) => {
+                let status = self.member.status(now_ms);
+                let connections = self.peers.connections_text();
+                let text = status_text::render(&status, &connections, self.peers.disconnections());
+                self.main
+                    .report(MainMessage::MemberAnswered(token.0, Ok(text)));
+            }
+            ToMember::BacklogLimits(limits) => self.peers.set_backlog_limits(limits),
+            ToMember::StopTraffic(is_stopped) => self.links.set_stopped(is_stopped),
+            ToMember::End => {
+                if self.ending == Ending::Running {
+                    self.ending = Ending::HandingOver(now_ms + HAND_OVER_MS_MAX);
+                    let (token, command) = (END, Command::Shutdown);
+                    self.member
+                        .handle(now_ms, Input::Command { token, command });
+                }
+            }
+        }
+    }
+
+    /// Carries out the outputs of both machines until there are none.
+    fn carry_out(&mut self, now_ms: u64) {
+        loop {
+            if let Some(output) = self.member.next_output() {
+                self.carry_out_of_member(now_ms, output);
+            } else if let Some(output) = self.peers.next_output() {
+                self.carry_out_of_peers(now_ms, output);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn carry_out_of_member(&mut self, now_ms: u64, output: Output) {
+        match output {
+            Output::Store(requests) => {
+                for reply in self.file.store(requests) {
+                    self.member.handle(now_ms, Input::Storage(reply));
+                }
+            }
+            Output::Send { to, message } => self.peers.send(now_ms, to, &message),
+            Output::Database(event) => self.to_database.push(ToDatabase::Member(event)),
+            Output::Dial(targets) => self.peers.set_targets(now_ms, &targets),
+            Output::Refuse { from, reason } => self.peers.refuse(now_ms, from, &reason),
+            Output::ElectionTimer(timer_ms) => self.peers.set_election_timer(timer_ms),
+            Output::Row(row) => {
+                if self.row.set(row) {
+                    self.main.report(MainMessage::MemberRowChanged(self.id));
+                }
+            }
+            Output::CommandDone(END, _) => self.ending = Ending::Done,
+            Output::CommandDone(token, outcome) => {
+                self.main
+                    .report(MainMessage::MemberAnswered(token.0, outcome));
+            }
+            Output::Log(level, text) => {
+                logging::log(Module::Raft, log_level(level), format_args!("{text}"));
+            }
+            Output::ReadSnapshot {
+                index,
+                offset,
+                bytes_max,
+            } => {
+                let bytes = self.file.read_snapshot(index, offset, bytes_max);
+                let input = Input::SnapshotRead {
+                    index,
+                    offset,
+                    bytes,
+                };
+                self.member.handle(now_ms, input);
+            }
+            Output::BeginSnapshot(meta) => self.file.begin_snapshot(meta),
+            Output::WriteSnapshot {
+                index,
+                offset,
+                bytes,
+            } => {
+                let end = self.file.write_snapshot(index, offset, &bytes);
+                self.member
+                    .handle(now_ms, Input::SnapshotWritten { index, end });
+            }
+            Output::AbandonSnapshot => self.file.abandon_snapshot(),
+            Output::InstallSnapshot {
+                snapshot,
+                cid,
+                records,
+            } => {
+                self.file.install_snapshot(snapshot, cid, records);
+            }
+            Output::MakeSnapshot(_) => {
+                let compact = ToDatabase::Control(Control::Compact(None));
+                self.to_database.push(compact);
+            }
+            Output::Rewrite(rewrite) => {
+                for reply in self.file.rewrite(*rewrite) {
+                    self.member.handle(now_ms, Input::Storage(reply));
+                }
+            }
+            Output::RejectSnapshot => {
+                let compacted = self.file.reject_snapshot();
+                self.to_database.extend(compacted.map(ToDatabase::Member));
+            }
+            Output::Left => self.main.report(MainMessage::MemberLeft(self.id)),
+            Output::Failed(reason) => {
+                let name = &self.name;
+                logging::err(Module::Raft, format_args!("{name}: {reason}"));
+            }
+        }
+    }
+
+    fn carry_out_of_peers(&mut self, now_ms: u64, output: PeersOutput) {
+        match output {
+            PeersOutput::Dial { number, address } => {
+                self.links.dial(now_ms, number, &address, &mut self.peers);
+            }
+            PeersOutput::Write { number, bytes } => self.links.write(number, bytes),
+            PeersOutput::Close { number } => self.links.close(number),
+            PeersOutput::PeerUp(sid) => self.member.handle(now_ms, Input::PeerUp(sid)),
+            PeersOutput::PeerDown(sid) => self.member.handle(now_ms, Input::PeerDown(sid)),
+            PeersOutput::Message { from, message } => {
+                self.member.handle(now_ms, Input::Peer { from, message });
+            }
+            PeersOutput::LearnedCluster(cid) => {
+                self.member.handle(now_ms, Input::LearnedCluster(cid));
+            }
+            PeersOutput::Log { level, text } => {
+                logging::log(Module::Raft, log_level(level), format_args!("{text}"));
+            }
+        }
+    }
+
+    /// Sends what is queued, closes the file, and lets the database end.
+    fn end(mut self) {
+        self.links.flush(clock::mono_ms(), &mut self.peers);
+        self.file.close();
+        self.to_database.push(ToDatabase::Control(Control::Remove));
+        self.database.send_or_execute(&mut self.to_database);
+    }
+}
