@@ -10,7 +10,7 @@ use corvid_service::message::{DatabaseId, Event};
 use crossbeam_channel::Sender;
 
 use crate::control::sessions::ListedSession;
-use crate::database::open::Opened;
+use crate::database::open::{Contents, Opened};
 
 /// A message to the main thread.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(crate) enum MainMessage {
     MemberAnswered(u64, Result<String, String>),
     /// The row of this clustered database in `_Server` has changed; [`RowSlot`](crate::member::row::RowSlot) has it.
     MemberRowChanged(DatabaseId),
+    /// The server with this number has joined its cluster: the contents of its database.
+    MemberJoined(DatabaseId, Box<Contents>),
     /// The member of this database has left its cluster.
     MemberLeft(DatabaseId),
 }

@@ -21,7 +21,7 @@ mod shutdown;
 mod tests;
 mod tls_columns;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use corvid_data::uuid::UuidSource;
@@ -52,6 +52,7 @@ use crate::metrics::{Metrics, SharedState, Stage};
 use crate::remotes::Remotes;
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
 use crate::tls_settings::TlsSettings;
+use members::JoiningMember;
 use opening::Openings;
 use pending_replies::PendingReplies;
 use reconfiguration::Reconfigurations;
@@ -92,6 +93,8 @@ pub(crate) struct Config {
 pub(crate) struct Server {
     config: Config,
     databases: BTreeMap<String, ServedDatabase>,
+    /// Databases whose server is joining a cluster.
+    joining: BTreeMap<String, JoiningMember>,
     next_database: u32,
     shards: Arc<Shards<ShardMessage>>,
     remotes: Remotes,
@@ -173,6 +176,7 @@ impl Server {
         let mut server = Server {
             config,
             databases: BTreeMap::new(),
+            joining: BTreeMap::new(),
             next_database: 0,
             shards,
             remotes,
@@ -220,12 +224,15 @@ impl Server {
         let Some(saved) = &self.saved else {
             return;
         };
-        let files = self
+        let mut files: Vec<String> = self
             .databases
             .iter()
-            .filter(|(name, _)| *name != server_db::NAME);
+            .filter(|(name, _)| *name != server_db::NAME)
+            .map(|(_, served)| served.name.clone())
+            .collect();
+        files.extend(self.joining.values().map(|joining| joining.name.clone()));
         saved.write(&SavedConfig {
-            databases: files.map(|(_, served)| served.name.clone()).collect(),
+            databases: files,
             remotes: self.remotes.given().map(str::to_owned).collect(),
             sync: self.sync.clone(),
         });
@@ -233,7 +240,9 @@ impl Server {
 
     /// Names of served databases, sorted.
     pub(crate) fn database_names(&self) -> impl Iterator<Item = &str> {
-        self.databases.keys().map(String::as_str)
+        let names = self.databases.keys().chain(self.joining.keys());
+        let names: BTreeSet<&str> = names.map(String::as_str).collect();
+        names.into_iter()
     }
 
     /// The liveness of the main thread, the databases and the openings.

@@ -554,6 +554,12 @@ impl Frontend {
         })?;
         let name = String::from_utf8_lossy(&name);
         self.served.get(&name).ok_or_else(|| {
+            if self.served.is_joining(&name) {
+                let details = format!(
+                    "{method} request specifies database {name} which is not yet available because it has not completed joining its cluster"
+                );
+                return WireError::new(Tag::DatabaseNotAvailable, details);
+            }
             WireError::new(
                 Tag::UnknownDatabase,
                 format!("{method} request specifies unknown database {name}"),

@@ -1,6 +1,6 @@
 //! The served databases by name: an immutable list that shards share and the main thread replaces.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::message::DatabaseId;
 
@@ -8,6 +8,8 @@ use crate::message::DatabaseId;
 #[derive(Clone, Debug, Default)]
 pub struct ServedDatabases {
     by_name: BTreeMap<String, DatabaseId>,
+    /// Names of databases that are listed and have no contents yet: their servers are joining a cluster.
+    joining: BTreeSet<String>,
 }
 
 impl ServedDatabases {
@@ -28,9 +30,26 @@ impl ServedDatabases {
         self.by_name.values().copied()
     }
 
-    /// Names in bytewise order.
+    /// Names in bytewise order, those of joining databases included.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.keys().map(String::as_str)
+        let names: BTreeSet<&str> = self
+            .by_name
+            .keys()
+            .chain(&self.joining)
+            .map(String::as_str)
+            .collect();
+        names.into_iter()
+    }
+
+    /// Whether a database of this name is joining its cluster.
+    #[must_use]
+    pub fn is_joining(&self, name: &str) -> bool {
+        self.joining.contains(name)
+    }
+
+    /// Adds the name of a database that is joining its cluster.
+    pub fn insert_joining(&mut self, name: &str) {
+        self.joining.insert(name.to_owned());
     }
 
     /// Adds or replaces a database.

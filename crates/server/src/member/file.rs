@@ -111,6 +111,9 @@ impl MemberFile {
     ) {
     }
 
+    /// Begins to load the contents of the snapshot in the file; the owner gets [`ToMember::Loaded`](super::handle::ToMember::Loaded).
+    pub(super) fn load_snapshot(&mut self, _index: Index) {}
+
     /// Completes all pending writes and closes the file.
     pub(super) fn close(self) {
         self.storage.close();

@@ -7,8 +7,12 @@ use std::sync::Arc;
 
 use corvid_consensus::member::{Command, CommandToken};
 use corvid_consensus::{BacklogLimits, MemberRequest};
+use corvid_log::cluster::Index;
 use corvid_log::storage::StorageReply;
 use corvid_reactor::wake_queue::WakeQueue;
+
+use crate::database::handle::DatabaseHandle;
+use crate::database::open::Contents;
 
 /// A message to a member's thread.
 #[derive(Debug)]
@@ -21,6 +25,10 @@ pub(crate) enum ToMember {
     Command(CommandToken, Command),
     /// Answered in the same way with the text of `cluster/status`.
     Status(CommandToken),
+    /// The contents of the snapshot that was installed last, or why they cannot be loaded.
+    Loaded(Box<Result<Contents, String>>),
+    /// The database of a server that has joined its cluster is served, with the contents after this entry.
+    Served(Index, Box<DatabaseHandle>),
     /// `cluster/set-backlog-threshold`.
     BacklogLimits(BacklogLimits),
     /// Stop all traffic with other members, or let it go on (`cluster/failure-test`).

@@ -47,8 +47,8 @@ pub(crate) struct ServedMember {
     /// Its id.
     pub(crate) sid: Sid,
     /// The newest state for `_Server`.
-    pub(crate) row: RowSlot,
-    /// The cluster, if it was known when the file was opened.
+    row: RowSlot,
+    /// The cluster, if it is known.
     cid: Option<Cid>,
     thread: JoinHandle<()>,
 }
@@ -101,7 +101,7 @@ impl PreparedMember {
     pub(crate) fn start(
         self: Box<Self>,
         id: DatabaseId,
-        database: DatabaseHandle,
+        database: Option<DatabaseHandle>,
         main: MainHandle,
     ) -> std::io::Result<ServedMember> {
         let PreparedMember {
@@ -139,6 +139,7 @@ impl PreparedMember {
             links: Links::new(poll, &address, credentials),
             file,
             inbox: handle.clone(),
+            is_loading: database.is_none(),
             database,
             main,
             row: slot.clone(),
@@ -164,6 +165,13 @@ impl ServedMember {
     #[must_use]
     pub(crate) fn cid(&self) -> Option<Cid> {
         self.cid
+    }
+
+    /// The newest state for `_Server`, if it is not shown yet.
+    pub(crate) fn take_row(&mut self) -> Option<ServerRow> {
+        let row = self.row.take()?;
+        self.cid = row.cid;
+        Some(row)
     }
 
     /// Orders the member to hand its leadership over, to close its file and to end, and then its database. Returns its thread.

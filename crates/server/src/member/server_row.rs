@@ -64,10 +64,7 @@ fn empty() -> Value {
 }
 
 fn uuid(uuid: Uuid) -> Value {
-    Value::Array(vec![
-        Value::string("uuid"),
-        Value::string(uuid.to_string()),
-    ])
+    Value::Array(vec![Value::string("uuid"), Value::string(uuid.to_string())])
 }
 
 fn params<const N: usize>(operation: [(&str, Value); N]) -> Vec<u8> {

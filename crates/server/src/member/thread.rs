@@ -10,11 +10,12 @@
 use std::time::Duration;
 
 use corvid_consensus::member::{Command, CommandToken};
-use corvid_consensus::{Input, Member, MemberRequest, Output, Peers, PeersOutput};
+use corvid_consensus::{Input, Member, MemberEvent, MemberRequest, Output, Peers, PeersOutput};
+use corvid_log::cluster::Index;
 use corvid_net::logging::{self, Module};
 use corvid_net::{clock, errno};
 use corvid_reactor::poll_interval::PollInterval;
-use corvid_service::message::{Control, DatabaseId, ToDatabase};
+use corvid_service::message::{Control, DatabaseId, Event, InstalledSnapshot, ToDatabase};
 
 use super::file::MemberFile;
 use super::handle::{MemberHandle, ToMember};
@@ -22,6 +23,7 @@ use super::links::Links;
 use super::row::RowSlot;
 use super::status_text;
 use crate::database::handle::DatabaseHandle;
+use crate::database::open::Contents;
 use crate::liveness::Liveness;
 use crate::main_handle::{MainHandle, MainMessage};
 use crate::remotes::connection::log_level;
@@ -51,8 +53,10 @@ pub(crate) struct MemberThread {
     pub(crate) file: MemberFile,
     /// Its queue.
     pub(crate) inbox: MemberHandle,
-    /// Its database.
-    pub(crate) database: DatabaseHandle,
+    /// Its database; `None` until the server has joined its cluster and has a snapshot.
+    pub(crate) database: Option<DatabaseHandle>,
+    /// The database is being loaded from a snapshot that has been installed: events wait until it has the contents.
+    pub(crate) is_loading: bool,
     /// The main thread.
     pub(crate) main: MainHandle,
     /// The columns of the row in `_Server` that the main thread has not shown yet.
@@ -104,9 +108,7 @@ impl MemberThread {
             self.links.flush(now_ms, &mut self.peers);
             self.carry_out(now_ms);
             // Requests that the database makes meanwhile are in the queue before the thread sleeps.
-            if !self.to_database.is_empty() {
-                self.database.send_or_execute(&mut self.to_database);
-            }
+            self.post_to_database();
             self.liveness.idle();
             interval.end();
             if let Err(error) = self.links.wait(self.timeout()) {
@@ -142,6 +144,49 @@ impl MemberThread {
             .map(|at_ms| now.until(at_ms))
     }
 
+    /// Has the database handle the events that have occurred, unless it is being loaded.
+    fn post_to_database(&mut self) {
+        if let Some(database) = self.database.as_ref().filter(|_| !self.is_loading)
+            && !self.to_database.is_empty()
+        {
+            database.send_or_execute(&mut self.to_database);
+        }
+    }
+
+    /// Begins to load the database from the snapshot that is in the file now.
+    fn load(&mut self, index: Index) {
+        self.post_to_database();
+        self.is_loading = true;
+        // The contents replace those that events before the snapshot would have led to.
+        self.to_database.clear();
+        self.file.load_snapshot(index);
+    }
+
+    /// The contents of the snapshot are loaded: the database gets them, or the main thread makes it.
+    fn loaded(&mut self, contents: Result<Contents, String>) {
+        let contents = match contents {
+            Ok(contents) => contents,
+            Err(error) => {
+                let name = &self.name;
+                logging::err(Module::Raft, format_args!("{name}: {error}"));
+                return;
+            }
+        };
+        if self.database.is_some() {
+            self.is_loading = false;
+            let installed = InstalledSnapshot {
+                database: contents.database,
+                index: contents.applied,
+                eid: contents.eid,
+            };
+            let installed = ToDatabase::Installed(Box::new(installed));
+            self.to_database.insert(0, installed);
+        } else {
+            let message = MainMessage::MemberJoined(self.id, Box::new(contents));
+            self.main.report(message);
+        }
+    }
+
     fn receive(&mut self, now_ms: u64, message: ToMember) {
         match message {
             ToMember::Request(MemberRequest::Snapshot {
@@ -170,6 +215,13 @@ impl MemberThread {
                 let text = status_text::render(&status, &connections, self.peers.disconnections());
                 self.main
                     .report(MainMessage::MemberAnswered(token.0, Ok(text)));
+            }
+            ToMember::Loaded(contents) => self.loaded(*contents),
+            ToMember::Served(index, database) => {
+                self.database = Some(*database);
+                self.is_loading = false;
+                let applied = MemberRequest::Applied(index);
+                self.member.handle(now_ms, Input::Database(applied));
             }
             ToMember::BacklogLimits(limits) => self.peers.set_backlog_limits(limits),
             ToMember::StopTraffic(is_stopped) => self.links.set_stopped(is_stopped),
@@ -205,6 +257,7 @@ impl MemberThread {
                 }
             }
             Output::Send { to, message } => self.peers.send(now_ms, to, &message),
+            Output::Database(MemberEvent::Replaced { index, .. }) => self.load(index),
             Output::Database(event) => self.to_database.push(ToDatabase::Member(event)),
             Output::Dial(targets) => self.peers.set_targets(now_ms, &targets),
             Output::Refuse { from, reason } => self.peers.refuse(now_ms, from, &reason),
@@ -299,7 +352,13 @@ impl MemberThread {
     fn end(mut self) {
         self.links.flush(clock::mono_ms(), &mut self.peers);
         self.file.close();
-        self.to_database.push(ToDatabase::Control(Control::Remove));
-        self.database.send_or_execute(&mut self.to_database);
+        match self.database {
+            Some(database) => {
+                let remove = ToDatabase::Control(Control::Remove);
+                self.to_database.push(remove);
+                database.send_or_execute(&mut self.to_database);
+            }
+            None => self.main.post([Event::Removed(self.id)]),
+        }
     }
 }

@@ -47,6 +47,7 @@ impl Server {
                 self.pending.member_answered(token, outcome);
             }
             MainMessage::MemberRowChanged(id) => self.show_member(id),
+            MainMessage::MemberJoined(id, contents) => self.member_joined(id, *contents),
             MainMessage::MemberLeft(id) => self.member_left(id),
             MainMessage::Barrier(answer) => {
                 // The sender may have stopped waiting.

@@ -6,19 +6,29 @@
 use corvid_consensus::BacklogLimits;
 use corvid_consensus::member::{Command, CommandToken};
 use corvid_consensus::peers::BACKLOG_CHECKED_FROM;
+use corvid_net::errno;
 use corvid_net::logging::{self, Module};
 use corvid_service::message::DatabaseId;
 use corvid_shell::unixctl::Replier;
 
 use super::Server;
 use super::serving::Backing;
-use crate::database::open::OpenedMember;
+use crate::database::open::{Contents, OpenedMember};
 use crate::member::handle::ToMember;
 use crate::member::prepared::{PreparedMember, ServedMember};
 use crate::member::server_row;
 
 /// The answer to a command about a database that is not clustered.
 const UNKNOWN: &str = "unknown cluster";
+
+/// A member that is not in its cluster yet.
+pub(super) struct JoiningMember {
+    /// The number of its database, until that is served.
+    pub(super) id: DatabaseId,
+    /// The file's name.
+    pub(super) name: String,
+    pub(super) member: ServedMember,
+}
 
 impl Server {
     /// Serves a clustered database. Returns the transaction that inserts its row in `_Server`.
@@ -27,21 +37,64 @@ impl Server {
         name: &str,
         opened: OpenedMember,
     ) -> Result<Vec<u8>, String> {
-        let Some(contents) = opened.contents else {
-            let database = &opened.recovered.name;
-            return Err(format!(
-                "ovsdb error: {database}: servers that have not joined their cluster yet are not built yet"
-            ));
-        };
         let credentials = self.tls.credentials().clone();
-        let database = &opened.recovered.name;
+        let database = opened.recovered.name.clone();
         let liveness = self.liveness_registry.add(&format!("raft:{database}"));
         let member = PreparedMember::new(opened.recovered, opened.file, credentials, liveness)
             .map_err(|error| error.to_string())?;
+        let member = Box::new(member);
         self.has_clusters = true;
-        let backing = Backing::Member(Box::new(member), contents.applied, contents.eid);
-        self.serve(name, contents.database, backing, None)
-            .map_err(|error| error.to_string())
+        let row = match opened.contents {
+            Some(contents) => {
+                let backing = Backing::Member(member, contents.applied, contents.eid);
+                self.serve(name, contents.database, backing, None)
+            }
+            None => self.begin_joining(name, &database, member),
+        };
+        row.map_err(|error| error.to_string())
+    }
+
+    /// Starts a member that is not in its cluster yet. Its database is listed, and nothing more.
+    fn begin_joining(
+        &mut self,
+        name: &str,
+        database: &str,
+        member: Box<PreparedMember>,
+    ) -> std::io::Result<Vec<u8>> {
+        let id = self.new_database_id();
+        let row = server_row::insert(database, None, member.row());
+        let joining = JoiningMember {
+            id,
+            name: name.to_owned(),
+            member: member.start(id, None, self.main.clone())?,
+        };
+        self.joining.insert(database.to_owned(), joining);
+        self.publish();
+        Ok(row)
+    }
+
+    /// A server has joined its cluster, so its database can be served.
+    pub(super) fn member_joined(&mut self, id: DatabaseId, contents: Contents) {
+        let found = self.joining.iter().find(|(_, joining)| joining.id == id);
+        let Some(database) = found.map(|(name, _)| name.clone()) else {
+            return;
+        };
+        let Some(joining) = self.joining.remove(&database) else {
+            return;
+        };
+        let member = Box::new(joining.member);
+        let backing = Backing::Joined(id, member, contents.applied, contents.eid);
+        match self.serve(&joining.name, contents.database, backing, None) {
+            Ok(row) => {
+                self.disconnect_unaware(&format!("database {database} connected to storage"), None);
+                self.update_server_db(row);
+                self.watch_columns_again(&database);
+            }
+            Err(error) => {
+                let reason = errno::text(&error);
+                logging::err(Module::OvsdbServer, format_args!("{database}: {reason}"));
+            }
+        }
     }
 
     /// Whether a clustered database has been served since the start: from then on there are commands for clusters.
@@ -50,30 +103,44 @@ impl Server {
         self.has_clusters
     }
 
+    /// Whether a database of this name is served, or is joining its cluster.
+    pub(super) fn is_taken(&self, database: &str) -> bool {
+        self.databases.contains_key(database) || self.joining.contains_key(database)
+    }
+
     /// Whether a served database is clustered.
     #[must_use]
     pub(crate) fn is_clustered(&self, database: &str) -> bool {
-        let served = self.databases.get(database);
-        served.is_some_and(|served| served.member.is_some())
+        self.member(database).is_ok()
     }
 
     /// Shows the newest state of a member in `_Server`.
-    pub(super) fn show_member(&self, id: DatabaseId) {
-        let mut databases = self.databases.iter();
-        let Some((name, served)) = databases.find(|(_, served)| served.id == id) else {
+    pub(super) fn show_member(&mut self, id: DatabaseId) {
+        let Some((name, member)) = self.member_numbered(id) else {
             return;
         };
-        let row = served.member.as_ref().and_then(|member| member.row.take());
-        if let Some(row) = row {
-            self.update_server_db(server_row::update(name, &row));
+        if let Some(row) = member.take_row() {
+            let update = server_row::update(name, &row);
+            self.update_server_db(update);
         }
+    }
+
+    fn member_numbered(&mut self, id: DatabaseId) -> Option<(&str, &mut ServedMember)> {
+        let served = self.databases.iter_mut().filter_map(|(name, served)| {
+            let member = served.member.as_mut()?;
+            (served.id == id).then_some((name, member))
+        });
+        let joining = self.joining.iter_mut().filter_map(|(name, joining)| {
+            (joining.id == id).then_some((name, &mut joining.member))
+        });
+        let (name, member) = served.chain(joining).next()?;
+        Some((name, member))
     }
 
     /// A member has left its cluster for good, so its database is removed.
     pub(super) fn member_left(&mut self, id: DatabaseId) {
-        let mut databases = self.databases.iter();
-        let found = databases.find(|(_, served)| served.id == id);
-        if let Some(name) = found.map(|(name, _)| name.clone()) {
+        let found = self.member_numbered(id);
+        if let Some(name) = found.map(|(name, _)| name.to_owned()) {
             let why = "because storage disconnected permanently";
             logging::info(
                 Module::OvsdbServer,
@@ -85,8 +152,9 @@ impl Server {
 
     fn member(&self, database: &str) -> Result<&ServedMember, String> {
         let served = self.databases.get(database);
+        let joining = || Some(&self.joining.get(database)?.member);
         let member = served.and_then(|served| served.member.as_ref());
-        member.ok_or_else(|| UNKNOWN.to_owned())
+        member.or_else(joining).ok_or_else(|| UNKNOWN.to_owned())
     }
 
     /// `cluster/cid`.
@@ -154,7 +222,9 @@ impl Server {
             _ => return Err("unknown test scenario".to_owned()),
         };
         let served = self.databases.values();
-        for member in served.filter_map(|served| served.member.as_ref()) {
+        let members = served.filter_map(|served| served.member.as_ref());
+        let joining = self.joining.values().map(|joining| &joining.member);
+        for member in members.chain(joining) {
             member.handle.post([ToMember::StopTraffic(is_stopped)]);
         }
         Ok(if is_stopped {

@@ -118,8 +118,12 @@ impl Server {
 
     fn begin_openings(&mut self) {
         while let Some(request) = self.openings.next() {
-            let mut served = self.databases.values();
-            if served.any(|served| same_file(&served.name, &request.absolute)) {
+            let served = self.databases.values().map(|served| &served.name);
+            let joining = self.joining.values().map(|joining| &joining.name);
+            if served
+                .chain(joining)
+                .any(|name| same_file(name, &request.absolute))
+            {
                 let error = format!("ovsdb error: {}: already open", request.file);
                 self.answer_opening(request.requester, Err(error));
                 continue;
@@ -171,7 +175,7 @@ impl Server {
     /// Serves a loaded file; returns the database's name.
     fn serve_opened(&mut self, request: &Request, opened: Opened) -> Result<String, String> {
         let name = opened.database_name().to_owned();
-        if let Err(error) = check_name(&name, self.databases.contains_key(&name)) {
+        if let Err(error) = check_name(&name, self.is_taken(&name)) {
             opened.discard();
             return Err(error);
         }

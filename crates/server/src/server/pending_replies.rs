@@ -54,8 +54,9 @@ pub(super) struct PendingReplies {
 /// A database that is being removed.
 pub(super) struct Removal {
     pub(super) name: String,
-    /// The removal may wait for the disk and for a rewrite, whose answers reach the database only while this sender exists.
-    pub(super) mailbox: Arc<MailSender<ToDatabase>>,
+    /// The removal may wait for the disk and for a rewrite, whose answers reach the database only while this sender exists. `None`: the
+    /// server was joining a cluster, so there is no database.
+    pub(super) mailbox: Option<Arc<MailSender<ToDatabase>>>,
     /// Why sessions that are not aware of changes are closed.
     pub(super) reason: String,
     pub(super) replier: Option<Replier>,

@@ -31,6 +31,7 @@ use crate::database::open::RandomUuids;
 use crate::database::recorder::Recorder;
 use crate::database::storage::{FileOwner, ReplySender, Storage};
 use crate::database::thread::DatabaseThread;
+use crate::member::handle::ToMember;
 use crate::member::prepared::{PreparedMember, ServedMember};
 use crate::member::server_row;
 use crate::metrics::database::DatabaseFigures;
@@ -44,6 +45,8 @@ pub(super) enum Backing {
     File(LogFile, FileState),
     /// The file of its member, which has these entries already: the last one that is applied, and the last one with data among them.
     Member(Box<PreparedMember>, Index, Eid),
+    /// The same for a member that runs, because it has just joined its cluster. The database keeps the number of the joining one.
+    Joined(DatabaseId, Box<ServedMember>, Index, Eid),
 }
 
 /// A served database.
@@ -75,11 +78,14 @@ impl Server {
         replication: Option<ActiveBackup>,
     ) -> std::io::Result<Vec<u8>> {
         let schema: corvid_data::Arc<Schema> = database.schema().clone();
-        let id = DatabaseId(self.next_database);
-        self.next_database += 1;
+        let id = match &backing {
+            Backing::Joined(id, ..) => *id,
+            Backing::Memory | Backing::File(..) | Backing::Member(..) => self.new_database_id(),
+        };
         let is_server_db = matches!(backing, Backing::Memory);
         let mut file = None;
         let mut member = None;
+        let mut joined = None;
         let model = match backing {
             Backing::Memory => Model::server_db(),
             Backing::File(of_database, state) => {
@@ -88,6 +94,10 @@ impl Server {
             }
             Backing::Member(of_member, applied, eid) => {
                 member = Some(of_member);
+                Model::clustered(applied, eid)
+            }
+            Backing::Joined(_, running, applied, eid) => {
+                joined = Some((*running, applied));
                 Model::clustered(applied, eid)
             }
         };
@@ -140,7 +150,11 @@ impl Server {
         service.set_audited(audit.is_some() && self.config.is_audited);
         let effects = Effects {
             storage,
-            member: member.as_ref().map(|member| member.handle().clone()),
+            member: match (&member, &joined) {
+                (Some(member), _) => Some(member.handle().clone()),
+                (None, Some((member, _))) => Some(member.handle.clone()),
+                (None, None) => None,
+            },
             job_threads: jobs,
             shards: self.shards.handles().to_vec(),
             main: self.main.clone(),
@@ -150,9 +164,11 @@ impl Server {
             recorder,
             batch: BatchState::default(),
         };
-        let row = match &member {
-            Some(member) => server_row::insert(&schema.name, Some(&schema), member.row()),
-            None => server_db::insert(&schema, pump.service().model().server_row()),
+        let row = match (&member, &joined) {
+            (Some(member), _) => server_row::insert(&schema.name, Some(&schema), member.row()),
+            // The row has been there since the server began to join.
+            (None, Some(_)) => server_db::update_schema(&schema),
+            (None, None) => server_db::insert(&schema, pump.service().model().server_row()),
         };
         let driver = Arc::new(Mutex::new(Driver { pump, effects }));
         let handle = DatabaseHandle::new(driver.clone(), mailbox.sender());
@@ -165,9 +181,15 @@ impl Server {
         let thread = std::thread::Builder::new()
             .name(format!("db:{}", schema.name))
             .spawn(move || database_thread.run())?;
-        let member = member
-            .map(|member| member.start(id, handle.clone(), self.main.clone()))
-            .transpose()?;
+        let member = match (member, joined) {
+            (Some(member), _) => Some(member.start(id, Some(handle.clone()), self.main.clone())?),
+            (None, Some((member, applied))) => {
+                let database = Box::new(handle.clone());
+                member.handle.post([ToMember::Served(applied, database)]);
+                Some(member)
+            }
+            (None, None) => None,
+        };
         let served = ServedDatabase {
             id,
             member,
@@ -191,6 +213,13 @@ impl Server {
         Ok(row)
     }
 
+    /// A number that no database has had.
+    pub(super) fn new_database_id(&mut self) -> DatabaseId {
+        let id = DatabaseId(self.next_database);
+        self.next_database += 1;
+        id
+    }
+
     /// The recording of a database that is about to be served, with `--record`. When the recording fails the database is served without.
     pub(super) fn begin_recording(&self, name: &str) -> Option<Recorder> {
         let settings = self.config.record.as_ref()?;
@@ -206,6 +235,9 @@ impl Server {
     pub(super) fn publish(&self) {
         let mut directory = ServedDatabases::default();
         let mut handles = HashMap::new();
+        for name in self.joining.keys() {
+            directory.insert_joining(name);
+        }
         for (name, served) in &self.databases {
             directory.insert(name, served.id);
             handles.insert(served.id, served.handle.clone());

@@ -11,6 +11,7 @@ use corvid_service::message::{Control, Event, ToDatabase};
 use corvid_service::server_db;
 use corvid_shell::unixctl::Replier;
 
+use super::members::JoiningMember;
 use super::pending_replies::Removal;
 use super::serving::ServedDatabase;
 use super::{Server, answer};
@@ -47,6 +48,11 @@ impl Server {
             self.watch_columns_again(name);
             self.save();
             return;
+        } else if let Some(joining) = self.joining.remove(name) {
+            self.publish();
+            drop(self.end_joining(name, joining, reason, replier));
+            self.save();
+            return;
         } else {
             "Failed to find the database."
         };
@@ -64,18 +70,36 @@ impl Server {
     ) -> Vec<JoinHandle<()>> {
         let removal = Removal {
             name: name.to_owned(),
-            mailbox: served.mailbox,
+            mailbox: Some(served.mailbox.clone()),
             reason: reason.to_owned(),
             replier,
         };
         let mut threads = vec![served.thread];
         match served.member {
-            None => drop(removal.mailbox.send(ToDatabase::Control(Control::Remove))),
+            None => drop(served.mailbox.send(ToDatabase::Control(Control::Remove))),
             // The member orders its database to end when its file is closed.
             Some(member) => threads.push(member.end()),
         }
         self.pending.removals.insert(served.id, removal);
         threads
+    }
+
+    /// Orders the member of a database that is not served yet to end.
+    fn end_joining(
+        &mut self,
+        name: &str,
+        joining: JoiningMember,
+        reason: &str,
+        replier: Option<Replier>,
+    ) -> JoinHandle<()> {
+        let removal = Removal {
+            name: name.to_owned(),
+            mailbox: None,
+            reason: reason.to_owned(),
+            replier,
+        };
+        self.pending.removals.insert(joining.id, removal);
+        joining.member.end()
     }
 
     /// Ends every thread. Pending requests and control commands are answered, and queued log records are written.
@@ -92,6 +116,9 @@ impl Server {
         let mut threads = Vec::new();
         for name in names.iter().filter(|name| !is_server_db(name)) {
             threads.extend(self.begin_exit(name));
+        }
+        for (name, joining) in std::mem::take(&mut self.joining) {
+            threads.push(self.end_joining(&name, joining, "", None));
         }
         self.publish();
         self.await_removals(deadline);
