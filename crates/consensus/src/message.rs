@@ -174,6 +174,9 @@ pub enum PeerMessage {
 /// Bytes of a snapshot's body in one message, at most.
 pub const CHUNK_BYTES_MAX: usize = 256 * 1024;
 
+/// Entries, transactions or outcomes of one message, at most.
+pub const LIST_MAX: usize = 1 << 20;
+
 /// Why an append was rejected: the follower has no such entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejection {

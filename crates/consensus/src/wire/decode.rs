@@ -17,7 +17,7 @@ use super::entries::{self, Fault};
 use super::method::{self, Method};
 use super::{DecodeError, Incoming, Receiver, chunk, transactions};
 use crate::entry::EntryBody;
-use crate::message::{PeerMessage, Rejection, SnapshotMeta};
+use crate::message::{LIST_MAX, PeerMessage, Rejection, SnapshotMeta};
 
 /// The members of an object as raw JSON.
 pub(super) type Fields<'a> = Members<'a, &'a [u8]>;
@@ -183,6 +183,9 @@ fn take_envelope(
     Ok((from, cluster.and_then(Cid::new)))
 }
 
+/// The text of an error about a list that is longer than [`LIST_MAX`].
+pub(super) const TOO_MANY: &str = "too many elements in a message of a peer";
+
 fn take_append(
     fields: &mut Fields<'_>,
     entries: Option<Result<Vec<(Term, EntryBody)>, Fault>>,
@@ -197,6 +200,9 @@ fn take_append(
             Some(Err(Fault::Entry(error))) => return Err(error),
             Some(Err(Fault::NotArray)) => {
                 return Err(fields.error("Type mismatch for member 'entries'."));
+            }
+            Some(Err(Fault::TooMany)) => {
+                return Err(WireError::new(Tag::OvsdbError, TOO_MANY));
             }
             None => return Err(fields.error("Required 'entries' member is missing.")),
         },
@@ -393,6 +399,9 @@ pub(super) fn strings(
     reader.begin_array().map_err(|_| mismatch())?;
     while let Ok(true) = reader.next_element() {
         let raw = reader.skip().map_err(|_| mismatch())?;
+        if strings.len() == LIST_MAX {
+            return Err(WireError::new(Tag::OvsdbError, TOO_MANY));
+        }
         let text = members::text(raw).ok_or_else(mismatch)?;
         strings.push(text.into_owned());
     }

@@ -10,6 +10,7 @@ use corvid_log::cluster::fields::{take_number, take_required_number, take_requir
 use corvid_log::cluster::{Data, Eid, Entry, Index, Payload, Servers, Term};
 
 use crate::entry::EntryBody;
+use crate::message::LIST_MAX;
 
 /// Bytes of an entry beside its body, at most: `{"term":-9223372036854775808,},`.
 pub(super) const OVERHEAD_BYTES: usize = 32;
@@ -39,6 +40,8 @@ pub(super) enum Fault {
     NotArray,
     /// An entry has another form; the first one that has.
     Entry(WireError),
+    /// It has more than [`LIST_MAX`] entries.
+    TooMany,
 }
 
 /// Reads the array; `reader` reads `text` and stands before the value.
@@ -64,6 +67,7 @@ pub(super) fn read(
             any_form(reader.skip()?)
         };
         match (&mut entries, entry) {
+            (Ok(list), Ok(_)) if list.len() == LIST_MAX => entries = Err(Fault::TooMany),
             (Ok(entries), Ok(entry)) => entries.push(entry),
             (Ok(_), Err(error)) => entries = Err(Fault::Entry(error)),
             (Err(_), _) => {}

@@ -1,15 +1,16 @@
 //! Forwarded transactions and their outcomes; `params`, results and errors are JSON texts that are spliced.
 
 use bytes::Bytes;
-use corvid_data::{Kinds, Members, Subject, WireError, members};
+use corvid_data::{Kinds, Members, Subject, Tag, WireError, members};
 use corvid_json::{ArrayWriter, ObjectWriter, Reader, write};
 use corvid_log::cluster::fields::{
     take_required_number, take_required_uuid, write_number, write_text, write_uuid,
 };
 use corvid_log::cluster::{Eid, Index};
 
-use super::decode::{Fields, strings, take_flag, take_string};
+use super::decode::{Fields, TOO_MANY, strings, take_flag, take_string};
 use crate::database::{ClientIdentity, Forward, ForwardMethod, ForwardOutcome};
+use crate::message::LIST_MAX;
 
 /// Bytes of a transaction or an outcome beside its texts, about.
 pub(super) const OVERHEAD_BYTES: usize = 160;
@@ -158,6 +159,9 @@ fn each<'a, T>(
         return Ok(elements);
     }
     while let Ok(true) = reader.next_element() {
+        if elements.len() == LIST_MAX {
+            return Err(WireError::new(Tag::OvsdbError, TOO_MANY));
+        }
         let mut members = Members::read(Subject::RaftRpc(method), raw, &mut reader)?;
         elements.push(read(&mut members)?);
         members.finish()?;
