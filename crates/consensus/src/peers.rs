@@ -7,32 +7,71 @@
 //!    | <- Dial, Write, Close, Log           |  <- set_targets, send         |
 //! ```
 //!
-//! The caller reports events and time, then takes every output of [`Peers::next_output`] and sleeps until [`Peers::deadline_ms`]. It hands
-//! over bytes that have arrived before it reports a later time, so a process that was stopped reads before it gives its peers up.
+//! The caller takes every output of [`Peers::next_output`] after each call, and sleeps until [`Peers::deadline_ms`]. It hands over bytes that
+//! have arrived before it reports a later time, so a process that was stopped reads before it gives its peers up.
 //!
-//! Invariant: every output about a connection names an open one, and each connection has at most one server, fixed by its first message.
+//! Both ends of a connection first send `hello_request`, with their id, their address and their codec. A connection is used for messages
+//! when the peer's hello has come. Two servers usually have two connections, one dialled by each. Messages go over the one that was
+//! identified last: the other one may have died unnoticed. [`PeersOutput::PeerUp`] is repeated when they change to another one.
+//!
+//! Invariants: every output about a connection names an open one. A connection belongs to at most one server, fixed by its first message.
+//! The memory of a connection is bounded, before and after its server is known.
 
-use std::collections::VecDeque;
-
-use corvid_log::cluster::Sid;
-use corvid_rpc::log_event::End;
-
-use crate::message::PeerMessage;
-
+mod assembler;
+mod backlog;
+mod connection;
+mod nickname;
 mod output;
+mod receive;
+mod remote;
+mod send;
 mod settings;
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use corvid_log::cluster::{ELECTION_TIMER_DEFAULT_MS, Sid};
+use corvid_rpc::log_event::{End, Level};
+use corvid_rpc::session::Action;
+
+pub use backlog::APPEND_BACKLOG_BYTES_MAX;
+pub use connection::IDENTIFICATION_MS;
+pub use nickname::nickname;
 pub use output::{ConnectionNumber, PeersOutput};
+pub use receive::HELLO_BYTES_MAX;
 pub use settings::{BacklogLimits, DialTarget, PeersSettings};
+
+use connection::Connection;
+use remote::Remote;
 
 /// Unsent messages of a connection from which on its limits are checked.
 pub const BACKLOG_CHECKED_FROM: usize = 50;
+/// Accepted connections, at most; one more closes the oldest, and rather one whose server is not known.
+pub const ACCEPTED_MAX: usize = 256;
+/// Connections that one server has made and that are open, at most; one more closes the oldest. A joining server may have a few, one for
+/// each address under which it knows this member.
+pub const ACCEPTED_PER_SERVER_MAX: usize = 4;
+/// Bytes of a text for the log, at most: errors quote messages.
+const LOG_BYTES_MAX: usize = 1024;
 
 /// The connections of one member. Times are in milliseconds of any clock that does not go back.
 #[derive(Debug)]
 pub struct Peers {
     settings: PeersSettings,
-    next_number: u64,
+    /// The addresses to keep connections to.
+    remotes: BTreeMap<String, Remote>,
+    /// Established connections, dialled and accepted.
+    connections: BTreeMap<ConnectionNumber, Connection>,
+    /// The identified connections of each server in the order of their identification; never empty. Messages go over the last one.
+    by_server: BTreeMap<Sid, Vec<ConnectionNumber>>,
+    last_number: u64,
+    disconnections: u64,
+    election_timer_ms: u64,
+    limits: BacklogLimits,
+    /// Why the last accepted connection was refused; the same reason again is not worth a line.
+    accepted_refusal: Option<String>,
     outputs: VecDeque<PeersOutput>,
 }
 
@@ -42,47 +81,123 @@ impl Peers {
     pub fn new(settings: PeersSettings) -> Peers {
         Peers {
             settings,
-            next_number: 1,
+            remotes: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            by_server: BTreeMap::new(),
+            last_number: 0,
+            disconnections: 0,
+            election_timer_ms: ELECTION_TIMER_DEFAULT_MS,
+            limits: BacklogLimits::default(),
+            accepted_refusal: None,
             outputs: VecDeque::new(),
         }
     }
 
-    /// The addresses to keep connections to, from now on. Connections to others are closed; accepted ones stay.
-    pub fn set_targets(&mut self, _now_ms: u64, _targets: &[DialTarget]) {}
+    /// The addresses to keep connections to, from now on. Connections that were made to others are closed; accepted ones stay.
+    pub fn set_targets(&mut self, now_ms: u64, targets: &[DialTarget]) {
+        let is_wanted = |address: &str| targets.iter().any(|target| target.address == address);
+        let unwanted: Vec<String> = self
+            .remotes
+            .keys()
+            .filter(|address| !is_wanted(address))
+            .cloned()
+            .collect();
+        for address in unwanted {
+            self.forget_remote(now_ms, &address);
+        }
+        for target in targets {
+            if target.address == self.settings.address {
+                continue;
+            }
+            match self.remotes.get_mut(&target.address) {
+                Some(remote) => remote.sid = target.sid,
+                None => {
+                    let remote = Remote::new(target.sid, now_ms);
+                    self.remotes.insert(target.address.clone(), remote);
+                }
+            }
+            self.check_identity(now_ms, &target.address);
+        }
+        self.dial_due(now_ms);
+    }
 
-    /// The election timer in force: silent connections are probed after it and a second more.
-    pub fn set_election_timer(&mut self, _timer_ms: u64) {}
+    /// The election timer in force, ms: silent connections are probed after it and a second more.
+    pub fn set_election_timer(&mut self, timer_ms: u64) {
+        self.election_timer_ms = timer_ms;
+        let probe_ms = self.probe_ms();
+        for connection in self.connections.values_mut() {
+            connection.session.probe().set_interval(probe_ms);
+        }
+    }
 
     /// Limits of unsent messages.
-    pub fn set_backlog_limits(&mut self, _limits: BacklogLimits) {}
+    pub fn set_backlog_limits(&mut self, limits: BacklogLimits) {
+        self.limits = limits;
+    }
 
     /// A server has connected to this member; `name` is the connection's name for the log, for example `tcp:10.0.0.2:41514`.
-    pub fn accepted(&mut self, _now_ms: u64, _name: &str) -> ConnectionNumber {
-        let number = ConnectionNumber(self.next_number);
-        self.next_number += 1;
+    pub fn accepted(&mut self, now_ms: u64, name: &str) -> ConnectionNumber {
+        self.limit_accepted(now_ms);
+        let number = self.fresh_number();
+        let connection = Connection::new(name, None, now_ms, self.probe_ms());
+        self.connections.insert(number, connection);
+        self.send_hello(now_ms, number, None);
         number
     }
 
     /// A dialled connection is established.
-    pub fn connected(&mut self, _now_ms: u64, _number: ConnectionNumber) {}
-
-    /// Bytes have arrived.
-    pub fn received(&mut self, _now_ms: u64, _number: ConnectionNumber, _bytes: &[u8]) {}
+    pub fn connected(&mut self, now_ms: u64, number: ConnectionNumber) {
+        let probe_ms = self.probe_ms();
+        let found = self
+            .remotes
+            .iter_mut()
+            .find(|(_, remote)| remote.number == Some(number));
+        let Some((address, remote)) = found else {
+            return;
+        };
+        if self.connections.contains_key(&number) {
+            return;
+        }
+        let (address, sid) = (address.clone(), remote.sid);
+        remote.reconnect.connected(now_ms);
+        let connection = Connection::new(&address, Some(address.clone()), now_ms, probe_ms);
+        self.connections.insert(number, connection);
+        self.log_remote(&address);
+        self.send_hello(now_ms, number, sid);
+    }
 
     /// The socket has taken so many bytes of those that were written.
-    pub fn written(&mut self, _now_ms: u64, _number: ConnectionNumber, _bytes: usize) {}
+    pub fn written(&mut self, _now_ms: u64, number: ConnectionNumber, bytes: usize) {
+        if let Some(connection) = self.connections.get_mut(&number) {
+            connection.backlog.written(bytes);
+        }
+    }
 
     /// A connection, or an attempt, has ended.
-    pub fn closed(&mut self, _now_ms: u64, _number: ConnectionNumber, _end: End) {}
+    pub fn closed(&mut self, now_ms: u64, number: ConnectionNumber, end: End) {
+        self.forget(now_ms, number, end);
+    }
 
     /// Time has passed, and all bytes that had arrived were handed over.
-    pub fn time(&mut self, _now_ms: u64) {}
-
-    /// Sends a message to a server, over the first open connection that is known to lead to it. Without one the message is lost.
-    pub fn send(&mut self, _now_ms: u64, _to: Sid, _message: &PeerMessage) {}
+    pub fn time(&mut self, now_ms: u64) {
+        let numbers: Vec<ConnectionNumber> = self.connections.keys().copied().collect();
+        for number in numbers {
+            self.probe(now_ms, number);
+        }
+        self.dial_due(now_ms);
+    }
 
     /// The member has refused a message of this server ([`crate::guard`]): logs the reason and resets its connections.
-    pub fn refuse(&mut self, _now_ms: u64, _from: Sid, _reason: &str) {}
+    pub fn refuse(&mut self, now_ms: u64, from: Sid, reason: &str) {
+        for number in self.by_server.get(&from).cloned().unwrap_or_default() {
+            self.reset(
+                now_ms,
+                number,
+                Level::Warn,
+                &format!("refused message of {from}: {reason}"),
+            );
+        }
+    }
 
     /// The next effect.
     pub fn next_output(&mut self) -> Option<PeersOutput> {
@@ -91,37 +206,258 @@ impl Peers {
 
     /// When [`Peers::time`] is to be called next; `None` when nothing is due before the next event.
     #[must_use]
-    pub fn deadline_ms(&self, _now_ms: u64) -> Option<u64> {
-        None
+    pub fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
+        let connections = self.connections.values();
+        let probes = connections
+            .clone()
+            .filter_map(|connection| connection.session.deadline_ms(now_ms));
+        let strangers = connections.filter_map(Connection::identification_ms);
+        let remotes = self.remotes.values();
+        let attempts = remotes.filter_map(|remote| remote.reconnect.deadline_ms(now_ms));
+        probes.chain(strangers).chain(attempts).min()
     }
+}
 
+/// Status.
+impl Peers {
     /// The line `Connections:` of `cluster/status` behind its label: `(->0000) <-989f ->989f`.
     #[must_use]
     pub fn connections_text(&self) -> String {
-        String::new()
+        let dialled = self.remotes.iter().map(|(address, remote)| {
+            let connection = remote
+                .number
+                .and_then(|number| self.connections.get(&number));
+            let told = connection.and_then(|connection| connection.address.as_deref());
+            let sid = connection
+                .and_then(|connection| connection.peer)
+                .or(remote.sid);
+            let name = nickname(told.unwrap_or(address), sid);
+            match connection {
+                Some(_) => format!("->{name}"),
+                None => format!("(->{name})"),
+            }
+        });
+        let accepted = self
+            .connections
+            .values()
+            .filter(|connection| connection.dialled.is_none());
+        let accepted = accepted.map(|connection| {
+            let address = connection.address.as_deref().unwrap_or_default();
+            format!("<-{}", nickname(address, connection.peer))
+        });
+        dialled.chain(accepted).collect::<Vec<String>>().join(" ")
     }
 
     /// Established connections that have ended, of both kinds.
     #[must_use]
     pub fn disconnections(&self) -> u64 {
-        0
+        self.disconnections
     }
 
     /// Open connections, for `memory/show`.
     #[must_use]
     pub fn connection_count(&self) -> usize {
-        0
+        self.connections.len()
     }
 
     /// Unsent bytes of all connections, for `memory/show`.
     #[must_use]
     pub fn backlog_bytes(&self) -> u64 {
-        0
+        let connections = self.connections.values();
+        connections
+            .map(|connection| connection.backlog.bytes())
+            .sum()
+    }
+
+    /// Whether messages to this server leave.
+    #[must_use]
+    pub fn is_up(&self, sid: Sid) -> bool {
+        self.by_server.contains_key(&sid)
     }
 
     /// The id of the member.
     #[must_use]
     pub fn sid(&self) -> Sid {
         self.settings.sid
+    }
+}
+
+/// Connections that come and go.
+impl Peers {
+    fn fresh_number(&mut self) -> ConnectionNumber {
+        self.last_number += 1;
+        ConnectionNumber(self.last_number)
+    }
+
+    fn probe_ms(&self) -> u64 {
+        self.election_timer_ms.saturating_add(1000)
+    }
+
+    /// Begins attempts that are due, and ends those that take too long.
+    fn dial_due(&mut self, now_ms: u64) {
+        use corvid_rpc::reconnect::Action;
+        let addresses: Vec<String> = self.remotes.keys().cloned().collect();
+        for address in addresses {
+            let number = ConnectionNumber(self.last_number + 1);
+            let Some(remote) = self.remotes.get_mut(&address) else {
+                continue;
+            };
+            match remote.reconnect.handle(now_ms) {
+                Some(Action::Connect) => {
+                    remote.reconnect.connecting(now_ms);
+                    remote.number = Some(number);
+                    self.last_number = number.0;
+                    self.log_remote(&address);
+                    self.outputs
+                        .push_back(PeersOutput::Dial { number, address });
+                }
+                Some(Action::Disconnect) => {
+                    if let Some(number) = remote.number {
+                        self.close(now_ms, number);
+                    }
+                }
+                Some(Action::Probe) | None => {}
+            }
+        }
+    }
+
+    /// Probes a silent connection, or gives it up.
+    fn probe(&mut self, now_ms: u64, number: ConnectionNumber) {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return;
+        };
+        if connection
+            .identification_ms()
+            .is_some_and(|end_ms| now_ms >= end_ms)
+        {
+            let problem = "the peer did not identify itself, disconnecting";
+            return self.reset(now_ms, number, Level::Info, problem);
+        }
+        connection.session.probe().receive_attempted(now_ms);
+        match connection.session.handle(now_ms) {
+            Some(Action::Send(bytes)) => self.write(now_ms, number, bytes.into()),
+            Some(Action::Close { unanswered_ms }) => {
+                let event = corvid_rpc::LogEvent::Unanswered { unanswered_ms };
+                self.reset(now_ms, number, event.level(), &event.to_string());
+            }
+            None => {}
+        }
+    }
+
+    /// Makes room for one more accepted connection.
+    fn limit_accepted(&mut self, now_ms: u64) {
+        let accepted = || {
+            self.connections
+                .iter()
+                .filter(|(_, connection)| connection.dialled.is_none())
+        };
+        if accepted().count() < ACCEPTED_MAX {
+            return;
+        }
+        let unknown = accepted().find(|(_, connection)| connection.peer.is_none());
+        if let Some(number) = unknown
+            .or_else(|| accepted().next())
+            .map(|(number, _)| *number)
+        {
+            self.reset(
+                now_ms,
+                number,
+                Level::Warn,
+                "too many connections, closing the oldest",
+            );
+        }
+    }
+
+    /// Logs why a connection is closed, and closes it.
+    fn reset(&mut self, now_ms: u64, number: ConnectionNumber, level: Level, problem: &str) {
+        if let Some(connection) = self.connections.get(&number) {
+            let text = format!("{}: {problem}", connection.name);
+            self.log(level, text);
+            self.close(now_ms, number);
+        }
+    }
+
+    fn close(&mut self, now_ms: u64, number: ConnectionNumber) {
+        self.outputs.push_back(PeersOutput::Close { number });
+        self.forget(now_ms, number, End::Local);
+    }
+
+    /// Forgets an address with its connection or attempt.
+    fn forget_remote(&mut self, now_ms: u64, address: &str) {
+        let Some(remote) = self.remotes.get(address) else {
+            return;
+        };
+        if let Some(number) = remote.number {
+            if self.connections.contains_key(&number) {
+                let problem = "the address is not that of a member any more, closing";
+                self.reset(now_ms, number, Level::Info, problem);
+            } else {
+                self.outputs.push_back(PeersOutput::Close { number });
+            }
+        }
+        self.remotes.remove(address);
+    }
+
+    /// Forgets a connection or an attempt that has ended.
+    fn forget(&mut self, now_ms: u64, number: ConnectionNumber, end: End) {
+        let connection = self.connections.remove(&number);
+        self.disconnections += u64::from(connection.is_some());
+        let remote = self
+            .remotes
+            .iter_mut()
+            .find(|(_, remote)| remote.number == Some(number));
+        if let Some((address, remote)) = remote {
+            remote.number = None;
+            remote.reconnect.disconnected(now_ms, end);
+            let address = address.clone();
+            self.log_remote(&address);
+        } else if let Some(connection) = &connection {
+            // As for clients that were accepted, the orderly end is no news.
+            let event = corvid_rpc::LogEvent::Dropped(end);
+            let level = match event.level() {
+                Level::Info => Level::Debug,
+                level => level,
+            };
+            self.log(level, format!("{}: {event}", connection.name));
+        }
+        if let Some(sid) = connection.and_then(|connection| connection.peer) {
+            self.forget_identity(sid, number);
+        }
+    }
+
+    /// A connection no longer leads to a server.
+    fn forget_identity(&mut self, sid: Sid, number: ConnectionNumber) {
+        let Some(numbers) = self.by_server.get_mut(&sid) else {
+            return;
+        };
+        let was_used = numbers.last() == Some(&number);
+        numbers.retain(|other| *other != number);
+        if numbers.is_empty() {
+            self.by_server.remove(&sid);
+            self.outputs.push_back(PeersOutput::PeerDown(sid));
+        } else if was_used {
+            self.outputs.push_back(PeersOutput::PeerUp(sid));
+        }
+    }
+
+    /// Logs the events of a remote.
+    fn log_remote(&mut self, address: &str) {
+        let Some(remote) = self.remotes.get_mut(address) else {
+            return;
+        };
+        for event in remote.reconnect.take_log_events() {
+            self.log(event.level(), format!("{address}: {event}"));
+        }
+    }
+
+    fn log(&mut self, level: Level, mut text: String) {
+        if text.len() > LOG_BYTES_MAX {
+            let end = (0..=LOG_BYTES_MAX)
+                .rev()
+                .find(|end| text.is_char_boundary(*end));
+            text.truncate(end.unwrap_or_default());
+            text.push_str("...");
+        }
+        self.outputs.push_back(PeersOutput::Log { level, text });
     }
 }

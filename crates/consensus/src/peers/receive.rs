@@ -1,0 +1,257 @@
+//! Bytes to messages of identified servers.
+
+use bytes::Bytes;
+use corvid_log::cluster::ids::short;
+use corvid_log::cluster::{Cid, Sid};
+use corvid_rpc::session::Received;
+use corvid_rpc::{Level, Message};
+
+use super::{ACCEPTED_PER_SERVER_MAX, ConnectionNumber, Peers, PeersOutput};
+use crate::wire::{self, CODEC, DecodeError, Incoming, Receiver};
+
+/// Bytes of the first message of a connection, at most.
+pub const HELLO_BYTES_MAX: usize = 16 * 1024;
+
+impl Peers {
+    /// Bytes have arrived.
+    pub fn received(&mut self, now_ms: u64, number: ConnectionNumber, bytes: &[u8]) {
+        let mut rest = bytes;
+        if let Some(connection) = self.connections.get_mut(&number) {
+            connection.session.probe().activity(now_ms);
+            let dialled = connection.dialled.clone();
+            if let Some(remote) = dialled.and_then(|address| self.remotes.get_mut(&address)) {
+                remote.reconnect.activity(now_ms);
+            }
+        }
+        // A message may reset the connection.
+        while let Some(connection) = self.connections.get_mut(&number) {
+            let bytes_max = match connection.peer {
+                Some(_) => self.settings.message_bytes_max,
+                None => HELLO_BYTES_MAX.min(self.settings.message_bytes_max),
+            };
+            match connection.assembler.next(&mut rest, bytes_max) {
+                Ok(Some(text)) => self.receive_text(now_ms, number, &text),
+                Ok(None) => return,
+                Err(error) => {
+                    return self.refuse_connection(now_ms, number, Level::Warn, &error.to_string());
+                }
+            }
+        }
+    }
+
+    fn receive_text(&mut self, now_ms: u64, number: ConnectionNumber, text: &Bytes) {
+        let receiver = Receiver {
+            sid: self.settings.sid,
+            cid: self.settings.cid,
+        };
+        match wire::decode(text, &receiver) {
+            Ok(Incoming::Message { from, message }) => {
+                if self.is_of(now_ms, number, from) {
+                    self.outputs
+                        .push_back(PeersOutput::Message { from, message });
+                }
+            }
+            Ok(Incoming::Hello {
+                from,
+                cluster,
+                address,
+                codec,
+            }) => {
+                if codec.as_deref() != Some(CODEC) {
+                    let found = match codec {
+                        Some(codec) => format!("its hello_request announces \"{codec}\""),
+                        None => "its hello_request announces none".to_owned(),
+                    };
+                    return self.refuse_implementation(now_ms, number, Some(from), &found);
+                }
+                self.receive_hello(now_ms, number, from, cluster, &address);
+            }
+            Ok(Incoming::Echo(message)) => self.receive_echo(now_ms, number, message),
+            Err(DecodeError::ReferenceMethod(method)) => {
+                let found = format!("it sent {method}");
+                self.refuse_implementation(now_ms, number, None, &found);
+            }
+            Err(error) => {
+                self.refuse_connection(now_ms, number, Level::Info, &error.to_string());
+            }
+        }
+    }
+
+    fn receive_echo(&mut self, now_ms: u64, number: ConnectionNumber, message: Message<'_>) {
+        let Some(connection) = self.connections.get(&number) else {
+            return;
+        };
+        if let Received::Echo(answer) = connection.session.receive(message) {
+            self.write(now_ms, number, answer.into());
+        }
+    }
+
+    /// Whether the connection belongs to this server; it is reset if not.
+    fn is_of(&mut self, now_ms: u64, number: ConnectionNumber, from: Sid) -> bool {
+        let known = self
+            .connections
+            .get(&number)
+            .and_then(|connection| connection.peer);
+        match known {
+            Some(peer) if peer == from => true,
+            Some(peer) => {
+                self.refuse_identity(now_ms, number, from, peer);
+                false
+            }
+            None => {
+                let problem = format!("the first message of server {from} is no hello_request");
+                self.refuse_connection(now_ms, number, Level::Info, &problem);
+                false
+            }
+        }
+    }
+
+    /// The first message of a connection fixes its server.
+    fn receive_hello(
+        &mut self,
+        now_ms: u64,
+        number: ConnectionNumber,
+        from: Sid,
+        cluster: Option<Cid>,
+        address: &str,
+    ) {
+        let expected = self.expected_at(number);
+        if let Some(expected) = expected.filter(|expected| *expected != from) {
+            return self.refuse_identity(now_ms, number, from, expected);
+        }
+        if from == self.settings.sid {
+            let problem = "the server at the other end has this server's ID";
+            return self.refuse_connection(now_ms, number, Level::Warn, problem);
+        }
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return;
+        };
+        let dialled = connection.dialled.clone();
+        let is_new = connection.peer.replace(from).is_none();
+        let is_new_address = connection.address.as_deref() != Some(address);
+        let name = connection.name.clone();
+        connection.address = Some(address.to_owned());
+        if is_new {
+            self.by_server.entry(from).or_default().push(number);
+            self.log(Level::Info, format!("{name}: learned server ID {from}"));
+        }
+        if is_new_address && dialled.as_deref() != Some(address) {
+            self.log(
+                Level::Info,
+                format!("{name}: learned remote address {address}"),
+            );
+        }
+        self.learn_cluster(&name, cluster);
+        match dialled {
+            Some(address) => {
+                if let Some(remote) = self.remotes.get_mut(&address) {
+                    remote.refusal = None;
+                }
+            }
+            None => {
+                self.accepted_refusal = None;
+                self.limit_accepted_of(now_ms, from);
+            }
+        }
+        if is_new {
+            self.outputs.push_back(PeersOutput::PeerUp(from));
+        }
+    }
+
+    /// A joining server takes the cluster of the first peer that tells one.
+    fn learn_cluster(&mut self, name: &str, cluster: Option<Cid>) {
+        if let (None, Some(cid)) = (self.settings.cid, cluster) {
+            self.settings.cid = Some(cid);
+            let text = format!("{name}: learned cluster ID {}", short(cid.uuid()));
+            self.log(Level::Info, text);
+            self.outputs.push_back(PeersOutput::LearnedCluster(cid));
+        }
+    }
+
+    /// The server that a connection belongs to: the one that it was identified with, or the one that the list names for the address.
+    fn expected_at(&self, number: ConnectionNumber) -> Option<Sid> {
+        let connection = self.connections.get(&number)?;
+        let remote = || self.remotes.get(connection.dialled.as_ref()?);
+        connection.peer.or_else(|| remote()?.sid)
+    }
+
+    /// Resets the connection to an address at which another server has answered than the one that the list names now.
+    pub(super) fn check_identity(&mut self, now_ms: u64, address: &str) {
+        let Some(remote) = self.remotes.get(address) else {
+            return;
+        };
+        let (Some(number), Some(expected)) = (remote.number, remote.sid) else {
+            return;
+        };
+        let found = self
+            .connections
+            .get(&number)
+            .and_then(|connection| connection.peer);
+        if let Some(found) = found.filter(|found| *found != expected) {
+            self.refuse_identity(now_ms, number, found, expected);
+        }
+    }
+
+    fn limit_accepted_of(&mut self, now_ms: u64, sid: Sid) {
+        let numbers = self.by_server.get(&sid).cloned().unwrap_or_default();
+        let is_accepted = |number: &ConnectionNumber| {
+            let connection = self.connections.get(number);
+            connection.is_some_and(|connection| connection.dialled.is_none())
+        };
+        let accepted: Vec<ConnectionNumber> = numbers.into_iter().filter(is_accepted).collect();
+        if accepted.len() > ACCEPTED_PER_SERVER_MAX {
+            let problem = "the server has newer connections, closing this one";
+            self.reset(now_ms, accepted[0], Level::Info, problem);
+        }
+    }
+
+    fn refuse_identity(
+        &mut self,
+        now_ms: u64,
+        number: ConnectionNumber,
+        found: Sid,
+        expected: Sid,
+    ) {
+        let problem =
+            format!("ignoring message with unexpected server ID {found} (expected {expected})");
+        self.refuse_connection(now_ms, number, Level::Warn, &problem);
+    }
+
+    /// The peer is no server of ours, or another version of it.
+    fn refuse_implementation(
+        &mut self,
+        now_ms: u64,
+        number: ConnectionNumber,
+        from: Option<Sid>,
+        found: &str,
+    ) {
+        let server = from.map_or_else(|| "the server".to_owned(), |from| format!("server {from}"));
+        let problem = format!(
+            "{server} cannot be a member beside this one: members must exchange messages as \"{CODEC}\", and {found}. \
+             Stop all members, install the same program on each, and start them on their files"
+        );
+        self.refuse_connection(now_ms, number, Level::Warn, &problem);
+    }
+
+    /// Resets a connection. The same reason as last time, from the same address, is logged at debug level: the peer keeps trying.
+    fn refuse_connection(
+        &mut self,
+        now_ms: u64,
+        number: ConnectionNumber,
+        level: Level,
+        problem: &str,
+    ) {
+        let Some(connection) = self.connections.get(&number) else {
+            return;
+        };
+        let dialled = connection.dialled.as_ref();
+        let last = match dialled.and_then(|address| self.remotes.get_mut(address)) {
+            Some(remote) => &mut remote.refusal,
+            None => &mut self.accepted_refusal,
+        };
+        let is_repeated = last.as_deref() == Some(problem);
+        *last = Some(problem.to_owned());
+        let level = if is_repeated { Level::Debug } else { level };
+        self.reset(now_ms, number, level, problem);
+    }
+}

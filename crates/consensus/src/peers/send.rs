@@ -1,0 +1,113 @@
+//! Messages to bytes, under the limits of the backlog.
+
+use bytes::Bytes;
+use corvid_log::cluster::Sid;
+use corvid_rpc::Level;
+
+use super::backlog::Verdict;
+use super::{ConnectionNumber, Peers, PeersOutput};
+use crate::message::PeerMessage;
+use crate::wire::{self, Envelope};
+
+impl Peers {
+    /// Sends a message to a server. Without a connection, or while too much is unsent, the message is lost.
+    pub fn send(&mut self, now_ms: u64, to: Sid, message: &PeerMessage) {
+        let Some(number) = self
+            .by_server
+            .get(&to)
+            .and_then(|numbers| numbers.last().copied())
+        else {
+            return;
+        };
+        if is_big(message) && !self.admits_big(number) {
+            return;
+        }
+        let envelope = self.envelope(Some(to));
+        let text = wire::encode(&envelope, message);
+        self.write(now_ms, number, text.into());
+    }
+
+    pub(super) fn send_hello(&mut self, now_ms: u64, number: ConnectionNumber, to: Option<Sid>) {
+        let envelope = self.envelope(to);
+        let text = wire::encode_hello(&envelope, &self.settings.address);
+        self.write(now_ms, number, text.into());
+    }
+
+    fn envelope(&self, to: Option<Sid>) -> Envelope {
+        Envelope {
+            cluster: self.settings.cid,
+            to,
+            from: self.settings.sid,
+        }
+    }
+
+    /// Whether a big message may be sent; the first one that may not is logged.
+    fn admits_big(&mut self, number: ConnectionNumber) -> bool {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return false;
+        };
+        match connection.backlog.admits_big() {
+            Ok(()) => true,
+            Err(is_first) => {
+                if is_first {
+                    let (name, bytes) = (&connection.name, connection.backlog.bytes());
+                    let text = format!(
+                        "{name}: {bytes} bytes are unsent, no entries are sent until there are fewer"
+                    );
+                    self.log(Level::Info, text);
+                }
+                false
+            }
+        }
+    }
+
+    pub(super) fn write(&mut self, now_ms: u64, number: ConnectionNumber, bytes: Bytes) {
+        let limits = self.limits;
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return;
+        };
+        let verdict = connection.backlog.push(bytes.len(), limits);
+        let name = &connection.name;
+        let (messages, unsent) = (connection.backlog.messages(), connection.backlog.bytes());
+        let report = format_args!(
+            "excessive sending backlog, jsonrpc: {name}, num of msgs: {messages}, backlog: {unsent}."
+        );
+        match verdict {
+            Verdict::Fine => {}
+            Verdict::Long => {
+                let text = report.to_string();
+                self.log(Level::Info, text);
+            }
+            Verdict::TooMany => {
+                let problem = format!(
+                    "sending backlog exceeded maximum number of messages ({messages} > {}), disconnecting, jsonrpc: {name}.",
+                    limits.messages_max
+                );
+                return self.drop_connection(now_ms, number, problem);
+            }
+            Verdict::TooLarge => {
+                let problem = format!(
+                    "sending backlog exceeded maximum size ({unsent} > {} bytes), disconnecting, jsonrpc: {name}.",
+                    limits.bytes_max
+                );
+                return self.drop_connection(now_ms, number, problem);
+            }
+        }
+        self.outputs.push_back(PeersOutput::Write { number, bytes });
+    }
+
+    /// Logs a line in the words of the reference, without the connection's name in front, and closes the connection.
+    fn drop_connection(&mut self, now_ms: u64, number: ConnectionNumber, text: String) {
+        self.log(Level::Warn, text);
+        self.close(now_ms, number);
+    }
+}
+
+/// Messages that carry parts of the database.
+fn is_big(message: &PeerMessage) -> bool {
+    match message {
+        PeerMessage::Append { entries, .. } => !entries.is_empty(),
+        PeerMessage::SnapshotChunk { .. } => true,
+        _ => false,
+    }
+}
