@@ -7,9 +7,20 @@ use std::path::{Path, PathBuf};
 const PAGE: &str = "docs/design/bounds.md";
 
 /// Crates whose queues the page lists.
-const CRATES: [&str; 12] = [
-    "server", "service", "net", "reactor", "shell", "monitor", "engine", "log", "rpc", "session",
-    "driver", "idl",
+const CRATES: [&str; 13] = [
+    "server",
+    "service",
+    "net",
+    "reactor",
+    "shell",
+    "monitor",
+    "engine",
+    "log",
+    "rpc",
+    "session",
+    "driver",
+    "idl",
+    "consensus",
 ];
 
 /// Expressions that make a queue in Rust.
