@@ -90,7 +90,7 @@ pub trait DiskFile: Sized + Send + fmt::Debug {
     fn share(&self) -> Result<Self, Fault>;
 }
 
-/// The directory entry of one database file, and of the temporary file beside it that may replace it.
+/// The directory entry of one database file, of the temporary file beside it that may replace it, and of a snapshot that is being received.
 pub trait Disk: Send + Sync + fmt::Debug {
     /// An open file.
     type Handle: DiskFile;
@@ -112,6 +112,15 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// # Errors
     /// Nothing has changed.
     fn put_in_place(&self) -> Result<(), Fault>;
+
+    /// Makes the file that receives a snapshot from another member of the cluster, empty. Removes one that a crash left.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn create_received(&self) -> Result<Self::Handle, Fault>;
+
+    /// Removes the file of a received snapshot, if there is one.
+    fn remove_received(&self);
 
     /// Forces directory entries to disk.
     ///

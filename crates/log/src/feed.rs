@@ -9,18 +9,22 @@
 //! Fill, Rows, Rows, ..., Rows, Filled, Records, ...
 //! ```
 //!
+//! The rows of a cluster member's snapshot come in the same way, and the entries behind it as records ([`Feed::of_member`]).
+//!
 //! Its rows may be inserted into a database that nobody uses yet. They are valid once `Filled` confirms hash and form. Any exception
 //! (repeated members, a deletion, damage of any kind) yields `Irregular`; the reader then starts again with [`Feed::whole_records`], which
 //! treats such a record as one ordinary transaction and reports the error.
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
 use corvid_data::{Arc, Recorded, RecordedRow, Schema};
 
+use crate::cluster::SnapshotBody;
 use crate::decode::FieldOrderCache;
 use crate::load::{Cause, read_transaction};
 use crate::rows::{RUN_BYTES, RowSplitter, RowText};
-use crate::split::{Batch, Cut, Long, Splitter};
+use crate::split::{BATCH_BYTES, Batch, Cut, Long, Splitter};
 use crate::{ReadError, Source};
 
 /// A body of this many bytes is long: spreading its rows over threads pays, and a batch would be too small for it.
@@ -95,7 +99,7 @@ impl RowText {
 /// Hands out jobs. Memory: one batch, and the buffered part of a long record.
 #[derive(Debug)]
 pub struct Feed<S> {
-    splitter: Splitter<S>,
+    input: Input<S>,
     schema: Arc<Schema>,
     /// Bytes that were read behind the schema.
     rest: Option<(Batch, usize)>,
@@ -108,6 +112,20 @@ pub struct Feed<S> {
     has_ended: bool,
 }
 
+/// Where the bytes come from.
+#[derive(Debug)]
+enum Input<S> {
+    /// The records of a standalone file.
+    Records(Splitter<S>),
+    /// The rows of a snapshot, until they are read, then transactions.
+    Member {
+        body: Option<SnapshotBody<S>>,
+        /// The rows are being cut.
+        cut: Option<RowSplitter>,
+        transactions: VecDeque<Bytes>,
+    },
+}
+
 impl<S: Source> Feed<S> {
     pub(crate) fn new(
         splitter: Splitter<S>,
@@ -115,11 +133,34 @@ impl<S: Source> Feed<S> {
         rest: Option<(Batch, usize)>,
     ) -> Feed<S> {
         Feed {
+            rest,
+            ..Feed::of(Input::Records(splitter), schema)
+        }
+    }
+
+    /// The rows of a snapshot, if any, and then transactions, which are valid JSON. A record without rows before it counts from 0; the offsets
+    /// of transactions mean nothing.
+    #[must_use]
+    pub fn of_member(
+        schema: Arc<Schema>,
+        body: Option<SnapshotBody<S>>,
+        transactions: VecDeque<Bytes>,
+    ) -> Feed<S> {
+        let input = Input::Member {
+            body,
+            cut: None,
+            transactions,
+        };
+        Feed::of(input, schema)
+    }
+
+    fn of(input: Input<S>, schema: Arc<Schema>) -> Feed<S> {
+        Feed {
             long_bytes: LONG_BYTES,
             run_bytes: RUN_BYTES,
-            splitter,
+            input,
             schema,
-            rest,
+            rest: None,
             long: None,
             rows: VecDeque::new(),
             has_ended: false,
@@ -153,7 +194,9 @@ impl<S: Source> Feed<S> {
 
     /// Reuses the memory of decoded records.
     pub fn reuse(&mut self, records: Records) {
-        self.splitter.reuse(records.batch);
+        if let Input::Records(splitter) = &mut self.input {
+            splitter.reuse(records.batch);
+        }
     }
 
     fn next(&mut self) -> Job {
@@ -161,21 +204,25 @@ impl<S: Source> Feed<S> {
             self.long_bytes = u64::MAX;
             return Job::Records(Records { batch, from });
         }
-        if self.long.is_some() {
-            return self.long_job();
+        if let Some(rows) = self.rows.pop_front() {
+            return Job::Rows(rows);
         }
-        match self.splitter.cut(self.long_bytes) {
-            Ok(Some(Cut::Batch(batch))) => {
-                self.long_bytes = u64::MAX;
-                Job::Records(Records { batch, from: 0 })
-            }
-            Ok(Some(Cut::Long(long))) => {
-                self.long_bytes = u64::MAX;
-                self.long = Some((long, RowSplitter::new(self.schema.clone(), self.run_bytes)));
-                Job::Fill
-            }
-            Ok(None) => Job::End(None),
-            Err(error) => Job::End(Some(error)),
+        match &mut self.input {
+            Input::Member { .. } => self.member_job(),
+            Input::Records(_) if self.long.is_some() => self.long_job(),
+            Input::Records(splitter) => match splitter.cut(self.long_bytes) {
+                Ok(Some(Cut::Batch(batch))) => {
+                    self.long_bytes = u64::MAX;
+                    Job::Records(Records { batch, from: 0 })
+                }
+                Ok(Some(Cut::Long(long))) => {
+                    self.long_bytes = u64::MAX;
+                    self.long = Some((long, RowSplitter::new(self.schema.clone(), self.run_bytes)));
+                    Job::Fill
+                }
+                Ok(None) => Job::End(None),
+                Err(error) => Job::End(Some(error)),
+            },
         }
     }
 
@@ -184,17 +231,18 @@ impl<S: Source> Feed<S> {
             if let Some(rows) = self.rows.pop_front() {
                 return Job::Rows(rows);
             }
-            let Some((long, splitter)) = &mut self.long else {
+            let (Some((long, cut)), Input::Records(splitter)) = (&mut self.long, &mut self.input)
+            else {
                 return Job::Irregular;
             };
-            match self.splitter.piece(long) {
+            match splitter.piece(long) {
                 Ok(Some(piece)) => {
-                    if splitter.feed(&piece, &mut self.rows).is_err() {
+                    if cut.feed(&piece, &mut self.rows).is_err() {
                         return Job::Irregular;
                     }
-                    self.splitter.reuse_piece(piece);
+                    splitter.reuse_piece(piece);
                 }
-                Ok(None) if splitter.is_complete() => {
+                Ok(None) if cut.is_complete() => {
                     let end = long.end;
                     self.long = None;
                     return Job::Filled(end);
@@ -202,6 +250,68 @@ impl<S: Source> Feed<S> {
                 Ok(None) | Err(_) => return Job::Irregular,
             }
         }
+    }
+
+    fn member_job(&mut self) -> Job {
+        let Input::Member {
+            body,
+            cut,
+            transactions,
+        } = &mut self.input
+        else {
+            return Job::Irregular;
+        };
+        if let Some(rows) = body {
+            if self.long_bytes == u64::MAX {
+                let text = rows.all();
+                *body = None;
+                return match text {
+                    Ok(text) => records(std::iter::once(&text[..])),
+                    Err(error) => Job::End(Some(error)),
+                };
+            }
+            let Some(cut) = cut else {
+                *cut = Some(RowSplitter::new(self.schema.clone(), self.run_bytes));
+                return Job::Fill;
+            };
+            loop {
+                if let Some(rows) = self.rows.pop_front() {
+                    return Job::Rows(rows);
+                }
+                match rows.piece() {
+                    Ok(Some(piece)) => {
+                        if cut.feed(piece, &mut self.rows).is_err() {
+                            return Job::Irregular;
+                        }
+                    }
+                    Ok(None) if cut.is_complete() => {
+                        let end = rows.end();
+                        *body = None;
+                        return Job::Filled(end);
+                    }
+                    Ok(None) | Err(_) => return Job::Irregular,
+                }
+            }
+        }
+        let mut bytes = 0;
+        let count = transactions
+            .iter()
+            .take_while(|text| {
+                let is_room = bytes < BATCH_BYTES;
+                bytes += text.len();
+                is_room
+            })
+            .count();
+        let batch: Vec<Bytes> = transactions.drain(..count).collect();
+        records(batch.iter().map(|text| &text[..]))
+    }
+}
+
+/// The job of decoding these bodies; the end without any.
+fn records<'b>(bodies: impl Iterator<Item = &'b [u8]>) -> Job {
+    match Batch::of_bodies(bodies) {
+        Some(batch) => Job::Records(Records { batch, from: 0 }),
+        None => Job::End(None),
     }
 }
 

@@ -37,7 +37,7 @@ pub enum Cause {
 }
 
 /// How far a log is good: the records that were read and applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     records: u64,
     good_end: u64,
@@ -105,11 +105,7 @@ impl<S: Source> Load<S> {
     /// # Errors
     /// Record 0 is absent, damaged or no schema.
     pub fn open(source: S) -> Result<Load<S>, Damage> {
-        let mut extent = Extent {
-            records: 0,
-            good_end: 0,
-            base: 0,
-        };
+        let mut extent = Extent::default();
         let mut splitter = Splitter::new(source, Magic::Standalone);
         let (batch, schema) = read_schema(&mut splitter).map_err(|cause| extent.damage(cause))?;
         extent.accept(batch.end(0));

@@ -33,10 +33,12 @@ where
     header.write(Magic::Standalone, &mut line);
     sink(&line)?;
     let mut written = 0;
-    encode(schema, stamp, &rows, &mut |piece| {
+    let mut write = |piece: &[u8]| {
         written += piece.len() as u64;
         sink(piece)
-    })?;
+    };
+    write_rows(schema, stamp, &rows, &mut write)?;
+    write(b"\n")?;
     assert_eq!(
         written, header.length,
         "a snapshot does not change while it is written"
@@ -53,12 +55,10 @@ pub fn append_rows<'a, I>(
 ) where
     I: Iterator<Item = &'a Arc<Row>>,
 {
-    let Ok(()) = encode::<_, std::convert::Infallible>(schema, stamp, &rows, &mut |piece| {
+    let Ok(()) = write_rows::<_, std::convert::Infallible>(schema, stamp, &rows, &mut |piece| {
         out.extend_from_slice(piece);
         Ok(())
     });
-    // A line feed ends the body of a record, and this is only a part of one.
-    out.pop();
 }
 
 fn measure<'a, I>(schema: &Schema, stamp: &Stamp<'_>, rows: &impl Fn(TableId) -> I) -> Header
@@ -67,18 +67,24 @@ where
 {
     let mut length = 0;
     let mut hash = Sha1::new();
-    let Ok(()) = encode::<_, std::convert::Infallible>(schema, stamp, rows, &mut |piece| {
+    let Ok(()) = write_rows::<_, std::convert::Infallible>(schema, stamp, rows, &mut |piece| {
         length += piece.len() as u64;
         hash.update(piece);
         Ok(())
     });
+    length += 1;
+    hash.update(b"\n");
     Header {
         length,
         sha1: hash.finalize().into(),
     }
 }
 
-fn encode<'a, I, E>(
+/// Passes the object that inserts every row to `sink`, in pieces, without a record around it.
+///
+/// # Errors
+/// The first failure of `sink`.
+pub fn write_rows<'a, I, E>(
     schema: &Schema,
     stamp: &Stamp<'_>,
     rows: &impl Fn(TableId) -> I,
@@ -101,6 +107,5 @@ where
         }
     }
     tables.finish(&mut piece);
-    piece.push(b'\n');
     sink(&piece)
 }

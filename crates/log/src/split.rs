@@ -47,7 +47,8 @@ struct Frame {
     start: usize,
     body: usize,
     end: usize,
-    sha1: [u8; 20],
+    /// `None` for bytes that were checked before.
+    sha1: Option<[u8; 20]>,
 }
 
 /// A record too long for one buffer: its body comes in pieces ([`Splitter::piece`]).
@@ -247,7 +248,7 @@ impl<S: Source> Splitter<S> {
             start: at,
             body: at + body,
             end: at + body + length,
-            sha1: header.sha1,
+            sha1: Some(header.sha1),
         })
     }
 
@@ -279,7 +280,7 @@ impl<S: Source> Splitter<S> {
             start: 0,
             body,
             end,
-            sha1: header.sha1,
+            sha1: Some(header.sha1),
         }))
     }
 
@@ -368,6 +369,28 @@ enum Framed {
 }
 
 impl Batch {
+    /// From bodies that were checked before, without headers. `None` when there are none.
+    pub(crate) fn of_bodies<'b>(bodies: impl IntoIterator<Item = &'b [u8]>) -> Option<Batch> {
+        let mut bytes = Buffer::default();
+        let mut records = Vec::new();
+        for body in bodies {
+            let start = bytes.len();
+            bytes.push(body);
+            records.push(Frame {
+                start,
+                body: start,
+                end: bytes.len(),
+                sha1: None,
+            });
+        }
+        (!records.is_empty()).then_some(Batch {
+            bytes,
+            offset: 0,
+            first: 0,
+            records,
+        })
+    }
+
     /// How many records it has.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // never empty
@@ -383,14 +406,16 @@ impl Batch {
         let frame = self.records[index];
         let body = &self.bytes[frame.body..frame.end];
         let offset = self.offset + frame.body as u64;
-        let actual: [u8; 20] = Sha1::digest(body).into();
-        if actual != frame.sha1 {
-            return Err(ReadError::Hash {
-                length: body.len() as u64,
-                offset,
-                actual,
-                expected: frame.sha1,
-            });
+        if let Some(expected) = frame.sha1 {
+            let actual: [u8; 20] = Sha1::digest(body).into();
+            if actual != expected {
+                return Err(ReadError::Hash {
+                    length: body.len() as u64,
+                    offset,
+                    actual,
+                    expected,
+                });
+            }
         }
         Ok(Raw {
             number: self.first + index as u64,

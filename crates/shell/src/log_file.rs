@@ -285,6 +285,16 @@ impl Disk for Location {
         std::fs::rename(temporary_of(&target), &target).map_err(|error| fault(&error))
     }
 
+    fn create_received(&self) -> Result<Handle, Fault> {
+        create_temporary(&received_of(&follow_links(&self.path)))
+            .map(|file| Handle::new(file, &self.syncs))
+            .map_err(|error| fault(&error))
+    }
+
+    fn remove_received(&self) {
+        let _ = std::fs::remove_file(received_of(&follow_links(&self.path)));
+    }
+
     fn sync_directory(&self) -> Result<(), Fault> {
         let target = follow_links(&self.path);
         match sync_directory_of(&target).map_err(|error| fault(&error))? {
@@ -338,8 +348,17 @@ impl Disk for Location {
 }
 
 pub(crate) fn temporary_of(target: &Path) -> PathBuf {
+    with_suffix(target, ".tmp")
+}
+
+/// The file of a snapshot that is being received.
+fn received_of(target: &Path) -> PathBuf {
+    with_suffix(target, ".received")
+}
+
+fn with_suffix(target: &Path, suffix: &str) -> PathBuf {
     let mut name = target.as_os_str().to_owned();
-    name.push(".tmp");
+    name.push(suffix);
     PathBuf::from(name)
 }
 

@@ -70,6 +70,13 @@ impl HeaderScan {
         (self.rest, self.body)
     }
 
+    /// The number of bytes before the body, if it begins within the record's first bytes.
+    pub(super) fn before_body(text: &[u8]) -> Option<usize> {
+        let mut scan = HeaderScan::default();
+        let taken = scan.rest(text);
+        matches!(scan.state, State::Body(..)).then_some(taken)
+    }
+
     /// Consumes bytes up to the beginning of the body, or all of them.
     fn rest(&mut self, piece: &[u8]) -> usize {
         for (at, byte) in piece.iter().enumerate() {

@@ -25,7 +25,7 @@ pub trait FileContent: Send + fmt::Debug {
     /// Whether records appended to the present file meanwhile belong in the new one too.
     fn with_tail(&self) -> bool;
 
-    /// Appends the record of the schema.
+    /// Appends the record of the schema, if it has one of its own.
     fn write_schema(&self, out: &mut Vec<u8>);
 
     /// Passes the record of all rows to `sink`, in pieces.
@@ -36,6 +36,11 @@ pub trait FileContent: Send + fmt::Debug {
         &self,
         sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>,
     ) -> Result<(), DiskError>;
+
+    /// Records behind the rows, framed; growth is measured against what is before them.
+    fn records(&self) -> &[u8] {
+        &[]
+    }
 }
 
 /// A new file under construction.
@@ -91,8 +96,12 @@ impl<D: Disk> Rewriter<D> {
     ) -> Result<(), StoreError> {
         if let Some(content) = self.content.take() {
             self.write(&*content, is_wanted)?;
-            drop(content);
             self.base = self.rewrite.written();
+            let records = content.records();
+            if !records.is_empty() {
+                self.rewrite.write(records)?;
+            }
+            drop(content);
         }
         self.rewrite.sync()?;
         for _ in 0..PASSES_MAX {
@@ -123,7 +132,9 @@ impl<D: Disk> Rewriter<D> {
         let mut schema = Vec::new();
         content.write_schema(&mut schema);
         let rewrite = &mut self.rewrite;
-        rewrite.write(&schema)?;
+        if !schema.is_empty() {
+            rewrite.write(&schema)?;
+        }
         let mut unsynced = 0;
         content.write_rows(&mut |piece| {
             if !is_wanted() {

@@ -9,6 +9,7 @@ use corvid_log::{DiskFile, Fault, Magic, Source};
 use corvid_net::errno;
 use corvid_net::random::{PseudoRandom, Random};
 use corvid_service::storage::FileState;
+use corvid_service::storage::loading::Loaded;
 use corvid_shell::log_file::{self, Handle, LogFile, OpenMode};
 
 mod damage;
@@ -240,7 +241,7 @@ fn load(
     seed: HashSeed,
     uuids: &mut dyn UuidSource,
     progress: &Progress,
-) -> Result<load::LoadedLog, WireError> {
+) -> Result<Loaded, WireError> {
     let bytes = std::fs::metadata(file.disk().path())
         .map_err(|error| failed(name, &errno::text(&error)))?
         .len();

@@ -319,6 +319,12 @@ impl corvid_log::Disk for Platter {
         Ok(())
     }
 
+    fn create_received(&self) -> Result<Handle, Fault> {
+        unreachable!("no database here is clustered")
+    }
+
+    fn remove_received(&self) {}
+
     fn sync_directory(&self) -> Result<(), Fault> {
         Ok(())
     }

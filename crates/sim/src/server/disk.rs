@@ -100,6 +100,7 @@ pub struct Writes {
 struct Names {
     database: u64,
     temporary: Option<u64>,
+    received: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -147,6 +148,7 @@ impl SimDisk {
         let names = Names {
             database: 0,
             temporary: None,
+            received: None,
         };
         SimDisk(Arc::new(Mutex::new(Platter {
             inodes: BTreeMap::from([(0, Inode::lasting(bytes))]),
@@ -339,6 +341,38 @@ impl SimDisk {
         inode.map_or_else(Vec::new, |inode| inode.bytes().to_vec())
     }
 
+    /// Makes an empty file; `name` gives it a name.
+    fn create(&self, what: &str, name: impl FnOnce(&mut Names, u64)) -> Result<Handle, Fault> {
+        let mut platter = self.lock();
+        let trouble = platter.troubles.name;
+        let fate = platter.begin(what, trouble)?;
+        if fate == Fate::Failed {
+            return Err(fault(EIO));
+        }
+        let inode = platter.next_inode;
+        platter.next_inode += 1;
+        platter.inodes.insert(inode, Inode::default());
+        let handle = platter.handle(self, inode);
+        let mut names = platter.names;
+        name(&mut names, inode);
+        platter.rename(names);
+        drop(platter);
+        if fate == Fate::Down {
+            return Err(fault(EIO));
+        }
+        Ok(handle)
+    }
+
+    /// Removes a name.
+    fn remove(&self, what: &str, name: impl FnOnce(&mut Names)) {
+        let mut platter = self.lock();
+        if platter.begin(what, 0).is_ok() {
+            let mut names = platter.names;
+            name(&mut names);
+            platter.rename(names);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Platter> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -511,7 +545,7 @@ impl Platter {
 
 impl Names {
     fn holds(self, inode: u64) -> bool {
-        self.database == inode || self.temporary == Some(inode)
+        self.database == inode || self.temporary == Some(inode) || self.received == Some(inode)
     }
 }
 
@@ -534,37 +568,21 @@ impl Disk for SimDisk {
     }
 
     fn create_temporary(&self) -> Result<Handle, Fault> {
-        let mut platter = self.lock();
-        let trouble = platter.troubles.name;
-        let fate = platter.begin("create", trouble)?;
-        if fate == Fate::Failed {
-            return Err(fault(EIO));
-        }
-        let inode = platter.next_inode;
-        platter.next_inode += 1;
-        platter.inodes.insert(inode, Inode::default());
-        let handle = platter.handle(self, inode);
-        let names = Names {
-            temporary: Some(inode),
-            ..platter.names
-        };
-        platter.rename(names);
-        drop(platter);
-        if fate == Fate::Down {
-            return Err(fault(EIO));
-        }
-        Ok(handle)
+        self.create("create", |names, inode| names.temporary = Some(inode))
     }
 
     fn remove_temporary(&self) {
-        let mut platter = self.lock();
-        if platter.begin("remove", 0).is_ok() {
-            let names = Names {
-                temporary: None,
-                ..platter.names
-            };
-            platter.rename(names);
-        }
+        self.remove("remove", |names| names.temporary = None);
+    }
+
+    fn create_received(&self) -> Result<Handle, Fault> {
+        self.create("create for a snapshot", |names, inode| {
+            names.received = Some(inode)
+        })
+    }
+
+    fn remove_received(&self) {
+        self.remove("remove a snapshot", |names| names.received = None);
     }
 
     fn put_in_place(&self) -> Result<(), Fault> {
@@ -578,10 +596,12 @@ impl Disk for SimDisk {
             platter.reached(Moment::Rename);
         }
         if fate == Fate::Done || platter.dice.chance(50) {
-            platter.rename(Names {
+            let names = Names {
                 database: inode,
                 temporary: None,
-            });
+                ..platter.names
+            };
+            platter.rename(names);
         }
         if fate == Fate::Down {
             return Err(fault(EIO));

@@ -17,7 +17,7 @@ use corvid_shell::vlog::{self, Module};
 use super::{Progress, salvage_copy};
 
 /// A file that is read at offsets, with progress.
-struct Offsets<'f>(&'f Handle, &'f Progress);
+pub(super) struct Offsets<'f>(pub(super) &'f Handle, pub(super) &'f Progress);
 
 impl Bytes for Offsets<'_> {
     fn read_at(&mut self, room: &mut [u8], offset: u64) -> Result<usize, String> {

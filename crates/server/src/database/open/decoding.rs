@@ -1,34 +1,18 @@
 //! The jobs of a load: several threads decode the pieces of a log, and the thread that applies them gets the outcomes in the order of the log.
 //!
-//! [`corvid_reactor::pipeline`] distributes the jobs and bounds how many are under way. This file says what a job means. It knows nothing of
-//! files; the jobs come from a [`corvid_log::Feed`].
+//! [`corvid_reactor::pipeline`] distributes the jobs and bounds how many are under way; [`corvid_service::storage::loading`] says what a job
+//! means. This file knows nothing of files; the jobs come from a [`corvid_log::Feed`].
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use corvid_data::{Arc, Row, Schema, TableId, UuidSource};
-use corvid_engine::{Database, Prepared, RowBuilder};
-use corvid_log::feed::{Decoded, Job};
-use corvid_log::{Feed, ReadError, Source};
+use corvid_data::UuidSource;
+use corvid_engine::Database;
+use corvid_log::{Feed, Job, Source};
 use corvid_reactor::pipeline::{Jobs, Pipeline};
-
-/// The outcome of one job.
-#[derive(Debug)]
-pub(super) enum Outcome {
-    Transactions(Decoded<Prepared>),
-    Fill,
-    Rows(TableId, Vec<Arc<Row>>),
-    Filled(u64),
-    Irregular,
-    End(Option<ReadError>),
-}
+use corvid_service::storage::loading::{Decoder, Outcome};
 
 /// A log that is being decoded.
 pub(super) struct Decoding<S> {
     pipeline: Pipeline<FeedJobs<S>, Outcome>,
-    schema: Arc<Schema>,
-    rows: RowBuilder,
-    /// Whether guessing which rows are new saves time.
-    guesses: AtomicBool,
+    decoder: Decoder,
 }
 
 /// The pieces of a log as jobs.
@@ -47,10 +31,13 @@ impl<S: Source> Decoding<S> {
     pub(super) fn new(feed: Feed<S>, database: &Database, workers: usize) -> Decoding<S> {
         Decoding {
             pipeline: Pipeline::new(FeedJobs(feed), workers),
-            schema: Arc::clone(database.schema()),
-            rows: RowBuilder::new(database),
-            guesses: AtomicBool::new(true),
+            decoder: Decoder::new(database),
         }
+    }
+
+    /// The rules of decoding.
+    pub(super) fn decoder(&self) -> &Decoder {
+        &self.decoder
     }
 
     /// Decodes until the log ends or [`Decoding::close`] is called. Runs on a worker's thread.
@@ -63,40 +50,14 @@ impl<S: Source> Decoding<S> {
         self.pipeline.next(|job| self.decode(job, uuids))
     }
 
-    /// Reports how many of the rows of so many transactions were wrongly guessed to be new. When most were, later rows are not guessed.
-    pub(super) fn learn(&self, mistakes: usize, transactions: usize) {
-        if 2 * mistakes > transactions {
-            self.guesses.store(false, Ordering::Relaxed);
-        }
-    }
-
     /// Starts no more jobs; workers return.
     pub(super) fn close(&self) {
         self.pipeline.close();
     }
 
     fn decode(&self, job: Job, uuids: &mut dyn UuidSource) -> Outcome {
-        match job {
-            Job::Records(records) => {
-                let guesses = self.guesses.load(Ordering::Relaxed);
-                let decoded = records.decode(&self.schema, |recorded| {
-                    self.rows.prepare(recorded, guesses, uuids)
-                });
-                self.pipeline.with_jobs(|jobs| jobs.0.reuse(records));
-                Outcome::Transactions(decoded)
-            }
-            Job::Fill => Outcome::Fill,
-            Job::Rows(text) => {
-                let rows = text.decode(&self.schema).and_then(|rows| {
-                    rows.into_iter()
-                        .map(|row| self.rows.row(row, uuids))
-                        .collect()
-                });
-                rows.map_or(Outcome::Irregular, |rows| Outcome::Rows(text.table, rows))
-            }
-            Job::Filled(end) => Outcome::Filled(end),
-            Job::Irregular => Outcome::Irregular,
-            Job::End(error) => Outcome::End(error),
-        }
+        self.decoder.decode(job, uuids, |records| {
+            self.pipeline.with_jobs(|jobs| jobs.0.reuse(records));
+        })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use corvid_data::{HashSeed, TableId, Uuid};
-use corvid_log::{Magic, Record};
+use corvid_log::{Damage, Magic, Record};
 
 use super::*;
 
@@ -38,7 +38,7 @@ struct Outcome {
     damage: Option<Damage>,
 }
 
-fn outcome(loaded: &LoadedLog) -> Outcome {
+fn outcome(loaded: &Loaded) -> Outcome {
     loaded.database.check_invariants().expect("consistent");
     let mut rows = Vec::new();
     for (id, table) in loaded.database.schema().iter() {
@@ -68,7 +68,7 @@ fn one_by_one(file: &[u8]) -> Outcome {
             Err(damage) => break Some(damage),
         }
     };
-    outcome(&LoadedLog {
+    outcome(&Loaded {
         database,
         extent: load.into_feed().1,
         damage,
@@ -76,10 +76,7 @@ fn one_by_one(file: &[u8]) -> Outcome {
 }
 
 /// The log that `open` opens, loaded by so many workers.
-fn loaded_by<S: Source + Send>(
-    workers: usize,
-    open: impl Fn() -> Result<S, WireError>,
-) -> LoadedLog {
+fn loaded_by<S: Source + Send>(workers: usize, open: impl Fn() -> Result<S, WireError>) -> Loaded {
     load(
         "a.db",
         workers,

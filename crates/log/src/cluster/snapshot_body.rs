@@ -1,0 +1,188 @@
+//! Reading the body of a snapshot, `[schema,rows]`: the schema at once, the rows in pieces.
+//!
+//! Invariant: the bytes are trusted to be the ones that the record's hash was made of, not to be JSON: the schema is parsed here, the rows are
+//! validated by the decoder, and the brackets around both are checked here. Called when a database is loaded, by way of [`crate::Feed`].
+
+use corvid_data::{Arc, Schema, Tag, WireError};
+use corvid_json::frame::Framed;
+use corvid_json::{Framer, Value};
+
+use super::BodyLocation;
+use crate::split::BATCH_BYTES;
+use crate::{ReadError, Source};
+
+/// A snapshot's rows that have not been read yet.
+#[derive(Debug)]
+pub struct SnapshotBody<S> {
+    text: BodyText<S>,
+    schema: Arc<Schema>,
+    /// Bytes that were read with the schema.
+    rest: Vec<u8>,
+    piece: Vec<u8>,
+}
+
+/// The bytes of a body that have not been read yet.
+#[derive(Debug)]
+struct BodyText<S> {
+    source: S,
+    location: BodyLocation,
+    /// How many have been read.
+    passed: u64,
+}
+
+impl<S: Source> SnapshotBody<S> {
+    /// Reads the schema. `source` yields the bytes of `location`, from its first one.
+    ///
+    /// # Errors
+    /// Reading failed, or the body does not begin with a schema.
+    pub fn open(source: S, location: BodyLocation) -> Result<SnapshotBody<S>, WireError> {
+        let invalid = |details: &str| WireError::new(Tag::SyntaxError, details.to_owned());
+        let unreadable = |error: ReadError| error.to_wire("snapshot");
+        let mut body = BodyText {
+            source,
+            location,
+            passed: 0,
+        };
+        let mut framer = Framer::new();
+        let mut text = Vec::new();
+        // The bracket of the array.
+        let mut scanned = loop {
+            if let Some(at) = text
+                .iter()
+                .position(|byte: &u8| !byte.is_ascii_whitespace())
+            {
+                if text[at] != b'[' {
+                    return Err(invalid("a snapshot is no array of a schema and rows"));
+                }
+                break at + 1;
+            }
+            if !body.read(&mut text).map_err(unreadable)? {
+                return Err(invalid("a snapshot ends before its schema"));
+            }
+        };
+        let begin = scanned;
+        let end = loop {
+            match framer.advance(&text[scanned..]) {
+                Ok(Framed::Complete { end, .. }) => break scanned + end,
+                Ok(Framed::Partial { .. }) => scanned = text.len(),
+                Err(_) => return Err(invalid("a snapshot has no schema")),
+            }
+            if !body.read(&mut text).map_err(unreadable)? {
+                return Err(invalid("a snapshot ends within its schema"));
+            }
+        };
+        let json = Value::parse(&text[begin..end])
+            .map_err(|error| WireError::new(Tag::SyntaxError, error.to_string()))?;
+        let schema = Arc::new(Schema::from_json(&json)?);
+        // The comma between schema and rows.
+        let comma = loop {
+            let mut rest = text[end..].iter();
+            if let Some(at) = rest.position(|byte| !byte.is_ascii_whitespace()) {
+                if text[end + at] != b',' {
+                    return Err(invalid("a snapshot has no rows"));
+                }
+                break end + at + 1;
+            }
+            if !body.read(&mut text).map_err(unreadable)? {
+                return Err(invalid("a snapshot ends behind its schema"));
+            }
+        };
+        Ok(SnapshotBody {
+            text: body,
+            schema,
+            rest: text.split_off(comma),
+            piece: Vec::new(),
+        })
+    }
+
+    /// The schema.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// The offset behind the body.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.text.location.end()
+    }
+
+    /// The number of bytes that have not been read yet.
+    #[must_use]
+    pub fn bytes_left(&self) -> u64 {
+        self.text.left()
+    }
+
+    /// The next piece of the rows; `None` behind the last. White space may follow the rows.
+    ///
+    /// # Errors
+    /// Reading failed, or the body does not end with the bracket of the array.
+    pub fn piece(&mut self) -> Result<Option<&[u8]>, ReadError> {
+        let mut piece = std::mem::take(&mut self.piece);
+        piece.clear();
+        if self.rest.is_empty() {
+            self.text.read(&mut piece)?;
+        } else {
+            std::mem::swap(&mut piece, &mut self.rest);
+        }
+        self.piece = piece;
+        if self.bytes_left() == 0 && !self.piece.is_empty() {
+            // The bracket may be in a piece of its own.
+            if self.piece.pop() != Some(b']') {
+                return Err(self.text.malformed());
+            }
+        }
+        Ok((!self.piece.is_empty()).then_some(&self.piece[..]))
+    }
+
+    /// All rows.
+    ///
+    /// # Errors
+    /// As [`SnapshotBody::piece`].
+    pub fn all(&mut self) -> Result<Vec<u8>, ReadError> {
+        let mut all = Vec::new();
+        while let Some(piece) = self.piece()? {
+            all.extend_from_slice(piece);
+        }
+        Ok(all)
+    }
+}
+
+impl<S: Source> BodyText<S> {
+    fn left(&self) -> u64 {
+        self.location.length - self.passed
+    }
+
+    /// Appends more bytes; `false` at its end.
+    fn read(&mut self, out: &mut Vec<u8>) -> Result<bool, ReadError> {
+        let left = usize::try_from(self.left()).unwrap_or(BATCH_BYTES);
+        if left == 0 {
+            return Ok(false);
+        }
+        let held = out.len();
+        out.resize(held + left.min(BATCH_BYTES), 0);
+        let offset = self.location.offset + self.passed;
+        let got = self.source.read(&mut out[held..]);
+        let got = got.map_err(|reason| ReadError::Source {
+            length: left as u64,
+            offset,
+            reason,
+        })?;
+        out.truncate(held + got);
+        self.passed += got as u64;
+        if got == 0 {
+            return Err(ReadError::Short {
+                length: self.location.length,
+                offset: self.location.offset,
+            });
+        }
+        Ok(true)
+    }
+
+    fn malformed(&self) -> ReadError {
+        ReadError::NotObject {
+            length: self.location.length,
+            offset: self.location.offset,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The header record of a file that this project writes: the member's identity and the snapshot's metadata, then the body as the last member.
+//!
+//! ```text
+//! OVSDB CLUSTER <length> <sha1>\n
+//! {"server_id":"...", ... ,"prev_data":[{schema},{rows}]}\n
+//!                                      ^ body            ^ two bytes before the record's end
+//! ```
+//!
+//! Invariant: the body is produced twice, once to be measured and once to be written, so it is never in memory as a whole. Called by the
+//! contents of new files, which know where the body comes from.
+
+use sha1::{Digest, Sha1};
+
+use super::header::{Header, Membership, Snapshot};
+use super::header_scan::HeaderScan;
+use super::{BodyLocation, Cid, Data, ELECTION_TIMER_DEFAULT_MS, Sid, SnapshotMeta};
+use crate::disk::{DiskFile, Fault};
+use crate::header::{Header as Line, LINE_BYTES_MAX, Magic, first_line};
+
+/// The end of the record, behind the body.
+const BEHIND: &[u8] = b"}\n";
+
+/// Bytes that are read in search of the body.
+const HEAD_BYTES: usize = 64 * 1024;
+
+/// A member's identity in its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberIdentity {
+    /// Its id.
+    pub server_id: Sid,
+    /// The cluster's id; `None` is written as zeros.
+    pub cluster_id: Option<Cid>,
+    /// The name of the database.
+    pub name: String,
+    /// The address at which it listens for the others.
+    pub local_address: String,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotHeader {
+    /// The record's text before the body.
+    before: Vec<u8>,
+}
+
+/// Accepts the pieces of a body.
+pub type Sink<'s, E> = &'s mut dyn FnMut(&[u8]) -> Result<(), E>;
+
+impl SnapshotHeader {
+    /// Of a member with this snapshot. The length in `meta` plays no role.
+    #[must_use]
+    pub fn new(identity: &MemberIdentity, meta: &SnapshotMeta) -> SnapshotHeader {
+        let timer = Some(meta.election_timer_ms);
+        let empty = Data::of(None, None);
+        let placeholder = empty.json().len() + 1;
+        let header = Header {
+            server_id: identity.server_id,
+            name: identity.name.clone(),
+            local_address: identity.local_address.clone(),
+            cluster_id: identity.cluster_id,
+            membership: Membership::Joined {
+                servers: meta.servers.clone(),
+                snapshot: Some(Snapshot {
+                    index: meta.index,
+                    term: meta.term,
+                    eid: meta.eid,
+                    data: empty,
+                    election_timer_ms: timer.filter(|timer| *timer != ELECTION_TIMER_DEFAULT_MS),
+                }),
+            },
+        };
+        let mut before = Vec::new();
+        header.encode(&mut before);
+        before.truncate(before.len() - placeholder);
+        SnapshotHeader { before }
+    }
+
+    /// Writes the record to `sink`. `body` passes the JSON text `[schema,rows]` to its argument, in pieces, the same ones in both calls.
+    ///
+    /// # Errors
+    /// The first failure of `body` or `sink`.
+    ///
+    /// # Panics
+    /// The length of the body has changed between the calls.
+    pub fn write<E>(
+        &self,
+        body: impl Fn(Sink<'_, E>) -> Result<(), E>,
+        sink: Sink<'_, E>,
+    ) -> Result<(), E> {
+        let mut hash = Sha1::new();
+        let mut length = 0;
+        hash.update(&self.before);
+        body(&mut |piece| {
+            hash.update(piece);
+            length += piece.len() as u64;
+            Ok(())
+        })?;
+        hash.update(BEHIND);
+        let line = Line {
+            length: (self.before.len() + BEHIND.len()) as u64 + length,
+            sha1: hash.finalize().into(),
+        };
+        let mut head = Vec::with_capacity(LINE_BYTES_MAX + self.before.len());
+        line.write(Magic::Clustered, &mut head);
+        head.extend_from_slice(&self.before);
+        sink(&head)?;
+        let mut written = 0;
+        body(&mut |piece| {
+            written += piece.len() as u64;
+            sink(piece)
+        })?;
+        assert_eq!(
+            written, length,
+            "a body does not change while it is written"
+        );
+        sink(BEHIND)
+    }
+}
+
+/// Where the body lies in a file whose header ends with it, as [`SnapshotHeader`] writes it; `None` for another file, of which
+/// [`super::recover`] tells it.
+/// Reads only the beginning and the end of the record.
+///
+/// # Errors
+/// Reading failed.
+pub fn locate_body<F: DiskFile>(file: &F) -> Result<Option<BodyLocation>, Fault> {
+    let mut head = vec![0; HEAD_BYTES];
+    let got = read_full(file, &mut head, 0)?;
+    let head = &head[..got];
+    let Some((line, text)) = first_line(head).map(|line| (line, &head[line.len() + 1..])) else {
+        return Ok(None);
+    };
+    let Ok(header) = Line::parse(line, Magic::Clustered) else {
+        return Ok(None);
+    };
+    let record = (head.len() - text.len()) as u64;
+    let end = record.saturating_add(header.length);
+    let Some(before) = HeaderScan::before_body(text) else {
+        return Ok(None);
+    };
+    let offset = record + before as u64;
+    // No other member of a member's header is an array, so a bracket before the end closes the body.
+    let mut last = [0; 3];
+    let from = end.saturating_sub(last.len() as u64);
+    let is_last = from >= offset && read_full(file, &mut last, from)? == 3 && last == *b"]}\n";
+    Ok(is_last.then(|| BodyLocation {
+        offset,
+        length: end - BEHIND.len() as u64 - offset,
+    }))
+}
+
+/// Reads bytes of a snapshot's body: as many as `bytes_max`, fewer only at its end. `file` may have lost its name to a newer file.
+///
+/// # Errors
+/// Reading failed, or the file ends before the body.
+pub fn read_body<F: DiskFile>(
+    file: &F,
+    body: BodyLocation,
+    offset: u64,
+    bytes_max: usize,
+) -> Result<Vec<u8>, Fault> {
+    let left = body.length.saturating_sub(offset);
+    let wanted = usize::try_from(left).map_or(bytes_max, |left| left.min(bytes_max));
+    let mut bytes = vec![0; wanted];
+    if read_full(file, &mut bytes, body.offset + offset)? < wanted {
+        return Err(Fault {
+            code: 0,
+            text: "End of file".to_owned(),
+        });
+    }
+    Ok(bytes)
+}
+
+/// Reads until `room` is full or the file ends. Returns the number of bytes.
+pub(super) fn read_full<F: DiskFile>(
+    file: &F,
+    room: &mut [u8],
+    offset: u64,
+) -> Result<usize, Fault> {
+    let mut held = 0;
+    while held < room.len() {
+        match file.read_at(&mut room[held..], offset + held as u64)? {
+            0 => break,
+            got => held += got,
+        }
+    }
+    Ok(held)
+}
