@@ -17,6 +17,7 @@
 //! ```
 
 pub mod clients;
+pub mod cluster;
 pub mod dice;
 pub mod differential;
 pub mod generator;

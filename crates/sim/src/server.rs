@@ -17,7 +17,7 @@ mod inode;
 pub(crate) mod machine;
 pub(crate) mod opening;
 pub mod run;
-mod storage;
+pub(crate) mod storage;
 pub mod trace;
 mod workload;
 

@@ -1,5 +1,5 @@
-//! The simulator as a program. `simulate [--clients] [--seeds N] [--from S]` runs many seeds of the simulation of the server, or of clients
-//! beside servers; `simulate [--clients] --seed S [--trace]` runs one. `simulate --replay DIR` replays recordings of a real server.
+//! The simulator as a program. `simulate [--clients | --cluster] [--seeds N] [--from S]` runs many seeds of the simulation of the server, of
+//! clients beside servers, or of clusters; with `--seed S [--trace]` it runs one. `simulate --replay DIR` replays recordings of a real server.
 
 use std::fmt::Debug;
 use std::process::ExitCode;
@@ -9,13 +9,14 @@ use corvid_service::message::{Control, Piece, ToDatabase};
 use corvid_service::pump::Output;
 use corvid_service::recording::{Replay, ReplayEvent};
 use corvid_sim::seeds::{Simulation, run_seed, run_seeds};
-use corvid_sim::{clients, server};
+use corvid_sim::{clients, cluster, server};
 
 const USAGE: &str = "\
-usage: simulate [--clients] [--seeds N] [--from S]   run N seeds (2000), beginning with S (0), on all cores
-       simulate [--clients] --seed S [--trace]       run one seed; --trace prints a line for each event
-       simulate --replay DIR                         replay the recordings of a server in DIR
-Without --clients the server, its storage and its disk are simulated; with it, clients beside two servers.";
+usage: simulate [--clients | --cluster] [--seeds N] [--from S]   run N seeds (2000), beginning with S (0), on all cores
+       simulate [--clients | --cluster] --seed S [--trace]       run one seed; --trace prints a line for each event
+       simulate --replay DIR                                     replay the recordings of a server in DIR
+Without --clients and --cluster the server, its storage and its disk are simulated; with --clients, clients beside two servers; with
+--cluster, the members of a cluster.";
 
 /// Maximum number of characters of an input or output that are printed.
 const SHOWN_CHARS: usize = 2000;
@@ -23,8 +24,15 @@ const SHOWN_CHARS: usize = 2000;
 /// Maximum number of failures that are printed.
 const SHOWN: usize = 5;
 
+#[derive(Clone, Copy, Debug)]
+enum Subject {
+    Server,
+    Clients,
+    Cluster,
+}
+
 struct Options {
-    of_clients: bool,
+    subject: Subject,
     seeds: u64,
     from: u64,
     seed: Option<u64>,
@@ -35,7 +43,7 @@ struct Options {
 
 fn parse() -> Option<Options> {
     let mut options = Options {
-        of_clients: false,
+        subject: Subject::Server,
         seeds: 2000,
         from: 0,
         seed: None,
@@ -45,7 +53,8 @@ fn parse() -> Option<Options> {
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
-            "--clients" => options.of_clients = true,
+            "--clients" => options.subject = Subject::Clients,
+            "--cluster" => options.subject = Subject::Cluster,
             "--seeds" => options.seeds = words.next()?.parse().ok()?,
             "--from" => options.from = words.next()?.parse().ok()?,
             "--seed" => options.seed = Some(words.next()?.parse().ok()?),
@@ -63,8 +72,11 @@ fn main() -> ExitCode {
             replay: Some(directory),
             ..
         }) => replay(&directory),
-        Some(options) if options.of_clients => simulate::<clients::Summary>(&options),
-        Some(options) => simulate::<server::Summary>(&options),
+        Some(options) => match options.subject {
+            Subject::Server => simulate::<server::Summary>(&options),
+            Subject::Clients => simulate::<clients::Summary>(&options),
+            Subject::Cluster => simulate::<cluster::Summary>(&options),
+        },
         None => {
             eprintln!("{USAGE}");
             ExitCode::FAILURE

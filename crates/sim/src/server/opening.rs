@@ -32,9 +32,10 @@ pub(crate) enum Refusal {
     Unreadable(String),
 }
 
-struct FileSource<'f> {
-    file: &'f Handle,
-    offset: u64,
+/// The bytes of an open file, in order.
+pub(crate) struct FileSource<'f> {
+    pub(crate) file: &'f Handle,
+    pub(crate) offset: u64,
 }
 
 impl Source for FileSource<'_> {

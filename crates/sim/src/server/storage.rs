@@ -15,7 +15,7 @@ use crate::dice::Dice;
 
 /// Storage that is driven step by step.
 #[derive(Debug)]
-pub(super) struct Storage {
+pub(crate) struct Storage {
     disk: Arc<SimDisk>,
     file: Committer<SimDisk>,
     routing: Routing,
@@ -64,7 +64,7 @@ enum ToRewriter {
 
 impl Storage {
     /// The storage of a file just opened. `is_quick`: the disk counts as quick from the start, so that more is written inline.
-    pub(super) fn new(writer: LogWriter<SimDisk>, is_quick: bool) -> Storage {
+    pub(crate) fn new(writer: LogWriter<SimDisk>, is_quick: bool) -> Storage {
         let disk = writer.disk().clone();
         let mut file = Committer::new(writer);
         if is_quick {
@@ -82,7 +82,7 @@ impl Storage {
     }
 
     /// Carries out requests, or queues them. Returns the replies that are available at once.
-    pub(super) fn store(&mut self, stores: Vec<StorageRequest>) -> Vec<StorageReply> {
+    pub(crate) fn store(&mut self, stores: Vec<StorageRequest>) -> Vec<StorageReply> {
         let mut answers = Vec::new();
         for route in self.routing.route(stores) {
             match route {
@@ -130,21 +130,21 @@ impl Storage {
     }
 
     /// Records a reply that is about to be delivered to the database.
-    pub(super) fn answered(&mut self, answer: &StorageReply) {
+    pub(crate) fn answered(&mut self, answer: &StorageReply) {
         self.routing.observe_reply(answer);
     }
 
     /// Where the present file ends.
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.file.status().end()
     }
 
-    pub(super) fn disk_has_work(&self) -> bool {
+    pub(crate) fn disk_has_work(&self) -> bool {
         self.unsynced_name.is_some() || !self.orders.is_empty()
     }
 
     /// The disk thread takes a step: all queued tasks, or as many as were queued when it looked.
-    pub(super) fn work_on_disk(&mut self, dice: &mut Dice) -> Vec<StorageReply> {
+    pub(crate) fn work_on_disk(&mut self, dice: &mut Dice) -> Vec<StorageReply> {
         if let Some(disk) = self.unsynced_name.take() {
             let outcome = disk.sync_directory();
             return self.file.name_synced(outcome).into_iter().collect();
@@ -176,12 +176,12 @@ impl Storage {
     }
 
     /// Whether every rewrite thread has ended.
-    pub(super) fn has_no_rewrite(&self) -> bool {
+    pub(crate) fn has_no_rewrite(&self) -> bool {
         self.threads.is_empty()
     }
 
     /// Whether the foremost rewrite thread can go on.
-    pub(super) fn rewrite_has_work(&self) -> bool {
+    pub(crate) fn rewrite_has_work(&self) -> bool {
         self.threads
             .front()
             .is_some_and(|thread| match thread.work {
@@ -194,7 +194,7 @@ impl Storage {
     }
 
     /// The rewrite thread takes a step. A returned value must be [run](Rewriter::run), then passed to [`Storage::written`].
-    pub(super) fn work_on_rewrite(&mut self) -> (Option<Rewriter<SimDisk>>, Option<StorageReply>) {
+    pub(crate) fn work_on_rewrite(&mut self) -> (Option<Rewriter<SimDisk>>, Option<StorageReply>) {
         let Some(thread) = self.threads.front_mut() else {
             return (None, None);
         };
@@ -227,12 +227,12 @@ impl Storage {
     }
 
     /// Whether the file that is being written is still wanted.
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         self.threads.front().is_some_and(|thread| thread.is_wanted)
     }
 
     /// The first rewrite thread has finished its writing.
-    pub(super) fn written(
+    pub(crate) fn written(
         &mut self,
         rewriter: Rewriter<SimDisk>,
         outcome: Result<(), StoreError>,

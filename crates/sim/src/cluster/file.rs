@@ -1,0 +1,319 @@
+//! The file of a simulated member: its first content, and what a member finds in it when it starts.
+//!
+//! Files are read with the cluster reader of `log` and its rules for the order of records, so every run also checks that the records that a
+//! member writes can be read back.
+
+use bytes::Bytes;
+use corvid_consensus::message::SnapshotMeta;
+use corvid_consensus::{EntryBody, Recovered};
+use corvid_log::cluster::{
+    Cid, ClusterReader, Data, Eid, Entry, Header, Index, Joined, Kind, Membership, Record, Replay,
+    Servers, Sid, Snapshot, Step, Term, recover,
+};
+use corvid_log::storage::FileContent;
+use corvid_log::storage::LogPosition;
+use corvid_log::{DiskError, DiskFile as _, Magic, RecordReader};
+
+use super::oracle::{MemberLog, hash};
+use super::registers::{Applied, of_data};
+use crate::server::disk::Handle;
+use crate::server::opening::FileSource;
+
+/// The name of the database.
+pub(super) const NAME: &str = "A";
+
+/// The id of the last entry of the first snapshot.
+pub(super) const FIRST_EID: Eid = Eid(corvid_data::Uuid([1; 16]));
+
+/// The identity of a member.
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
+    pub(super) sid: Sid,
+    pub(super) address: String,
+    pub(super) cid: Option<Cid>,
+}
+
+/// The state that a member finds in its file.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) recovered: Recovered,
+    pub(super) log: MemberLog,
+    pub(super) applied: Applied,
+    /// Where the good part ends.
+    pub(super) end: u64,
+    pub(super) has_left: bool,
+}
+
+/// The list of these servers.
+pub(super) fn servers(identities: &[Identity]) -> Servers {
+    let listed: Vec<String> = identities
+        .iter()
+        .map(|identity| format!("\"{}\":\"{}\"", identity.sid.0, identity.address))
+        .collect();
+    let text = format!("{{{}}}", listed.join(","));
+    Servers::decode(text.as_bytes()).expect("it has ids and addresses")
+}
+
+/// The file of a member with an empty database.
+pub(super) fn first(identity: &Identity, servers: &Servers) -> Vec<u8> {
+    let body = Applied::default().to_body();
+    let (schema, rows) = split(&body);
+    let header = Header {
+        server_id: identity.sid,
+        name: NAME.to_owned(),
+        local_address: identity.address.clone(),
+        cluster_id: identity.cid,
+        membership: Membership::Joined {
+            servers: servers.clone(),
+            snapshot: Some(Snapshot {
+                index: Index(1),
+                term: Term(1),
+                eid: FIRST_EID,
+                data: Data::of(Some(schema.as_bytes()), Some(rows.as_bytes())),
+                election_timer_ms: None,
+            }),
+        },
+    };
+    framed(&header)
+}
+
+/// The file of a server that is to join.
+pub(super) fn joining(identity: &Identity, remote_addresses: Vec<String>) -> Vec<u8> {
+    framed(&Header {
+        server_id: identity.sid,
+        name: NAME.to_owned(),
+        local_address: identity.address.clone(),
+        cluster_id: identity.cid,
+        membership: Membership::Joining { remote_addresses },
+    })
+}
+
+/// A header as the first record of a file.
+pub(super) fn framed(header: &Header) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut record = corvid_log::Record::begin(&mut file, Magic::Clustered);
+    header.encode(record.body());
+    record.finish();
+    file
+}
+
+/// The two halves of a snapshot's body.
+pub(super) fn split(body: &str) -> (&str, &str) {
+    let inner = body.get(1..body.len().saturating_sub(1)).unwrap_or("");
+    inner
+        .split_once("},")
+        .map_or((inner, "null"), |(schema, rows)| {
+            (&inner[..=schema.len()], rows)
+        })
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// It breaks a rule, in words.
+pub(super) fn open(file: &Handle) -> Result<Opened, String> {
+    let length = file.length().map_err(|fault| fault.text)?;
+    let judged = recover(FileSource { file, offset: 0 }, length)
+        .map_err(|error| format!("the file does not open: {error:?}"))?;
+    if judged.may_have_forgotten() {
+        return Err(format!(
+            "an intact disk is judged to have lost synced records: {:?}",
+            judged.damage
+        ));
+    }
+    let mut reader = ClusterReader::new(FileSource { file, offset: 0 });
+    let header = match reader.header() {
+        Ok(Some(Ok(header))) => header,
+        other => return Err(format!("the header cannot be read: {other:?}")),
+    };
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut replay = Replay::new(&header);
+    let (mut term, mut vote) = (Term(0), None);
+    while let Ok(Some(record)) = reader.next() {
+        let record = record.map_err(|error| format!("a record cannot be read: {error:?}"))?;
+        let Some(replay) = &mut replay else {
+            note_term(&record, &mut term, &mut vote);
+            continue;
+        };
+        let step = replay.apply(&record);
+        let step = step.map_err(|violation| violation.text(reader.number(), |s| s.to_string()))?;
+        if let (Kind::Entry(entry), Step::Appended { truncated }) = (record.kind, step) {
+            if let Some(truncation) = truncated {
+                let kept = truncation.to.0 - replay.start().0;
+                entries.truncate(usize::try_from(kept).unwrap_or(0));
+            }
+            entries.push(entry);
+        }
+    }
+    let end = reader.good_end();
+    let last = judged.joined().map(Joined::last_index);
+    let is_same = end == judged.good_end
+        && last.is_none_or(|last| {
+            replay
+                .as_ref()
+                .is_some_and(|replay| replay.end() == last.next())
+        });
+    if !is_same {
+        return Err(format!(
+            "the file ends at {end} for one reader and at {} for the other",
+            judged.good_end
+        ));
+    }
+    let (snapshot, remote_addresses) = match &header.membership {
+        Membership::Joining { remote_addresses } => (None, remote_addresses.clone()),
+        Membership::Joined { servers, snapshot } => (
+            snapshot.as_ref().map(|snapshot| meta(snapshot, servers)),
+            Vec::new(),
+        ),
+    };
+    let mut applied = match header.snapshot() {
+        Some(snapshot) => Applied::of_body(snapshot.index, snapshot.eid, snapshot.data.json())?,
+        None => Applied::default(),
+    };
+    let base = snapshot.as_ref().map_or(Index(0), |meta| meta.index);
+    let mut log = MemberLog {
+        base,
+        base_term: snapshot.as_ref().map_or(Term(0), |meta| meta.term),
+        ..MemberLog::default()
+    };
+    let commit = replay.as_ref().map_or(Index(0), Replay::commit_index);
+    for entry in &entries {
+        log.entries
+            .push((entry.term, hash(EntryBody::of(entry).text())));
+        if let Some(payload) = entry.payload.as_ref().filter(|_| entry.index <= commit) {
+            let (key, number) = of_data(payload.data.json()).ok_or("an entry of no transaction")?;
+            applied.values.insert(key, number);
+            applied.eid = Some(payload.eid);
+            applied.count += 1;
+        }
+    }
+    applied.index = commit.max(applied.index);
+    log.synced = log.last();
+    Ok(Opened {
+        recovered: Recovered {
+            cid: header.cluster_id,
+            remote_addresses,
+            snapshot,
+            term: replay.as_ref().map_or(term, Replay::term),
+            vote: replay.as_ref().map_or(vote, Replay::vote_cast),
+            commit,
+            entries,
+            position: LogPosition::OPENING,
+        },
+        log,
+        applied,
+        end,
+        has_left: replay.as_ref().is_some_and(Replay::has_left),
+    })
+}
+
+fn note_term(record: &Record, term: &mut Term, vote: &mut Option<Sid>) {
+    let of_record = match &record.kind {
+        Kind::Term(of_record) => Some((*of_record, None)),
+        Kind::Vote {
+            term: of_record,
+            vote,
+        } => Some((*of_record, Some(*vote))),
+        _ => None,
+    };
+    if let Some((of_record, chosen)) = of_record
+        && of_record >= *term
+    {
+        *vote = chosen.or(vote.filter(|_| of_record == *term));
+        *term = of_record;
+    }
+}
+
+fn meta(snapshot: &Snapshot, servers: &Servers) -> SnapshotMeta {
+    SnapshotMeta {
+        index: snapshot.index,
+        term: snapshot.term,
+        eid: snapshot.eid,
+        servers: servers.clone(),
+        election_timer_ms: snapshot
+            .election_timer_ms
+            .unwrap_or(corvid_log::cluster::ELECTION_TIMER_DEFAULT_MS),
+        body_bytes: snapshot.data.json().len() as u64,
+    }
+}
+
+/// The records in framed bytes.
+///
+/// # Errors
+/// They cannot be read.
+pub(super) fn records(bytes: &[u8]) -> Result<Vec<Record>, String> {
+    let mut reader = RecordReader::new(bytes, Magic::Clustered);
+    let mut records = Vec::new();
+    while let Some(raw) = reader
+        .next()
+        .map_err(|error| format!("a record that is written cannot be read: {error:?}"))?
+    {
+        records.push(
+            Record::decode(raw.body)
+                .map_err(|error| format!("a record that is written cannot be read: {error:?}"))?,
+        );
+    }
+    Ok(records)
+}
+
+/// The body of the snapshot in a file.
+pub(super) fn snapshot_body(file: &Handle) -> Option<(Index, Bytes)> {
+    let mut reader = ClusterReader::new(FileSource { file, offset: 0 });
+    let header = reader.header().ok()??.ok()?;
+    let snapshot = header.snapshot()?;
+    Some((snapshot.index, Bytes::copy_from_slice(snapshot.data.json())))
+}
+
+/// A new file: its header with a snapshot, and the records behind it.
+#[derive(Debug)]
+pub(super) struct NewFile {
+    pub(super) header: Vec<u8>,
+    pub(super) records: Vec<u8>,
+}
+
+impl FileContent for NewFile {
+    fn database(&self) -> &'static str {
+        NAME
+    }
+
+    fn with_tail(&self) -> bool {
+        false
+    }
+
+    fn write_schema(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.header);
+    }
+
+    fn write_rows(
+        &self,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>,
+    ) -> Result<(), DiskError> {
+        sink(&self.records)
+    }
+}
+
+/// The header of a member with this snapshot.
+pub(super) fn header(
+    identity: &Identity,
+    cid: Option<Cid>,
+    meta: &SnapshotMeta,
+    body: &str,
+) -> Vec<u8> {
+    let (schema, rows) = split(body);
+    framed(&Header {
+        server_id: identity.sid,
+        name: NAME.to_owned(),
+        local_address: identity.address.clone(),
+        cluster_id: cid,
+        membership: Membership::Joined {
+            servers: meta.servers.clone(),
+            snapshot: Some(Snapshot {
+                index: meta.index,
+                term: meta.term,
+                eid: meta.eid,
+                data: Data::of(Some(schema.as_bytes()), Some(rows.as_bytes())),
+                election_timer_ms: Some(meta.election_timer_ms),
+            }),
+        },
+    })
+}

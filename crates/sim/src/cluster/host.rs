@@ -1,0 +1,466 @@
+//! One host of a cluster: a member, its file on a disk that fails, its database, and a clock of its own. In one life of its process the
+//! parts run on threads of their own, as in the server; here they are queues, and the run draws which one is served.
+//!
+//! Invariant: messages between two parts stay in order. A life leaves behind its disk, and the log that its records describe, by
+//! which the next life is judged.
+
+use std::collections::VecDeque;
+
+use corvid_consensus::member::{Rewrite, ServerRow};
+use corvid_consensus::message::SnapshotMeta;
+use corvid_consensus::{Input, Member, MemberEvent, Output, Settings};
+use corvid_log::cluster::{Cid, Index, Kind, Servers, Sid, Term};
+use corvid_log::storage::{LogPosition, RewriteStage, StorageReply, StorageRequest};
+use corvid_log::{Disk as _, DiskFile as _, Fault, LogWriter};
+
+use super::file::{self, Identity, Opened};
+use super::oracle::{MemberLog, hash};
+use super::registers::Registers;
+use crate::dice::Dice;
+use crate::server::disk::{Handle, SimDisk};
+use crate::server::storage::Storage;
+
+/// A clock that runs at its own rate, and never goes back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    anchor_ms: u64,
+    anchor_local_ms: u64,
+    /// In percent of the true rate.
+    rate: u64,
+}
+
+impl Clock {
+    pub(super) fn new(now_ms: u64, local_ms: u64, rate: u64) -> Clock {
+        Clock {
+            anchor_ms: now_ms,
+            anchor_local_ms: local_ms,
+            rate,
+        }
+    }
+
+    pub(super) fn local(self, now_ms: u64) -> u64 {
+        self.anchor_local_ms + now_ms.saturating_sub(self.anchor_ms) * self.rate / 100
+    }
+
+    /// The first moment at which this clock shows `local_ms`.
+    pub(super) fn global(self, local_ms: u64) -> u64 {
+        let ahead = local_ms.saturating_sub(self.anchor_local_ms);
+        self.anchor_ms
+            .saturating_add(ahead.saturating_mul(100).div_ceil(self.rate))
+    }
+
+    pub(super) fn set_rate(&mut self, now_ms: u64, rate: u64) {
+        *self = Clock::new(now_ms, self.local(now_ms), rate);
+    }
+}
+
+/// An append that is not answered.
+#[derive(Debug)]
+struct Unanswered {
+    position: LogPosition,
+    is_durable: bool,
+    entries: Vec<(Index, Term)>,
+    ballot: Option<(Term, Option<Sid>)>,
+}
+
+/// An entry that is written.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) index: Index,
+    pub(super) term: Term,
+    /// The hash of its body.
+    pub(super) body: u64,
+    /// The term of the entry before.
+    pub(super) before: Option<Term>,
+    pub(super) servers: Option<Servers>,
+}
+
+/// One life of the process.
+#[derive(Debug)]
+pub(super) struct Life {
+    pub(super) member: Member,
+    pub(super) storage: Storage,
+    pub(super) registers: Registers,
+    /// From the network.
+    pub(super) inbox: VecDeque<Input>,
+    /// From the disk.
+    pub(super) replies: VecDeque<StorageReply>,
+    /// For the database.
+    pub(super) events: VecDeque<MemberEvent>,
+    unanswered: VecDeque<Unanswered>,
+    /// Reported as committed.
+    pub(super) reported: Index,
+    /// The disk thread works until then.
+    pub(super) disk_ms: u64,
+    pub(super) row: Option<ServerRow>,
+    /// The database's snapshot that the member has asked for: its index and body.
+    pub(super) snapshot: Option<(Index, String)>,
+    pub(super) wants_snapshot: bool,
+    /// The entries of the new file that is being written, and whether it is in place.
+    rewrite: Vec<(Index, Term)>,
+    rewrite_base: Option<(Index, Term)>,
+    is_in_place: bool,
+    /// A snapshot of a peer that is being received.
+    pub(super) received: Vec<u8>,
+    /// Why it has ended by itself.
+    pub(super) ended: Option<String>,
+    /// Term and vote as the records say, and as they are synced.
+    ballot: (Term, Option<Sid>),
+    pub(super) synced_ballot: (Term, Option<Sid>),
+}
+
+/// A host.
+#[derive(Debug)]
+pub(super) struct Host {
+    pub(super) identity: Identity,
+    pub(super) disk: SimDisk,
+    pub(super) clock: Clock,
+    pub(super) paused_ms: u64,
+    /// When it starts again.
+    pub(super) start_ms: Option<u64>,
+    pub(super) life: Option<Life>,
+    pub(super) log: MemberLog,
+    dice: Dice,
+    /// The highest term that an earlier life has synced.
+    promised_term: Term,
+}
+
+impl Host {
+    pub(super) fn new(identity: Identity, disk: SimDisk, seed: u64, clock: Clock) -> Host {
+        Host {
+            identity,
+            disk,
+            clock,
+            paused_ms: 0,
+            start_ms: Some(0),
+            life: None,
+            log: MemberLog::default(),
+            dice: Dice::new(seed),
+            promised_term: Term(0),
+        }
+    }
+
+    /// Starts a life from what the disk holds.
+    ///
+    /// # Errors
+    /// The file lacks what was synced, or cannot be read.
+    pub(super) fn start(&mut self, now_ms: u64) -> Result<(), String> {
+        let handle = self.disk.open();
+        let Opened {
+            recovered,
+            mut log,
+            applied,
+            end,
+            has_left,
+        } = file::open(&handle)?;
+        if has_left {
+            return Err("the file says that the server has left".to_owned());
+        }
+        for index in self.log.base.0.max(log.base.0) + 1..=self.log.synced.0 {
+            let index = Index(index);
+            if log.entry(index) != self.log.entry(index) {
+                return Err(format!(
+                    "entry {index} was synced as {:?} and is {:?} after a restart; the log ends at {}",
+                    self.log.entry(index),
+                    log.entry(index),
+                    log.last()
+                ));
+            }
+        }
+        if recovered.term < self.promised_term {
+            return Err(format!(
+                "term {} was synced, and the file says {} after a restart",
+                self.promised_term, recovered.term
+            ));
+        }
+        log.synced = self.log.synced.max(log.base).min(log.last());
+        self.log = log;
+        let mut writer = LogWriter::new(self.disk.clone(), handle);
+        writer.set_end(end);
+        let settings = Settings {
+            sid: self.identity.sid,
+            name: file::NAME.to_owned(),
+            address: self.identity.address.clone(),
+        };
+        let ballot = (recovered.term, recovered.vote);
+        // The first reply says that what was found is synced.
+        let found = Unanswered {
+            position: LogPosition::OPENING,
+            is_durable: true,
+            entries: (self.log.synced.0 + 1..=self.log.last().0)
+                .filter_map(|index| Some((Index(index), self.log.term(Index(index))?)))
+                .collect(),
+            ballot: Some(ballot),
+        };
+        let reported = recovered.commit;
+        let local_ms = self.clock.local(now_ms);
+        let member = Member::new(settings, recovered, local_ms, self.dice.draw());
+        self.life = Some(Life {
+            member,
+            storage: Storage::new(writer, self.dice.chance(50)),
+            registers: Registers::new(self.dice.draw(), applied),
+            inbox: VecDeque::new(),
+            replies: VecDeque::new(),
+            events: VecDeque::new(),
+            unanswered: VecDeque::from([found]),
+            reported,
+            disk_ms: now_ms,
+            row: None,
+            snapshot: None,
+            wants_snapshot: false,
+            rewrite: Vec::new(),
+            rewrite_base: None,
+            is_in_place: false,
+            received: Vec::new(),
+            ended: None,
+            ballot,
+            synced_ballot: (self.promised_term, None),
+        });
+        self.start_ms = None;
+        Ok(())
+    }
+
+    /// The process ends.
+    pub(super) fn end(&mut self) {
+        if let Some(life) = self.life.take() {
+            self.promised_term = self.promised_term.max(life.synced_ballot.0);
+        }
+    }
+
+    /// The member handles an input; its outputs are to be carried out in order.
+    pub(super) fn handle(&mut self, now_ms: u64, input: Input) -> Vec<Output> {
+        let local_ms = self.clock.local(now_ms);
+        let Some(life) = &mut self.life else {
+            return Vec::new();
+        };
+        if life.ended.is_some() {
+            return Vec::new();
+        }
+        life.member.handle(local_ms, input);
+        std::iter::from_fn(|| life.member.next_output()).collect()
+    }
+
+    /// Notes the records of requests. Returns the entries among them.
+    ///
+    /// # Errors
+    /// They cannot be read, or do not fit the log.
+    pub(super) fn note(&mut self, requests: &[StorageRequest]) -> Result<Vec<Written>, String> {
+        let mut written = Vec::new();
+        for request in requests {
+            let Some(life) = &mut self.life else {
+                continue;
+            };
+            if let StorageRequest::Extend(_, records) = request {
+                for record in records {
+                    life.rewrite.extend(entries(record)?);
+                }
+            }
+            let StorageRequest::Append {
+                position,
+                record,
+                durable,
+            } = request
+            else {
+                continue;
+            };
+            let mut unanswered = Unanswered {
+                position: *position,
+                is_durable: *durable,
+                entries: Vec::new(),
+                ballot: None,
+            };
+            for record in file::records(record)? {
+                match &record.kind {
+                    Kind::Entry(entry) => {
+                        let body = hash(corvid_consensus::EntryBody::of(entry).text());
+                        if let Some(commit) = Some(life.reported).filter(|at| entry.index <= *at) {
+                            return Err(format!(
+                                "entry {} is written although {commit} is committed here",
+                                entry.index
+                            ));
+                        }
+                        self.log.put(entry.index, entry.term, body)?;
+                        unanswered.entries.push((entry.index, entry.term));
+                        let before = self.log.term(entry.index.previous());
+                        written.push(Written {
+                            index: entry.index,
+                            term: entry.term,
+                            body,
+                            before,
+                            servers: entry.servers.clone(),
+                        });
+                    }
+                    Kind::Term(term) => life.ballot = (*term, None),
+                    Kind::Vote { term, vote } => {
+                        if life.ballot.0 == *term && life.ballot.1.is_some_and(|was| was != *vote) {
+                            return Err(format!("a second vote in term {term} is written"));
+                        }
+                        life.ballot = (*term, Some(*vote));
+                    }
+                    _ => {}
+                }
+            }
+            unanswered.ballot = Some(life.ballot);
+            life.unanswered.push_back(unanswered);
+        }
+        Ok(written)
+    }
+
+    /// A reply of the disk is about to be delivered: notes what is synced.
+    pub(super) fn answered(&mut self, reply: &StorageReply) {
+        let Some(life) = &mut self.life else {
+            return;
+        };
+        life.storage.answered(reply);
+        let (position, outcome) = match reply {
+            StorageReply::Appended(position, outcome) => (position, outcome),
+            StorageReply::Rewrite(_, Ok(RewriteStage::Written)) => return,
+            StorageReply::Rewrite(_, Ok(RewriteStage::InPlace(_))) => {
+                life.is_in_place = true;
+                if let Some((index, term)) = life.rewrite_base.take() {
+                    self.log.rebase(index, term, true);
+                }
+                return;
+            }
+            StorageReply::Rewrite(_, Ok(RewriteStage::Lasting)) => {
+                life.is_in_place = false;
+                let entries = std::mem::take(&mut life.rewrite);
+                self.log.synced_through(&entries);
+                return;
+            }
+            StorageReply::Rewrite(_, Err(_)) => {
+                if !life.is_in_place {
+                    life.rewrite.clear();
+                    life.rewrite_base = None;
+                }
+                return;
+            }
+        };
+        let mut answered = Vec::new();
+        while life
+            .unanswered
+            .front()
+            .is_some_and(|first| first.position <= *position)
+        {
+            answered.extend(life.unanswered.pop_front());
+        }
+        if outcome.is_err() {
+            return;
+        }
+        let last = answered.iter().rposition(|append| append.is_durable);
+        let Some(last) = last else {
+            return;
+        };
+        life.synced_ballot = answered[last].ballot.unwrap_or(life.synced_ballot);
+        if life.is_in_place {
+            // The first sync of a new file syncs its name too.
+            self.log.synced_through(&life.rewrite);
+        }
+        for append in &answered[..=last] {
+            self.log.synced_through(&append.entries);
+        }
+    }
+
+    /// Begins to write a new file, with the database's snapshot.
+    ///
+    /// # Errors
+    /// There is no such snapshot, or the records cannot be read.
+    pub(super) fn rewrite(&mut self, rewrite: Rewrite) -> Result<StorageRequest, String> {
+        let life = self.life.as_mut().ok_or("it is down")?;
+        let snapshot = life.snapshot.take();
+        let (_, body) = snapshot
+            .filter(|(index, _)| *index == rewrite.index)
+            .ok_or_else(|| format!("there is no snapshot through {}", rewrite.index))?;
+        life.rewrite = entries(&rewrite.records)?;
+        life.rewrite_base = Some((rewrite.index, rewrite.term));
+        life.is_in_place = false;
+        let meta = SnapshotMeta {
+            index: rewrite.index,
+            term: rewrite.term,
+            eid: rewrite.eid,
+            servers: rewrite.servers,
+            election_timer_ms: rewrite.election_timer_ms,
+            body_bytes: body.len() as u64,
+        };
+        let content = file::NewFile {
+            header: file::header(&self.identity, rewrite.cid, &meta, &body),
+            records: rewrite.records,
+        };
+        Ok(StorageRequest::Rewrite(rewrite.number, Box::new(content)))
+    }
+
+    /// Replaces the file by a received snapshot.
+    ///
+    /// # Errors
+    /// Outer: it is broken. Inner: the disk has failed.
+    pub(super) fn install(
+        &mut self,
+        meta: &SnapshotMeta,
+        cid: Option<Cid>,
+        records: &[u8],
+    ) -> Result<Result<(), Fault>, String> {
+        let life = self.life.as_mut().ok_or("it is down")?;
+        let body = String::from_utf8(std::mem::take(&mut life.received))
+            .map_err(|_| "the body of a snapshot is broken")?;
+        if body.len() as u64 != meta.body_bytes {
+            return Err(format!(
+                "a snapshot of {} bytes is installed after {}",
+                meta.body_bytes,
+                body.len()
+            ));
+        }
+        file::split(&body);
+        let header = file::header(&self.identity, cid, meta, &body);
+        let outcome = replace(&self.disk, &header, records);
+        let handle = match outcome {
+            Ok(handle) => handle,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        self.log = MemberLog {
+            base: meta.index,
+            base_term: meta.term,
+            entries: Vec::new(),
+            synced: meta.index,
+        };
+        for record in file::records(records)? {
+            match record.kind {
+                Kind::Entry(entry) => {
+                    let body = hash(corvid_consensus::EntryBody::of(&entry).text());
+                    self.log.put(entry.index, entry.term, body)?;
+                    self.log.synced = entry.index;
+                }
+                Kind::Term(term) => life.ballot = (term, None),
+                Kind::Vote { term, vote } => life.ballot = (term, Some(vote)),
+                _ => {}
+            }
+        }
+        life.synced_ballot = life.ballot;
+        life.unanswered.clear();
+        life.replies.clear();
+        life.rewrite.clear();
+        let mut writer = LogWriter::new(self.disk.clone(), handle);
+        writer.set_end((header.len() + records.len()) as u64);
+        life.storage = Storage::new(writer, false);
+        Ok(Ok(()))
+    }
+}
+
+/// Puts a new file in place and makes that last.
+fn replace(disk: &SimDisk, header: &[u8], records: &[u8]) -> Result<Handle, Fault> {
+    let mut handle = disk.create_temporary()?;
+    handle.write_at(&[header, records], 0)?;
+    handle.sync()?;
+    disk.put_in_place()?;
+    disk.sync_directory()?;
+    Ok(handle)
+}
+
+/// The entries among records.
+fn entries(records: &[u8]) -> Result<Vec<(Index, Term)>, String> {
+    let records = file::records(records)?;
+    let entries = records.into_iter().filter_map(|record| match record.kind {
+        Kind::Entry(entry) => Some((entry.index, entry.term)),
+        _ => None,
+    });
+    Ok(entries.collect())
+}

@@ -1,0 +1,437 @@
+//! The rules of a cluster, checked at every step from outside: against the records that members write, the events that they report, and the
+//! outcomes that sessions learn.
+//!
+//! Invariant: it knows everything that has ever been committed, by any member, and never forgets it. It knows nothing of how members work.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use corvid_log::cluster::{Eid, Index, Term};
+
+use super::linearizability::{self, Action, Operation};
+use super::registers::{Outcome, Swap, of_data};
+
+/// FNV-1a.
+pub(super) fn hash(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// The log of a member as its records describe it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MemberLog {
+    /// The last entry of its snapshot.
+    pub(super) base: Index,
+    pub(super) base_term: Term,
+    /// Behind the snapshot: term, and hash of the body.
+    pub(super) entries: Vec<(Term, u64)>,
+    /// The last entry that is synced.
+    pub(super) synced: Index,
+}
+
+impl MemberLog {
+    pub(super) fn last(&self) -> Index {
+        Index(self.base.0 + self.entries.len() as u64)
+    }
+
+    pub(super) fn term(&self, index: Index) -> Option<Term> {
+        if index == self.base {
+            return Some(self.base_term);
+        }
+        Some(self.entry(index)?.0)
+    }
+
+    pub(super) fn entry(&self, index: Index) -> Option<(Term, u64)> {
+        let at = index.0.checked_sub(self.base.0 + 1)?;
+        self.entries.get(usize::try_from(at).ok()?).copied()
+    }
+
+    /// Writes an entry; later ones go.
+    ///
+    /// # Errors
+    /// It leaves a gap, or is in the snapshot.
+    pub(super) fn put(&mut self, index: Index, term: Term, body: u64) -> Result<(), String> {
+        let at = index
+            .0
+            .checked_sub(self.base.0 + 1)
+            .and_then(|at| usize::try_from(at).ok())
+            .filter(|at| *at <= self.entries.len());
+        let at = at.ok_or_else(|| {
+            format!(
+                "entry {index} is written to a log of {}+{}",
+                self.base,
+                self.entries.len()
+            )
+        })?;
+        if self.entries.get(at) == Some(&(term, body)) && at + 1 == self.entries.len() {
+            return Ok(());
+        }
+        self.entries.truncate(at);
+        self.entries.push((term, body));
+        self.synced = self.synced.min(index.previous());
+        Ok(())
+    }
+
+    /// These entries are synced, if they are still there.
+    pub(super) fn synced_through(&mut self, entries: &[(Index, Term)]) {
+        for (index, term) in entries {
+            if *index == self.synced.next() && self.term(*index) == Some(*term) {
+                self.synced = *index;
+            }
+        }
+    }
+
+    /// A snapshot through this entry takes the place of the entries before; with `keeps_rest`, those behind stay.
+    pub(super) fn rebase(&mut self, index: Index, term: Term, keeps_rest: bool) {
+        let behind = if keeps_rest {
+            usize::try_from(index.0.saturating_sub(self.base.0)).unwrap_or(usize::MAX)
+        } else {
+            usize::MAX
+        };
+        self.entries.drain(..behind.min(self.entries.len()));
+        (self.base, self.base_term) = (index, term);
+        self.synced = self.synced.max(index).min(self.last());
+    }
+}
+
+/// A transaction of a session.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    swap: Swap,
+    called: u64,
+    returned: Option<(u64, Outcome)>,
+    /// Its member went down: no outcome will come.
+    is_orphaned: bool,
+}
+
+/// Everything that has happened so far, and the rules.
+#[derive(Debug, Default)]
+pub(super) struct Oracle {
+    leaders: BTreeMap<Term, usize>,
+    /// Every entry that was ever written: hash of its body, and the term before it.
+    written: BTreeMap<(Index, Term), (u64, Option<Term>)>,
+    /// The lists of members among them, as numbers of hosts.
+    listed: BTreeMap<(Index, Term), Vec<usize>>,
+    /// The committed lists of members, in order.
+    lists: Vec<Vec<usize>>,
+    /// Committed entries.
+    committed: BTreeMap<Index, (Term, u64)>,
+    /// Those with data.
+    applied: BTreeMap<Index, (Eid, Bytes)>,
+    eids: BTreeMap<Eid, Index>,
+    /// Numbers of committed transactions.
+    numbers: BTreeMap<u64, Index>,
+    never: BTreeMap<Eid, u64>,
+    executed: BTreeSet<Eid>,
+    transactions: BTreeMap<u64, Known>,
+    /// Ticks of a clock that orders calls and returns.
+    tick: u64,
+}
+
+impl Oracle {
+    /// The rules of a cluster that begins with these members.
+    pub(super) fn new(members: Vec<usize>) -> Oracle {
+        Oracle {
+            lists: vec![members],
+            ..Oracle::default()
+        }
+    }
+
+    /// The members, by the last committed list.
+    pub(super) fn members(&self) -> &[usize] {
+        self.lists.last().map_or(&[], Vec::as_slice)
+    }
+
+    /// How often the list of members has changed.
+    pub(super) fn changes(&self) -> u64 {
+        self.lists.len() as u64 - 1
+    }
+
+    /// An entry that is written has a list of members.
+    pub(super) fn listed(&mut self, index: Index, term: Term, members: Vec<usize>) {
+        self.listed.insert((index, term), members);
+    }
+
+    /// The last committed entry.
+    pub(super) fn commit(&self) -> Index {
+        self.committed
+            .keys()
+            .next_back()
+            .copied()
+            .unwrap_or(Index(1))
+    }
+
+    /// How many transactions are committed.
+    pub(super) fn commits(&self) -> u64 {
+        self.numbers.len() as u64
+    }
+
+    /// How many leaderships there were.
+    pub(super) fn leaderships(&self) -> u64 {
+        self.leaders.len() as u64
+    }
+
+    /// How many transactions were judged not to have happened.
+    pub(super) fn judged(&self) -> u64 {
+        self.never.len() as u64
+    }
+
+    /// A member claims to lead.
+    ///
+    /// # Errors
+    /// Another one leads in this term, or its log lacks committed entries.
+    pub(super) fn leads(&mut self, host: usize, term: Term, log: &MemberLog) -> Result<(), String> {
+        let first = *self.leaders.entry(term).or_insert(host);
+        if first != host {
+            return Err(format!("hosts {first} and {host} both lead in term {term}"));
+        }
+        let missing = self.committed.iter().find(|(index, (of_term, _))| {
+            **index > log.base && *of_term < term && log.term(**index) != Some(*of_term)
+        });
+        match missing {
+            Some((index, (of_term, _))) => Err(format!(
+                "host {host} leads in term {term} without the committed entry {index} of term {of_term}"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// A member's database has begun to execute, and has applied the entries through `applied`.
+    ///
+    /// # Errors
+    /// It has not applied a committed entry of an earlier term.
+    pub(super) fn began(&self, host: usize, term: Term, applied: Index) -> Result<(), String> {
+        let earlier = self.committed.range(applied.next()..);
+        let mut missing = earlier.filter(|(_, (of_term, _))| *of_term < term);
+        match missing.next() {
+            Some((index, _)) => Err(format!(
+                "host {host} executes in term {term} on the state after {applied}, and {index} is committed"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// A member writes an entry.
+    ///
+    /// # Errors
+    /// Another entry of this index and term exists, or one behind another term.
+    pub(super) fn written(
+        &mut self,
+        host: usize,
+        index: Index,
+        term: Term,
+        body: u64,
+        before: Option<Term>,
+    ) -> Result<(), String> {
+        let (first, first_before) = *self.written.entry((index, term)).or_insert((body, before));
+        let is_same_before = before.is_none() || first_before.is_none() || before == first_before;
+        if first != body || !is_same_before {
+            return Err(format!(
+                "host {host} writes another entry {index} of term {term} than was written before"
+            ));
+        }
+        match self.committed.get(&index) {
+            Some((committed, _)) if *committed != term => Err(format!(
+                "host {host} writes entry {index} of term {term}; one of term {committed} is committed"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// A member reports entries through `through` as committed. `logs`: those of all hosts.
+    ///
+    /// # Errors
+    /// A committed entry changes, or no quorum has synced it.
+    pub(super) fn committed(
+        &mut self,
+        host: usize,
+        from: Index,
+        through: Index,
+        logs: &[&MemberLog],
+    ) -> Result<(), String> {
+        let log = logs[host];
+        for index in from.0 + 1..=through.0 {
+            let index = Index(index);
+            let Some((term, body)) = log.entry(index) else {
+                if index <= log.base && self.commit() >= index {
+                    continue;
+                }
+                return Err(format!(
+                    "host {host} commits {index}, which its log of {} to {} has not",
+                    log.base,
+                    log.last()
+                ));
+            };
+            if let Some(known) = self.committed.get(&index) {
+                if *known != (term, body) {
+                    return Err(format!(
+                        "host {host} commits {index} of term {term}; one of term {} is committed",
+                        known.0
+                    ));
+                }
+                continue;
+            }
+            let has = |voter: &&usize| {
+                let log = logs[**voter];
+                log.base >= index || log.synced >= index && log.entry(index) == Some((term, body))
+            };
+            // A list counts from when the leader has applied it.
+            let mut lists = self.lists.iter().rev().take(2);
+            let is_quorum =
+                |voters: &Vec<usize>| voters.iter().filter(has).count() > voters.len() / 2;
+            if !lists.any(is_quorum) {
+                let synced: Vec<Index> = logs.iter().map(|log| log.synced).collect();
+                return Err(format!(
+                    "host {host} commits {index} of term {term}, synced are {synced:?} of {:?}",
+                    self.lists
+                ));
+            }
+            self.committed.insert(index, (term, body));
+            self.lists.extend(self.listed.get(&(index, term)).cloned());
+        }
+        Ok(())
+    }
+
+    /// A member has applied an entry with data.
+    ///
+    /// # Errors
+    /// Another member applied other data there, or a transaction is applied twice, was refused, or was judged never to have happened.
+    pub(super) fn applied(
+        &mut self,
+        host: usize,
+        index: Index,
+        eid: Eid,
+        data: &Bytes,
+    ) -> Result<(), String> {
+        if let Some(known) = self.applied.get(&index) {
+            if *known != (eid, data.clone()) {
+                return Err(format!(
+                    "host {host} applies {eid:?} at {index} where {:?} was applied",
+                    known.0
+                ));
+            }
+            return Ok(());
+        }
+        if let Some(number) = self.never.get(&eid) {
+            return Err(format!(
+                "transaction {number} is committed at {index} and was judged never to have happened"
+            ));
+        }
+        if let Some(before) = self.eids.insert(eid, index) {
+            return Err(format!("{eid:?} is committed at {before} and at {index}"));
+        }
+        let (_, number) = of_data(data).ok_or("data of no transaction")?;
+        let known = self.transactions.get(&number);
+        let known = known.ok_or_else(|| format!("transaction {number} was never sent"))?;
+        if matches!(known.returned, Some((_, Outcome::Refused))) || known.swap.is_refused {
+            return Err(format!("transaction {number} was refused and is committed"));
+        }
+        if let Some(before) = self.numbers.insert(number, index) {
+            return Err(format!(
+                "transaction {number} is committed at {before} and again at {index}"
+            ));
+        }
+        self.applied.insert(index, (eid, data.clone()));
+        Ok(())
+    }
+
+    /// A member judges that a transaction never happened.
+    ///
+    /// # Errors
+    /// It is committed.
+    pub(super) fn never(&mut self, eid: Eid, number: u64) -> Result<(), String> {
+        self.never.insert(eid, number);
+        match self.eids.get(&eid) {
+            Some(index) => Err(format!(
+                "transaction {number} is committed at {index} and is judged never to have happened"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// A leader executes a forwarded transaction.
+    ///
+    /// # Errors
+    /// It was executed before.
+    pub(super) fn executed(&mut self, id: Eid) -> Result<(), String> {
+        if self.executed.insert(id) {
+            Ok(())
+        } else {
+            Err(format!(
+                "the forwarded transaction {id:?} is executed twice"
+            ))
+        }
+    }
+
+    /// A session sends a transaction.
+    pub(super) fn sent(&mut self, swap: Swap) {
+        self.tick += 1;
+        let known = Known {
+            swap,
+            called: self.tick,
+            returned: None,
+            is_orphaned: false,
+        };
+        self.transactions.insert(swap.number, known);
+    }
+
+    /// A session learns an outcome.
+    ///
+    /// # Errors
+    /// It is not true, or not the first.
+    pub(super) fn returned(&mut self, number: u64, outcome: Outcome) -> Result<(), String> {
+        self.tick += 1;
+        let tick = self.tick;
+        let is_committed = self.numbers.contains_key(&number);
+        let known = self.transactions.get_mut(&number);
+        let known = known.ok_or_else(|| format!("transaction {number} was never sent"))?;
+        if known.returned.is_some() || known.is_orphaned {
+            return Err(format!("transaction {number} is answered again"));
+        }
+        known.returned = Some((tick, outcome));
+        match outcome {
+            Outcome::Done(_) if !is_committed => Err(format!(
+                "transaction {number} is acknowledged and is not committed"
+            )),
+            Outcome::Refused if is_committed => {
+                Err(format!("transaction {number} is refused and is committed"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The member of a session went down.
+    pub(super) fn orphaned(&mut self, number: u64) {
+        if let Some(known) = self.transactions.get_mut(&number) {
+            known.is_orphaned = known.returned.is_none();
+        }
+    }
+
+    /// At the end: every transaction that has a session has an outcome, and the history is linearizable.
+    ///
+    /// # Errors
+    /// It is not.
+    pub(super) fn finish(&self) -> Result<(), String> {
+        let mut history = Vec::new();
+        for (number, known) in &self.transactions {
+            let (returned, old) = match known.returned {
+                Some((tick, Outcome::Done(old))) => (Some(tick), Some(old)),
+                Some((_, Outcome::Refused)) => continue,
+                None if known.is_orphaned => (None, None),
+                None => return Err(format!("transaction {number} has no outcome")),
+            };
+            history.push(Operation {
+                key: known.swap.key,
+                action: Action::Swap { new: *number, old },
+                called: known.called,
+                returned,
+            });
+        }
+        linearizability::check(&history)
+    }
+
+    /// How many entries with data are committed through this one.
+    pub(super) fn count(&self, through: Index) -> u64 {
+        self.applied.range(..=through).count() as u64
+    }
+}

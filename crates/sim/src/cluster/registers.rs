@@ -1,0 +1,556 @@
+//! A database of a member in its simplest form: registers that transactions swap, under the rules of `corvid_consensus::database`.
+//!
+//! It executes at the leader, on speculative values, forwards at a follower, keeps what is in doubt, and applies what is committed. The
+//! outcome of each transaction is known by its session once. Invariant: pure; the run passes requests and events between it and its member.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use corvid_consensus::{
+    ClientIdentity, Committed, Forward, ForwardOrigin, ForwardOutcome, MemberEvent, MemberRequest,
+    Proposal,
+};
+use corvid_data::Uuid;
+use corvid_json::Value;
+use corvid_log::cluster::{Eid, Index, Sid, Term};
+
+use crate::dice::Dice;
+
+/// How many registers there are.
+pub(super) const KEYS: usize = 3;
+
+/// A transaction: swaps a register. The number of the transaction is the new value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Swap {
+    pub(super) number: u64,
+    pub(super) key: u8,
+    /// The leader refuses it.
+    pub(super) is_refused: bool,
+}
+
+impl Swap {
+    /// Its entry's data.
+    fn data(self) -> Bytes {
+        Bytes::from(format!("[null,{{\"{}\":{}}}]", self.key, self.number))
+    }
+
+    fn params(self) -> Bytes {
+        let refused = u8::from(self.is_refused);
+        Bytes::from(format!("[{},{},{refused}]", self.key, self.number))
+    }
+
+    fn of_params(params: &[u8]) -> Option<Swap> {
+        let value = Value::parse(params).ok()?;
+        let parts = value.as_array()?;
+        let part = |at: usize| parts.get(at)?.as_integer();
+        Some(Swap {
+            key: u8::try_from(part(0)?).ok()?,
+            number: u64::try_from(part(1)?).ok()?,
+            is_refused: part(2)? == 1,
+        })
+    }
+}
+
+/// The register and the number of an entry.
+pub(super) fn of_data(data: &[u8]) -> Option<(u8, u64)> {
+    let value = Value::parse(data).ok()?;
+    let parts = value.as_array()?;
+    let values = parts.get(1)?.as_object()?;
+    let (key, number) = values.iter().next()?;
+    let key = std::str::from_utf8(key).ok()?.parse().ok()?;
+    Some((key, u64::try_from(number.as_integer()?).ok()?))
+}
+
+/// The applied state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Applied {
+    pub(super) index: Index,
+    pub(super) eid: Option<Eid>,
+    pub(super) values: BTreeMap<u8, u64>,
+    /// How many entries with data.
+    pub(super) count: u64,
+}
+
+impl Applied {
+    /// The state as the body of a snapshot.
+    pub(super) fn to_body(&self) -> String {
+        let values: Vec<String> = self
+            .values
+            .iter()
+            .map(|(key, value)| format!("\"{key}\":{value}"))
+            .collect();
+        format!("[{{\"count\":{}}},{{{}}}]", self.count, values.join(","))
+    }
+
+    /// From a snapshot.
+    pub(super) fn of_body(index: Index, eid: Eid, body: &[u8]) -> Result<Applied, String> {
+        let bad = || {
+            format!(
+                "the body of a snapshot: {:?}",
+                String::from_utf8_lossy(body)
+            )
+        };
+        let value = Value::parse(body).map_err(|_| bad())?;
+        let parts = value.as_array().ok_or_else(bad)?;
+        let head = parts
+            .first()
+            .and_then(|head| head.get("count"))
+            .and_then(Value::as_integer);
+        let values = parts.get(1).and_then(Value::as_object).ok_or_else(bad)?;
+        let mut applied = Applied {
+            index,
+            eid: Some(eid),
+            values: BTreeMap::new(),
+            count: head
+                .and_then(|count| u64::try_from(count).ok())
+                .unwrap_or(0),
+        };
+        for (key, value) in values {
+            let key = std::str::from_utf8(key).ok().and_then(|k| k.parse().ok());
+            let value = value.as_integer().and_then(|v| u64::try_from(v).ok());
+            let (Some(key), Some(value)) = (key, value) else {
+                return Err(bad());
+            };
+            applied.values.insert(key, value);
+        }
+        Ok(applied)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Idle,
+    Leads(Term),
+    Follows(Term, Option<Sid>),
+}
+
+/// A commit of this leadership that is not committed yet.
+#[derive(Debug)]
+struct Speculative {
+    eid: Eid,
+    swap: Swap,
+    old: u64,
+    is_own_session: bool,
+}
+
+/// A transaction of a session here whose entry may be committed.
+#[derive(Debug)]
+struct InDoubt {
+    term: Term,
+    swap: Swap,
+    /// The result that was computed elsewhere or speculatively.
+    old: Option<u64>,
+    /// At this leader it was proposed in the present leadership.
+    is_in_flight: bool,
+}
+
+/// The outcome of a transaction for its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Committed: the value before.
+    Done(u64),
+    /// Not committed, and never will be.
+    Refused,
+}
+
+/// News for the run and its checks.
+#[derive(Debug)]
+pub(super) enum News {
+    Outcome(u64, Outcome),
+    /// The session is disconnected without an outcome.
+    Unknown(u64),
+    /// Judged never to have happened.
+    Never(Eid, u64),
+    /// Executed for another member.
+    Executed(Eid),
+    /// An entry with data was applied.
+    Applied(Index, Eid, Bytes),
+    Leads(Term),
+}
+
+/// The database of one member, in one life.
+#[derive(Debug)]
+pub(super) struct Registers {
+    dice: Dice,
+    pub(super) applied: Applied,
+    role: Role,
+    speculative: VecDeque<Speculative>,
+    /// The values with all speculative commits.
+    values: BTreeMap<u8, u64>,
+    /// Transactions of sessions here that are not attempted now.
+    waiting: VecDeque<Swap>,
+    in_doubt: BTreeMap<Eid, InDoubt>,
+    /// Refused, on the state after this entry.
+    refused: Vec<(Index, u64)>,
+    /// Blocked, on the state after this entry.
+    blocked: Vec<(Index, Swap)>,
+    pub(super) requests: VecDeque<MemberRequest>,
+    pub(super) news: Vec<News>,
+}
+
+impl Registers {
+    pub(super) fn new(seed: u64, applied: Applied) -> Registers {
+        Registers {
+            dice: Dice::new(seed),
+            values: applied.values.clone(),
+            applied,
+            role: Role::Idle,
+            speculative: VecDeque::new(),
+            waiting: VecDeque::new(),
+            in_doubt: BTreeMap::new(),
+            refused: Vec::new(),
+            blocked: Vec::new(),
+            requests: VecDeque::new(),
+            news: Vec::new(),
+        }
+    }
+
+    /// A session here requests a transaction.
+    pub(super) fn submit(&mut self, swap: Swap) {
+        self.waiting.push_back(swap);
+        self.attempt();
+    }
+
+    /// Whether it executes.
+    pub(super) fn leads(&self) -> Option<Term> {
+        match self.role {
+            Role::Leads(term) => Some(term),
+            _ => None,
+        }
+    }
+
+    /// Requests that are not over.
+    pub(super) fn open(&self) -> usize {
+        self.waiting.len() + self.in_doubt.len() + self.refused.len() + self.blocked.len()
+    }
+
+    fn fresh(&mut self) -> Eid {
+        let high = u128::from(self.dice.draw());
+        Eid(Uuid(
+            (high << 64 | u128::from(self.dice.draw())).to_be_bytes(),
+        ))
+    }
+
+    /// Executes or forwards the transactions that wait.
+    fn attempt(&mut self) {
+        match self.role {
+            Role::Leads(term) => {
+                let mut proposals = Vec::new();
+                for swap in std::mem::take(&mut self.waiting) {
+                    if swap.is_refused {
+                        // The reply reflects speculative commits, so it is released after them; here it does not depend on them.
+                        self.news.push(News::Outcome(swap.number, Outcome::Refused));
+                        continue;
+                    }
+                    let eid = self.fresh();
+                    self.execute(term, eid, swap, true, &mut proposals);
+                }
+                self.propose(term, proposals);
+            }
+            Role::Follows(term, Some(_)) => {
+                for swap in std::mem::take(&mut self.waiting) {
+                    let id = self.fresh();
+                    let forward = Forward {
+                        id,
+                        method: corvid_consensus::database::ForwardMethod::Transact,
+                        params: swap.params(),
+                        client: ClientIdentity::default(),
+                        elapsed_ms: 0,
+                    };
+                    let doubt = InDoubt {
+                        term,
+                        swap,
+                        old: None,
+                        is_in_flight: false,
+                    };
+                    self.in_doubt.insert(id, doubt);
+                    self.requests.push_back(MemberRequest::Forward {
+                        term,
+                        forward: Box::new(forward),
+                    });
+                }
+            }
+            Role::Follows(_, None) | Role::Idle => {}
+        }
+    }
+
+    fn propose(&mut self, term: Term, proposals: Vec<Proposal>) {
+        if !proposals.is_empty() {
+            self.requests
+                .push_back(MemberRequest::Propose { term, proposals });
+        }
+    }
+
+    /// Executes on speculative values.
+    fn execute(
+        &mut self,
+        term: Term,
+        eid: Eid,
+        swap: Swap,
+        is_own_session: bool,
+        proposals: &mut Vec<Proposal>,
+    ) -> u64 {
+        let old = self.values.insert(swap.key, swap.number).unwrap_or(0);
+        proposals.push(Proposal {
+            eid,
+            data: swap.data(),
+        });
+        self.speculative.push_back(Speculative {
+            eid,
+            swap,
+            old,
+            is_own_session,
+        });
+        if is_own_session {
+            let doubt = InDoubt {
+                term,
+                swap,
+                old: Some(old),
+                is_in_flight: true,
+            };
+            self.in_doubt.insert(eid, doubt);
+        }
+        old
+    }
+
+    /// An event of the member.
+    ///
+    /// # Errors
+    /// The event breaks a rule.
+    pub(super) fn event(&mut self, event: MemberEvent) -> Result<(), String> {
+        match event {
+            MemberEvent::Leads { term } => {
+                self.undo();
+                self.role = Role::Leads(term);
+                self.news.push(News::Leads(term));
+                self.attempt();
+            }
+            MemberEvent::Follows { term, leader } => {
+                self.undo();
+                self.role = Role::Follows(term, leader);
+                self.attempt();
+            }
+            MemberEvent::Committed {
+                through,
+                term,
+                entries,
+            } => self.committed(through, term, entries)?,
+            MemberEvent::Execute { origin, forwards } => self.serve(origin, forwards)?,
+            MemberEvent::Outcome { id, outcome } => self.outcome(id, outcome),
+            MemberEvent::Compacted { .. } => {}
+            MemberEvent::Replaced { index, .. } => {
+                return Err(format!("a snapshot through {index} without a body"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The member's file has this snapshot now. Whether it includes what is in doubt, nobody can tell: those sessions are disconnected.
+    ///
+    /// # Errors
+    /// It goes back, or is broken.
+    pub(super) fn replaced(&mut self, index: Index, eid: Eid, body: &[u8]) -> Result<(), String> {
+        if index < self.applied.index {
+            return Err(format!(
+                "replaced by the state after {index}, behind {}",
+                self.applied.index
+            ));
+        }
+        self.applied = Applied::of_body(index, eid, body)?;
+        self.undo();
+        for (_, doubt) in std::mem::take(&mut self.in_doubt) {
+            self.news.push(News::Unknown(doubt.swap.number));
+        }
+        self.requests.push_back(MemberRequest::Applied(index));
+        self.resolve();
+        Ok(())
+    }
+
+    /// Leadership is over or begins: speculative commits are undone.
+    fn undo(&mut self) {
+        self.speculative.clear();
+        self.values.clone_from(&self.applied.values);
+        for doubt in self.in_doubt.values_mut() {
+            doubt.is_in_flight = false;
+        }
+    }
+
+    fn committed(
+        &mut self,
+        through: Index,
+        term: Term,
+        entries: Vec<Committed>,
+    ) -> Result<(), String> {
+        if through < self.applied.index {
+            return Err(format!(
+                "committed through {through} after {}",
+                self.applied.index
+            ));
+        }
+        for entry in entries {
+            let (index, eid, data) = match entry {
+                Committed::Own { index, eid } => {
+                    let first = self.speculative.pop_front();
+                    let first = first.filter(|first| first.eid == eid).ok_or_else(|| {
+                        format!("{index} is reported as the oldest own proposal and is not")
+                    })?;
+                    if !first.is_own_session && self.in_doubt.contains_key(&eid) {
+                        return Err(format!("{index} is forwarded and of this session"));
+                    }
+                    let before = self.applied.values.get(&first.swap.key);
+                    if before.copied().unwrap_or(0) != first.old {
+                        return Err(format!(
+                            "{index} was executed on {} and is applied to {before:?}",
+                            first.old
+                        ));
+                    }
+                    (index, eid, first.swap.data())
+                }
+                Committed::Data { index, eid, data } => {
+                    if !self.speculative.is_empty() {
+                        return Err(format!(
+                            "{index} of somebody else is committed before own proposals"
+                        ));
+                    }
+                    (index, eid, data)
+                }
+            };
+            if index <= self.applied.index || index > through {
+                return Err(format!(
+                    "{index} is committed after {}, through {through}",
+                    self.applied.index
+                ));
+            }
+            let (key, number) =
+                of_data(&data).ok_or_else(|| format!("{index} has other data: {data:?}"))?;
+            let old = self.applied.values.insert(key, number).unwrap_or(0);
+            if self.speculative.is_empty() {
+                self.values.clone_from(&self.applied.values);
+            }
+            self.applied.index = index;
+            self.applied.eid = Some(eid);
+            self.applied.count += 1;
+            self.news.push(News::Applied(index, eid, data));
+            if let Some(doubt) = self.in_doubt.remove(&eid) {
+                if doubt.old.is_some_and(|told| told != old) {
+                    return Err(format!(
+                        "transaction {} was told {:?} and is applied to {old}",
+                        doubt.swap.number, doubt.old
+                    ));
+                }
+                self.news
+                    .push(News::Outcome(doubt.swap.number, Outcome::Done(old)));
+            }
+        }
+        self.applied.index = through;
+        self.requests.push_back(MemberRequest::Applied(through));
+        self.judge(term);
+        self.resolve();
+        Ok(())
+    }
+
+    /// An entry of this term is committed: what was in doubt before it never happened.
+    fn judge(&mut self, term: Term) {
+        let never: Vec<Eid> = self
+            .in_doubt
+            .iter()
+            .filter(|(_, doubt)| doubt.term < term)
+            .map(|(eid, _)| *eid)
+            .collect();
+        for eid in never {
+            if let Some(doubt) = self.in_doubt.remove(&eid) {
+                self.news.push(News::Never(eid, doubt.swap.number));
+                self.waiting.push_back(doubt.swap);
+            }
+        }
+        self.attempt();
+    }
+
+    /// Outcomes whose state is applied here by now.
+    fn resolve(&mut self) {
+        let now = self.applied.index;
+        for (index, number) in std::mem::take(&mut self.refused) {
+            if index <= now {
+                self.news.push(News::Outcome(number, Outcome::Refused));
+            } else {
+                self.refused.push((index, number));
+            }
+        }
+        for (index, swap) in std::mem::take(&mut self.blocked) {
+            if index <= now {
+                self.waiting.push_back(swap);
+            } else {
+                self.blocked.push((index, swap));
+            }
+        }
+        if !self.waiting.is_empty() {
+            self.attempt();
+        }
+    }
+
+    /// Executes what another member forwarded.
+    fn serve(&mut self, origin: ForwardOrigin, forwards: Vec<Forward>) -> Result<(), String> {
+        let mut proposals = Vec::new();
+        let mut outcomes = Vec::new();
+        for forward in forwards {
+            let swap = Swap::of_params(&forward.params).ok_or("params have changed on the way")?;
+            self.news.push(News::Executed(forward.id));
+            let outcome = match self.role {
+                Role::Leads(term) if term == origin.term => {
+                    if swap.is_refused {
+                        ForwardOutcome::Refused(self.applied.index, Bytes::from_static(b"\"no\""))
+                    } else if self.dice.chance(3) {
+                        ForwardOutcome::Blocked(self.applied.index)
+                    } else {
+                        let old = self.execute(term, forward.id, swap, false, &mut proposals);
+                        ForwardOutcome::Proposed(Bytes::from(old.to_string()))
+                    }
+                }
+                // It was executed in another term than it was forwarded in: never mind.
+                _ => {
+                    return Err(format!(
+                        "a transaction forwarded in term {} is to be executed as {:?}",
+                        origin.term, self.role
+                    ));
+                }
+            };
+            outcomes.push((forward.id, outcome));
+        }
+        if let Role::Leads(term) = self.role {
+            self.propose(term, proposals);
+        }
+        for (id, outcome) in outcomes {
+            self.requests.push_back(MemberRequest::Outcome {
+                origin,
+                id,
+                outcome,
+            });
+        }
+        Ok(())
+    }
+
+    /// The leader's answer to a forwarded transaction.
+    fn outcome(&mut self, id: Eid, outcome: ForwardOutcome) {
+        let Some(doubt) = self.in_doubt.get_mut(&id) else {
+            return;
+        };
+        match outcome {
+            ForwardOutcome::Proposed(result) => {
+                doubt.old = std::str::from_utf8(&result)
+                    .ok()
+                    .and_then(|text| text.parse().ok());
+            }
+            ForwardOutcome::Refused(index, _) | ForwardOutcome::Unchanged(index, _) => {
+                let number = doubt.swap.number;
+                self.in_doubt.remove(&id);
+                self.refused.push((index, number));
+            }
+            ForwardOutcome::Blocked(index) => {
+                let swap = doubt.swap;
+                self.in_doubt.remove(&id);
+                self.blocked.push((index, swap));
+            }
+        }
+        self.resolve();
+    }
+}

@@ -1,0 +1,551 @@
+//! One run: members, disks, network and sessions under a scheduler that draws which part acts next, and which faults come when.
+
+mod calm;
+mod faults;
+mod outputs;
+mod summary;
+
+pub use summary::Summary;
+
+use corvid_consensus::{Input, MemberEvent, Output, PeerMessage};
+use corvid_data::Uuid;
+use corvid_log::cluster::{Cid, Sid};
+
+use super::file::{self, Identity};
+use super::host::{Clock, Host};
+use super::network::{Arrival, Network, Weather};
+use super::oracle::Oracle;
+use super::registers::{KEYS, News, Swap};
+use crate::dice::Dice;
+use crate::server::disk::{Crash, SimDisk};
+use crate::server::trace::Trace;
+
+/// Actions of sessions, operators and chance in a run.
+const ACTIONS: usize = 70;
+
+/// Steps at one moment of virtual time, at most: a member that never comes to rest is an error.
+const STEPS_PER_MS_MAX: usize = 20_000;
+
+/// A step that is possible now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Inbox(usize),
+    Reply(usize),
+    Event(usize),
+    Request(usize),
+    Disk(usize),
+    Rewrite(usize),
+    Snapshot(usize),
+    Time(usize),
+}
+
+pub(super) struct Run {
+    dice: Dice,
+    trace: Trace,
+    now_ms: u64,
+    hosts: Vec<Host>,
+    network: Network<PeerMessage>,
+    oracle: Oracle,
+    faults: faults::Faults,
+    /// Open transactions of sessions at each host.
+    sessions: Vec<Vec<u64>>,
+    next_number: u64,
+    steps_at: (u64, usize),
+    summary: Summary,
+}
+
+/// Runs a seed; `is_printed`: its trace goes to standard output.
+///
+/// # Errors
+/// A description of the failure.
+pub fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
+    let trace = Trace::new(is_printed);
+    let mut run = Run::new(seed, trace);
+    let outcome = run.run();
+    if let Err(problem) = &outcome {
+        run.trace.line(format_args!("PROBLEM: {problem}"));
+    }
+    run.summary.hash = run.trace.hash();
+    run.summary.commits = run.oracle.commits();
+    run.summary.leaderships = run.oracle.leaderships();
+    run.summary.changes = run.oracle.changes();
+    run.summary.judged = run.oracle.judged();
+    run.summary.lost = run.network.lost;
+    run.summary.doubled = run.network.doubled;
+    run.summary.virtual_ms = run.now_ms;
+    outcome.map(|()| run.summary)
+}
+
+fn uuid(dice: &mut Dice) -> Uuid {
+    let high = u128::from(dice.draw());
+    Uuid((high << 64 | u128::from(dice.draw())).to_be_bytes())
+}
+
+impl Run {
+    fn new(seed: u64, trace: Trace) -> Run {
+        let mut dice = Dice::new(seed);
+        let count = *dice.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 5, 7]);
+        let faults = faults::Faults::draw(&mut dice);
+        trace.line(format_args!("{count} members, {faults:?}"));
+        let cid = Cid::new(uuid(&mut dice));
+        let identities: Vec<Identity> = (0..count)
+            .map(|number| Identity {
+                sid: Sid(uuid(&mut dice)),
+                address: format!("tcp:10.0.0.{}:6641", number + 1),
+                cid,
+            })
+            .collect();
+        let servers = file::servers(&identities);
+        let hosts = identities
+            .into_iter()
+            .map(|identity| {
+                let bytes = file::first(&identity, &servers);
+                let disk = SimDisk::new(dice.draw(), trace.clone(), bytes);
+                let rate = faults.draw_rate(&mut dice);
+                let clock = Clock::new(0, dice.below(1_000_000) as u64, rate);
+                Host::new(identity, disk, dice.draw(), clock)
+            })
+            .collect();
+        let mut network = Network::new(dice.draw());
+        network.set_weather(faults.weather);
+        Run {
+            trace,
+            now_ms: 0,
+            hosts,
+            network,
+            oracle: Oracle::new((0..count).collect()),
+            faults,
+            sessions: vec![Vec::new(); count],
+            next_number: 1,
+            steps_at: (0, 0),
+            summary: Summary {
+                members: count as u64,
+                ..Summary::default()
+            },
+            dice,
+        }
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        self.advance(2500)?;
+        for _ in 0..ACTIONS {
+            self.do_something()?;
+            let pause_ms = *self.dice.pick(&[0, 1, 10, 50, 200, 500, 1500]);
+            let pause_ms = self.dice.below(pause_ms + 1) as u64;
+            self.advance(pause_ms)?;
+        }
+        self.calm_down()?;
+        self.oracle.finish()
+    }
+
+    /// A session at a host requests transactions.
+    fn submit(&mut self, host: usize, count: usize) {
+        for _ in 0..count {
+            let swap = Swap {
+                number: self.next_number,
+                key: self.dice.below(KEYS) as u8,
+                is_refused: self.dice.chance(8),
+            };
+            let life = self.hosts[host].life.as_mut();
+            let Some(life) = life.filter(|life| life.ended.is_none()) else {
+                return;
+            };
+            self.next_number += 1;
+            self.summary.transactions += 1;
+            self.trace.line(format_args!("host {host}: {swap:?}"));
+            self.oracle.sent(swap);
+            self.sessions[host].push(swap.number);
+            life.registers.submit(swap);
+        }
+    }
+
+    /// Lets time pass.
+    fn advance(&mut self, for_ms: u64) -> Result<(), String> {
+        let until_ms = self.now_ms + for_ms;
+        loop {
+            if self.step()? {
+                continue;
+            }
+            match self.next_ms() {
+                Some(at_ms) if at_ms <= until_ms => self.now_ms = self.now_ms.max(at_ms),
+                _ => break,
+            }
+        }
+        self.now_ms = until_ms;
+        Ok(())
+    }
+
+    /// When something can happen next.
+    fn next_ms(&self) -> Option<u64> {
+        let mut next = self.network.next_ms();
+        let mut add = |at_ms: u64| next = Some(next.map_or(at_ms, |next| next.min(at_ms)));
+        for host in &self.hosts {
+            if let Some(at_ms) = host.start_ms {
+                add(at_ms);
+            }
+            let Some(life) = host.life.as_ref().filter(|life| life.ended.is_none()) else {
+                continue;
+            };
+            let deadline_ms = life.member.deadline_ms();
+            if deadline_ms < u64::MAX {
+                add(host.clock.global(deadline_ms).max(host.paused_ms));
+            }
+            if life.storage.disk_has_work() {
+                add(life.disk_ms.max(host.paused_ms));
+            }
+            let has_queue = !life.inbox.is_empty()
+                || !life.replies.is_empty()
+                || !life.events.is_empty()
+                || !life.registers.requests.is_empty()
+                || life.wants_snapshot
+                || life.storage.rewrite_has_work();
+            if has_queue {
+                add(host.paused_ms);
+            }
+        }
+        next.map(|next| next.max(self.now_ms))
+    }
+
+    fn choices(&self) -> Vec<Choice> {
+        let mut choices = Vec::new();
+        let now_ms = self.now_ms;
+        for (number, host) in self.hosts.iter().enumerate() {
+            let Some(life) = host.life.as_ref().filter(|_| host.paused_ms <= now_ms) else {
+                continue;
+            };
+            if life.ended.is_some() {
+                continue;
+            }
+            if !life.inbox.is_empty() {
+                choices.push(Choice::Inbox(number));
+            }
+            if !life.replies.is_empty() {
+                choices.push(Choice::Reply(number));
+            }
+            if !life.events.is_empty() {
+                choices.push(Choice::Event(number));
+            }
+            if !life.registers.requests.is_empty() {
+                choices.push(Choice::Request(number));
+            }
+            if life.storage.disk_has_work() && life.disk_ms <= now_ms {
+                choices.push(Choice::Disk(number));
+            }
+            if life.storage.rewrite_has_work() {
+                choices.push(Choice::Rewrite(number));
+            }
+            if life.wants_snapshot {
+                choices.push(Choice::Snapshot(number));
+            }
+            if life.member.deadline_ms() <= host.clock.local(now_ms) {
+                choices.push(Choice::Time(number));
+            }
+        }
+        choices
+    }
+
+    /// Takes one step; false when none is possible now.
+    fn step(&mut self) -> Result<bool, String> {
+        let (at_ms, steps) = self.steps_at;
+        self.steps_at = (
+            self.now_ms,
+            if at_ms == self.now_ms { steps + 1 } else { 0 },
+        );
+        if steps > STEPS_PER_MS_MAX {
+            return Err(format!("the cluster spins: {:?}", self.choices()));
+        }
+        for number in 0..self.hosts.len() {
+            if self.hosts[number]
+                .start_ms
+                .is_some_and(|at| at <= self.now_ms)
+            {
+                self.start(number)?;
+                return Ok(true);
+            }
+        }
+        if self.network.count() > 50_000 {
+            return Err(format!("{} messages are under way", self.network.count()));
+        }
+        while let Some((to, arrival)) = self.network.take(self.now_ms) {
+            self.arrive(to, arrival)?;
+        }
+        let choices = self.choices();
+        if choices.is_empty() {
+            return Ok(false);
+        }
+        // Threads are slow now and then.
+        if self.dice.chance(2) {
+            self.now_ms += 1;
+        }
+        self.summary.steps += 1;
+        let choice = choices[self.dice.below(choices.len())];
+        self.act(choice)?;
+        Ok(true)
+    }
+
+    fn arrive(&mut self, to: usize, arrival: Arrival<PeerMessage>) -> Result<(), String> {
+        let input = match arrival {
+            Arrival::Message(from, message) => Input::Peer {
+                from: self.hosts[from].identity.sid,
+                message,
+            },
+            Arrival::Up(peer) => {
+                if let Some(cid) = self.hosts[peer].identity.cid
+                    && self.hosts[to].identity.cid.is_none()
+                {
+                    self.hosts[to].identity.cid = Some(cid);
+                    self.queue(to, Input::LearnedCluster(cid));
+                }
+                Input::PeerUp(self.hosts[peer].identity.sid)
+            }
+            Arrival::Down(peer) => Input::PeerDown(self.hosts[peer].identity.sid),
+        };
+        if let Some(life) = &mut self.hosts[to].life {
+            life.inbox.push_back(input);
+            if life.inbox.len() > 20_000 {
+                return Err(format!("host {to} has {} inputs", life.inbox.len()));
+            }
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, choice: Choice) -> Result<(), String> {
+        let (Choice::Inbox(number)
+        | Choice::Reply(number)
+        | Choice::Event(number)
+        | Choice::Request(number)
+        | Choice::Disk(number)
+        | Choice::Rewrite(number)
+        | Choice::Snapshot(number)
+        | Choice::Time(number)) = choice;
+        let host = &mut self.hosts[number];
+        let Some(life) = &mut host.life else {
+            return Ok(());
+        };
+        let input = match choice {
+            Choice::Inbox(_) => life.inbox.pop_front(),
+            Choice::Request(_) => life.registers.requests.pop_front().map(Input::Database),
+            Choice::Time(_) => Some(Input::Time),
+            Choice::Reply(_) => {
+                let reply = life.replies.pop_front();
+                if let Some(reply) = &reply {
+                    host.answered(reply);
+                }
+                reply.map(Input::Storage)
+            }
+            Choice::Event(_) => {
+                if let Some(event) = life.events.pop_front() {
+                    self.event(number, event)?;
+                }
+                None
+            }
+            Choice::Snapshot(_) => {
+                life.wants_snapshot = false;
+                let applied = &life.registers.applied;
+                let index = applied.index;
+                let eid = applied.eid.unwrap_or(file::FIRST_EID);
+                life.snapshot = Some((index, applied.to_body()));
+                Some(Input::SnapshotMade { index, eid })
+            }
+            Choice::Rewrite(_) => {
+                let (rewriter, reply) = life.storage.work_on_rewrite();
+                life.replies.extend(reply);
+                if let Some(mut rewriter) = rewriter {
+                    let end = life.storage.end();
+                    let outcome = rewriter.run(|| end, || true);
+                    let reply = life.storage.written(rewriter, outcome);
+                    life.replies.extend(reply);
+                }
+                None
+            }
+            Choice::Disk(_) => {
+                let slow_ms = self.faults.disk_ms;
+                let took_ms = self.dice.below(slow_ms + 1) as u64;
+                let mut dice = self.dice.clone();
+                let replies = life.storage.work_on_disk(&mut dice);
+                self.dice = dice;
+                life.replies.extend(replies);
+                life.disk_ms = self.now_ms + took_ms;
+                None
+            }
+        };
+        if let Some(input) = input {
+            self.trace
+                .line(format_args!("{} host {number} <- {input:?}", self.now_ms));
+            let outputs = self.hosts[number].handle(self.now_ms, input);
+            self.carry_out(number, outputs)?;
+        }
+        if self.hosts[number].disk.is_down() {
+            self.crashed(number);
+        }
+        if let Some(offence) = self.hosts[number].disk.offence() {
+            return Err(format!("host {number}: {offence}"));
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, number: usize, outputs: Vec<Output>) -> Result<(), String> {
+        for output in outputs {
+            self.trace
+                .line(format_args!("{} host {number} -> {output:?}", self.now_ms));
+            self.output(number, output)?;
+            if self.hosts[number].disk.is_down() {
+                return Ok(());
+            }
+        }
+        self.check_leader(number)
+    }
+
+    fn check_leader(&mut self, number: usize) -> Result<(), String> {
+        let host = &self.hosts[number];
+        let Some(life) = &host.life else {
+            return Ok(());
+        };
+        let status = life.member.status(host.clock.local(self.now_ms));
+        if status.role == corvid_consensus::member::Role::Leader {
+            self.oracle.leads(number, status.term, &host.log)?;
+        }
+        Ok(())
+    }
+
+    /// The database of a host handles an event.
+    fn event(&mut self, number: usize, event: MemberEvent) -> Result<(), String> {
+        self.trace.line(format_args!(
+            "{} registers {number} <- {event:?}",
+            self.now_ms
+        ));
+        let host = &mut self.hosts[number];
+        let Some(life) = &mut host.life else {
+            return Ok(());
+        };
+        let outcome = match event {
+            MemberEvent::Replaced { index, eid, .. } => {
+                let body = file::snapshot_body(&host.disk.open());
+                match body.filter(|(found, _)| *found >= index) {
+                    // A later one may have been installed by now: its event follows.
+                    Some((found, _)) if found > index => Ok(()),
+                    Some((_, body)) => life.registers.replaced(index, eid, &body),
+                    None => Err(format!("the file has no snapshot through {index}")),
+                }
+            }
+            event => life.registers.event(event),
+        };
+        outcome.map_err(|problem| format!("host {number}: {problem}"))?;
+        self.news(number)
+    }
+
+    fn news(&mut self, number: usize) -> Result<(), String> {
+        let Some(life) = &mut self.hosts[number].life else {
+            return Ok(());
+        };
+        let applied = life.registers.applied.clone();
+        for news in std::mem::take(&mut life.registers.news) {
+            match news {
+                News::Outcome(transaction, outcome) => {
+                    self.trace
+                        .line(format_args!("transaction {transaction}: {outcome:?}"));
+                    self.oracle.returned(transaction, outcome)?;
+                    self.sessions[number].retain(|open| *open != transaction);
+                    self.summary.acknowledged += 1;
+                }
+                News::Unknown(transaction) => {
+                    self.oracle.orphaned(transaction);
+                    self.sessions[number].retain(|open| *open != transaction);
+                }
+                News::Never(eid, transaction) => self.oracle.never(eid, transaction)?,
+                News::Executed(eid) => {
+                    self.summary.forwarded += 1;
+                    self.oracle.executed(eid)?;
+                }
+                News::Applied(index, eid, data) => {
+                    self.oracle.applied(number, index, eid, &data)?;
+                }
+                News::Leads(term) => self.oracle.began(number, term, applied.index)?,
+            }
+        }
+        let count = self.oracle.count(applied.index);
+        if count != applied.count {
+            return Err(format!(
+                "host {number} has applied {} entries through {}, of {count}",
+                applied.count, applied.index
+            ));
+        }
+        Ok(())
+    }
+
+    /// A server is to join the cluster.
+    fn join(&mut self) {
+        let number = self.hosts.len();
+        let mut remotes: Vec<String> = Vec::new();
+        for member in self.oracle.members() {
+            if remotes.is_empty() || self.dice.chance(50) {
+                remotes.push(self.hosts[*member].identity.address.clone());
+            }
+        }
+        let identity = Identity {
+            sid: Sid(uuid(&mut self.dice)),
+            address: format!("tcp:10.0.0.{}:6641", number + 1),
+            cid: None,
+        };
+        self.trace.line(format_args!(
+            "{} host {number} joins through {remotes:?}",
+            self.now_ms
+        ));
+        self.summary.joins += 1;
+        let bytes = file::joining(&identity, remotes);
+        let disk = SimDisk::new(self.dice.draw(), self.trace.clone(), bytes);
+        let rate = self.faults.draw_rate(&mut self.dice);
+        let clock = Clock::new(self.now_ms, self.dice.below(1_000_000) as u64, rate);
+        let mut host = Host::new(identity, disk, self.dice.draw(), clock);
+        host.start_ms = Some(self.now_ms);
+        self.hosts.push(host);
+        self.sessions.push(Vec::new());
+    }
+
+    /// Starts a host.
+    fn start(&mut self, number: usize) -> Result<(), String> {
+        let now_ms = self.now_ms;
+        self.trace
+            .line(format_args!("{now_ms} host {number} starts"));
+        let host = &mut self.hosts[number];
+        host.start(now_ms)
+            .map_err(|problem| format!("host {number}: {problem}"))?;
+        self.network.start(now_ms, number);
+        let outputs: Vec<Output> = match &mut self.hosts[number].life {
+            Some(life) => std::iter::from_fn(|| life.member.next_output()).collect(),
+            None => Vec::new(),
+        };
+        self.carry_out(number, outputs)?;
+        if self.hosts[number].disk.is_down() {
+            self.crashed(number);
+        }
+        Ok(())
+    }
+
+    /// The machine of a host went down.
+    fn crashed(&mut self, number: usize) {
+        let crash = self.faults.draw_crash(&mut self.dice);
+        let down_ms = *self.dice.pick(&[0, 10, 300, 3000, 8000]);
+        let down_ms = self.dice.below(down_ms + 1) as u64;
+        self.trace.line(format_args!(
+            "{} host {number} is down: {crash:?}, for {down_ms} ms",
+            self.now_ms
+        ));
+        for transaction in self.sessions[number].drain(..) {
+            self.oracle.orphaned(transaction);
+        }
+        let host = &mut self.hosts[number];
+        host.end();
+        let seen = host.disk.restart(crash);
+        if seen == Crash::PowerLoss {
+            self.summary.power_losses += 1;
+        }
+        self.summary.restarts += 1;
+        host.start_ms = Some(self.now_ms + down_ms);
+        self.network.stop(self.now_ms, number);
+    }
+
+    fn set_weather(&mut self, weather: Weather) {
+        self.network.set_weather(weather);
+    }
+}

@@ -1,0 +1,94 @@
+//! The end of a run: faults end, and within a bound of virtual time there is one leader, every session has its outcomes, every member has
+//! applied everything, and each accepts a transaction.
+
+use super::Run;
+use crate::cluster::network::Weather;
+use crate::server::disk::Troubles;
+
+/// Within this time after the last fault everything is well, ms.
+const BOUND_MS: u64 = 60_000;
+
+impl Run {
+    /// Faults end.
+    fn heal(&mut self) {
+        self.trace.line(format_args!("{} faults end", self.now_ms));
+        self.set_weather(Weather {
+            delay_ms: 2,
+            ..Weather::default()
+        });
+        self.network.mend_all(self.now_ms);
+        for host in &mut self.hosts {
+            host.disk.set_troubles(Troubles::default());
+            host.disk.stay_up();
+            host.paused_ms = host.paused_ms.min(self.now_ms);
+            host.clock.set_rate(self.now_ms, 100);
+            host.start_ms = host.start_ms.map(|_| self.now_ms);
+        }
+        self.faults.disk_ms = 2;
+    }
+
+    pub(super) fn calm_down(&mut self) -> Result<(), String> {
+        self.heal();
+        self.wait_until_well("after the faults")?;
+        for host in 0..self.hosts.len() {
+            self.submit(host, 2);
+        }
+        self.wait_until_well("with new transactions")
+    }
+
+    fn wait_until_well(&mut self, when: &str) -> Result<(), String> {
+        let until_ms = self.now_ms + BOUND_MS;
+        while self.now_ms < until_ms {
+            self.advance(100)?;
+            if self.problem().is_none() {
+                // Nothing changes any more.
+                self.advance(200)?;
+                if self.problem().is_none() {
+                    return Ok(());
+                }
+            }
+        }
+        let problem = self.problem().unwrap_or_default();
+        Err(format!("{problem}, {BOUND_MS} ms {when}"))
+    }
+
+    fn problem(&self) -> Option<String> {
+        let mut leaders = 0;
+        for (number, host) in self.hosts.iter().enumerate() {
+            let ended = host.life.as_ref().and_then(|life| life.ended.as_ref());
+            if !self.oracle.members().contains(&number) {
+                if ended.is_none() {
+                    return Some(format!("host {number} is no member and goes on"));
+                }
+                continue;
+            }
+            let Some(life) = &host.life else {
+                return Some(format!("host {number} is down"));
+            };
+            if let Some(why) = &life.ended {
+                return Some(format!("host {number} has ended: {why}"));
+            }
+            leaders += usize::from(life.registers.leads().is_some());
+            let open = life.registers.open();
+            if open > 0 || !self.sessions[number].is_empty() {
+                return Some(format!(
+                    "host {number} has {open} open transactions: {:?}",
+                    self.sessions[number]
+                ));
+            }
+            let (applied, commit) = (life.registers.applied.index, self.oracle.commit());
+            if applied != commit {
+                return Some(format!("host {number} has applied {applied} of {commit}"));
+            }
+            let is_true = life.row.as_ref().is_some_and(|row| {
+                row.is_connected
+                    && row.is_leader == life.registers.leads().is_some()
+                    && row.index == Some(applied)
+            });
+            if !is_true {
+                return Some(format!("the row of host {number} is {:?}", life.row));
+            }
+        }
+        (leaders != 1).then(|| format!("{leaders} hosts lead"))
+    }
+}

@@ -1,0 +1,258 @@
+//! The outputs of members: their records go to the disk, their messages over the wire, their events to the database; promises are checked
+//! as they leave.
+
+use bytes::Bytes;
+use corvid_consensus::wire::{self, Envelope, Incoming, Receiver};
+use corvid_consensus::{Input, MemberEvent, Output, PeerMessage};
+use corvid_log::cluster::Index;
+use corvid_log::storage::StoreError;
+
+use super::Run;
+use crate::cluster::file;
+use crate::cluster::host::Written;
+use crate::cluster::oracle::MemberLog;
+
+impl Run {
+    pub(super) fn output(&mut self, number: usize, output: Output) -> Result<(), String> {
+        let host = &mut self.hosts[number];
+        match output {
+            Output::Store(requests) => {
+                for written in host.note(&requests)? {
+                    let Written {
+                        index,
+                        term,
+                        body,
+                        before,
+                        servers,
+                    } = written;
+                    if let Some(servers) = servers {
+                        let is_listed =
+                            |host: &usize| servers.contains(self.hosts[*host].identity.sid);
+                        let members = (0..self.hosts.len()).filter(is_listed).collect();
+                        self.oracle.listed(index, term, members);
+                    }
+                    self.oracle.written(number, index, term, body, before)?;
+                }
+                let host = &mut self.hosts[number];
+                if let Some(life) = &mut host.life {
+                    let was_idle = !life.storage.disk_has_work();
+                    let replies = life.storage.store(requests);
+                    life.replies.extend(replies);
+                    if was_idle {
+                        life.disk_ms = life.disk_ms.max(self.now_ms);
+                    }
+                }
+            }
+            Output::Send { to, message } => {
+                self.check_promise(number, &message)?;
+                let to = self.hosts.iter().position(|host| host.identity.sid == to);
+                if let Some(to) = to {
+                    let message = self.over_the_wire(number, to, &message)?;
+                    self.network.send(self.now_ms, number, to, &message);
+                }
+            }
+            Output::Database(event) => {
+                if let MemberEvent::Committed { through, .. } = &event {
+                    self.committed(number, *through)?;
+                }
+                if let Some(life) = &mut self.hosts[number].life {
+                    if let MemberEvent::Replaced { index, .. } = &event {
+                        if *index > self.oracle.commit() {
+                            return Err(format!(
+                                "host {number} installs a snapshot of {index}, which is not committed"
+                            ));
+                        }
+                        life.reported = *index;
+                    }
+                    life.events.push_back(event);
+                }
+            }
+            Output::Row(row) => {
+                if let Some(life) = &mut host.life {
+                    life.row = Some(row);
+                }
+            }
+            Output::Refuse { from, reason } => {
+                return Err(format!(
+                    "host {number} refuses a message of {from}: {reason}"
+                ));
+            }
+            Output::Failed(why) => {
+                return Err(format!("host {number} has failed: {why}"));
+            }
+            Output::Left => {
+                if let Some(life) = &mut host.life {
+                    life.ended = Some("left".to_owned());
+                }
+                for transaction in self.sessions[number].drain(..) {
+                    self.oracle.orphaned(transaction);
+                }
+                self.network.stop(self.now_ms, number);
+            }
+            Output::ReadSnapshot {
+                index,
+                offset,
+                bytes_max,
+            } => {
+                let body = file::snapshot_body(&host.disk.open());
+                let bytes = body.filter(|(found, _)| *found == index).map(|(_, body)| {
+                    let from = usize::try_from(offset)
+                        .unwrap_or(usize::MAX)
+                        .min(body.len());
+                    let to = from.saturating_add(bytes_max).min(body.len());
+                    body.slice(from..to)
+                });
+                let bytes = bytes.ok_or_else(gone);
+                self.queue(
+                    number,
+                    Input::SnapshotRead {
+                        index,
+                        offset,
+                        bytes,
+                    },
+                );
+            }
+            Output::BeginSnapshot(_) | Output::AbandonSnapshot => {
+                if let Some(life) = &mut host.life {
+                    life.received.clear();
+                }
+            }
+            Output::WriteSnapshot {
+                index,
+                offset,
+                bytes,
+            } => {
+                if let Some(life) = &mut host.life {
+                    if offset != life.received.len() as u64 {
+                        return Err(format!(
+                            "host {number} writes a snapshot at {offset} behind {}",
+                            life.received.len()
+                        ));
+                    }
+                    life.received.extend_from_slice(&bytes);
+                    let end = Ok(life.received.len() as u64);
+                    self.queue(number, Input::SnapshotWritten { index, end });
+                }
+            }
+            Output::InstallSnapshot {
+                snapshot,
+                cid,
+                records,
+            } => {
+                self.summary.snapshots += 1;
+                let outcome = host.install(&snapshot, cid, &records)?;
+                let outcome = outcome.map_err(|fault| StoreError {
+                    details: "a.db: replacement failed".to_owned(),
+                    io_error: fault.text,
+                });
+                let index = snapshot.index;
+                self.queue(number, Input::SnapshotInstalled { index, outcome });
+            }
+            Output::MakeSnapshot(_) => {
+                if let Some(life) = &mut host.life {
+                    life.wants_snapshot = true;
+                }
+            }
+            Output::RejectSnapshot => {
+                if let Some(life) = &mut host.life {
+                    life.snapshot = None;
+                }
+            }
+            Output::Rewrite(rewrite) => {
+                self.summary.rewrites += 1;
+                let request = host.rewrite(*rewrite)?;
+                if let Some(life) = &mut host.life {
+                    let replies = life.storage.store(vec![request]);
+                    life.replies.extend(replies);
+                }
+            }
+            Output::Dial(_)
+            | Output::ElectionTimer(_)
+            | Output::CommandDone(..)
+            | Output::Log(..) => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn queue(&mut self, number: usize, input: Input) {
+        if let Some(life) = &mut self.hosts[number].life {
+            life.inbox.push_back(input);
+        }
+    }
+
+    /// A message as the receiver's codec reads it.
+    fn over_the_wire(
+        &self,
+        from: usize,
+        to: usize,
+        message: &PeerMessage,
+    ) -> Result<PeerMessage, String> {
+        let [from, to] = [from, to].map(|number| &self.hosts[number].identity);
+        let envelope = Envelope {
+            cluster: from.cid,
+            to: Some(to.sid),
+            from: from.sid,
+        };
+        let text = Bytes::from(wire::encode(&envelope, message));
+        let receiver = Receiver {
+            sid: to.sid,
+            cid: to.cid,
+        };
+        match wire::decode(&text, &receiver) {
+            Ok(Incoming::Message { message: read, .. }) if *message == read => Ok(read),
+            other => Err(format!("{message:?} is read as {other:?}")),
+        }
+    }
+
+    /// A message leaves: what it promises must be synced.
+    fn check_promise(&self, number: usize, message: &PeerMessage) -> Result<(), String> {
+        let host = &self.hosts[number];
+        let Some(life) = &host.life else {
+            return Ok(());
+        };
+        match message {
+            PeerMessage::AppendReply {
+                index,
+                rejection: None,
+                ..
+            } if *index > host.log.synced => Err(format!(
+                "host {number} acknowledges {index}, and has synced {}",
+                host.log.synced
+            )),
+            PeerMessage::VoteReply {
+                term,
+                is_prevote: false,
+                is_granted: true,
+                ..
+            } if life.synced_ballot.0 != *term || life.synced_ballot.1.is_none() => Err(format!(
+                "host {number} votes in term {term}, and has synced {:?}",
+                life.synced_ballot
+            )),
+            PeerMessage::Vote {
+                term,
+                is_prevote: false,
+                ..
+            } if life.synced_ballot != (*term, Some(host.identity.sid)) => Err(format!(
+                "host {number} stands in term {term}, and has synced {:?}",
+                life.synced_ballot
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn committed(&mut self, number: usize, through: Index) -> Result<(), String> {
+        let Some(life) = &mut self.hosts[number].life else {
+            return Ok(());
+        };
+        let from = std::mem::replace(&mut life.reported, through);
+        let logs: Vec<&MemberLog> = self.hosts.iter().map(|host| &host.log).collect();
+        self.oracle.committed(number, from, through, &logs)
+    }
+}
+
+fn gone() -> StoreError {
+    StoreError {
+        details: "a.db: read failed".to_owned(),
+        io_error: "the file has another snapshot".to_owned(),
+    }
+}
