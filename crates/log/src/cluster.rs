@@ -34,7 +34,7 @@ pub use header::{Header, Membership, Snapshot};
 pub use ids::{Cid, Eid, Index, Sid, Term};
 pub use reader::ClusterReader;
 pub use received::{ReceivedBody, ReceivedContent};
-pub use record::{Entry, Kind, Payload, Record};
+pub use record::{Entry, Kind, Payload, Record, append_record};
 pub use recovered::{Joined, Membership as RecoveredMembership, Recovered, StoredEntry};
 pub use recovery::{RecoveryError, recover};
 pub use replay::{Replay, Step, Truncation, Violation};

@@ -8,6 +8,10 @@ use super::fields::{
     write_number, write_text, write_uuid,
 };
 use super::{Data, Eid, Index, Servers, Sid, Term};
+use crate::{Magic, Record as Framed};
+
+/// Bytes of a record of the member's own state, about: a term and a vote.
+const RECORD_BYTES: usize = 60;
 
 /// A record with its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +73,14 @@ pub struct Payload {
     pub data: Data,
 }
 
+/// Appends a record, header line included, whose body of about `bytes` bytes `write` appends without its LF. The body is written in place.
+/// Returns the bytes that were added.
+pub fn append_record(out: &mut Vec<u8>, bytes: usize, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+    let mut record = Framed::begin_long(out, Magic::Clustered, bytes);
+    write(record.body());
+    record.finish()
+}
+
 impl Record {
     /// A record without a comment.
     #[must_use]
@@ -89,6 +101,11 @@ impl Record {
         let kind = take_kind(&mut members)?;
         members.finish()?;
         Ok(Record { comment, kind })
+    }
+
+    /// Appends the record, header line included. Returns the bytes that were added.
+    pub fn append(&self, out: &mut Vec<u8>) -> usize {
+        append_record(out, RECORD_BYTES, |body| self.encode(body))
     }
 
     /// Appends the body, without its LF.

@@ -160,6 +160,10 @@ impl StoredEntry {
         entry.encode_members(&mut object);
         object.end();
         let end = text.len() - 1;
+        // White space of a foreign writer: records and messages of ours are one line. Strings hold no raw line feed.
+        while let Some(at) = memchr::memchr(b'\n', &text) {
+            text[at] = b' ';
+        }
         let text = Bytes::from(text).slice(1..end);
         let commit = entry
             .payload

@@ -341,3 +341,6 @@ fn left(number: u64) -> String {
         "record {number} indicates server has left the cluster; it cannot be added back (use \"ovsdb-tool join-cluster\" to add a new server)"
     )
 }
+
+#[cfg(test)]
+mod tests;
