@@ -49,7 +49,7 @@ impl Client {
         }
     }
 
-    /// Waits until `is_done` holds. It is checked after every change.
+    /// Waits until `holds` returns true. It is called after every change.
     ///
     /// # Errors
     /// A transaction is open; the time limit has passed or no remote is left to try, with the last failure.

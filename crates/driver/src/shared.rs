@@ -197,7 +197,7 @@ impl Client {
         self.read(Idl::metrics)
     }
 
-    /// Waits until `is_done` holds. It is checked after every change.
+    /// Waits until `holds` returns true. It is called after every change.
     ///
     /// # Errors
     /// The time limit has passed, or no remote is left to try.

@@ -46,7 +46,7 @@ impl Client {
         Client { inner: client }
     }
 
-    /// Waits until `is_done` holds. It is checked after every change.
+    /// Waits until `holds` returns true. It is called after every change.
     ///
     /// # Errors
     /// A transaction is open, or no remote is left to try.

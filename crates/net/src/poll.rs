@@ -11,6 +11,14 @@ use std::time::{Duration, Instant};
 
 use crate::{errno, interrupt};
 
+/// The poll events of a wait for readability, for writability, or for both.
+#[must_use]
+pub fn events(readable: bool, writable: bool) -> i16 {
+    let readable = if readable { libc::POLLIN } else { 0 };
+    let writable = if writable { libc::POLLOUT } else { 0 };
+    readable | writable
+}
+
 /// Waits until `wanted` (a descriptor and poll events) is ready or the time is over. Returns the events that are ready, 0 when the time is
 /// over. `None` waits for ever.
 ///

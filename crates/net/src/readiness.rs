@@ -32,9 +32,8 @@ pub struct Wanted<'a> {
 /// # Errors
 /// poll(2) fails.
 pub fn wait(wanted: &Wanted<'_>) -> io::Result<()> {
-    let readable = if wanted.readable { libc::POLLIN } else { 0 };
-    let writable = if wanted.writable { libc::POLLOUT } else { 0 };
-    let fd = wanted.fd.map(|fd| (fd.as_raw_fd(), readable | writable));
+    let events = poll::events(wanted.readable, wanted.writable);
+    let fd = wanted.fd.map(|fd| (fd.as_raw_fd(), events));
     poll::wait(fd, wanted.timeout).map(drop)
 }
 

@@ -49,9 +49,7 @@ impl Sleeper {
         (readable, writable): (bool, bool),
         timeout: Option<Duration>,
     ) -> io::Result<()> {
-        let readable = if readable { libc::POLLIN } else { 0 };
-        let writable = if writable { libc::POLLOUT } else { 0 };
-        let wanted = fd.map(|fd| (fd, readable | writable));
+        let wanted = fd.map(|fd| (fd, poll::events(readable, writable)));
         let own = (self.0.as_raw_fd(), libc::POLLIN);
         let [_, woken] = poll::wait_for_two([wanted, Some(own)], timeout)?;
         if woken != 0 {

@@ -491,13 +491,15 @@ impl Handler for ShardSessions {
 
     fn flushed(&mut self, _now: Now, io: &mut Io) {
         let mut now_ns = None;
-        for session in std::mem::take(&mut self.written) {
+        let mut written = std::mem::take(&mut self.written);
+        for session in written.drain(..) {
             let conn = self.conns.get(&session).copied();
             if let Some(conn) = conn.filter(|conn| io.is_drained(*conn)) {
                 self.count_drained(conn, &mut now_ns);
                 self.frontend.drained(session);
             }
         }
+        self.written = written;
         self.carry_out(io);
         self.queues.post();
     }
