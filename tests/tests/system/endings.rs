@@ -164,6 +164,19 @@ fn held(server: &Server) -> io::Result<(BTreeMap<String, usize>, usize)> {
     Ok((threads, descriptors))
 }
 
+/// [`held`], once every thread has its name: a new thread has that of the process until it sets its own.
+fn held_at_rest(server: &Server) -> (BTreeMap<String, usize>, usize) {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let now = held(server).expect("a process");
+        if now.0.get("ovsdb-server") == Some(&1) {
+            return now;
+        }
+        assert!(Instant::now() < deadline, "{now:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn temporary_files(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     let names = entries.map(|entry| entry.expect("an entry").file_name());
@@ -177,7 +190,7 @@ fn requests_that_wait_for_a_file_are_answered_when_its_database_is_removed() {
     for work in WORKS {
         let (server, _client) = start();
         let control = server.control_socket();
-        let before = held(&server).expect("a process");
+        let before = held_at_rest(&server);
         for number in 0..REMOVALS {
             let what = format!("{work:?} {number}");
             let asked = ask_for(&server, work, number);
