@@ -141,7 +141,7 @@ impl Peers {
         let number = self.fresh_number();
         let connection = Connection::new(name, None, now_ms, self.probe_ms());
         self.connections.insert(number, connection);
-        self.send_hello(now_ms, number, None);
+        self.send_hello(number, None);
         number
     }
 
@@ -163,7 +163,7 @@ impl Peers {
         let connection = Connection::new(&address, Some(address.clone()), now_ms, probe_ms);
         self.connections.insert(number, connection);
         self.log_remote(&address);
-        self.send_hello(now_ms, number, sid);
+        self.send_hello(number, sid);
     }
 
     /// The socket has taken so many bytes of those that were written.
@@ -178,10 +178,12 @@ impl Peers {
         self.forget(now_ms, number, end);
     }
 
-    /// Time has passed, and all bytes that had arrived were handed over.
+    /// Time has passed, and all bytes that had arrived were handed over. Called once in each turn of the caller's loop: messages that have
+    /// been unsent since the turn before count as backlog.
     pub fn time(&mut self, now_ms: u64) {
         let numbers: Vec<ConnectionNumber> = self.connections.keys().copied().collect();
         for number in numbers {
+            self.check_backlog(now_ms, number);
             self.probe(now_ms, number);
         }
         self.dial_due(now_ms);
@@ -335,7 +337,7 @@ impl Peers {
         }
         connection.session.probe().receive_attempted(now_ms);
         match connection.session.handle(now_ms) {
-            Some(Action::Send(bytes)) => self.write(now_ms, number, bytes.into()),
+            Some(Action::Send(bytes)) => self.write(number, bytes.into()),
             Some(Action::Close { unanswered_ms }) => {
                 let event = corvid_rpc::LogEvent::Unanswered { unanswered_ms };
                 self.reset(now_ms, number, event.level(), &event.to_string());

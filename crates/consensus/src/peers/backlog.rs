@@ -1,8 +1,9 @@
 //! Unsent messages of one connection, counted; their bytes are with the caller.
 //!
-//! At [`BacklogLimits`] the connection is to be reset: its peer gets the messages again, or newer ones, over the next connection. Before
-//! that, at [`APPEND_BACKLOG_BYTES_MAX`], the big messages are not sent any more, so that a slow peer costs bounded memory even under the
-//! large default limit of bytes.
+//! At [`BacklogLimits`] the connection is to be reset: its peer gets the messages again, or newer ones, over the next connection. Only
+//! messages count that were unsent at the check before too: a burst that the socket has had no chance to take is no sign of a slow peer.
+//! Before that, at [`APPEND_BACKLOG_BYTES_MAX`], the big messages are not sent any more, so that a slow peer costs bounded memory even under
+//! the large default limit of bytes.
 
 use std::collections::VecDeque;
 
@@ -18,13 +19,17 @@ pub(super) struct Backlog {
     /// Lengths of the unsent messages, the first one less what has left.
     lengths: VecDeque<usize>,
     bytes: u64,
-    /// The number of messages at which the next line is logged.
+    /// Those that were unsent at the last check.
+    old_messages: usize,
+    /// Their bytes.
+    old_bytes: u64,
+    /// The number of old messages at which the next line is logged.
     next_report: usize,
     /// Big messages are not sent.
     is_restricted: bool,
 }
 
-/// The state of a backlog after a message was added.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Nothing to say.
@@ -39,23 +44,30 @@ pub(super) enum Verdict {
 
 impl Backlog {
     /// Adds a message.
-    pub(super) fn push(&mut self, length: usize, limits: BacklogLimits) -> Verdict {
+    pub(super) fn push(&mut self, length: usize) {
         self.lengths.push_back(length);
         self.bytes += length as u64;
-        let messages = self.lengths.len();
-        if messages < BACKLOG_CHECKED_FROM {
+    }
+
+    /// Compares the old messages with the limits; from now on all present ones are old.
+    pub(super) fn check(&mut self, limits: BacklogLimits) -> (Verdict, usize, u64) {
+        let (messages, bytes) = (self.old_messages, self.old_bytes);
+        self.old_messages = self.lengths.len();
+        self.old_bytes = self.bytes;
+        let verdict = if messages < BACKLOG_CHECKED_FROM {
             self.next_report = BACKLOG_CHECKED_FROM;
             Verdict::Fine
         } else if messages > limits.messages_max {
             Verdict::TooMany
-        } else if limits.bytes_max > 0 && self.bytes > limits.bytes_max {
+        } else if limits.bytes_max > 0 && bytes > limits.bytes_max {
             Verdict::TooLarge
         } else if messages >= self.next_report {
             self.next_report = messages * 2;
             Verdict::Long
         } else {
             Verdict::Fine
-        }
+        };
+        (verdict, messages, bytes)
     }
 
     /// Bytes have left, in order.
@@ -66,10 +78,12 @@ impl Backlog {
             *first -= part;
             rest -= part;
             self.bytes -= part as u64;
+            self.old_bytes = self.old_bytes.saturating_sub(part as u64);
             if *first > 0 {
                 break;
             }
             self.lengths.pop_front();
+            self.old_messages = self.old_messages.saturating_sub(1);
         }
         if self.bytes < APPEND_BACKLOG_BYTES_MAX / 2 {
             self.is_restricted = false;
@@ -84,10 +98,6 @@ impl Backlog {
         Err(!std::mem::replace(&mut self.is_restricted, true))
     }
 
-    pub(super) fn messages(&self) -> usize {
-        self.lengths.len()
-    }
-
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -98,42 +108,72 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_checked_from_fifty_messages_on() {
+    fn limits_are_checked_from_fifty_old_messages_on() {
         let limits = BacklogLimits {
             messages_max: 120,
             bytes_max: 10_000,
         };
         let mut backlog = Backlog::default();
-        for _ in 0..BACKLOG_CHECKED_FROM - 1 {
-            assert_eq!(backlog.push(10, limits), Verdict::Fine);
-        }
-        assert_eq!(backlog.push(10, limits), Verdict::Long);
-        for _ in BACKLOG_CHECKED_FROM..99 {
-            assert_eq!(backlog.push(10, limits), Verdict::Fine);
-        }
-        assert_eq!(backlog.push(10, limits), Verdict::Long);
-        for _ in 100..120 {
-            assert_eq!(backlog.push(10, limits), Verdict::Fine);
-        }
-        assert_eq!(backlog.push(10, limits), Verdict::TooMany);
+        let grow_to = |backlog: &mut Backlog, messages: usize, length: usize| {
+            while backlog.lengths.len() < messages {
+                backlog.push(length);
+            }
+            // Messages of this turn do not count yet.
+            let now = backlog.check(limits).0;
+            (now, backlog.check(limits).0)
+        };
+        assert_eq!(
+            grow_to(&mut backlog, 49, 10),
+            (Verdict::Fine, Verdict::Fine)
+        );
+        assert_eq!(
+            grow_to(&mut backlog, 50, 10),
+            (Verdict::Fine, Verdict::Long)
+        );
+        assert_eq!(
+            grow_to(&mut backlog, 99, 10),
+            (Verdict::Fine, Verdict::Fine)
+        );
+        assert_eq!(
+            grow_to(&mut backlog, 100, 10),
+            (Verdict::Fine, Verdict::Long)
+        );
+        assert_eq!(
+            grow_to(&mut backlog, 120, 10),
+            (Verdict::Fine, Verdict::Fine)
+        );
+        assert_eq!(
+            grow_to(&mut backlog, 121, 10),
+            (Verdict::Fine, Verdict::TooMany)
+        );
         backlog.written(1205);
-        assert_eq!((backlog.messages(), backlog.bytes()), (1, 5));
+        assert_eq!(backlog.check(limits), (Verdict::Fine, 1, 5));
         backlog.written(5);
-        assert_eq!((backlog.messages(), backlog.bytes()), (0, 0));
-        for _ in 0..BACKLOG_CHECKED_FROM - 1 {
-            assert_eq!(backlog.push(1000, limits), Verdict::Fine);
+        assert_eq!(backlog.check(limits), (Verdict::Fine, 0, 0));
+        assert_eq!(
+            grow_to(&mut backlog, 50, 1000),
+            (Verdict::Fine, Verdict::TooLarge)
+        );
+        backlog.written(50_000);
+        for _ in 0..1000 {
+            backlog.push(10);
         }
-        assert_eq!(backlog.push(1000, limits), Verdict::TooLarge);
+        backlog.written(9_990);
+        assert_eq!(
+            backlog.check(limits).0,
+            Verdict::Fine,
+            "a burst that has left"
+        );
+        assert_eq!((backlog.lengths.len(), backlog.bytes()), (1, 10));
     }
 
     #[test]
     fn big_messages_stop_at_their_limit_and_go_on_at_half_of_it() {
-        let limits = BacklogLimits::default();
         let half = usize::try_from(APPEND_BACKLOG_BYTES_MAX / 2).expect("fits");
         let mut backlog = Backlog::default();
-        backlog.push(half, limits);
+        backlog.push(half);
         assert_eq!(backlog.admits_big(), Ok(()));
-        backlog.push(half, limits);
+        backlog.push(half);
         assert_eq!(backlog.admits_big(), Err(true));
         assert_eq!(backlog.admits_big(), Err(false));
         backlog.written(half);

@@ -66,7 +66,7 @@ impl Peers {
                 }
                 self.receive_hello(now_ms, number, from, cluster, &address);
             }
-            Ok(Incoming::Echo(message)) => self.receive_echo(now_ms, number, message),
+            Ok(Incoming::Echo(message)) => self.receive_echo(number, message),
             Err(DecodeError::ReferenceMethod(method)) => {
                 let found = format!("it sent {method}");
                 self.refuse_implementation(now_ms, number, None, &found);
@@ -77,12 +77,12 @@ impl Peers {
         }
     }
 
-    fn receive_echo(&mut self, now_ms: u64, number: ConnectionNumber, message: Message<'_>) {
+    fn receive_echo(&mut self, number: ConnectionNumber, message: Message<'_>) {
         let Some(connection) = self.connections.get(&number) else {
             return;
         };
         if let Received::Echo(answer) = connection.session.receive(message) {
-            self.write(now_ms, number, answer.into());
+            self.write(number, answer.into());
         }
     }
 

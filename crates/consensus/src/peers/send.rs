@@ -11,7 +11,7 @@ use crate::wire::{self, Envelope};
 
 impl Peers {
     /// Sends a message to a server. Without a connection, or while too much is unsent, the message is lost.
-    pub fn send(&mut self, now_ms: u64, to: Sid, message: &PeerMessage) {
+    pub fn send(&mut self, _now_ms: u64, to: Sid, message: &PeerMessage) {
         let Some(number) = self
             .by_server
             .get(&to)
@@ -24,13 +24,13 @@ impl Peers {
         }
         let envelope = self.envelope(Some(to));
         let text = wire::encode(&envelope, message);
-        self.write(now_ms, number, text.into());
+        self.write(number, text.into());
     }
 
-    pub(super) fn send_hello(&mut self, now_ms: u64, number: ConnectionNumber, to: Option<Sid>) {
+    pub(super) fn send_hello(&mut self, number: ConnectionNumber, to: Option<Sid>) {
         let envelope = self.envelope(to);
         let text = wire::encode_hello(&envelope, &self.settings.address);
-        self.write(now_ms, number, text.into());
+        self.write(number, text.into());
     }
 
     fn envelope(&self, to: Option<Sid>) -> Envelope {
@@ -61,21 +61,27 @@ impl Peers {
         }
     }
 
-    pub(super) fn write(&mut self, now_ms: u64, number: ConnectionNumber, bytes: Bytes) {
+    pub(super) fn write(&mut self, number: ConnectionNumber, bytes: Bytes) {
+        if let Some(connection) = self.connections.get_mut(&number) {
+            connection.backlog.push(bytes.len());
+            self.outputs.push_back(PeersOutput::Write { number, bytes });
+        }
+    }
+
+    /// Disconnects a peer that is too slow.
+    pub(super) fn check_backlog(&mut self, now_ms: u64, number: ConnectionNumber) {
         let limits = self.limits;
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
         };
-        let verdict = connection.backlog.push(bytes.len(), limits);
         let name = &connection.name;
-        let (messages, unsent) = (connection.backlog.messages(), connection.backlog.bytes());
-        let report = format_args!(
-            "excessive sending backlog, jsonrpc: {name}, num of msgs: {messages}, backlog: {unsent}."
-        );
+        let (verdict, messages, bytes) = connection.backlog.check(limits);
         match verdict {
             Verdict::Fine => {}
             Verdict::Long => {
-                let text = report.to_string();
+                let text = format!(
+                    "excessive sending backlog, jsonrpc: {name}, num of msgs: {messages}, backlog: {bytes}."
+                );
                 self.log(Level::Info, text);
             }
             Verdict::TooMany => {
@@ -83,17 +89,16 @@ impl Peers {
                     "sending backlog exceeded maximum number of messages ({messages} > {}), disconnecting, jsonrpc: {name}.",
                     limits.messages_max
                 );
-                return self.drop_connection(now_ms, number, problem);
+                self.drop_connection(now_ms, number, problem);
             }
             Verdict::TooLarge => {
                 let problem = format!(
-                    "sending backlog exceeded maximum size ({unsent} > {} bytes), disconnecting, jsonrpc: {name}.",
+                    "sending backlog exceeded maximum size ({bytes} > {} bytes), disconnecting, jsonrpc: {name}.",
                     limits.bytes_max
                 );
-                return self.drop_connection(now_ms, number, problem);
+                self.drop_connection(now_ms, number, problem);
             }
         }
-        self.outputs.push_back(PeersOutput::Write { number, bytes });
     }
 
     /// Logs a line in the words of the reference, without the connection's name in front, and closes the connection.

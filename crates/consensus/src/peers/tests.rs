@@ -496,6 +496,7 @@ fn a_peer_that_does_not_read_is_disconnected() {
         let mut all = Vec::new();
         while a.is_up(B) {
             a.send(0, B, &message(1));
+            a.time(0);
             all.extend(outputs(&mut a));
         }
         let lines = lines(&all);
