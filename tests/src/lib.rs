@@ -18,6 +18,7 @@
 
 pub mod binary;
 pub mod client;
+pub mod cluster;
 pub mod daemon;
 pub mod database_file;
 pub mod framing;

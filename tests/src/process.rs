@@ -106,7 +106,12 @@ impl Process {
         Ok(())
     }
 
-    fn wait_until_listening(&mut self) -> io::Result<()> {
+    /// Waits until it listens, that is, until its files are loaded.
+    ///
+    /// # Errors
+    ///
+    /// As [`Process::start`].
+    pub fn wait_until_listening(&mut self) -> io::Result<()> {
         let deadline = Instant::now() + LIMIT;
         loop {
             if Client::connect(&self.socket()).is_ok()

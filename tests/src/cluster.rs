@@ -1,0 +1,275 @@
+//! A cluster of server processes on one machine, each with a folder of its own, connected by Unix sockets.
+//!
+//! Invariant: all processes end when the [`Cluster`] is dropped. Members are made with our `ovsdb-tool`, or as files whose header names all of
+//! them, as the compacted files of a cluster do.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use sha1::{Digest, Sha1};
+
+use crate::binary;
+use crate::client::Client;
+use crate::process::Process;
+
+/// How long anything in a cluster may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Members, running or not.
+#[derive(Debug)]
+pub struct Cluster {
+    folder: tempfile::TempDir,
+    name: String,
+    members: Vec<Process>,
+}
+
+impl Cluster {
+    /// A cluster of one, made by `ovsdb-tool create-cluster`; not started.
+    ///
+    /// # Errors
+    ///
+    /// An error of the operating system or of the tool.
+    pub fn created(schema: &Value) -> io::Result<Cluster> {
+        let mut cluster = Cluster::empty(schema)?;
+        let schema_file = cluster.folder.path().join("schema");
+        fs::write(&schema_file, schema.to_string())?;
+        let file = cluster.add_folder(0)?;
+        cluster.tool(&[
+            "create-cluster",
+            &file.display().to_string(),
+            &schema_file.display().to_string(),
+            &cluster.address(0),
+        ])?;
+        cluster.add(&file);
+        Ok(cluster)
+    }
+
+    /// A cluster of `count` members whose files name all of them; not started.
+    ///
+    /// # Errors
+    ///
+    /// An error of the operating system.
+    pub fn of(count: usize, schema: &Value) -> io::Result<Cluster> {
+        let mut cluster = Cluster::empty(schema)?;
+        let addresses: Vec<String> = (0..count).map(|number| cluster.address(number)).collect();
+        let servers: Map<String, Value> = addresses
+            .iter()
+            .enumerate()
+            .map(|(number, address)| (sid(number), address.clone().into()))
+            .collect();
+        for (number, address) in addresses.iter().enumerate() {
+            let file = cluster.add_folder(number)?;
+            let header = json!({
+                "server_id": sid(number),
+                "cluster_id": "5a0c1e2d-0000-4000-8000-00000000c1d0",
+                "name": cluster.name,
+                "local_address": address,
+                "prev_servers": servers,
+                "prev_index": 1,
+                "prev_term": 1,
+                "prev_eid": "5a0c1e2d-0000-4000-8000-00000000e1d0",
+                "prev_data": [schema, {}],
+            });
+            let body = format!("{header}\n");
+            let hash: String = Sha1::digest(body.as_bytes())
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            fs::write(
+                &file,
+                format!("OVSDB CLUSTER {} {hash}\n{body}", body.len()),
+            )?;
+            cluster.add(&file);
+        }
+        Ok(cluster)
+    }
+
+    /// Adds a server that is to join through the first member, made by `ovsdb-tool join-cluster`; not started. Returns its number.
+    ///
+    /// # Errors
+    ///
+    /// An error of the operating system or of the tool.
+    pub fn add_joining(&mut self) -> io::Result<usize> {
+        let number = self.members.len();
+        let file = self.add_folder(number)?;
+        self.tool(&[
+            "join-cluster",
+            &file.display().to_string(),
+            &self.name,
+            &self.address(number),
+            &self.address(0),
+        ])?;
+        self.add(&file);
+        Ok(number)
+    }
+
+    fn empty(schema: &Value) -> io::Result<Cluster> {
+        let name = schema["name"].as_str().unwrap_or_default().to_owned();
+        Ok(Cluster {
+            folder: tempfile::tempdir()?,
+            name,
+            members: Vec::new(),
+        })
+    }
+
+    fn add_folder(&self, number: usize) -> io::Result<PathBuf> {
+        let folder = self.folder_of(number);
+        fs::create_dir(&folder)?;
+        Ok(folder.join(format!("{}.db", self.name)))
+    }
+
+    fn add(&mut self, file: &Path) {
+        let folder = self.folder_of(self.members.len());
+        let program = binary::bin("ovsdb-server");
+        let process = Process::new(&program, &folder, &[file.into()]);
+        self.members.push(process);
+    }
+
+    fn folder_of(&self, number: usize) -> PathBuf {
+        self.folder.path().join(format!("m{number}"))
+    }
+
+    /// The address of a member.
+    #[must_use]
+    pub fn address(&self, number: usize) -> String {
+        let socket = self.folder.path().join(format!("s{number}.raft"));
+        format!("unix:{}", socket.display())
+    }
+
+    /// The file of a member.
+    #[must_use]
+    pub fn file(&self, number: usize) -> PathBuf {
+        self.folder_of(number).join(format!("{}.db", self.name))
+    }
+
+    fn tool(&self, arguments: &[&str]) -> io::Result<()> {
+        let mut command = Command::new(binary::bin("ovsdb-tool"));
+        let output = command.args(arguments).output()?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(io::Error::other(
+                String::from_utf8_lossy(&output.stderr).into_owned(),
+            )),
+        }
+    }
+
+    /// Starts all members.
+    ///
+    /// # Errors
+    ///
+    /// As [`Process::start`].
+    pub fn start(&mut self) -> io::Result<()> {
+        self.members.iter_mut().try_for_each(Process::launch)?;
+        self.members
+            .iter_mut()
+            .try_for_each(Process::wait_until_listening)
+    }
+
+    /// A member's process.
+    pub fn member(&mut self, number: usize) -> &mut Process {
+        &mut self.members[number]
+    }
+
+    /// A connection to a member.
+    ///
+    /// # Errors
+    ///
+    /// An error of the operating system.
+    pub fn connect(&self, number: usize) -> io::Result<Client> {
+        self.members[number].connect()
+    }
+
+    /// Runs a control command at a member; the reply, or the error as an error.
+    ///
+    /// # Errors
+    ///
+    /// As [`Process::control`], and errors of the command.
+    pub fn control(&self, number: usize, command: &str, arguments: &[&str]) -> io::Result<String> {
+        let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
+        let reply = self.members[number].control(command, &arguments)?;
+        match reply["error"].as_str() {
+            Some(error) => Err(io::Error::other(error.to_owned())),
+            None => Ok(reply["result"].as_str().unwrap_or_default().to_owned()),
+        }
+    }
+
+    /// `cluster/status` of a member.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::control`].
+    pub fn status(&self, number: usize) -> io::Result<String> {
+        self.control(number, "cluster/status", &[&self.name])
+    }
+
+    /// Waits until one of these members leads, and `_Server` says so. Returns its number and how long it took.
+    ///
+    /// # Errors
+    ///
+    /// None does in time; then the text holds their logs.
+    pub fn leader_among(&self, members: &[usize]) -> io::Result<(usize, Duration)> {
+        let began = Instant::now();
+        while began.elapsed() < LIMIT {
+            for number in members {
+                if self.leads(*number).unwrap_or(false) {
+                    return Ok((*number, began.elapsed()));
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let logs = members.iter().map(|number| {
+            let status = self.status(*number);
+            format!("{number}: {status:?}\n{}\n", self.members[*number].said())
+        });
+        let logs: String = logs.collect();
+        Err(io::Error::other(format!("no leader:\n{logs}")))
+    }
+
+    /// Whether a member's row in `_Server` says that it leads.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::row`].
+    pub fn leads(&self, number: usize) -> io::Result<bool> {
+        Ok(self.row(number)?["leader"] == json!(true))
+    }
+
+    /// The row of the database in a member's `_Server`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::call`].
+    pub fn row(&self, number: usize) -> io::Result<Value> {
+        let select = json!({"op": "select", "table": "Database",
+            "where": [["name", "==", self.name]]});
+        let reply = self
+            .connect(number)?
+            .call("transact", &json!(["_Server", select]))?;
+        Ok(reply["result"][0]["rows"][0].clone())
+    }
+
+    /// Waits until a condition holds.
+    ///
+    /// # Errors
+    ///
+    /// It does not in time; then the text holds the log of each member.
+    pub fn wait_until(&self, what: &str, mut holds: impl FnMut() -> bool) -> io::Result<()> {
+        let began = Instant::now();
+        while began.elapsed() < LIMIT {
+            if holds() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let logs: String = self.members.iter().map(Process::said).collect();
+        Err(io::Error::other(format!("not in time: {what}\n{logs}")))
+    }
+}
+
+fn sid(number: usize) -> String {
+    format!("{:04x}0000-0000-4000-8000-0000000051d0", 0xa1 + number)
+}

@@ -1,0 +1,162 @@
+//! Clustered databases served by real processes: one member, and three.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::process::Command;
+use std::time::Duration;
+
+use corvid_tests::binary;
+use corvid_tests::client::Client;
+use corvid_tests::cluster::Cluster;
+use serde_json::{Value, json};
+
+fn schema() -> Value {
+    json!({"name": "D", "version": "1.0.0", "tables": {"T": {"isRoot": true, "columns": {
+        "n": {"type": "integer"}, "from": {"type": "string"}}}}})
+}
+
+fn insert(n: i64, from: &str) -> Value {
+    json!(["D", {"op": "insert", "table": "T", "row": {"n": n, "from": from}}])
+}
+
+/// Inserts a row, and fails unless the reply says so.
+fn add(client: &mut Client, n: i64, from: &str) -> io::Result<()> {
+    let reply = client.call("transact", &insert(n, from))?;
+    match reply["result"][0]["uuid"].is_null() {
+        false => Ok(()),
+        true => Err(io::Error::other(reply.to_string())),
+    }
+}
+
+/// The numbers of all rows. Fails when a number is there twice.
+fn numbers(client: &mut Client) -> io::Result<BTreeSet<i64>> {
+    let select = json!({"op": "select", "table": "T", "where": [], "columns": ["_uuid", "n"]});
+    let reply = client.call("transact", &json!(["D", select]))?;
+    let rows = reply["result"][0]["rows"].as_array().cloned();
+    let rows = rows.ok_or_else(|| io::Error::other(reply.to_string()))?;
+    let all: Vec<i64> = rows.iter().filter_map(|row| row["n"].as_i64()).collect();
+    let set: BTreeSet<i64> = all.iter().copied().collect();
+    match set.len() == all.len() {
+        true => Ok(set),
+        false => Err(io::Error::other(format!("twice: {all:?}"))),
+    }
+}
+
+#[test]
+fn a_cluster_of_one_keeps_its_commits_through_crashes() {
+    let mut cluster = Cluster::created(&schema()).expect("made");
+    for start in 0..3 {
+        cluster.start().expect("started");
+        cluster.leader_among(&[0]).expect("a leader");
+        let mut client = cluster.connect(0).expect("a connection");
+        let found = numbers(&mut client).expect("rows");
+        assert_eq!(found, (0..start * 10).collect(), "after start {start}");
+        for n in start * 10..(start + 1) * 10 {
+            add(&mut client, n, "one").expect("inserted");
+        }
+        let row = cluster.row(0).expect("a row");
+        assert_eq!(row["model"], json!("clustered"), "{row}");
+        assert_eq!(row["connected"], json!(true), "{row}");
+        let sid = cluster.control(0, "cluster/sid", &["D"]).expect("an id");
+        assert_eq!(row["sid"], json!(["uuid", sid.trim()]), "{row}");
+        let cid = cluster.control(0, "cluster/cid", &["D"]).expect("an id");
+        assert_eq!(row["cid"], json!(["uuid", cid.trim()]), "{row}");
+        cluster.member(0).kill();
+    }
+    for program in [
+        Some(binary::bin("ovsdb-tool")),
+        binary::reference("ovsdb-tool"),
+    ] {
+        let Some(program) = program else { continue };
+        let mut command = Command::new(&program);
+        let output = command.arg("check-cluster").arg(cluster.file(0)).output();
+        let output = output.expect("started");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && said.is_empty(),
+            "{}: {said}",
+            program.display()
+        );
+    }
+}
+
+#[test]
+fn a_client_that_monitors_a_member_sees_its_own_commits() {
+    let mut cluster = Cluster::created(&schema()).expect("made");
+    cluster.start().expect("started");
+    cluster.leader_among(&[0]).expect("a leader");
+    let mut client = cluster.connect(0).expect("a connection");
+    let monitor = json!(["D", "m", {"T": [{"columns": ["n"]}]}]);
+    let reply = client.call("monitor", &monitor).expect("a reply");
+    assert_eq!(reply["result"], json!({}), "{reply}");
+    let request = json!({"id": 1, "method": "transact", "params": insert(7, "one")});
+    client.send(request.to_string().as_bytes()).expect("sent");
+    let mut messages = Vec::new();
+    while messages.len() < 2 {
+        match client.receive(Duration::from_secs(30)).expect("received") {
+            corvid_tests::client::Received::Text(text) => {
+                messages.push(serde_json::from_slice::<Value>(&text).expect("JSON"));
+            }
+            other => panic!("{other:?} after {messages:?}"),
+        }
+    }
+    assert_eq!(messages[0]["method"], json!("update"), "{messages:?}");
+    assert_eq!(messages[1]["id"], json!(1), "{messages:?}");
+    cluster.member(0).stop().expect("stopped");
+}
+
+#[test]
+fn three_members_take_writes_and_survive_the_death_of_their_leader() {
+    let mut cluster = Cluster::of(3, &schema()).expect("made");
+    cluster.start().expect("started");
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let followers: Vec<usize> = (0..3).filter(|number| *number != leader).collect();
+    let mut expected = BTreeSet::new();
+    let mut n = 0;
+    for (count, member) in [(20, leader), (20, followers[0]), (20, followers[1])] {
+        let mut client = cluster.connect(member).expect("a connection");
+        for _ in 0..count {
+            add(&mut client, n, "three").unwrap_or_else(|error| {
+                panic!(
+                    "insert through {member}: {error}\n{}",
+                    cluster.member(member).said()
+                )
+            });
+            expected.insert(n);
+            n += 1;
+        }
+        // A session that stays on a member reads its own writes.
+        assert_eq!(numbers(&mut client).expect("rows"), expected, "at {member}");
+    }
+    for member in 0..3 {
+        let mut client = cluster.connect(member).expect("a connection");
+        let holds = || numbers(&mut client).expect("rows") == expected;
+        cluster
+            .wait_until("followers have all rows", holds)
+            .expect("in time");
+    }
+    cluster.member(leader).kill();
+    let (next, took) = cluster.leader_among(&followers).expect("a new leader");
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    let mut client = cluster.connect(next).expect("a connection");
+    assert_eq!(
+        numbers(&mut client).expect("rows"),
+        expected,
+        "at the new leader"
+    );
+    for _ in 0..20 {
+        add(&mut client, n, "two").expect("inserted");
+        expected.insert(n);
+        n += 1;
+    }
+    cluster.member(leader).start().expect("started again");
+    let mut client = cluster.connect(leader).expect("a connection");
+    let holds = || numbers(&mut client).is_ok_and(|found| found == expected);
+    cluster
+        .wait_until("the member that returned has all rows", holds)
+        .expect("in time");
+    for member in 0..3 {
+        cluster.member(member).stop().expect("stopped");
+    }
+}
