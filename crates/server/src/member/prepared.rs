@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use corvid_consensus::member::ServerRow;
-use corvid_consensus::message::SnapshotMeta;
 use corvid_consensus::{
     EntryBody, Member, Peers, PeersSettings, Recovered as MemberState, Settings,
 };
+use corvid_data::HashSeed;
 use corvid_log::cluster::{Cid, Recovered, RecoveredMembership, Sid};
 use corvid_log::storage::LogPosition;
 use corvid_net::clock;
@@ -34,6 +34,7 @@ pub(crate) struct PreparedMember {
     recovered: Recovered,
     file: LogFile,
     credentials: Arc<Credentials>,
+    hash_seed: HashSeed,
     liveness: Liveness,
     poll: Poll,
     handle: MemberHandle,
@@ -62,6 +63,7 @@ impl PreparedMember {
         recovered: Recovered,
         file: LogFile,
         credentials: Arc<Credentials>,
+        hash_seed: HashSeed,
         liveness: Liveness,
     ) -> std::io::Result<PreparedMember> {
         let poll = Poll::new()?;
@@ -77,6 +79,7 @@ impl PreparedMember {
             recovered,
             file,
             credentials,
+            hash_seed,
             liveness,
             poll,
             handle: MemberHandle::new(waker),
@@ -108,6 +111,7 @@ impl PreparedMember {
             recovered,
             file,
             credentials,
+            hash_seed,
             liveness,
             poll,
             handle,
@@ -127,7 +131,7 @@ impl PreparedMember {
             message_bytes_max: MESSAGE_BYTES_MAX,
         });
         let seed = u64::from_ne_bytes(Random::new()?.bytes()?);
-        let file = MemberFile::open(file, &recovered, handle.clone())?;
+        let file = MemberFile::open(file, &recovered, handle.clone(), hash_seed)?;
         let recovered = for_member(recovered)?;
         let member = Member::new(settings, recovered, clock::mono_ms(), seed);
         let slot = RowSlot::default();
@@ -199,15 +203,7 @@ fn for_member(recovered: Recovered) -> std::io::Result<MemberState> {
         }
         RecoveredMembership::Joined(joined) => {
             state.commit = joined.commit;
-            let snapshot = joined.snapshot;
-            state.snapshot = Some(SnapshotMeta {
-                index: snapshot.index,
-                term: snapshot.term,
-                eid: snapshot.eid,
-                servers: snapshot.servers,
-                election_timer_ms: snapshot.election_timer_ms,
-                body_bytes: snapshot.body_bytes,
-            });
+            state.snapshot = Some(joined.snapshot);
             for entry in joined.entries {
                 let body = EntryBody::from_text(entry.text);
                 let entry = body.parse(entry.term, entry.index);

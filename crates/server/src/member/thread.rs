@@ -9,15 +9,15 @@
 
 use std::time::Duration;
 
-use corvid_consensus::member::{Command, CommandToken};
+use corvid_consensus::member::{Command, CommandToken, Connected};
 use corvid_consensus::{Input, Member, MemberEvent, MemberRequest, Output, Peers, PeersOutput};
-use corvid_log::cluster::Index;
+use corvid_log::cluster::{Eid, Index};
 use corvid_net::logging::{self, Module};
 use corvid_net::{clock, errno};
 use corvid_reactor::poll_interval::PollInterval;
 use corvid_service::message::{Control, DatabaseId, Event, InstalledSnapshot, ToDatabase};
 
-use super::file::MemberFile;
+use super::file::{Consequences, MemberFile};
 use super::handle::{MemberHandle, ToMember};
 use super::links::Links;
 use super::row::RowSlot;
@@ -98,6 +98,9 @@ impl MemberThread {
                 self.carry_out(now_ms);
             }
             self.peers.time(now_ms);
+            if self.database.is_some() && self.file.is_compaction_due(now_ms) {
+                self.make_snapshot();
+            }
             if self.member.deadline_ms() <= now_ms {
                 self.member.handle(now_ms, Input::Time);
             }
@@ -131,6 +134,10 @@ impl MemberThread {
             Some(self.member.deadline_ms()),
             self.peers.deadline_ms(now.mono_ms),
             self.links.deadline_ms(),
+            match self.database {
+                Some(_) => self.file.deadline_ms(now.mono_ms),
+                None => None,
+            },
             Some(now.mono_ms + WAIT_MAX_MS),
             match self.ending {
                 Ending::HandingOver(until_ms) => Some(until_ms),
@@ -154,12 +161,12 @@ impl MemberThread {
     }
 
     /// Begins to load the database from the snapshot that is in the file now.
-    fn load(&mut self, index: Index) {
+    fn load(&mut self, index: Index, eid: Eid) {
         self.post_to_database();
         self.is_loading = true;
         // The contents replace those that events before the snapshot would have led to.
         self.to_database.clear();
-        self.file.load_snapshot(index);
+        self.file.load_snapshot(index, eid);
     }
 
     /// The contents of the snapshot are loaded: the database gets them, or the main thread makes it.
@@ -194,16 +201,16 @@ impl MemberThread {
                 index,
                 eid,
                 snapshot,
-            }) => {
-                self.file.keep_snapshot(token, snapshot);
-                self.member
-                    .handle(now_ms, Input::SnapshotMade { index, eid });
-            }
+            }) => match self.file.keep_snapshot(token, snapshot) {
+                Ok(()) => self
+                    .member
+                    .handle(now_ms, Input::SnapshotMade { index, eid }),
+                Err(event) => self.to_database.push(ToDatabase::Member(event)),
+            },
             ToMember::Request(request) => self.member.handle(now_ms, Input::Database(request)),
             ToMember::Storage(reply) => {
-                let compacted = self.file.observe_reply(&reply);
-                self.to_database.extend(compacted.map(ToDatabase::Member));
-                self.member.handle(now_ms, Input::Storage(reply));
+                let consequences = self.file.receive(reply);
+                self.carry_on(now_ms, consequences);
             }
             ToMember::Command(token, command) => {
                 self.member
@@ -236,6 +243,21 @@ impl MemberThread {
         }
     }
 
+    /// Has the database make a snapshot for a new file.
+    fn make_snapshot(&mut self) {
+        let compact = ToDatabase::Control(Control::Compact(None));
+        self.to_database.push(compact);
+    }
+
+    /// Passes on what a reply of the file leads to.
+    fn carry_on(&mut self, now_ms: u64, consequences: Consequences) {
+        for input in consequences.inputs {
+            self.member.handle(now_ms, input);
+        }
+        let event = consequences.event.map(ToDatabase::Member);
+        self.to_database.extend(event);
+    }
+
     /// Carries out the outputs of both machines until there are none.
     fn carry_out(&mut self, now_ms: u64) {
         loop {
@@ -253,11 +275,12 @@ impl MemberThread {
         match output {
             Output::Store(requests) => {
                 for reply in self.file.store(requests) {
-                    self.member.handle(now_ms, Input::Storage(reply));
+                    let consequences = self.file.receive(reply);
+                    self.carry_on(now_ms, consequences);
                 }
             }
             Output::Send { to, message } => self.peers.send(now_ms, to, &message),
-            Output::Database(MemberEvent::Replaced { index, .. }) => self.load(index),
+            Output::Database(MemberEvent::Replaced { index, eid, .. }) => self.load(index, eid),
             Output::Database(event) => self.to_database.push(ToDatabase::Member(event)),
             Output::Dial(targets) => self.peers.set_targets(now_ms, &targets),
             Output::Refuse { from, reason } => self.peers.refuse(now_ms, from, &reason),
@@ -280,7 +303,8 @@ impl MemberThread {
                 offset,
                 bytes_max,
             } => {
-                let bytes = self.file.read_snapshot(index, offset, bytes_max);
+                let read = self.file.read_snapshot(index, offset, bytes_max);
+                let bytes = read.map(|(_, bytes)| bytes);
                 let input = Input::SnapshotRead {
                     index,
                     offset,
@@ -304,19 +328,27 @@ impl MemberThread {
                 cid,
                 records,
             } => {
-                self.file.install_snapshot(snapshot, cid, records);
+                let consequences = self.file.install_snapshot(snapshot, cid, records);
+                self.carry_on(now_ms, consequences);
             }
-            Output::MakeSnapshot(_) => {
-                let compact = ToDatabase::Control(Control::Compact(None));
-                self.to_database.push(compact);
-            }
+            Output::MakeSnapshot(_) => self.make_snapshot(),
             Output::Rewrite(rewrite) => {
                 for reply in self.file.rewrite(*rewrite) {
-                    self.member.handle(now_ms, Input::Storage(reply));
+                    let consequences = self.file.receive(reply);
+                    self.carry_on(now_ms, consequences);
                 }
             }
             Output::RejectSnapshot => {
-                let compacted = self.file.reject_snapshot();
+                let reason = match self.member.status(now_ms).connected {
+                    Connected::Joining => "cannot store a snapshot while joining cluster",
+                    Connected::Leaving => "cannot store a snapshot while leaving cluster",
+                    Connected::Left => "cannot store a snapshot after leaving cluster",
+                    Connected::Failed(_) => "cannot store a snapshot following failure",
+                    Connected::Disconnected | Connected::Member => {
+                        "not storing a duplicate snapshot"
+                    }
+                };
+                let compacted = self.file.reject_snapshot(reason);
                 self.to_database.extend(compacted.map(ToDatabase::Member));
             }
             Output::Left => self.main.report(MainMessage::MemberLeft(self.id)),

@@ -40,8 +40,10 @@ impl Server {
         let credentials = self.tls.credentials().clone();
         let database = opened.recovered.name.clone();
         let liveness = self.liveness_registry.add(&format!("raft:{database}"));
-        let member = PreparedMember::new(opened.recovered, opened.file, credentials, liveness)
-            .map_err(|error| error.to_string())?;
+        let seed = self.hash_seed;
+        let member =
+            PreparedMember::new(opened.recovered, opened.file, credentials, seed, liveness)
+                .map_err(|error| error.to_string())?;
         let member = Box::new(member);
         self.has_clusters = true;
         let row = match opened.contents {

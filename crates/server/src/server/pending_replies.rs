@@ -56,7 +56,7 @@ pub(super) struct Removal {
     pub(super) name: String,
     /// The removal may wait for the disk and for a rewrite, whose answers reach the database only while this sender exists. `None`: the
     /// server was joining a cluster, so there is no database.
-    pub(super) mailbox: Option<Arc<MailSender<ToDatabase>>>,
+    pub(super) _mailbox: Option<Arc<MailSender<ToDatabase>>>,
     /// Why sessions that are not aware of changes are closed.
     pub(super) reason: String,
     pub(super) replier: Option<Replier>,

@@ -70,7 +70,7 @@ impl Server {
     ) -> Vec<JoinHandle<()>> {
         let removal = Removal {
             name: name.to_owned(),
-            mailbox: Some(served.mailbox.clone()),
+            _mailbox: Some(served.mailbox.clone()),
             reason: reason.to_owned(),
             replier,
         };
@@ -94,7 +94,7 @@ impl Server {
     ) -> JoinHandle<()> {
         let removal = Removal {
             name: name.to_owned(),
-            mailbox: None,
+            _mailbox: None,
             reason: reason.to_owned(),
             replier,
         };
