@@ -6,6 +6,7 @@ mod differential;
 mod flooding;
 mod hash_seeds;
 mod log_writer;
+mod member_files;
 mod model;
 mod monitors;
 mod replication;

@@ -287,7 +287,7 @@ fn records_that_must_not_be_there_are_explained() {
     );
     let mut malformed = header(OWN);
     append_record(&mut malformed, 20, |body| {
-        body.extend_from_slice(b"{\"commit_index\":0}")
+        body.extend_from_slice(b"{\"commit_index\":0}");
     });
     let error = open(&malformed).expect_err("no record").to_wire("a.db");
     assert_eq!(
@@ -310,7 +310,7 @@ fn a_joining_server_keeps_its_votes() {
     );
     let mut bytes = Vec::new();
     append_record(&mut bytes, header.len(), |body| {
-        body.extend_from_slice(header.as_bytes())
+        body.extend_from_slice(header.as_bytes());
     });
     let begin = bytes.len();
     for kind in [
@@ -348,7 +348,7 @@ fn entries_of_other_writers_get_our_form() {
         uuid(8)
     );
     append_record(&mut bytes, text.len(), |body| {
-        body.extend_from_slice(text.as_bytes())
+        body.extend_from_slice(text.as_bytes());
     });
     let recovered = open(&bytes).expect("a good file");
     let entry = &recovered.joined().expect("a member").entries[0];
