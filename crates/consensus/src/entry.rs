@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use corvid_data::WireError;
 use corvid_json::ObjectWriter;
+use corvid_log::cluster::fields::write_number;
 use corvid_log::cluster::{Eid, Entry, Index, Kind, Payload, Record, Servers, Term};
 
 /// The members of an entry except `term` and `index`, without braces. Valid JSON members, separated by commas.
@@ -39,10 +40,7 @@ impl EntryBody {
     /// A new election timer, ms.
     #[must_use]
     pub fn election_timer(timer_ms: u64) -> EntryBody {
-        EntryBody::of_members(|object| {
-            let text = object.member("election_timer");
-            text.extend_from_slice(timer_ms.to_string().as_bytes());
-        })
+        EntryBody::of_members(|object| write_number(object, "election_timer", timer_ms))
     }
 
     /// The body of an entry that was read from a file.
@@ -53,8 +51,7 @@ impl EntryBody {
                 servers.encode(object.member("servers"));
             }
             if let Some(timer) = entry.election_timer_ms {
-                let text = object.member("election_timer");
-                text.extend_from_slice(timer.to_string().as_bytes());
+                write_number(object, "election_timer", timer);
             }
             if let Some(Payload { eid, data }) = &entry.payload {
                 let text = object.member("eid");

@@ -6,6 +6,7 @@ mod data;
 mod engine;
 mod json;
 mod log;
+mod peers;
 mod rpc;
 mod tls;
 
@@ -15,6 +16,7 @@ pub use data::{notation, schema};
 pub use engine::operations;
 pub use json::{frame, read};
 pub use log::log_records;
+pub use peers::peer_messages;
 pub use rpc::message;
 pub use tls::{certificates, tls_records};
 
@@ -68,6 +70,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "cluster_records",
         run: cluster_records,
+    },
+    Target {
+        name: "peer_messages",
+        run: peer_messages,
     },
     Target {
         name: "client",

@@ -88,6 +88,11 @@ fn cluster_records() {
 }
 
 #[test]
+fn peer_messages() {
+    run("peer_messages");
+}
+
+#[test]
 fn client() {
     run("client");
 }
@@ -104,5 +109,5 @@ fn certificates() {
 
 #[test]
 fn every_target_has_a_test() {
-    assert_eq!(TARGETS.len(), 11);
+    assert_eq!(TARGETS.len(), 12);
 }
