@@ -1,7 +1,7 @@
 //! The state of a member as its file has it: identity, promises, log. Made by [`super::recovery`]; the member starts with it.
 
 use bytes::Bytes;
-use corvid_json::ObjectWriter;
+use corvid_json::{ObjectWriter, write};
 
 use super::record::{Entry, Payload};
 use super::{BodyLocation, Cid, Eid, Index, MemberDamage, Servers, Sid, SnapshotMeta, Term};
@@ -148,6 +148,19 @@ impl Joined {
 }
 
 impl StoredEntry {
+    /// Appends the body of its record, without LF.
+    pub fn write_record(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"term\":");
+        write::integer(out, self.term.0.cast_signed());
+        out.extend_from_slice(b",\"index\":");
+        write::integer(out, self.index.0.cast_signed());
+        if !self.text.is_empty() {
+            out.push(b',');
+            out.extend_from_slice(&self.text);
+        }
+        out.push(b'}');
+    }
+
     /// From an entry of the file.
     #[must_use]
     pub fn of(entry: Entry) -> StoredEntry {

@@ -7,6 +7,7 @@ mod flooding;
 mod hash_seeds;
 mod log_writer;
 mod member_files;
+mod member_reference;
 mod model;
 mod monitors;
 mod replication;

@@ -32,7 +32,7 @@ fn uuid(last: u8) -> Uuid {
     Uuid(bytes)
 }
 
-struct Counter(u64);
+pub(crate) struct Counter(pub(crate) u64);
 
 impl UuidSource for Counter {
     fn fresh(&mut self) -> Uuid {
@@ -159,7 +159,7 @@ fn load(file: &Handle, body: BodyLocation, recovered: &Recovered) -> Database {
     .expect("every entry applies")
 }
 
-fn rows(database: &Database) -> Vec<String> {
+pub(crate) fn rows(database: &Database) -> Vec<String> {
     let mut rows = Vec::new();
     for (id, _) in database.schema().iter() {
         rows.extend(
