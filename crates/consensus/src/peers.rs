@@ -43,7 +43,7 @@ pub use output::{ConnectionNumber, PeersOutput};
 pub use receive::HELLO_BYTES_MAX;
 pub use settings::{BacklogLimits, DialTarget, PeersSettings};
 
-use connection::Connection;
+use connection::{Connection, Due};
 use remote::Remote;
 
 /// Unsent messages of a connection from which on its limits are checked.
@@ -181,10 +181,13 @@ impl Peers {
     /// Time has passed, and all bytes that had arrived were handed over. Called once in each turn of the caller's loop: messages that have
     /// been unsent since the turn before count as backlog.
     pub fn time(&mut self, now_ms: u64) {
-        let numbers: Vec<ConnectionNumber> = self.connections.keys().copied().collect();
-        for number in numbers {
-            self.check_backlog(now_ms, number);
-            self.probe(now_ms, number);
+        // Most turns find nothing due, and allocate nothing.
+        let mut due = Vec::new();
+        for (number, connection) in &mut self.connections {
+            connection.collect_due(now_ms, self.limits, |event| due.push((*number, event)));
+        }
+        for (number, event) in due {
+            self.handle_due(now_ms, number, event);
         }
         self.dial_due(now_ms);
     }
@@ -298,51 +301,43 @@ impl Peers {
     /// Begins attempts that are due, and ends those that take too long.
     fn dial_due(&mut self, now_ms: u64) {
         use corvid_rpc::reconnect::Action;
-        let addresses: Vec<String> = self.remotes.keys().cloned().collect();
-        for address in addresses {
-            let number = ConnectionNumber(self.last_number + 1);
-            let Some(remote) = self.remotes.get_mut(&address) else {
-                continue;
+        loop {
+            let mut remotes = self.remotes.iter_mut();
+            let due = remotes.find_map(|(address, remote)| {
+                let action = remote.reconnect.handle(now_ms)?;
+                Some((address.clone(), remote, action))
+            });
+            let Some((address, remote, action)) = due else {
+                return;
             };
-            match remote.reconnect.handle(now_ms) {
-                Some(Action::Connect) => {
-                    remote.reconnect.connecting(now_ms);
-                    remote.number = Some(number);
-                    self.last_number = number.0;
-                    self.log_remote(&address);
-                    self.outputs
-                        .push_back(PeersOutput::Dial { number, address });
-                }
-                Some(Action::Disconnect) => {
-                    if let Some(number) = remote.number {
-                        self.close(now_ms, number);
-                    }
-                }
-                Some(Action::Probe) | None => {}
+            if action == Action::Connect {
+                self.last_number += 1;
+                let number = ConnectionNumber(self.last_number);
+                remote.reconnect.connecting(now_ms);
+                remote.number = Some(number);
+                self.log_remote(&address);
+                self.outputs
+                    .push_back(PeersOutput::Dial { number, address });
+            } else if let Some(number) = remote.number {
+                self.close(now_ms, number);
+            } else {
+                remote.reconnect.disconnected(now_ms, End::Local);
             }
         }
     }
 
-    /// Probes a silent connection, or gives it up.
-    fn probe(&mut self, now_ms: u64, number: ConnectionNumber) {
-        let Some(connection) = self.connections.get_mut(&number) else {
-            return;
-        };
-        if connection
-            .identification_ms()
-            .is_some_and(|end_ms| now_ms >= end_ms)
-        {
-            let problem = "the peer did not identify itself, disconnecting";
-            return self.reset(now_ms, number, Level::Info, problem);
-        }
-        connection.session.probe().receive_attempted(now_ms);
-        match connection.session.handle(now_ms) {
-            Some(Action::Send(bytes)) => self.write(number, bytes.into()),
-            Some(Action::Close { unanswered_ms }) => {
+    fn handle_due(&mut self, now_ms: u64, number: ConnectionNumber, event: Due) {
+        match event {
+            Due::Unidentified => {
+                let problem = "the peer did not identify itself, disconnecting";
+                self.reset(now_ms, number, Level::Info, problem);
+            }
+            Due::Probe(Action::Send(bytes)) => self.write(number, bytes.into()),
+            Due::Probe(Action::Close { unanswered_ms }) => {
                 let event = corvid_rpc::LogEvent::Unanswered { unanswered_ms };
                 self.reset(now_ms, number, event.level(), &event.to_string());
             }
-            None => {}
+            Due::Backlog(report) => self.handle_backlog(now_ms, number, report),
         }
     }
 

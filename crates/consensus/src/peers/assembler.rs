@@ -25,6 +25,11 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
+    /// Bytes of the text that has begun.
+    pub(super) fn begun_bytes(&self) -> usize {
+        self.begun.len()
+    }
+
     /// Takes the next text from the front of `input`; `None`: all of it was taken, and more is needed.
     ///
     /// # Errors

@@ -29,11 +29,20 @@ pub(super) struct Backlog {
     is_restricted: bool,
 }
 
-/// The outcome of a check.
+/// Many old messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    /// How bad it is.
+    pub(super) verdict: Verdict,
+    /// Old messages.
+    pub(super) messages: usize,
+    /// Their bytes.
+    pub(super) bytes: u64,
+}
+
+/// How bad a backlog is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing to say.
-    Fine,
     /// Long, which is worth a line in the log.
     Long,
     /// Too many messages.
@@ -50,13 +59,13 @@ impl Backlog {
     }
 
     /// Compares the old messages with the limits; from now on all present ones are old.
-    pub(super) fn check(&mut self, limits: BacklogLimits) -> (Verdict, usize, u64) {
+    pub(super) fn check(&mut self, limits: BacklogLimits) -> Option<Report> {
         let (messages, bytes) = (self.old_messages, self.old_bytes);
         self.old_messages = self.lengths.len();
         self.old_bytes = self.bytes;
         let verdict = if messages < BACKLOG_CHECKED_FROM {
             self.next_report = BACKLOG_CHECKED_FROM;
-            Verdict::Fine
+            return None;
         } else if messages > limits.messages_max {
             Verdict::TooMany
         } else if limits.bytes_max > 0 && bytes > limits.bytes_max {
@@ -65,9 +74,13 @@ impl Backlog {
             self.next_report = messages * 2;
             Verdict::Long
         } else {
-            Verdict::Fine
+            return None;
         };
-        (verdict, messages, bytes)
+        Some(Report {
+            verdict,
+            messages,
+            bytes,
+        })
     }
 
     /// Bytes have left, in order.
@@ -118,52 +131,30 @@ mod tests {
             while backlog.lengths.len() < messages {
                 backlog.push(length);
             }
-            // Messages of this turn do not count yet.
-            let now = backlog.check(limits).0;
-            (now, backlog.check(limits).0)
+            assert_eq!(
+                backlog.check(limits),
+                None,
+                "messages of this turn do not count yet"
+            );
+            backlog.check(limits).map(|report| report.verdict)
         };
-        assert_eq!(
-            grow_to(&mut backlog, 49, 10),
-            (Verdict::Fine, Verdict::Fine)
-        );
-        assert_eq!(
-            grow_to(&mut backlog, 50, 10),
-            (Verdict::Fine, Verdict::Long)
-        );
-        assert_eq!(
-            grow_to(&mut backlog, 99, 10),
-            (Verdict::Fine, Verdict::Fine)
-        );
-        assert_eq!(
-            grow_to(&mut backlog, 100, 10),
-            (Verdict::Fine, Verdict::Long)
-        );
-        assert_eq!(
-            grow_to(&mut backlog, 120, 10),
-            (Verdict::Fine, Verdict::Fine)
-        );
-        assert_eq!(
-            grow_to(&mut backlog, 121, 10),
-            (Verdict::Fine, Verdict::TooMany)
-        );
+        assert_eq!(grow_to(&mut backlog, 49, 10), None);
+        assert_eq!(grow_to(&mut backlog, 50, 10), Some(Verdict::Long));
+        assert_eq!(grow_to(&mut backlog, 99, 10), None);
+        assert_eq!(grow_to(&mut backlog, 100, 10), Some(Verdict::Long));
+        assert_eq!(grow_to(&mut backlog, 120, 10), None);
+        assert_eq!(grow_to(&mut backlog, 121, 10), Some(Verdict::TooMany));
         backlog.written(1205);
-        assert_eq!(backlog.check(limits), (Verdict::Fine, 1, 5));
+        assert_eq!((backlog.lengths.len(), backlog.bytes()), (1, 5));
         backlog.written(5);
-        assert_eq!(backlog.check(limits), (Verdict::Fine, 0, 0));
-        assert_eq!(
-            grow_to(&mut backlog, 50, 1000),
-            (Verdict::Fine, Verdict::TooLarge)
-        );
+        assert_eq!((backlog.lengths.len(), backlog.bytes()), (0, 0));
+        assert_eq!(grow_to(&mut backlog, 50, 1000), Some(Verdict::TooLarge));
         backlog.written(50_000);
         for _ in 0..1000 {
             backlog.push(10);
         }
         backlog.written(9_990);
-        assert_eq!(
-            backlog.check(limits).0,
-            Verdict::Fine,
-            "a burst that has left"
-        );
+        assert_eq!(backlog.check(limits), None, "a burst that has left");
         assert_eq!((backlog.lengths.len(), backlog.bytes()), (1, 10));
     }
 

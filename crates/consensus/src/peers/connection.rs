@@ -2,9 +2,11 @@
 
 use corvid_log::cluster::Sid;
 use corvid_rpc::Session;
+use corvid_rpc::session::Action;
 
+use super::BacklogLimits;
 use super::assembler::Assembler;
-use super::backlog::Backlog;
+use super::backlog::{Backlog, Report};
 
 /// A peer that has not said who it is within this time is disconnected, ms.
 pub const IDENTIFICATION_MS: u64 = 10_000;
@@ -52,4 +54,37 @@ impl Connection {
         let is_unknown = self.peer.is_none();
         is_unknown.then(|| self.since_ms.saturating_add(IDENTIFICATION_MS))
     }
+
+    /// Reports what is due, a few things at most. The caller has tried to read.
+    pub(super) fn collect_due(
+        &mut self,
+        now_ms: u64,
+        limits: BacklogLimits,
+        mut report: impl FnMut(Due),
+    ) {
+        if let Some(backlog) = self.backlog.check(limits) {
+            report(Due::Backlog(backlog));
+        }
+        let is_late = self
+            .identification_ms()
+            .is_some_and(|end_ms| now_ms >= end_ms);
+        if is_late {
+            return report(Due::Unidentified);
+        }
+        self.session.probe().receive_attempted(now_ms);
+        if let Some(action) = self.session.handle(now_ms) {
+            report(Due::Probe(action));
+        }
+    }
+}
+
+/// Something that is due by the time or by the backlog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// The peer has not said who it is.
+    Unidentified,
+    /// The peer is silent.
+    Probe(Action),
+    /// Much is unsent.
+    Backlog(Report),
 }

@@ -6,11 +6,14 @@ use corvid_log::cluster::{Cid, Sid};
 use corvid_rpc::session::Received;
 use corvid_rpc::{Level, Message};
 
+use super::connection::Connection;
 use super::{ACCEPTED_PER_SERVER_MAX, ConnectionNumber, Peers, PeersOutput};
 use crate::wire::{self, CODEC, DecodeError, Incoming, Receiver};
 
 /// Bytes of the first message of a connection, at most.
 pub const HELLO_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of a text that has begun, from which on those of all connections are added up.
+const BEGUN_BYTES_CHECKED_FROM: usize = 256 * 1024;
 
 impl Peers {
     /// Bytes have arrived.
@@ -31,11 +34,33 @@ impl Peers {
             };
             match connection.assembler.next(&mut rest, bytes_max) {
                 Ok(Some(text)) => self.receive_text(now_ms, number, &text),
-                Ok(None) => return,
+                Ok(None) => {
+                    if connection.assembler.begun_bytes() > BEGUN_BYTES_CHECKED_FROM {
+                        self.limit_begun(now_ms);
+                    }
+                    return;
+                }
                 Err(error) => {
                     return self.refuse_connection(now_ms, number, Level::Warn, &error.to_string());
                 }
             }
+        }
+    }
+
+    /// Resets the connection with the longest text that has begun, if all of them together are too long.
+    fn limit_begun(&mut self, now_ms: u64) {
+        let begun = |connection: &Connection| connection.assembler.begun_bytes();
+        let total: usize = self.connections.values().map(begun).sum();
+        if total <= 2 * self.settings.message_bytes_max {
+            return;
+        }
+        let longest = self
+            .connections
+            .iter()
+            .max_by_key(|(_, connection)| begun(connection));
+        if let Some(number) = longest.map(|(number, _)| *number) {
+            let problem = format!("{total} bytes of unfinished messages, disconnecting");
+            self.reset(now_ms, number, Level::Warn, &problem);
         }
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use corvid_log::cluster::Sid;
 use corvid_rpc::Level;
 
-use super::backlog::Verdict;
+use super::backlog::{Report, Verdict};
 use super::{ConnectionNumber, Peers, PeersOutput};
 use crate::message::PeerMessage;
 use crate::wire::{self, Envelope};
@@ -69,15 +69,18 @@ impl Peers {
     }
 
     /// Disconnects a peer that is too slow.
-    pub(super) fn check_backlog(&mut self, now_ms: u64, number: ConnectionNumber) {
+    pub(super) fn handle_backlog(&mut self, now_ms: u64, number: ConnectionNumber, report: Report) {
         let limits = self.limits;
-        let Some(connection) = self.connections.get_mut(&number) else {
+        let Some(connection) = self.connections.get(&number) else {
             return;
         };
         let name = &connection.name;
-        let (verdict, messages, bytes) = connection.backlog.check(limits);
+        let Report {
+            verdict,
+            messages,
+            bytes,
+        } = report;
         match verdict {
-            Verdict::Fine => {}
             Verdict::Long => {
                 let text = format!(
                     "excessive sending backlog, jsonrpc: {name}, num of msgs: {messages}, backlog: {bytes}."

@@ -11,7 +11,7 @@ pub struct PeersSettings {
     pub cid: Option<Cid>,
     /// The member's own address, which is never dialled.
     pub address: String,
-    /// Bytes of one received message, at most; a longer one resets its connection.
+    /// Bytes of one received message, at most; a longer one resets its connection. Those of all connections together have twice as much.
     pub message_bytes_max: usize,
 }
 

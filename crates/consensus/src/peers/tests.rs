@@ -586,6 +586,26 @@ fn accepted_connections_are_bounded() {
 }
 
 #[test]
+fn unfinished_messages_of_all_connections_are_bounded() {
+    let mut a = member(A, Some(cid()));
+    let begun = [b"[\"".as_slice(), &vec![b'x'; 900 << 10]].concat();
+    let numbers = [1, 2, 3].map(|count| {
+        let number = a.accepted(0, "tcp:b:1");
+        a.received(0, number, &hello(B, A));
+        a.received(0, number, &begun[..begun.len() - count]);
+        number
+    });
+    let refused = outputs(&mut a);
+    assert!(is_closed(&refused, numbers[0]), "the longest");
+    assert!(
+        lines(&refused)
+            .iter()
+            .any(|line| line.ends_with("bytes of unfinished messages, disconnecting"))
+    );
+    assert_eq!(a.connection_count(), 2);
+}
+
+#[test]
 fn long_errors_are_cut_in_the_log() {
     let (mut a, number) = accepted_from_b();
     let noise = format!(
