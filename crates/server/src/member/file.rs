@@ -55,7 +55,7 @@ pub(super) struct MemberFile {
     /// The installation under way.
     installing: Option<(RewriteNumber, SnapshotMeta)>,
     last_installation: u64,
-    /// The requests behind a swap under way.
+    /// The requests behind a swap under way, or behind the beginning of an installation.
     held: Option<Vec<StorageRequest>>,
 }
 
@@ -180,7 +180,7 @@ impl MemberFile {
                 let is_over = !matches!(stage, Ok(RewriteStage::Written));
                 let reply = StorageReply::Rewrite(number, stage);
                 consequences.inputs.push(Input::Storage(reply));
-                if is_over {
+                if is_over && self.installing.is_none() {
                     self.release(&mut consequences);
                 }
             }
@@ -353,6 +353,8 @@ impl MemberFile {
                 self.last_installation += 1;
                 let number = RewriteNumber(self.last_installation);
                 self.installing = Some((number, snapshot));
+                // The new file copies nothing of the old one: a vote that was written there meanwhile would be forgotten.
+                self.held.get_or_insert_default();
                 let request = StorageRequest::Rewrite(number, Box::new(content));
                 for reply in self.storage.store(vec![request]) {
                     let more = self.receive(reply);
@@ -379,7 +381,7 @@ impl MemberFile {
         let index = snapshot.index;
         match stage {
             Ok(RewriteStage::Written) => {
-                let replies = self.store(vec![StorageRequest::Swap(number)]);
+                let replies = self.storage.store(vec![StorageRequest::Swap(number)]);
                 consequences
                     .inputs
                     .extend(replies.into_iter().map(Input::Storage));
