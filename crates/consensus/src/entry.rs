@@ -9,6 +9,9 @@ use corvid_json::ObjectWriter;
 use corvid_log::cluster::fields::write_number;
 use corvid_log::cluster::{Eid, Entry, Index, Kind, Payload, Record, Servers, Term};
 
+/// Where the data begin in a body made by [`EntryBody::commit`].
+const DATA_AT: usize = br#""eid":"00000000-0000-0000-0000-000000000000","data":"#.len();
+
 /// The members of an entry except `term` and `index`, without braces. Valid JSON members, separated by commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryBody(Bytes);
@@ -114,16 +117,20 @@ impl EntryBody {
     /// The id and data of a commit, without a copy when the body was made by [`EntryBody::commit`].
     #[must_use]
     pub fn as_commit(&self) -> Option<(Eid, Bytes)> {
-        const DATA_AT: usize = br#""eid":"00000000-0000-0000-0000-000000000000","data":"#.len();
-        let is_own_form = self.0.starts_with(b"\"eid\":\"")
-            && self.0.get(43..DATA_AT) == Some(br#"","data":"#.as_slice());
-        if is_own_form {
+        if self.is_own_form() {
             let eid = corvid_data::Uuid::parse(self.0.get(7..43)?)?;
             return Some((Eid(eid), self.0.slice(DATA_AT..)));
         }
         let entry = self.parse(Term(1), Index(1)).ok()?;
         let Payload { eid, data } = entry.payload?;
         Some((eid, Bytes::copy_from_slice(data.json())))
+    }
+
+    /// Whether the body was made by [`EntryBody::commit`].
+    #[must_use]
+    pub(crate) fn is_own_form(&self) -> bool {
+        self.0.starts_with(b"\"eid\":\"")
+            && self.0.get(43..DATA_AT) == Some(br#"","data":"#.as_slice())
     }
 
     fn of_members(write: impl FnOnce(&mut ObjectWriter<'_>)) -> EntryBody {

@@ -27,11 +27,12 @@ pub mod guard;
 pub mod member;
 pub mod message;
 pub mod peers;
+mod raft_node;
 pub mod wire;
 
 pub use database::{
-    ClientIdentity, Committed, Forward, ForwardOrigin, ForwardOutcome, MemberEvent, MemberRequest,
-    Proposal,
+    ClientIdentity, Committed, Forward, ForwardMethod, ForwardOrigin, ForwardOutcome, MemberEvent,
+    MemberRequest, Proposal,
 };
 pub use entry::EntryBody;
 pub use guard::GuardView;

@@ -29,14 +29,19 @@ pub enum Input {
     LearnedCluster(Cid),
     /// The answer to requests of [`Output::Store`](super::Output::Store).
     Storage(StorageReply),
+    /// A sync of the file has failed, so nothing can be appended to it any more; reported after the reply with the error.
+    FilePoisoned,
     /// The answer to [`Output::ReadSnapshot`](super::Output::ReadSnapshot).
     SnapshotRead {
+        /// As requested.
+        to: Sid,
         /// As requested.
         index: Index,
         /// As requested.
         offset: u64,
-        /// The bytes: as many as requested, fewer only at the end of the body. An error when the file has another snapshot by now.
-        bytes: Result<Bytes, StoreError>,
+        /// The length of the whole body, and the bytes: as many as requested, fewer only at the end of the body. An error when the file has
+        /// another snapshot by now.
+        bytes: Result<(u64, Bytes), StoreError>,
     },
     /// The answer to [`Output::WriteSnapshot`](super::Output::WriteSnapshot).
     SnapshotWritten {
@@ -52,7 +57,7 @@ pub enum Input {
         /// The file is in place and stays after a crash, or the old file is still there.
         outcome: Result<(), StoreError>,
     },
-    /// The database has made a snapshot of itself, of which a new file is to be written. The caller keeps the contents until
+    /// [`MemberRequest::Snapshot`] for callers that keep the contents themselves: the database has made a snapshot of itself, of which a new file is to be written. The caller keeps the contents until
     /// [`Output::Rewrite`](super::Output::Rewrite) asks to write them, or says that they are not wanted.
     SnapshotMade {
         /// The last entry that it includes: the database has applied this one and none behind it.

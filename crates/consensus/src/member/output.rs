@@ -1,6 +1,7 @@
 //! The outputs of a member.
 
 use bytes::Bytes;
+use corvid_engine::Snapshot;
 use corvid_log::cluster::{Cid, Eid, Index, Servers, Sid, Term};
 use corvid_log::storage::{RewriteNumber, StorageRequest};
 use corvid_rpc::Level;
@@ -44,6 +45,8 @@ pub enum Output {
     Log(Level, String),
     /// Read a part of the body of the snapshot in the member's file. Answered by `Input::SnapshotRead`.
     ReadSnapshot {
+        /// The peer that it is for; to be repeated.
+        to: Sid,
         /// The snapshot.
         index: Index,
         /// The first byte, from the beginning of the JSON text `[schema,rows]`.
@@ -75,12 +78,13 @@ pub enum Output {
         /// Records behind the header, framed.
         records: Vec<u8>,
     },
-    /// Have the database make a snapshot, and answer with `Input::SnapshotMade`: the file must be written again.
-    MakeSnapshot(RewriteReason),
+    /// Have the database make a snapshot, and answer with `Input::SnapshotMade`: the file must be written again, because nothing can be
+    /// appended to it. When a file has grown, the caller makes a snapshot of its own accord.
+    MakeSnapshot,
     /// Write a new file beside the present one, which is not copied: [`StorageRequest::Rewrite`] with contents that the caller composes of
     /// this and the database's snapshot. Its stages are answered by `Input::Storage`.
     Rewrite(Box<Rewrite>),
-    /// The snapshot of `Input::SnapshotMade` is not wanted.
+    /// The snapshot of `Input::SnapshotMade` is not wanted; the database is told by `MemberEvent::Compacted` if it was its own.
     RejectSnapshot,
     /// The member has left its cluster for good; it has no further outputs.
     Left,
@@ -89,8 +93,11 @@ pub enum Output {
 }
 
 /// A new file for a member, except for the database's contents.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Rewrite {
+    /// The database's contents: those of [`MemberRequest::Snapshot`](crate::MemberRequest::Snapshot); `None` after `Input::SnapshotMade`,
+    /// whose caller has them.
+    pub snapshot: Option<Snapshot>,
     /// The number for [`StorageRequest::Rewrite`].
     pub number: RewriteNumber,
     /// The cluster.
@@ -107,15 +114,6 @@ pub struct Rewrite {
     pub election_timer_ms: u64,
     /// Records behind the header, framed.
     pub records: Vec<u8>,
-}
-
-/// Why a member's file must be written again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RewriteReason {
-    /// Nothing can be appended to the present file: a sync has failed.
-    FailedSync,
-    /// The file has grown.
-    Growth,
 }
 
 /// The columns of the database's row in `_Server` that the member decides (docs/spec/distribution.md 1.8).

@@ -1,8 +1,8 @@
 //! The state of a member as `cluster/status` prints it (docs/spec/distribution.md 1.12), without its connections.
 
-use corvid_log::cluster::{Cid, Index, Sid, Term};
+use corvid_log::cluster::{Cid, Index, Servers, Sid, Term};
 
-use super::Settings;
+use super::Member;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,30 +117,107 @@ pub enum Connected {
     Member,
 }
 
-impl Status {
-    pub(super) fn empty(settings: &Settings) -> Status {
+impl Member {
+    /// The state for operators.
+    #[must_use]
+    pub fn status(&self, now_ms: u64) -> Status {
+        let ago = |then_ms: u64| now_ms.saturating_sub(then_ms);
+        let election = self.view.election;
         Status {
-            sid: settings.sid,
-            cid: None,
-            name: settings.name.clone(),
-            address: settings.address.clone(),
-            connected: Connected::Member,
-            remote_addresses: Vec::new(),
-            role: Role::Follower,
-            term: Term(0),
-            leader: None,
-            vote: None,
-            election_started: None,
-            election_won_ms: None,
-            election_timer_ms: 0,
-            next_election_timer_ms: None,
-            log_start: Index(0),
-            log_end: Index(0),
-            commit: Index(0),
-            applied: Index(0),
-            servers: Vec::new(),
-            log_bytes: 0,
-            elections: 0,
+            sid: self.settings.sid,
+            cid: self.cid,
+            name: self.settings.name.clone(),
+            address: self.settings.address.clone(),
+            connected: self.connected(),
+            remote_addresses: self
+                .joining
+                .as_ref()
+                .map_or_else(Vec::new, |joining| joining.remotes.clone()),
+            role: self.node.role(),
+            term: self.node.term(),
+            leader: self.node.leader(),
+            vote: self.node.vote(),
+            election_started: election.map(|(then_ms, is_transfer)| (ago(then_ms), is_transfer)),
+            election_won_ms: self.view.won_ms.map(ago),
+            election_timer_ms: self.ticker.timer_ms(),
+            next_election_timer_ms: self.next_timer_ms,
+            log_start: self.snapshot.0.next(),
+            log_end: self.node.last_index().next(),
+            commit: self.node.commit(),
+            applied: self.applied,
+            servers: self.peer_statuses(now_ms),
+            log_bytes: self.node.log_bytes(),
+            elections: self.view.elections,
+        }
+    }
+
+    fn connected(&self) -> Connected {
+        if self.has_left {
+            Connected::Left
+        } else if self.joining.is_some() {
+            Connected::Joining
+        } else if self.leaving.is_some() {
+            Connected::Leaving
+        } else if let Some(reason) = &self.failure {
+            Connected::Failed(reason.clone())
+        } else if self.view.is_retrying() {
+            Connected::Disconnected
+        } else {
+            Connected::Member
+        }
+    }
+
+    fn peer_statuses(&self, now_ms: u64) -> Vec<PeerStatus> {
+        let servers = self
+            .membership
+            .servers()
+            .into_iter()
+            .flat_map(Servers::iter);
+        let members = servers.map(|(sid, address)| {
+            let is_going = self.membership.removals.iter().any(|it| it.target == sid);
+            let phase = if is_going {
+                Phase::Removing
+            } else {
+                Phase::Stable
+            };
+            self.peer_status(now_ms, sid, address, phase)
+        });
+        let joiners = self.membership.joiners.iter().map(|(sid, joiner)| {
+            let phase = match (joiner.is_proposed, joiner.is_caught_up) {
+                (true, _) => Phase::Committing,
+                (false, true) => Phase::CaughtUp,
+                (false, false) => Phase::CatchUp,
+            };
+            self.peer_status(now_ms, *sid, &joiner.address, phase)
+        });
+        members.chain(joiners).collect()
+    }
+
+    fn peer_status(&self, now_ms: u64, sid: Sid, address: &str, phase: Phase) -> PeerStatus {
+        let peer = self.peers.get(&sid).copied().unwrap_or_default();
+        let progress = self.node.progress(sid).filter(|_| self.node.is_leader());
+        let is_candidate = self.node.role() == Role::Candidate;
+        let is_self = sid == self.settings.sid;
+        let voted_for = if is_self {
+            self.node.vote()
+        } else {
+            peer.voted_for
+        };
+        PeerStatus {
+            sid,
+            address: address.to_owned(),
+            phase,
+            voted_for: voted_for.filter(|_| is_candidate),
+            next_index: progress.map(|it| it.next),
+            match_index: progress.map(|it| it.matched),
+            last_message_ms: peer
+                .last_message_ms
+                .map(|then_ms| now_ms.saturating_sub(then_ms)),
+            snapshot: self
+                .sending
+                .get(&sid)
+                .and_then(|sending| Some((sending.confirmed, sending.body_bytes?))),
+            is_up: is_self || peer.is_up,
         }
     }
 }

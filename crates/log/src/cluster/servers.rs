@@ -57,6 +57,22 @@ impl Servers {
         self.0.contains_key(&sid)
     }
 
+    /// The list with one more server.
+    #[must_use]
+    pub fn with(&self, sid: Sid, address: &str) -> Servers {
+        let mut servers = self.0.clone();
+        servers.insert(sid, address.to_owned());
+        Servers(servers)
+    }
+
+    /// The list without a server; `None` when it was the only one.
+    #[must_use]
+    pub fn without(&self, sid: Sid) -> Option<Servers> {
+        let mut servers = self.0.clone();
+        servers.remove(&sid);
+        (!servers.is_empty()).then_some(Servers(servers))
+    }
+
     /// Every server with its address, by id.
     pub fn iter(&self) -> impl Iterator<Item = (Sid, &str)> {
         self.0.iter().map(|(sid, address)| (*sid, address.as_str()))

@@ -1,0 +1,398 @@
+//! The member's file, as the member sees it: which records are requested, which of them are stored, and which messages wait for that.
+//!
+//! Invariant: [`File::mark`] is a state that the file holds for certain. After a failed append the file has everything up to the mark, and
+//! the missing records are made again from the log in memory, which never lost them; so nothing is acknowledged that is not stored.
+//!
+//! While a new file is written, records go to the present one and to a journal, which is added to the new file before it takes the place
+//! (`rewrite.rs`).
+
+use std::collections::VecDeque;
+
+use corvid_log::cluster::{Index, Sid, Term};
+use corvid_log::storage::{LogPosition, StorageRequest};
+
+use super::records::Records;
+use super::rewrite::{Rewriting, Stage};
+use crate::raft_node::{Outgoing, RaftNode, Work};
+
+/// The first delay before a failed append is tried again, ms.
+const RETRY_MIN_MS: u64 = 50;
+/// The longest, ms.
+const RETRY_MAX_MS: u64 = 2000;
+
+/// A state of the log in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) hard: (Term, Option<Sid>),
+    /// The file and the memory have the same entries through this one.
+    pub(super) last: Index,
+    pub(super) commit: Index,
+}
+
+/// Records that are requested and not answered.
+#[derive(Debug)]
+struct Waiting {
+    position: u64,
+    number: u64,
+    mark: Mark,
+    /// To be sent when the records are stored.
+    messages: Vec<(Sid, Outgoing)>,
+}
+
+/// Why nothing is appended at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    None,
+    /// An append has failed; it is tried again.
+    Failed {
+        retry_ms: u64,
+        delay_ms: u64,
+    },
+    /// A sync has failed: the file must be written again.
+    Poisoned,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct File {
+    own: Sid,
+    /// A joining server's file has no records behind its header.
+    pub(super) is_recording: bool,
+    position: u64,
+    /// The newest work of the algorithm.
+    number: u64,
+    /// The newest work that is stored.
+    released: u64,
+    waiting: VecDeque<Waiting>,
+    pub(super) mark: Mark,
+    /// In the newest record, stored or not.
+    hard: (Term, Option<Sid>),
+    /// In the newest record, stored or not.
+    commit: Index,
+    leader: Option<(Term, Sid)>,
+    pub(super) trouble: Trouble,
+    pub(super) rewriting: Option<Rewriting>,
+    pub(super) next_rewrite: u64,
+}
+
+/// The outcome of stored records.
+#[derive(Debug, Default)]
+pub(super) struct Stored {
+    /// For [`RaftNode::stored`].
+    pub(super) number: Option<u64>,
+    /// To be sent now.
+    pub(super) messages: Vec<(Sid, Outgoing)>,
+}
+
+impl File {
+    pub(super) fn new(own: Sid, is_recording: bool, position: LogPosition, mark: Mark) -> File {
+        File {
+            own,
+            is_recording,
+            position: position.0,
+            number: 0,
+            released: 0,
+            waiting: VecDeque::new(),
+            mark,
+            hard: mark.hard,
+            commit: mark.commit,
+            leader: None,
+            trouble: Trouble::None,
+            rewriting: None,
+            next_rewrite: 1,
+        }
+    }
+
+    /// The file was replaced by one that holds exactly this.
+    pub(super) fn restart(&mut self, mark: Mark) {
+        self.is_recording = true;
+        self.waiting.clear();
+        self.mark = mark;
+        self.hard = mark.hard;
+        self.commit = mark.commit;
+        self.trouble = Trouble::None;
+        self.rewriting = None;
+    }
+
+    /// Requests the records of this work. Returns messages that may leave at once.
+    pub(super) fn store(
+        &mut self,
+        mut work: Work,
+        node: &RaftNode,
+        requests: &mut Vec<StorageRequest>,
+    ) -> Stored {
+        self.number = work.number;
+        if let Some(first) = work.entries.first() {
+            let before = first.index.previous();
+            self.mark.last = self.mark.last.min(before);
+            for waiting in &mut self.waiting {
+                waiting.mark.last = waiting.mark.last.min(before);
+            }
+        }
+        let hard = (node.term(), node.vote());
+        let is_hard_stored = !self.is_recording || self.mark.hard == hard;
+        let mut now = Vec::new();
+        if is_hard_stored {
+            now.append(&mut work.messages);
+        }
+        let mut later = std::mem::take(&mut work.messages);
+        for (to, message) in work.promises.drain(..) {
+            let is_early = is_hard_stored && promises_nothing(&message);
+            if is_early { &mut now } else { &mut later }.push((to, message));
+        }
+        if !self.is_recording {
+            now.append(&mut later);
+            self.released = work.number;
+            return Stored {
+                number: Some(work.number),
+                messages: now,
+            };
+        }
+        let mut records = Records::default();
+        if work.hard.is_some() {
+            records.hard(self.own, self.hard.0, hard);
+            self.hard = hard;
+        }
+        if let Some(leader) = node.leader()
+            && self.leader != Some((hard.0, leader))
+        {
+            records.leader(hard.0, leader);
+            self.leader = Some((hard.0, leader));
+        }
+        for entry in &work.entries {
+            records.entry(entry);
+        }
+        if let Some(commit) = work.commit.filter(|commit| *commit > self.commit) {
+            records.commit(commit);
+            self.commit = commit;
+        }
+        let mark = self.whole_mark(node);
+        if self.trouble != Trouble::None {
+            // Promises are dropped as if the network had lost them: the file has room for them again later, and peers repeat themselves.
+            if let Some(rewriting) = &mut self.rewriting {
+                rewriting.journal(&records.into_bytes());
+            }
+            return Stored {
+                number: None,
+                messages: now,
+            };
+        }
+        if records.is_empty() && self.waiting.is_empty() {
+            now.append(&mut later);
+            self.released = work.number;
+            return Stored {
+                number: Some(work.number),
+                messages: now,
+            };
+        }
+        let is_waited_for = records.is_durable() || !self.waiting.is_empty();
+        if !is_waited_for {
+            now.append(&mut later);
+        }
+        if !records.is_empty() {
+            self.append(records, requests);
+        }
+        self.waiting.push_back(Waiting {
+            position: self.position,
+            number: work.number,
+            mark,
+            messages: later,
+        });
+        Stored {
+            number: (!is_waited_for).then_some(work.number),
+            messages: now,
+        }
+    }
+
+    /// Requests records that nothing waits for.
+    pub(super) fn append(&mut self, records: Records, requests: &mut Vec<StorageRequest>) {
+        if !self.is_recording || self.trouble != Trouble::None {
+            return;
+        }
+        let durable = records.is_durable();
+        let record = records.into_bytes();
+        self.position += 1;
+        if let Some(rewriting) = &mut self.rewriting {
+            if rewriting.stage != Stage::Swapping {
+                rewriting.journal(&record);
+            }
+            if rewriting.is_holding() {
+                return;
+            }
+        }
+        requests.push(StorageRequest::Append {
+            position: LogPosition(self.position),
+            record,
+            durable,
+        });
+    }
+
+    /// The storage has answered.
+    pub(super) fn answered(&mut self, position: LogPosition) -> Stored {
+        let mut stored = Stored::default();
+        while let Some(waiting) = self.waiting.front()
+            && waiting.position <= position.0
+            && let Some(waiting) = self.waiting.pop_front()
+        {
+            self.mark = waiting.mark;
+            stored.number = Some(waiting.number);
+            self.released = waiting.number;
+            stored.messages.extend(waiting.messages);
+        }
+        stored
+    }
+
+    /// An append has failed. Returns whether that is news.
+    pub(super) fn failed(&mut self, now_ms: u64) -> bool {
+        if self.trouble == Trouble::Poisoned {
+            return false;
+        }
+        let (is_news, delay_ms) = match self.trouble {
+            Trouble::Failed { delay_ms, .. } => (false, (delay_ms * 2).min(RETRY_MAX_MS)),
+            _ => (true, RETRY_MIN_MS),
+        };
+        self.waiting.clear();
+        self.trouble = Trouble::Failed {
+            retry_ms: now_ms + delay_ms,
+            delay_ms,
+        };
+        is_news
+    }
+
+    /// When the next attempt is due.
+    pub(super) fn deadline_ms(&self) -> u64 {
+        match self.trouble {
+            Trouble::Failed { retry_ms, .. } => retry_ms,
+            _ => u64::MAX,
+        }
+    }
+
+    /// Requests everything that is missing in the file, if the time has come.
+    pub(super) fn retry(
+        &mut self,
+        now_ms: u64,
+        node: &RaftNode,
+        requests: &mut Vec<StorageRequest>,
+    ) {
+        let Trouble::Failed { retry_ms, delay_ms } = self.trouble else {
+            return;
+        };
+        if now_ms < retry_ms || !self.waiting.is_empty() {
+            return;
+        }
+        let (records, mark) = self.missing(node, self.mark);
+        self.position += 1;
+        requests.push(StorageRequest::Recover);
+        requests.push(StorageRequest::Append {
+            position: LogPosition(self.position),
+            record: records.into_bytes(),
+            durable: true,
+        });
+        self.wait_for_all(mark);
+        self.trouble = Trouble::Failed {
+            retry_ms: u64::MAX,
+            delay_ms,
+        };
+    }
+
+    /// The records between a mark and the log in memory; at least one.
+    pub(super) fn missing(&mut self, node: &RaftNode, from: Mark) -> (Records, Mark) {
+        let hard = (node.term(), node.vote());
+        let mut records = Records::default();
+        if from.hard.0 == Term(0) {
+            records.state(hard);
+        } else if from.hard != hard {
+            records.hard(self.own, from.hard.0, hard);
+        }
+        for entry in node.entries_from(from.last.next()) {
+            records.entry(&entry);
+        }
+        let mark = self.whole_mark(node);
+        if mark.commit > from.commit || records.is_empty() {
+            records.commit(mark.commit);
+        }
+        self.hard = hard;
+        self.commit = self.commit.max(mark.commit);
+        (records, mark)
+    }
+
+    /// The log in memory.
+    pub(super) fn whole_mark(&self, node: &RaftNode) -> Mark {
+        let last = node.logged();
+        Mark {
+            hard: (node.term(), node.vote()),
+            last,
+            commit: node.commit().min(last),
+        }
+    }
+
+    /// After trouble: requests what was not requested meanwhile. Returns the number of the work that needs nothing more.
+    pub(super) fn catch_up(
+        &mut self,
+        node: &RaftNode,
+        requests: &mut Vec<StorageRequest>,
+    ) -> Option<u64> {
+        let is_idle = self.trouble == Trouble::None && self.waiting.is_empty();
+        if !is_idle || self.released == self.number {
+            return None;
+        }
+        if self.whole_mark(node) == self.mark {
+            self.released = self.number;
+            return Some(self.number);
+        }
+        let (records, mark) = self.missing(node, self.mark);
+        self.append(records, requests);
+        self.wait_for_all(mark);
+        None
+    }
+
+    /// The request at the present position stores everything.
+    pub(super) fn wait_for_all(&mut self, mark: Mark) {
+        self.waiting.push_back(Waiting {
+            position: self.position,
+            number: self.number,
+            mark,
+            messages: Vec::new(),
+        });
+    }
+
+    /// Forgets what was requested from a file that takes no appends any more.
+    pub(super) fn give_up(&mut self) {
+        self.waiting.clear();
+        self.trouble = Trouble::Poisoned;
+    }
+
+    /// The next position, for a request that the caller makes.
+    pub(super) fn take_position(&mut self) -> LogPosition {
+        self.position += 1;
+        LogPosition(self.position)
+    }
+
+    /// Whether some requests are not answered.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}
+
+/// Answers to heartbeats and rejections hold whatever the disk does. Without them a slow disk would cost the leader its quorum.
+fn promises_nothing(message: &Outgoing) -> bool {
+    use crate::message::PeerMessage;
+    matches!(
+        message,
+        Outgoing::Message(
+            PeerMessage::HeartbeatReply { .. }
+                | PeerMessage::AppendReply {
+                    rejection: Some(_),
+                    ..
+                }
+                | PeerMessage::VoteReply {
+                    is_prevote: true,
+                    ..
+                }
+                | PeerMessage::VoteReply {
+                    is_granted: false,
+                    ..
+                }
+        )
+    )
+}

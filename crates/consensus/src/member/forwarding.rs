@@ -1,0 +1,254 @@
+//! Transactions on their way from a follower to the leader, and their outcomes on the way back.
+//!
+//! Each follower numbers its transactions in each term. The leader executes them in the order of their numbers and each once; it keeps
+//! outcomes until the follower has them. What a lost message carried is sent again when a connection is made again, and after a time. All of
+//! it ends with the term.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use corvid_log::cluster::{Eid, Sid, Term};
+
+use super::{Member, Output};
+use crate::database::{Forward, ForwardOrigin, ForwardOutcome, MemberEvent};
+use crate::message::PeerMessage;
+
+/// Transactions that a follower has sent and that are not answered; further ones wait.
+const SENT_MAX: usize = 1024;
+/// Bytes of them.
+const SENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Outcomes that the leader keeps for one follower; beyond it ignores further transactions of that follower, which sends them again.
+const KEPT_MAX: usize = 2 * SENT_MAX;
+
+/// Both sides; which one is used depends on the role.
+#[derive(Debug, Default)]
+pub(super) struct Forwarding {
+    term: Term,
+    /// The number of the first transaction in `queue`.
+    first: u64,
+    /// Transactions without an outcome, in order; `None`: has its outcome, but one before it has not.
+    queue: VecDeque<Option<Forward>>,
+    /// How many of `queue` were sent.
+    sent: usize,
+    sent_bytes: usize,
+    /// When what was sent is sent again, ms.
+    resend_ms: u64,
+    followers: BTreeMap<Sid, Follower>,
+}
+
+/// A follower, as its leader sees it.
+#[derive(Debug, Default)]
+struct Follower {
+    /// The number of the first in `kept`.
+    first: u64,
+    /// Transactions that were accepted: their ids, and their outcomes once known.
+    kept: VecDeque<(Eid, Option<ForwardOutcome>)>,
+    /// Accepted before the database was told that it leads.
+    early: Vec<Forward>,
+}
+
+impl Forwarding {
+    /// A new term: nothing of the old one is true any more.
+    pub(super) fn restart(&mut self, term: Term) {
+        *self = Forwarding {
+            term,
+            first: 1,
+            resend_ms: u64::MAX,
+            ..Forwarding::default()
+        };
+    }
+
+    pub(super) fn deadline_ms(&self) -> u64 {
+        if self.sent == 0 {
+            u64::MAX
+        } else {
+            self.resend_ms
+        }
+    }
+
+    /// The first number without an outcome is the one of `first`, because answered ones are dropped from the front.
+    fn drop_answered(&mut self) {
+        while let Some(None) = self.queue.front() {
+            self.queue.pop_front();
+            self.first += 1;
+            self.sent = self.sent.saturating_sub(1);
+        }
+    }
+}
+
+impl Member {
+    /// The database wants the leader to execute a transaction.
+    pub(super) fn forward(&mut self, term: Term, forward: Forward) {
+        if term != self.node.term() || term != self.forwarding.term || self.node.is_leader() {
+            return;
+        }
+        self.forwarding.queue.push_back(Some(forward));
+        self.send_forwards();
+    }
+
+    /// Sends what was not sent and fits.
+    pub(super) fn send_forwards(&mut self) {
+        let Some(leader) = self.reachable_leader() else {
+            return;
+        };
+        let resend_ms = self.now_ms + 2 * self.ticker.timer_ms();
+        let forwarding = &mut self.forwarding;
+        let mut first = None;
+        let mut forwards = Vec::new();
+        while let Some(waiting) = forwarding.queue.get(forwarding.sent) {
+            if forwarding.sent >= SENT_MAX || forwarding.sent_bytes >= SENT_BYTES_MAX {
+                break;
+            }
+            let number = forwarding.first + forwarding.sent as u64;
+            forwarding.sent += 1;
+            match waiting {
+                Some(forward) => {
+                    first.get_or_insert(number);
+                    forwarding.sent_bytes += forward.params.len();
+                    forwards.push(forward.clone());
+                }
+                // Numbers in one message follow one another.
+                None if forwards.is_empty() => {}
+                None => break,
+            }
+        }
+        let Some(first) = first else { return };
+        let message = PeerMessage::Forward {
+            term: forwarding.term,
+            first,
+            answered: forwarding.first - 1,
+            forwards,
+        };
+        forwarding.resend_ms = resend_ms;
+        self.send(leader, message);
+    }
+
+    /// Sends everything again that has no outcome.
+    pub(super) fn resend_forwards(&mut self) {
+        self.forwarding.sent = 0;
+        self.forwarding.sent_bytes = 0;
+        // One message carries what lies between answered ones; each has at least one transaction.
+        let mut before = usize::MAX;
+        while self.forwarding.sent != before {
+            before = self.forwarding.sent;
+            self.send_forwards();
+        }
+    }
+
+    /// A follower has sent transactions.
+    pub(super) fn forwards_received(
+        &mut self,
+        from: Sid,
+        term: Term,
+        first: u64,
+        answered: u64,
+        forwards: Vec<Forward>,
+    ) {
+        if term != self.node.term() || !self.node.is_leader() || !self.membership.contains(from) {
+            return;
+        }
+        let follower = self.forwarding.followers.entry(from).or_insert(Follower {
+            first: 1,
+            ..Follower::default()
+        });
+        while follower.first <= answered
+            && follower
+                .kept
+                .front()
+                .is_some_and(|(_, outcome)| outcome.is_some())
+        {
+            follower.kept.pop_front();
+            follower.first += 1;
+        }
+        let mut again = Vec::new();
+        for (number, forward) in (first..).zip(forwards) {
+            let next = follower.first + follower.kept.len() as u64;
+            if number == next && follower.kept.len() < KEPT_MAX {
+                follower.kept.push_back((forward.id, None));
+                follower.early.push(forward);
+            } else if number < next && number >= follower.first {
+                let at = usize::try_from(number - follower.first).unwrap_or(usize::MAX);
+                if let Some((id, Some(outcome))) = follower.kept.get(at) {
+                    again.push((number, *id, outcome.clone()));
+                }
+            }
+        }
+        if !again.is_empty() {
+            let outcomes = again;
+            self.send(from, PeerMessage::Outcomes { term, outcomes });
+        }
+        self.execute_forwards();
+    }
+
+    /// Passes accepted transactions to the database, once it leads.
+    pub(super) fn execute_forwards(&mut self) {
+        let Some(term) = self.announced_term() else {
+            return;
+        };
+        for (sid, follower) in &mut self.forwarding.followers {
+            if !follower.early.is_empty() {
+                let origin = ForwardOrigin { sid: *sid, term };
+                let forwards = std::mem::take(&mut follower.early);
+                let event = MemberEvent::Execute { origin, forwards };
+                self.outputs.push_back(Output::Database(event));
+            }
+        }
+    }
+
+    /// The database has executed a transaction of a follower.
+    pub(super) fn outcome(&mut self, origin: ForwardOrigin, id: Eid, outcome: ForwardOutcome) {
+        if origin.term != self.forwarding.term {
+            return;
+        }
+        let Some(follower) = self.forwarding.followers.get_mut(&origin.sid) else {
+            return;
+        };
+        let found = follower
+            .kept
+            .iter()
+            .position(|(kept, known)| *kept == id && known.is_none());
+        let Some(at) = found else { return };
+        follower.kept[at].1 = Some(outcome.clone());
+        let number = follower.first + at as u64;
+        let outcomes = vec![(number, id, outcome)];
+        let term = origin.term;
+        self.send(origin.sid, PeerMessage::Outcomes { term, outcomes });
+    }
+
+    /// The leader has answered.
+    pub(super) fn outcomes_received(
+        &mut self,
+        from: Sid,
+        term: Term,
+        outcomes: Vec<(u64, Eid, ForwardOutcome)>,
+    ) {
+        if term != self.forwarding.term || self.node.leader() != Some(from) {
+            return;
+        }
+        for (number, id, outcome) in outcomes {
+            let Some(at) = number.checked_sub(self.forwarding.first) else {
+                continue;
+            };
+            let at = usize::try_from(at).unwrap_or(usize::MAX);
+            let Some(waiting) = self.forwarding.queue.get_mut(at) else {
+                continue;
+            };
+            if waiting.as_ref().is_some_and(|forward| forward.id == id)
+                && let Some(forward) = waiting.take()
+            {
+                let bytes = forward.params.len();
+                self.forwarding.sent_bytes = self.forwarding.sent_bytes.saturating_sub(bytes);
+                let event = MemberEvent::Outcome { id, outcome };
+                self.outputs.push_back(Output::Database(event));
+            }
+        }
+        self.forwarding.drop_answered();
+        self.forwarding.resend_ms = self.now_ms + 2 * self.ticker.timer_ms();
+        self.send_forwards();
+    }
+
+    /// The leader, if messages can be sent to it.
+    pub(super) fn reachable_leader(&self) -> Option<Sid> {
+        let leader = self.node.leader()?;
+        (leader != self.settings.sid && self.is_up(leader)).then_some(leader)
+    }
+}

@@ -1,0 +1,117 @@
+//! Time for the algorithm: ticks of a tenth of the election timer, and election timeouts from a seed.
+//!
+//! An election timeout is the timer and up to a second more (docs/spec/distribution.md 1.2). The part of it that is no whole number of ticks
+//! delays the next tick, so that members with a long timer do not stand for election at the same time.
+
+use crate::raft_node::ELECTION_TICKS;
+
+/// The part of an election timeout that is left to chance, ms.
+const SPREAD_MS: u64 = 1000;
+/// Ticks that are made up for after a pause. A process that was stopped longer first hears what its peers have sent meanwhile.
+const LATE_TICKS_MAX: u32 = 3;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Ticker {
+    timer_ms: u64,
+    next_ms: u64,
+    random: u64,
+}
+
+impl Ticker {
+    pub(super) fn new(timer_ms: u64, now_ms: u64, seed: u64) -> Ticker {
+        let mut ticker = Ticker {
+            timer_ms: timer_ms.max(10),
+            next_ms: 0,
+            random: seed,
+        };
+        ticker.next_ms = now_ms + ticker.period_ms();
+        ticker
+    }
+
+    /// The election timer, ms.
+    pub(super) fn timer_ms(&self) -> u64 {
+        self.timer_ms
+    }
+
+    pub(super) fn set_timer(&mut self, timer_ms: u64, now_ms: u64) {
+        self.timer_ms = timer_ms.max(10);
+        self.next_ms = self.next_ms.min(now_ms + self.period_ms());
+    }
+
+    pub(super) fn next_ms(&self) -> u64 {
+        self.next_ms
+    }
+
+    fn period_ms(&self) -> u64 {
+        self.timer_ms / ELECTION_TICKS as u64
+    }
+
+    /// A new election timeout, in ticks; its remainder delays the next tick.
+    pub(super) fn draw(&mut self) -> usize {
+        let more = self.random(SPREAD_MS);
+        let period = self.period_ms();
+        self.next_ms += more % period;
+        ELECTION_TICKS + usize::try_from(more / period).unwrap_or(0)
+    }
+
+    /// A number below `below`: splitmix64.
+    pub(super) fn random(&mut self, below: u64) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % below.max(1)
+    }
+
+    /// The ticks that are due.
+    pub(super) fn due(&mut self, now_ms: u64) -> u32 {
+        let mut ticks = 0;
+        while self.next_ms <= now_ms && ticks < LATE_TICKS_MAX {
+            ticks += 1;
+            self.next_ms += self.period_ms();
+        }
+        if self.next_ms <= now_ms {
+            self.next_ms = now_ms + self.period_ms();
+        }
+        ticks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_spread_over_a_second_whatever_the_timer() {
+        for timer in [100, 1000, 16_000, 600_000] {
+            let mut shortest = u64::MAX;
+            let mut longest = 0;
+            for seed in 0..300 {
+                let mut ticker = Ticker::new(timer, 0, seed);
+                let ticks = ticker.draw() as u64;
+                let first = ticker.next_ms();
+                let timeout = first + (ticks - 1) * (timer / 10);
+                shortest = shortest.min(timeout);
+                longest = longest.max(timeout);
+            }
+            assert!(
+                (timer..timer + 50).contains(&shortest),
+                "{timer}: {shortest}"
+            );
+            assert!(
+                (timer + 950..timer + 1000).contains(&longest),
+                "{timer}: {longest}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_long_pause_is_not_made_up_for() {
+        let mut ticker = Ticker::new(1000, 0, 1);
+        assert_eq!(ticker.due(250), 2);
+        assert_eq!(ticker.due(90_000), 3);
+        assert_eq!(ticker.due(90_050), 0);
+        assert_eq!(ticker.next_ms(), 90_100);
+    }
+}

@@ -1,0 +1,573 @@
+//! The consensus algorithm, as the library `raft` has it. No other module names that library, so that another copy of it can take its place.
+//!
+//! Invariants, each of which prevents a panic or lost data in the library:
+//! - Nothing is stepped between the library's `ready` and `advance_append_async`: both are inside [`RaftNode::ready`].
+//! - The library draws election timeouts from a source of its own. After every call [`RaftNode`] puts the caller's in their place, so that a
+//!   seed replays.
+//! - A sole voter that does not lead neither ticks nor campaigns while a part of its log is not stored: it would lead at once, which the
+//!   library allows only with a stored log.
+//!
+//! Called by `member`. It must not know files, connections, databases or lists of servers with addresses.
+
+mod convert;
+mod log;
+
+use std::collections::BTreeMap;
+
+use corvid_log::cluster::{Index, Sid, Term};
+use raft::eraftpb::{
+    ConfChange, ConfChangeType, ConfState, Entry, EntryType, HardState, Message, MessageType,
+};
+use raft::{Config, ProgressState, RawNode, SnapshotStatus, StateRole};
+
+use crate::entry::EntryBody;
+use crate::member::Role;
+use crate::message::PeerMessage;
+use log::MemoryLog;
+
+/// Ticks without a message of the leader before a follower may stand for election, at least.
+pub(crate) const ELECTION_TICKS: usize = 10;
+/// Ticks between heartbeats.
+const HEARTBEAT_TICKS: usize = 3;
+/// Bytes of entries in one message, beyond its first.
+const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
+/// Messages with entries under way to one peer.
+const MESSAGES_UNDER_WAY_MAX: usize = 64;
+/// Bytes of committed entries handed over at once, beyond the first.
+const COMMITTED_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Bytes of entries that are not committed yet, beyond which proposals wait.
+const UNCOMMITTED_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// An entry of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogEntry {
+    pub(crate) term: Term,
+    pub(crate) index: Index,
+    pub(crate) body: EntryBody,
+}
+
+/// The state to begin with.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) sid: Sid,
+    pub(crate) snapshot: (Index, Term),
+    pub(crate) entries: Vec<LogEntry>,
+    pub(crate) term: Term,
+    pub(crate) vote: Option<Sid>,
+    /// Everything through this entry is committed and applied.
+    pub(crate) commit: Index,
+    /// As of that entry.
+    pub(crate) voters: Vec<Sid>,
+}
+
+/// What the library wants to be done.
+#[derive(Debug)]
+pub(crate) struct Work {
+    /// To be repeated in [`RaftNode::stored`].
+    pub(crate) number: u64,
+    /// Term and vote have changed.
+    pub(crate) hard: Option<(Term, Option<Sid>)>,
+    /// To be stored. They replace entries with the same index and all behind.
+    pub(crate) entries: Vec<LogEntry>,
+    /// The commit index has advanced.
+    pub(crate) commit: Option<Index>,
+    /// To be sent once term and vote are stored.
+    pub(crate) messages: Vec<(Sid, Outgoing)>,
+    /// To be sent once all of this is stored.
+    pub(crate) promises: Vec<(Sid, Outgoing)>,
+    /// Committed, stored, and to be applied now.
+    pub(crate) committed: Vec<LogEntry>,
+}
+
+/// A message of the library.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    /// For the wire.
+    Message(PeerMessage),
+    /// The peer needs a snapshot.
+    Snapshot,
+}
+
+/// How far a peer is, as its leader sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerProgress {
+    pub(crate) matched: Index,
+    pub(crate) next: Index,
+    pub(crate) is_in_snapshot: bool,
+}
+
+/// See the module.
+pub(crate) struct RaftNode {
+    raw: RawNode<MemoryLog>,
+    sids: BTreeMap<u64, Sid>,
+    /// The election timeout in ticks, at least [`ELECTION_TICKS`].
+    timeout_ticks: usize,
+    unstored: u64,
+    commit_seen: u64,
+    hard_seen: (u64, u64),
+}
+
+impl std::fmt::Debug for RaftNode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RaftNode")
+            .field("term", &self.raw.raft.term)
+            .field("state", &self.raw.raft.state)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The number by which the library knows a server: the first half of its id.
+pub(crate) fn number(sid: Sid) -> u64 {
+    let mut half = [0; 8];
+    half.copy_from_slice(&sid.0.0[..8]);
+    u64::from_be_bytes(half)
+}
+
+impl RaftNode {
+    /// # Errors
+    /// The state contradicts itself.
+    pub(crate) fn new(opening: Opening, timeout_ticks: usize) -> Result<RaftNode, String> {
+        let id = number(opening.sid);
+        let mut sids = BTreeMap::new();
+        sids.insert(id, opening.sid);
+        for sid in opening.voters.iter().copied().chain(opening.vote) {
+            if sids.insert(number(sid), sid).is_some_and(|old| old != sid) {
+                return Err(format!("two servers have ids that begin like {}", sid.0));
+            }
+        }
+        let mut state = ConfState::default();
+        state.voters = opening.voters.iter().map(|sid| number(*sid)).collect();
+        if !opening.voters.is_empty() && !opening.voters.contains(&opening.sid) {
+            state.learners = vec![id];
+        }
+        let mut hard = HardState::default();
+        hard.term = opening.term.0;
+        hard.vote = opening.vote.map_or(0, number);
+        hard.commit = opening.commit.0;
+        let hard_seen = (hard.term, hard.vote);
+        let log = MemoryLog::new(opening.snapshot, opening.entries, hard, state);
+        let config = Config {
+            id,
+            election_tick: ELECTION_TICKS,
+            heartbeat_tick: HEARTBEAT_TICKS,
+            max_election_tick: 1 << 40,
+            applied: opening.commit.0,
+            max_size_per_msg: MESSAGE_BYTES_MAX,
+            max_inflight_msgs: MESSAGES_UNDER_WAY_MAX,
+            check_quorum: true,
+            pre_vote: true,
+            batch_append: true,
+            max_uncommitted_size: UNCOMMITTED_BYTES_MAX,
+            max_committed_size_per_ready: COMMITTED_BYTES_MAX,
+            ..Config::default()
+        };
+        let logger = slog::Logger::root(slog::Discard, slog::o!());
+        let raw = RawNode::new(&config, log, &logger).map_err(|error| error.to_string())?;
+        let mut node = RaftNode {
+            raw,
+            sids,
+            timeout_ticks,
+            unstored: 0,
+            commit_seen: opening.commit.0,
+            hard_seen,
+        };
+        node.restore_timeout();
+        Ok(node)
+    }
+
+    /// For a member that cannot take part: it knows nothing and asks for nothing.
+    pub(crate) fn empty(sid: Sid, timeout_ticks: usize) -> RaftNode {
+        let opening = Opening {
+            sid,
+            snapshot: (Index(0), Term(0)),
+            entries: Vec::new(),
+            term: Term(0),
+            vote: None,
+            commit: Index(0),
+            voters: Vec::new(),
+        };
+        // Nothing contradicts itself in nothing, except for an id of zeros.
+        RaftNode::new(opening, timeout_ticks).expect("a server id that does not begin with zeros")
+    }
+
+    /// Replaces the election timeout, ticks.
+    pub(crate) fn set_timeout(&mut self, ticks: usize) {
+        self.timeout_ticks = ticks.max(ELECTION_TICKS);
+        self.restore_timeout();
+    }
+
+    fn restore_timeout(&mut self) {
+        let ticks = self.timeout_ticks;
+        self.raw.raft.set_randomized_election_timeout(ticks);
+    }
+
+    /// A tick has passed. Returns whether an election timeout, or a leader's period, has passed with it.
+    pub(crate) fn tick(&mut self) -> bool {
+        if !self.may_campaign() {
+            return false;
+        }
+        let has_acted = self.raw.tick();
+        self.restore_timeout();
+        has_acted
+    }
+
+    /// Stands for election without waiting.
+    pub(crate) fn campaign(&mut self) {
+        if self.may_campaign() {
+            let _ = self.raw.campaign();
+            self.restore_timeout();
+        }
+    }
+
+    /// A sole voter leads as soon as it stands, which needs a stored log.
+    fn may_campaign(&self) -> bool {
+        let raft = &self.raw.raft;
+        let is_sole = raft.prs().is_singleton() && raft.promotable();
+        raft.state == StateRole::Leader || !is_sole || self.unstored == 0
+    }
+
+    /// Handles a message that [`crate::guard`] has let through. Messages that are not the algorithm's are ignored.
+    pub(crate) fn step(&mut self, from: Sid, message: PeerMessage) {
+        let id = number(from);
+        if id == 0 || *self.sids.entry(id).or_insert(from) != from {
+            return;
+        }
+        if matches!(message, PeerMessage::TimeoutNow { .. }) && !self.may_campaign() {
+            return;
+        }
+        if let Some(message) = convert::to_raft(id, self.raw.raft.id, message) {
+            self.step_raw(message);
+        }
+    }
+
+    /// Installs a snapshot that has been stored already: the log is that of the snapshot afterwards.
+    pub(crate) fn install(
+        &mut self,
+        from: Sid,
+        leader_term: Term,
+        (index, term): (Index, Term),
+        voters: &[Sid],
+    ) {
+        let mut message = Message::default();
+        message.set_msg_type(MessageType::MsgSnapshot);
+        message.from = number(from);
+        message.to = self.raw.raft.id;
+        message.term = leader_term.0;
+        let mut state = ConfState::default();
+        for sid in voters {
+            self.sids.insert(number(*sid), *sid);
+            state.voters.push(number(*sid));
+        }
+        if !state.voters.contains(&self.raw.raft.id) {
+            state.learners.push(self.raw.raft.id);
+        }
+        let metadata = message.mut_snapshot().mut_metadata();
+        metadata.index = index.0;
+        metadata.term = term.0;
+        metadata.set_conf_state(state);
+        self.step_raw(message);
+    }
+
+    fn step_raw(&mut self, message: Message) {
+        let _ = self.raw.step(message);
+        self.restore_timeout();
+    }
+
+    /// Appends entries as leader, in one step. They have the indexes behind the last one. `false`: not accepted now, because this member
+    /// does not lead, is handing the leadership over, or has too much under way.
+    pub(crate) fn propose(&mut self, bodies: Vec<EntryBody>) -> bool {
+        if bodies.is_empty() || !self.is_leader() {
+            return false;
+        }
+        let mut message = Message::default();
+        message.set_msg_type(MessageType::MsgPropose);
+        message.from = self.raw.raft.id;
+        let entries: Vec<Entry> = bodies
+            .into_iter()
+            .map(|body| {
+                let mut entry = Entry::default();
+                entry.data = body.text().clone();
+                entry
+            })
+            .collect();
+        message.set_entries(entries.into());
+        let outcome = self.raw.raft.step(message).is_ok();
+        self.restore_timeout();
+        outcome
+    }
+
+    /// Appends a change of one voter, whose list of servers is `body`. `false`: not now, see [`RaftNode::may_change_voters`].
+    pub(crate) fn propose_change(&mut self, sid: Sid, is_added: bool, body: &EntryBody) -> bool {
+        if !self.may_change_voters() {
+            return false;
+        }
+        self.sids.insert(number(sid), sid);
+        let change = conf_change(sid, is_added, false);
+        let outcome = self
+            .raw
+            .propose_conf_change(body.text().to_vec(), change)
+            .is_ok();
+        self.restore_timeout();
+        outcome
+    }
+
+    /// Whether a change of voters may be proposed: otherwise the library would append an empty entry in its place.
+    pub(crate) fn may_change_voters(&self) -> bool {
+        let raft = &self.raw.raft;
+        self.is_leader()
+            && raft.lead_transferee.is_none()
+            && !raft.has_pending_conf()
+            && raft.apply_to_current_term()
+    }
+
+    /// A change of one voter is committed, or this member begins to send its log to a server that does not vote, or gives that up.
+    pub(crate) fn apply_change(&mut self, sid: Sid, is_added: bool, is_learner: bool) {
+        self.sids.insert(number(sid), sid);
+        let _ = self
+            .raw
+            .apply_conf_change(&conf_change(sid, is_added, is_learner));
+        self.restore_timeout();
+    }
+
+    /// Asks a peer to take the leadership over.
+    pub(crate) fn transfer(&mut self, to: Sid) {
+        self.raw.transfer_leader(number(to));
+        self.restore_timeout();
+    }
+
+    /// The peer to which the leadership is being handed over.
+    pub(crate) fn transferee(&self) -> Option<Sid> {
+        let id = self.raw.raft.lead_transferee?;
+        self.sids.get(&id).copied()
+    }
+
+    /// Messages to this peer may have been lost.
+    pub(crate) fn unreachable(&mut self, sid: Sid) {
+        self.raw.report_unreachable(number(sid));
+    }
+
+    /// The snapshot that [`Outgoing::Snapshot`] asked for has arrived, or sending it was given up.
+    pub(crate) fn snapshot_sent(&mut self, sid: Sid, is_success: bool) {
+        let status = if is_success {
+            SnapshotStatus::Finish
+        } else {
+            SnapshotStatus::Failure
+        };
+        self.raw.report_snapshot(number(sid), status);
+    }
+
+    /// The next work, if there is any.
+    pub(crate) fn ready(&mut self) -> Option<Work> {
+        if !self.raw.has_ready() {
+            return None;
+        }
+        let mut ready = self.raw.ready();
+        let number = ready.number();
+        let messages = self.outgoing(ready.take_messages());
+        let promises = self.outgoing(ready.take_persisted_messages());
+        let raw_entries = ready.take_entries();
+        let entries = raw_entries.iter().map(convert::entry).collect();
+        let committed = ready
+            .take_committed_entries()
+            .iter()
+            .map(convert::entry)
+            .collect();
+        let snapshot = ready.snapshot().get_metadata();
+        if snapshot.index > 0 {
+            let (index, term) = (Index(snapshot.index), Term(snapshot.term));
+            self.raw.mut_store().restart(index, term);
+        }
+        let raft = &self.raw.raft;
+        let hard = (raft.term, raft.vote);
+        let commit = raft.raft_log.committed;
+        let is_hard_new = std::mem::replace(&mut self.hard_seen, hard) != hard;
+        let is_commit_new = std::mem::replace(&mut self.commit_seen, commit) != commit;
+        self.raw.mut_store().append(raw_entries);
+        self.raw.advance_append_async(ready);
+        self.restore_timeout();
+        self.unstored = number;
+        let vote = self.sids.get(&hard.1).copied();
+        Some(Work {
+            number,
+            hard: is_hard_new.then_some((Term(hard.0), vote)),
+            entries,
+            commit: is_commit_new.then_some(Index(commit)),
+            messages,
+            promises,
+            committed,
+        })
+    }
+
+    fn outgoing(&self, messages: Vec<Message>) -> Vec<(Sid, Outgoing)> {
+        messages
+            .into_iter()
+            .filter_map(|message| {
+                let to = *self.sids.get(&message.to)?;
+                let outgoing = match message.get_msg_type() {
+                    MessageType::MsgSnapshot => Outgoing::Snapshot,
+                    _ => Outgoing::Message(convert::from_raft(message)?),
+                };
+                Some((to, outgoing))
+            })
+            .collect()
+    }
+
+    /// Everything through the [`Work`] with this number is stored.
+    pub(crate) fn stored(&mut self, number: u64) {
+        self.raw.on_persist_ready(number);
+        if self.unstored <= number {
+            self.unstored = 0;
+        }
+        self.restore_timeout();
+    }
+
+    /// Everything through this entry has been handed over to be applied, changes of voters included.
+    pub(crate) fn applied(&mut self, index: Index) {
+        let log = &self.raw.raft.raft_log;
+        let index = index.0.min(log.committed).min(log.persisted);
+        if index > log.applied {
+            self.raw.advance_apply_to(index);
+        }
+    }
+
+    /// Forgets entries through this one, which must be applied.
+    pub(crate) fn compact(&mut self, index: Index) {
+        let index = index.0.min(self.raw.raft.raft_log.applied);
+        self.raw.mut_store().compact(Index(index));
+    }
+
+    /// The snapshot to be sent to peers that need older entries.
+    pub(crate) fn set_snapshot(&mut self, index: Index, term: Term) {
+        self.raw.mut_store().set_snapshot(index, term);
+    }
+
+    pub(crate) fn term(&self) -> Term {
+        Term(self.raw.raft.term)
+    }
+
+    pub(crate) fn vote(&self) -> Option<Sid> {
+        self.sids.get(&self.raw.raft.vote).copied()
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        match self.raw.raft.state {
+            StateRole::Follower => Role::Follower,
+            StateRole::Candidate | StateRole::PreCandidate => Role::Candidate,
+            StateRole::Leader => Role::Leader,
+        }
+    }
+
+    /// Whether the member asks whether it may stand for election.
+    pub(crate) fn is_precandidate(&self) -> bool {
+        self.raw.raft.state == StateRole::PreCandidate
+    }
+
+    pub(crate) fn is_leader(&self) -> bool {
+        self.raw.raft.state == StateRole::Leader
+    }
+
+    /// The leader of the term, if known.
+    pub(crate) fn leader(&self) -> Option<Sid> {
+        self.sids.get(&self.raw.raft.leader_id).copied()
+    }
+
+    pub(crate) fn commit(&self) -> Index {
+        Index(self.raw.raft.raft_log.committed)
+    }
+
+    pub(crate) fn last_index(&self) -> Index {
+        Index(self.raw.raft.raft_log.last_index())
+    }
+
+    /// The last entry that some [`Work`] has listed.
+    pub(crate) fn logged(&self) -> Index {
+        Index(self.raw.store().last())
+    }
+
+    /// The last entry that is stored.
+    pub(crate) fn persisted(&self) -> Index {
+        Index(self.raw.raft.raft_log.persisted)
+    }
+
+    /// The term of an entry in memory or of the snapshot.
+    pub(crate) fn term_of(&self, index: Index) -> Option<Term> {
+        let term = self.raw.raft.raft_log.term(index.0).ok()?;
+        (term > 0).then_some(Term(term))
+    }
+
+    /// Entries in memory from this one on.
+    pub(crate) fn entries_from(&self, index: Index) -> impl Iterator<Item = LogEntry> + '_ {
+        self.raw.store().entries_from(index)
+    }
+
+    /// Bytes of entries in memory.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.raw.store().bytes()
+    }
+
+    /// Whether an election would count this member's vote.
+    pub(crate) fn is_voter(&self) -> bool {
+        self.raw.raft.promotable()
+    }
+
+    /// Whether this member is the only voter.
+    pub(crate) fn is_sole_voter(&self) -> bool {
+        self.is_voter() && self.raw.raft.prs().is_singleton()
+    }
+
+    /// How far a peer is.
+    pub(crate) fn progress(&self, sid: Sid) -> Option<PeerProgress> {
+        let id = number(sid);
+        let tracker = self.raw.raft.prs();
+        let progress = tracker.get(id)?;
+        Some(PeerProgress {
+            matched: Index(progress.matched),
+            next: Index(progress.next_idx),
+            is_in_snapshot: progress.state == ProgressState::Snapshot,
+        })
+    }
+
+    /// Whether another known server has an id that begins like this one.
+    pub(crate) fn collides(&self, sid: Sid) -> bool {
+        let id = number(sid);
+        id == 0 || self.sids.get(&id).is_some_and(|known| *known != sid)
+    }
+}
+
+fn conf_change(sid: Sid, is_added: bool, is_learner: bool) -> ConfChange {
+    let mut change = ConfChange::default();
+    change.node_id = number(sid);
+    change.set_change_type(match (is_added, is_learner) {
+        (true, false) => ConfChangeType::AddNode,
+        (true, true) => ConfChangeType::AddLearnerNode,
+        (false, _) => ConfChangeType::RemoveNode,
+    });
+    change
+}
+
+/// Whether an entry changes the voters, by its text.
+fn changes_voters(body: &EntryBody) -> bool {
+    let text = body.text();
+    if text.starts_with(b"\"servers\":") {
+        return true;
+    }
+    if body.is_empty() || body.is_own_form() {
+        return false;
+    }
+    body.parse(Term(1), Index(1))
+        .is_ok_and(|entry| entry.servers.is_some())
+}
+
+/// The entry of the library for one of ours.
+fn raft_entry(entry: &LogEntry) -> Entry {
+    let mut raft = Entry::default();
+    raft.term = entry.term.0;
+    raft.index = entry.index.0;
+    if changes_voters(&entry.body) {
+        raft.set_entry_type(EntryType::EntryConfChange);
+        raft.context = entry.body.text().clone();
+    } else {
+        raft.data = entry.body.text().clone();
+    }
+    raft
+}

@@ -1,0 +1,571 @@
+//! A cluster whose network, disks and clocks are those of a test, from one seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use corvid_consensus::member::{Command, CommandToken, Role};
+use corvid_consensus::message::PeerMessage;
+use corvid_consensus::{Input, Member, MemberRequest, Output, Settings};
+use corvid_data::Uuid;
+use corvid_log::cluster::{Cid, Eid, Index, Servers, Sid, Term};
+use corvid_log::storage::StorageReply;
+use corvid_rpc::Level;
+
+use crate::disk::Disk;
+use crate::replica::Replica;
+
+/// One process with its file.
+pub(crate) struct Node {
+    pub(crate) disk: Disk,
+    pub(crate) member: Option<Member>,
+    pub(crate) replica: Replica,
+    pub(crate) disk_delay_ms: u64,
+    pub(crate) lines: Vec<(Level, String)>,
+    pub(crate) done: BTreeMap<u64, Result<String, String>>,
+    pub(crate) has_left: bool,
+    pub(crate) is_connected: bool,
+    /// Counts starts, so that nothing from before a crash arrives.
+    starts: u64,
+    disk_until_ms: u64,
+}
+
+enum Event {
+    Message(Sid, PeerMessage),
+    Storage(StorageReply),
+    Database(MemberRequest),
+    Other(Input),
+}
+
+pub(crate) struct Cluster {
+    pub(crate) now_ms: u64,
+    pub(crate) nodes: BTreeMap<Sid, Node>,
+    pub(crate) cuts: BTreeSet<(Sid, Sid)>,
+    /// Of a hundred messages, so many are lost.
+    pub(crate) loss: u64,
+    pub(crate) doubled: u64,
+    pub(crate) delay_max_ms: u64,
+    random: u64,
+    events: BTreeMap<(u64, u64), (Sid, u64, Event)>,
+    sequence: u64,
+    links: BTreeMap<(Sid, Sid), u64>,
+    /// The leader of each term.
+    leaders: BTreeMap<Term, Sid>,
+    /// What was committed anywhere.
+    pub(crate) committed: BTreeMap<Index, Eid>,
+    pub(crate) known: BTreeSet<Eid>,
+    next_eid: u64,
+    next_token: u64,
+    cid: Cid,
+}
+
+pub(crate) fn sid(number: u8) -> Sid {
+    let mut bytes = [number; 16];
+    bytes[15] = 0;
+    Sid(Uuid(bytes))
+}
+
+pub(crate) fn address(sid: Sid) -> String {
+    format!("tcp:10.0.0.{}:6644", sid.0.0[0])
+}
+
+impl Cluster {
+    /// A cluster of so many members, all running.
+    pub(crate) fn new(count: u8, seed: u64) -> Cluster {
+        let cid = Cid::new(Uuid([0xcc; 16])).expect("an id");
+        let mut servers = Servers::one(sid(1), &address(sid(1)));
+        for number in 2..=count {
+            servers = servers.with(sid(number), &address(sid(number)));
+        }
+        let mut cluster = Cluster {
+            now_ms: 1000,
+            nodes: BTreeMap::new(),
+            cuts: BTreeSet::new(),
+            loss: 0,
+            doubled: 0,
+            delay_max_ms: 3,
+            random: seed,
+            events: BTreeMap::new(),
+            sequence: 0,
+            links: BTreeMap::new(),
+            leaders: BTreeMap::new(),
+            committed: BTreeMap::new(),
+            known: BTreeSet::new(),
+            next_eid: 1,
+            next_token: 1,
+            cid,
+        };
+        for number in 1..=count {
+            cluster.add(Disk::new(sid(number), cid, &servers));
+        }
+        for number in 1..=count {
+            cluster.start(sid(number));
+        }
+        cluster
+    }
+
+    fn add(&mut self, disk: Disk) {
+        let node = Node {
+            disk,
+            member: None,
+            replica: Replica::default(),
+            disk_delay_ms: 2,
+            lines: Vec::new(),
+            done: BTreeMap::new(),
+            has_left: false,
+            is_connected: false,
+            starts: 0,
+            disk_until_ms: 0,
+        };
+        self.nodes.insert(node.disk.sid, node);
+    }
+
+    /// A server that asks the others for admission.
+    pub(crate) fn join(&mut self, number: u8) {
+        let remotes = self.nodes.keys().map(|sid| address(*sid)).collect();
+        self.add(Disk::joining(sid(number), remotes));
+        self.start(sid(number));
+    }
+
+    pub(crate) fn random(&mut self, below: u64) -> u64 {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) % below.max(1)
+    }
+
+    pub(crate) fn start(&mut self, sid: Sid) {
+        let seed = self.random(u64::MAX);
+        let now_ms = self.now_ms;
+        let cid = self.cid;
+        let node = self.nodes.get_mut(&sid).expect("a server");
+        if node.member.is_some() || node.has_left {
+            return;
+        }
+        let recovered = node.disk.recover();
+        node.replica = Replica::default();
+        node.replica.index = recovered.commit;
+        node.replica.applied = Replica::load(&node.disk.body);
+        for entry in recovered
+            .entries
+            .iter()
+            .filter(|entry| entry.index <= recovered.commit)
+        {
+            if let Some(payload) = &entry.payload {
+                node.replica.applied.push((entry.index, payload.eid));
+            }
+        }
+        let settings = Settings {
+            sid,
+            name: "T".to_owned(),
+            address: address(sid),
+        };
+        node.starts += 1;
+        node.disk_until_ms = 0;
+        node.member = Some(Member::new(settings, recovered, now_ms, seed));
+        self.drain(sid);
+        let others: Vec<Sid> = self
+            .nodes
+            .keys()
+            .copied()
+            .filter(|other| *other != sid)
+            .collect();
+        for other in others {
+            if self.nodes[&other].member.is_some() {
+                self.post(1, other, Event::Other(Input::PeerUp(sid)));
+                self.post(1, sid, Event::Other(Input::PeerUp(other)));
+                self.post(1, sid, Event::Other(Input::LearnedCluster(cid)));
+            }
+        }
+    }
+
+    pub(crate) fn crash(&mut self, sid: Sid) {
+        let unsynced = {
+            let disk = &self.nodes[&sid].disk;
+            disk.records.len() - disk.synced
+        };
+        let kept = usize::try_from(self.random(unsynced as u64 + 1)).expect("small");
+        let node = self.nodes.get_mut(&sid).expect("a server");
+        if node.member.take().is_none() {
+            return;
+        }
+        node.disk.crash(kept);
+        let others: Vec<Sid> = self
+            .nodes
+            .keys()
+            .copied()
+            .filter(|other| *other != sid)
+            .collect();
+        for other in others {
+            self.post(1, other, Event::Other(Input::PeerDown(sid)));
+        }
+    }
+
+    fn post(&mut self, delay_ms: u64, to: Sid, event: Event) {
+        self.sequence += 1;
+        let starts = self.nodes[&to].starts;
+        self.events
+            .insert((self.now_ms + delay_ms, self.sequence), (to, starts, event));
+    }
+
+    pub(crate) fn input(&mut self, sid: Sid, input: Input) {
+        let now_ms = self.now_ms;
+        if let Some(member) = &mut self.nodes.get_mut(&sid).expect("a server").member {
+            member.handle(now_ms, input);
+            self.drain(sid);
+        }
+    }
+
+    pub(crate) fn command(&mut self, sid: Sid, command: Command) -> u64 {
+        self.next_token += 1;
+        let token = self.next_token;
+        self.input(
+            sid,
+            Input::Command {
+                token: CommandToken(token),
+                command,
+            },
+        );
+        token
+    }
+
+    /// The reply to a command.
+    pub(crate) fn reply(&mut self, sid: Sid, command: Command) -> Result<String, String> {
+        let token = self.command(sid, command);
+        self.run_until("a reply", 30_000, |cluster| {
+            cluster.nodes[&sid].done.contains_key(&token)
+        });
+        self.nodes[&sid].done[&token].clone()
+    }
+
+    /// Clients of this member want so many commits. Returns their ids if it takes them.
+    pub(crate) fn write(&mut self, sid: Sid, count: u64) -> Vec<Eid> {
+        let eids: Vec<Eid> = (0..count)
+            .map(|_| {
+                self.next_eid += 1;
+                let mut bytes = [0; 16];
+                bytes[..8].copy_from_slice(&self.next_eid.to_be_bytes());
+                Eid(Uuid(bytes))
+            })
+            .collect();
+        let node = self.nodes.get_mut(&sid).expect("a server");
+        if node.member.is_none() {
+            return Vec::new();
+        }
+        let requests = node.replica.write(&eids);
+        if requests.is_empty() {
+            return Vec::new();
+        }
+        for request in requests {
+            self.post(1, sid, Event::Database(request));
+        }
+        eids
+    }
+
+    fn drain(&mut self, sid: Sid) {
+        loop {
+            let node = self.nodes.get_mut(&sid).expect("a server");
+            let Some(member) = &mut node.member else {
+                return;
+            };
+            let Some(output) = member.next_output() else {
+                return;
+            };
+            self.output(sid, output);
+        }
+    }
+
+    fn output(&mut self, sid: Sid, output: Output) {
+        let now_ms = self.now_ms;
+        let node = self.nodes.get_mut(&sid).expect("a server");
+        match output {
+            Output::Store(requests) => {
+                node.disk_until_ms = node.disk_until_ms.max(now_ms) + node.disk_delay_ms;
+                let delay_ms = node.disk_until_ms - now_ms;
+                let is_poisoned = node.disk.is_poisoned;
+                let mut replies: Vec<StorageReply> = Vec::new();
+                for request in requests {
+                    replies.extend(node.disk.request(request));
+                }
+                let has_failed = replies
+                    .iter()
+                    .any(|reply| matches!(reply, StorageReply::Appended(_, Err(_))));
+                for reply in replies {
+                    self.post(delay_ms, sid, Event::Storage(reply));
+                }
+                if is_poisoned && has_failed {
+                    self.post(delay_ms, sid, Event::Other(Input::FilePoisoned));
+                }
+            }
+            Output::Send { to, message } => self.send(sid, to, message),
+            Output::Database(event) => {
+                let body = node.disk.body.clone();
+                let requests = node.replica.event(event, &body);
+                self.check(sid);
+                for request in requests {
+                    self.post(1, sid, Event::Database(request));
+                }
+            }
+            Output::CommandDone(token, reply) => {
+                node.done.insert(token.0, reply);
+            }
+            Output::Log(level, text) => {
+                if std::env::var("TRACE").is_ok() {
+                    println!("{now_ms} {sid} {level:?} {text}");
+                }
+                node.lines.push((level, text));
+            }
+            Output::Row(row) => node.is_connected = row.is_connected,
+            Output::ReadSnapshot {
+                to,
+                index,
+                offset,
+                bytes_max,
+            } => {
+                let is_present = node
+                    .disk
+                    .meta
+                    .as_ref()
+                    .is_some_and(|meta| meta.index == index);
+                let body = &node.disk.body;
+                let from = usize::try_from(offset).expect("small").min(body.len());
+                let end = (from + bytes_max).min(body.len());
+                let failure = corvid_log::storage::StoreError {
+                    details: "another snapshot".to_owned(),
+                    io_error: String::new(),
+                };
+                let bytes = if is_present {
+                    Ok((body.len() as u64, body[from..end].to_vec().into()))
+                } else {
+                    Err(failure)
+                };
+                self.post(
+                    1,
+                    sid,
+                    Event::Other(Input::SnapshotRead {
+                        to,
+                        index,
+                        offset,
+                        bytes,
+                    }),
+                );
+            }
+            Output::BeginSnapshot(meta) => node.disk.incoming = Some((meta, Vec::new())),
+            Output::WriteSnapshot {
+                index,
+                offset,
+                bytes,
+            } => {
+                let (meta, body) = node.disk.incoming.as_mut().expect("a snapshot was begun");
+                assert_eq!((meta.index, body.len() as u64), (index, offset));
+                body.extend_from_slice(&bytes);
+                let end = Ok(body.len() as u64);
+                self.post(1, sid, Event::Other(Input::SnapshotWritten { index, end }));
+            }
+            Output::AbandonSnapshot => node.disk.incoming = None,
+            Output::InstallSnapshot {
+                snapshot,
+                cid,
+                records,
+            } => {
+                node.disk.install(cid, records);
+                let index = snapshot.index;
+                self.post(
+                    2,
+                    sid,
+                    Event::Other(Input::SnapshotInstalled {
+                        index,
+                        outcome: Ok(()),
+                    }),
+                );
+            }
+            Output::MakeSnapshot => self.compact(sid),
+            Output::Rewrite(rewrite) => {
+                assert_eq!(rewrite.index, node.replica.index);
+                let body = node.replica.body();
+                let reply = node.disk.rewrite(*rewrite, body);
+                self.post(5, sid, Event::Storage(reply));
+            }
+            Output::Left => {
+                node.has_left = true;
+                node.member = None;
+            }
+            Output::Failed(text) => panic!("{sid} failed: {text}"),
+            Output::RejectSnapshot
+            | Output::Dial(_)
+            | Output::ElectionTimer(_)
+            | Output::Refuse { .. } => {}
+        }
+    }
+
+    /// The database makes a snapshot, of which a new file is written. At once: nothing is applied in between.
+    pub(crate) fn compact(&mut self, sid: Sid) {
+        let node = self.nodes.get_mut(&sid).expect("a server");
+        let (index, eid) = (node.replica.index, node.replica.last_eid());
+        let now_ms = self.now_ms;
+        if let Some(member) = &mut node.member {
+            member.handle(now_ms, Input::SnapshotMade { index, eid });
+            self.drain(sid);
+        }
+    }
+
+    fn send(&mut self, from: Sid, to: Sid, message: PeerMessage) {
+        if self.cuts.contains(&(from, to))
+            || !self.nodes.contains_key(&to)
+            || self.random(100) < self.loss
+        {
+            return;
+        }
+        if std::env::var("TRACE").is_ok_and(|level| level == "2") {
+            println!("{} {from} -> {to} {message:?}", self.now_ms);
+        }
+        let copies = if self.random(100) < self.doubled {
+            2
+        } else {
+            1
+        };
+        for _ in 0..copies {
+            let more_ms = self.random(self.delay_max_ms);
+            let now_ms = self.now_ms;
+            let at_ms = self.links.entry((from, to)).or_default();
+            *at_ms = (*at_ms).max(now_ms + 1 + more_ms);
+            let delay_ms = *at_ms - now_ms;
+            self.post(delay_ms, to, Event::Message(from, message.clone()));
+        }
+    }
+
+    /// What holds at every moment.
+    fn check(&mut self, sid: Sid) {
+        let node = &self.nodes[&sid];
+        if let Some(term) = node.replica.leads {
+            let leader = *self.leaders.entry(term).or_insert(sid);
+            assert_eq!(leader, sid, "two leaders in term {term}");
+        }
+        let fresh = node.replica.applied.iter().rev();
+        for (index, eid) in fresh.take(200) {
+            let known = *self.committed.entry(*index).or_insert(*eid);
+            assert_eq!(known, *eid, "entry {index} differs");
+            if !self.known.contains(eid) {
+                self.known.insert(*eid);
+                let same = self.committed.values().filter(|other| *other == eid);
+                assert_eq!(same.count(), 1, "{eid:?} is committed twice");
+            }
+        }
+    }
+
+    /// Lets time pass to the next event.
+    pub(crate) fn step(&mut self) {
+        let event_ms = self.events.keys().next().map_or(u64::MAX, |key| key.0);
+        let deadlines = self
+            .nodes
+            .iter()
+            .filter_map(|(sid, node)| Some((node.member.as_ref()?.deadline_ms(), *sid)));
+        let deadline = deadlines.min();
+        if let Some((ms, sid)) = deadline
+            && ms < event_ms
+        {
+            self.now_ms = self.now_ms.max(ms);
+            self.input(sid, Input::Time);
+            return;
+        }
+        let Some((key, (to, starts, event))) = self.events.pop_first() else {
+            return;
+        };
+        self.now_ms = self.now_ms.max(key.0);
+        if self.nodes[&to].starts != starts {
+            return;
+        }
+        let input = match event {
+            Event::Message(from, message) => Input::Peer { from, message },
+            Event::Storage(reply) => Input::Storage(reply),
+            Event::Database(request) => Input::Database(request),
+            Event::Other(input) => input,
+        };
+        self.input(to, input);
+    }
+
+    pub(crate) fn run(&mut self, ms: u64) {
+        let end_ms = self.now_ms + ms;
+        while self.now_ms < end_ms {
+            self.step();
+        }
+    }
+
+    pub(crate) fn run_until(
+        &mut self,
+        what: &str,
+        limit_ms: u64,
+        condition: impl Fn(&Cluster) -> bool,
+    ) {
+        let end_ms = self.now_ms + limit_ms;
+        while !condition(self) {
+            assert!(
+                self.now_ms < end_ms,
+                "no {what} after {limit_ms} ms:\n{}",
+                self.describe()
+            );
+            self.step();
+        }
+    }
+
+    /// The member whose database executes, of the highest term.
+    pub(crate) fn leader(&self) -> Option<Sid> {
+        let live = self.nodes.iter().filter(|(_, node)| node.member.is_some());
+        let leading = live.filter_map(|(sid, node)| Some((node.replica.leads?, *sid)));
+        leading.max().map(|(_, sid)| sid)
+    }
+
+    pub(crate) fn await_leader(&mut self) -> Sid {
+        self.run_until("leader", 30_000, |cluster| cluster.leader().is_some());
+        self.leader().expect("a leader")
+    }
+
+    /// Waits until all running members have applied the same.
+    pub(crate) fn await_equal(&mut self) {
+        self.run_until("agreement", 60_000, |cluster| {
+            let mut live = cluster.nodes.values().filter(|node| node.member.is_some());
+            let Some(first) = live.next() else {
+                return true;
+            };
+            let is_idle = |node: &Node| node.replica.doubt.is_empty();
+            is_idle(first)
+                && live.all(|node| is_idle(node) && node.replica.applied == first.replica.applied)
+        });
+    }
+
+    pub(crate) fn role(&self, sid: Sid) -> Option<Role> {
+        Some(self.nodes[&sid].member.as_ref()?.status(self.now_ms).role)
+    }
+
+    pub(crate) fn cut(&mut self, sid: Sid) {
+        let others: Vec<Sid> = self
+            .nodes
+            .keys()
+            .copied()
+            .filter(|other| *other != sid)
+            .collect();
+        for other in others {
+            self.cuts.insert((sid, other));
+            self.cuts.insert((other, sid));
+        }
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        let mut text = String::new();
+        for (sid, node) in &self.nodes {
+            let status = node
+                .member
+                .as_ref()
+                .map(|member| member.status(self.now_ms));
+            let lines: Vec<&String> = node
+                .lines
+                .iter()
+                .rev()
+                .take(8)
+                .map(|line| &line.1)
+                .collect();
+            let replica = (node.replica.leads, node.replica.follows, node.replica.index);
+            text += &format!("{sid}: {replica:?} {status:#?}\n{lines:#?}\n");
+        }
+        text
+    }
+}

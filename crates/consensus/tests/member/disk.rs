@@ -1,0 +1,234 @@
+//! A member's file in memory: records behind a header, of which a crash keeps what was synced and some of the rest.
+
+use corvid_consensus::Recovered;
+use corvid_consensus::member::Rewrite;
+use corvid_consensus::message::SnapshotMeta;
+use corvid_log::RecordReader;
+use corvid_log::cluster::{
+    Cid, Data, Entry, Header, Index, Kind, Membership, Record, Replay, Servers, Sid, Snapshot, Step,
+};
+use corvid_log::header::Magic;
+use corvid_log::storage::{
+    LogPosition, RewriteNumber, RewriteStage, StorageReply, StorageRequest, StoreError,
+};
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Disk {
+    pub(crate) sid: Sid,
+    pub(crate) cid: Option<Cid>,
+    pub(crate) remotes: Vec<String>,
+    pub(crate) meta: Option<SnapshotMeta>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) records: Vec<u8>,
+    pub(crate) synced: usize,
+    /// Appends fail.
+    pub(crate) is_full: bool,
+    /// A sync has failed.
+    pub(crate) is_poisoned: bool,
+    has_failed: bool,
+    position: LogPosition,
+    next: Option<(RewriteNumber, SnapshotMeta, Vec<u8>, Vec<u8>)>,
+    /// A snapshot that is being received.
+    pub(crate) incoming: Option<(SnapshotMeta, Vec<u8>)>,
+}
+
+impl Disk {
+    pub(crate) fn new(sid: Sid, cid: Cid, servers: &Servers) -> Disk {
+        let meta = SnapshotMeta {
+            index: Index(1),
+            term: corvid_log::cluster::Term(1),
+            eid: corvid_log::cluster::Eid(corvid_data::Uuid([9; 16])),
+            servers: servers.clone(),
+            election_timer_ms: 1000,
+            body_bytes: 2,
+        };
+        let mut disk = Disk::joining(sid, Vec::new());
+        disk.cid = Some(cid);
+        disk.meta = Some(meta);
+        disk.body = b"[]".to_vec();
+        disk
+    }
+
+    pub(crate) fn joining(sid: Sid, remotes: Vec<String>) -> Disk {
+        Disk {
+            sid,
+            cid: None,
+            remotes,
+            meta: None,
+            body: Vec::new(),
+            records: Vec::new(),
+            synced: 0,
+            is_full: false,
+            is_poisoned: false,
+            has_failed: false,
+            position: LogPosition::OPENING,
+            next: None,
+            incoming: None,
+        }
+    }
+
+    /// The process ends: `kept` bytes of what was not synced stay.
+    pub(crate) fn crash(&mut self, kept: usize) {
+        self.records.truncate(self.synced + kept);
+        // A torn record is cut off at the next opening.
+        let whole = self.parse().1;
+        self.records.truncate(whole);
+        self.synced = self.records.len();
+        self.has_failed = false;
+        self.is_poisoned = false;
+        self.position = LogPosition::OPENING;
+        self.next = None;
+        self.incoming = None;
+    }
+
+    /// The records, and where the last whole one ends.
+    fn parse(&self) -> (Vec<Record>, usize) {
+        let mut reader = RecordReader::new(&self.records[..], Magic::Clustered);
+        let mut records = Vec::new();
+        while let Ok(Some(raw)) = reader.next() {
+            records.push(Record::decode(raw.body).expect("a record"));
+        }
+        let end = usize::try_from(reader.good_end()).expect("small");
+        (records, end)
+    }
+
+    /// Everything in the file, in accordance with the rules for the order of records.
+    pub(crate) fn recover(&self) -> Recovered {
+        let Some(meta) = &self.meta else {
+            return Recovered {
+                cid: self.cid,
+                remote_addresses: self.remotes.clone(),
+                snapshot: None,
+                term: corvid_log::cluster::Term(0),
+                vote: None,
+                commit: Index(0),
+                entries: Vec::new(),
+                position: LogPosition::OPENING,
+            };
+        };
+        let header = Header {
+            server_id: self.sid,
+            name: "T".to_owned(),
+            local_address: "tcp:1.2.3.4:5".to_owned(),
+            cluster_id: self.cid,
+            membership: Membership::Joined {
+                servers: meta.servers.clone(),
+                snapshot: Some(Snapshot {
+                    index: meta.index,
+                    term: meta.term,
+                    eid: meta.eid,
+                    data: Data::of(Some(b"{}"), Some(b"{}")),
+                    election_timer_ms: Some(meta.election_timer_ms),
+                }),
+            },
+        };
+        let mut replay = Replay::new(&header).expect("a member's file");
+        let mut entries: Vec<Entry> = Vec::new();
+        let (records, end) = self.parse();
+        assert_eq!(end, self.records.len(), "the file has whole records only");
+        for (number, record) in records.iter().enumerate() {
+            let step = replay.apply(record).unwrap_or_else(|violation| {
+                let text = violation.text(number as u64 + 1, |sid| sid.to_string());
+                panic!("{}: {text} in {records:?}", self.sid)
+            });
+            if let (Step::Appended { truncated }, Kind::Entry(entry)) = (step, &record.kind) {
+                if let Some(truncation) = truncated {
+                    entries.retain(|entry| entry.index < truncation.to);
+                }
+                entries.push(entry.clone());
+            }
+        }
+        Recovered {
+            cid: self.cid,
+            remote_addresses: self.remotes.clone(),
+            snapshot: Some(meta.clone()),
+            term: replay.term(),
+            vote: replay.vote_cast(),
+            commit: replay.commit_index(),
+            entries,
+            position: LogPosition::OPENING,
+        }
+    }
+
+    /// Carries out one request.
+    pub(crate) fn request(&mut self, request: StorageRequest) -> Vec<StorageReply> {
+        let failure = StoreError {
+            details: "t.db: write failed".to_owned(),
+            io_error: "No space left on device".to_owned(),
+        };
+        match request {
+            StorageRequest::Recover => {
+                self.has_failed = false;
+                Vec::new()
+            }
+            StorageRequest::Append {
+                position,
+                record,
+                durable,
+            } => {
+                assert!(position > self.position, "positions grow");
+                self.position = position;
+                if self.is_full || self.is_poisoned || self.has_failed {
+                    self.has_failed = true;
+                    return vec![StorageReply::Appended(position, Err(failure))];
+                }
+                self.records.extend_from_slice(&record);
+                if durable {
+                    self.synced = self.records.len();
+                }
+                vec![StorageReply::Appended(position, Ok(()))]
+            }
+            StorageRequest::Rewrite(..) => panic!("a member asks with Output::Rewrite"),
+            StorageRequest::Extend(number, records) => {
+                let next = self.next.as_mut().expect("a new file");
+                assert_eq!(next.0, number);
+                next.3.extend(records.concat());
+                vec![StorageReply::Rewrite(number, Ok(RewriteStage::Written))]
+            }
+            StorageRequest::Swap(number) => {
+                let (known, meta, body, records) = self.next.take().expect("a new file");
+                assert_eq!(known, number);
+                (self.meta, self.body, self.records) = (Some(meta), body, records);
+                self.synced = self.records.len();
+                self.is_poisoned = false;
+                self.recover();
+                let size = corvid_log::storage::FileSize { base: 0, end: 0 };
+                vec![
+                    StorageReply::Rewrite(number, Ok(RewriteStage::InPlace(size))),
+                    StorageReply::Rewrite(number, Ok(RewriteStage::Lasting)),
+                ]
+            }
+            StorageRequest::Abandon(_) => {
+                self.next = None;
+                Vec::new()
+            }
+        }
+    }
+
+    /// Begins a new file.
+    pub(crate) fn rewrite(&mut self, rewrite: Rewrite, body: Vec<u8>) -> StorageReply {
+        let meta = SnapshotMeta {
+            index: rewrite.index,
+            term: rewrite.term,
+            eid: rewrite.eid,
+            servers: rewrite.servers,
+            election_timer_ms: rewrite.election_timer_ms,
+            body_bytes: body.len() as u64,
+        };
+        self.next = Some((rewrite.number, meta, body, rewrite.records));
+        StorageReply::Rewrite(rewrite.number, Ok(RewriteStage::Written))
+    }
+
+    /// Replaces the file by a received snapshot.
+    pub(crate) fn install(&mut self, cid: Option<Cid>, records: Vec<u8>) {
+        let (meta, body) = self.incoming.take().expect("a received snapshot");
+        assert_eq!(meta.body_bytes, body.len() as u64);
+        (self.meta, self.body, self.records, self.cid) = (Some(meta), body, records, cid);
+        self.synced = self.records.len();
+        self.has_failed = false;
+        self.is_poisoned = false;
+        self.next = None;
+        self.recover();
+    }
+}

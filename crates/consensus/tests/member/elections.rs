@@ -1,0 +1,167 @@
+//! Elections, replication and leadership without faults of the disk.
+
+use crate::cluster::{Cluster, sid};
+use corvid_consensus::member::{Command, Role};
+use corvid_log::cluster::Index;
+
+#[test]
+fn a_single_member_elects_itself_at_once_and_commits() {
+    let mut cluster = Cluster::new(1, 1);
+    let leader = cluster.await_leader();
+    assert!(cluster.now_ms < 1050, "{}", cluster.now_ms);
+    let eids = cluster.write(leader, 5);
+    assert_eq!(eids.len(), 5);
+    cluster.run_until("commit", 1000, |cluster| {
+        cluster.nodes[&leader].replica.acknowledged.len() == 5
+    });
+    assert_eq!(cluster.nodes[&leader].replica.applied[0].0, Index(3));
+    // The file begins as the reference's does: vote, leader, the empty entry, its commit.
+    let text = String::from_utf8_lossy(&cluster.nodes[&leader].disk.records).into_owned();
+    let bodies: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .take(4)
+        .collect();
+    assert_eq!(
+        bodies,
+        [
+            r#"{"term":1,"vote":"01010101-0101-0101-0101-010101010100"}"#,
+            r#"{"term":1,"leader":"01010101-0101-0101-0101-010101010100"}"#,
+            r#"{"term":1,"index":2}"#,
+            r#"{"commit_index":2}"#
+        ]
+    );
+}
+
+#[test]
+fn three_members_elect_one_and_agree() {
+    let mut cluster = Cluster::new(3, 2);
+    let leader = cluster.await_leader();
+    for _ in 0..20 {
+        assert_eq!(cluster.write(leader, 10).len(), 10);
+        cluster.run(3);
+    }
+    cluster.run_until("commits", 5000, |cluster| cluster.committed.len() == 200);
+    cluster.await_equal();
+    for node in cluster.nodes.values() {
+        node.disk.recover();
+    }
+}
+
+#[test]
+fn followers_forward_and_see_their_transactions_committed() {
+    let mut cluster = Cluster::new(3, 3);
+    let leader = cluster.await_leader();
+    cluster.run(2000);
+    let mut sent = 0;
+    for number in 1..=3 {
+        if sid(number) != leader {
+            sent += cluster.write(sid(number), 50).len();
+        }
+    }
+    assert_eq!(sent, 100);
+    cluster.run_until("commits", 5000, |cluster| cluster.committed.len() == 100);
+    cluster.await_equal();
+}
+
+#[test]
+fn another_member_leads_after_a_crash_and_nothing_is_lost() {
+    let mut cluster = Cluster::new(3, 4);
+    let leader = cluster.await_leader();
+    cluster.write(leader, 30);
+    cluster.run(50);
+    let acknowledged = cluster.nodes[&leader].replica.acknowledged.clone();
+    assert_eq!(acknowledged.len(), 30);
+    cluster.write(leader, 30);
+    cluster.crash(leader);
+    cluster.run_until("leader", 10_000, |cluster| cluster.leader().is_some());
+    cluster.start(leader);
+    cluster.await_equal();
+    let all: Vec<_> = cluster.committed.values().collect();
+    assert!(acknowledged.iter().all(|eid| all.contains(&eid)));
+}
+
+#[test]
+fn an_isolated_leader_stops_leading_and_comes_back_without_an_election() {
+    let mut cluster = Cluster::new(3, 5);
+    let leader = cluster.await_leader();
+    cluster.run(500);
+    cluster.cut(leader);
+    cluster.write(leader, 3);
+    cluster.run_until("stepping down", 2200, |cluster| {
+        cluster.nodes[&leader].replica.leads.is_none()
+    });
+    cluster.run(60_000);
+    let others = cluster.await_leader();
+    let term = cluster.nodes[&others].replica.leads;
+    cluster.cuts.clear();
+    cluster.run(5000);
+    assert_eq!(cluster.leader(), Some(others));
+    assert_eq!(cluster.nodes[&others].replica.leads, term);
+    assert_eq!(cluster.role(leader), Some(Role::Follower));
+    cluster.await_equal();
+}
+
+#[test]
+fn leadership_is_transferred_on_command() {
+    let mut cluster = Cluster::new(3, 6);
+    let leader = cluster.await_leader();
+    cluster.write(leader, 10);
+    cluster.run(2000);
+    let began_ms = cluster.now_ms;
+    assert_eq!(
+        cluster.reply(leader, Command::TransferLeadership(None)),
+        Ok(String::new())
+    );
+    cluster.run_until("another leader", 1000, |cluster| {
+        cluster.leader().is_some_and(|sid| sid != leader)
+    });
+    assert!(
+        cluster.now_ms - began_ms < 100,
+        "{}",
+        cluster.now_ms - began_ms
+    );
+    assert!(cluster.nodes[&leader].replica.leads.is_none());
+}
+
+#[test]
+fn the_election_timer_changes_on_all_members() {
+    let mut cluster = Cluster::new(3, 7);
+    let leader = cluster.await_leader();
+    cluster.run(1500);
+    let follower = (1..=3)
+        .map(sid)
+        .find(|other| *other != leader)
+        .expect("another");
+    let mut change = |sid, timer_ms| cluster.reply(sid, Command::ChangeElectionTimer(timer_ms));
+    let error = |text: &str| Err(text.to_owned());
+    assert_eq!(
+        change(follower, 1500),
+        error("election timer must be changed through leader.")
+    );
+    assert_eq!(
+        change(leader, 1000),
+        Ok("change election timer to current value.".to_owned())
+    );
+    assert_eq!(
+        change(leader, 0),
+        error("election timer must be between 100 and 600000, in msec.")
+    );
+    assert_eq!(
+        change(leader, 2001),
+        error("election timer increase should not exceed the current value x 2.")
+    );
+    assert_eq!(
+        change(leader, 2000),
+        Ok("change of election timer initiated.".to_owned())
+    );
+    assert_eq!(
+        change(leader, 1900),
+        error("election timer change pending.")
+    );
+    cluster.run(2000);
+    for node in cluster.nodes.values() {
+        let status = node.member.as_ref().expect("running").status(0);
+        assert_eq!(status.election_timer_ms, 2000);
+    }
+}

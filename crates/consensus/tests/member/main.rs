@@ -1,0 +1,7 @@
+//! Whole clusters of members in one process: messages are values, disks are memory, time is a number.
+
+mod cluster;
+mod disk;
+mod elections;
+mod faults;
+mod replica;
