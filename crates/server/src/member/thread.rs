@@ -299,13 +299,14 @@ impl MemberThread {
                 logging::log(Module::Raft, log_level(level), format_args!("{text}"));
             }
             Output::ReadSnapshot {
+                to,
                 index,
                 offset,
                 bytes_max,
             } => {
-                let read = self.file.read_snapshot(index, offset, bytes_max);
-                let bytes = read.map(|(_, bytes)| bytes);
+                let bytes = self.file.read_snapshot(index, offset, bytes_max);
                 let input = Input::SnapshotRead {
+                    to,
                     index,
                     offset,
                     bytes,
@@ -331,7 +332,7 @@ impl MemberThread {
                 let consequences = self.file.install_snapshot(snapshot, cid, records);
                 self.carry_on(now_ms, consequences);
             }
-            Output::MakeSnapshot(_) => self.make_snapshot(),
+            Output::MakeSnapshot => self.make_snapshot(),
             Output::Rewrite(rewrite) => {
                 for reply in self.file.rewrite(*rewrite) {
                     let consequences = self.file.receive(reply);

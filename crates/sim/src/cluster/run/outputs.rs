@@ -90,6 +90,7 @@ impl Run {
                 self.network.stop(self.now_ms, number);
             }
             Output::ReadSnapshot {
+                to: peer,
                 index,
                 offset,
                 bytes_max,
@@ -100,12 +101,13 @@ impl Run {
                         .unwrap_or(usize::MAX)
                         .min(body.len());
                     let to = from.saturating_add(bytes_max).min(body.len());
-                    body.slice(from..to)
+                    (body.len() as u64, body.slice(from..to))
                 });
                 let bytes = bytes.ok_or_else(gone);
                 self.queue(
                     number,
                     Input::SnapshotRead {
+                        to: peer,
                         index,
                         offset,
                         bytes,
@@ -148,7 +150,7 @@ impl Run {
                 let index = snapshot.index;
                 self.queue(number, Input::SnapshotInstalled { index, outcome });
             }
-            Output::MakeSnapshot(_) => {
+            Output::MakeSnapshot => {
                 if let Some(life) = &mut host.life {
                     life.wants_snapshot = true;
                 }
