@@ -367,6 +367,35 @@ fn entries_are_refused_in_the_words_of_the_reference() {
             format!(r#"syntax "{entry}": syntax error: Parsing raft log entry failed: {problem}"#)
         );
     }
+    // The same in the order of our own form.
+    for (entry, problem) in [
+        (
+            r#"{"term":1,"eid":"a","data":[]}"#,
+            "eid is not a valid UUID",
+        ),
+        (
+            r#"{"term":1,"eid":"aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa","data":null}"#,
+            "Type mismatch for member 'data'.",
+        ),
+        (
+            r#"{"term":1,"eid":"aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"}"#,
+            "Member 'eid' is present but not allowed here.",
+        ),
+        (
+            r#"{"term":1,"servers":{"S":"tcp:1.2.3.4:5"}}"#,
+            "S is not a UUID",
+        ),
+        (
+            r#"{"term":1,"election_timer":1.5}"#,
+            "Type mismatch for member 'election_timer'.",
+        ),
+        (r#"{"term":1.5}"#, "Type mismatch for member 'term'."),
+    ] {
+        let members =
+            format!(r#","term":2,"prev_index":1,"prev_term":1,"commit":1,"entries":[{entry}]"#);
+        let refused = refusal(&text("append_entries", &members));
+        assert!(refused.ends_with(problem), "{entry}: {refused}");
+    }
     for (entries, words) in [
         (
             "[4]",
