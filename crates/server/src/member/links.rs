@@ -379,3 +379,160 @@ fn warn_of_handshake(name: &str, reason: &str) {
     let line = format_args!("{name}: connection refused ({reason})");
     logging::warn_limited(&LIMIT, Module::Raft, line);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Instant;
+
+    use corvid_consensus::{DialTarget, PeerMessage, PeersOutput, PeersSettings};
+    use corvid_data::Uuid;
+    use corvid_log::cluster::{Cid, Index, Sid, Term};
+    use corvid_net::clock;
+
+    use super::*;
+
+    /// One side: its sockets, its peers, and the messages that have arrived.
+    struct Side {
+        links: Links,
+        peers: Peers,
+        is_up: bool,
+        arrived: Vec<PeerMessage>,
+    }
+
+    fn address(folder: &Path, number: u8) -> String {
+        format!("unix:{}", folder.join(format!("s{number}")).display())
+    }
+
+    fn side(folder: &Path, number: u8) -> Side {
+        let address = address(folder, number);
+        let peers = Peers::new(PeersSettings {
+            sid: Sid(Uuid([number; 16])),
+            cid: Cid::new(Uuid([9; 16])),
+            address: address.clone(),
+            message_bytes_max: 1 << 26,
+        });
+        let poll = Poll::new().expect("a poll");
+        Side {
+            links: Links::new(poll, &address, Arc::default()),
+            peers,
+            is_up: false,
+            arrived: Vec::new(),
+        }
+    }
+
+    impl Side {
+        fn turn(&mut self) {
+            let now_ms = clock::mono_ms();
+            self.links
+                .wait(Some(Duration::from_millis(1)))
+                .expect("polled");
+            self.links.receive(now_ms, &mut self.peers);
+            self.peers.time(now_ms);
+            self.carry_out(now_ms);
+            self.links.flush(now_ms, &mut self.peers);
+            self.carry_out(now_ms);
+        }
+
+        fn carry_out(&mut self, now_ms: u64) {
+            while let Some(output) = self.peers.next_output() {
+                match output {
+                    PeersOutput::Dial { number, address } => {
+                        self.links.dial(now_ms, number, &address, &mut self.peers);
+                    }
+                    PeersOutput::Write { number, bytes } => self.links.write(number, bytes),
+                    PeersOutput::Close { number } => self.links.close(number),
+                    PeersOutput::PeerUp(_) => self.is_up = true,
+                    PeersOutput::PeerDown(_) => self.is_up = false,
+                    PeersOutput::Message { message, .. } => self.arrived.push(message),
+                    PeersOutput::LearnedCluster(_) | PeersOutput::Log { .. } => {}
+                }
+            }
+        }
+    }
+
+    /// Turns both sides until a condition holds.
+    fn until(sides: &mut [Side; 2], what: &str, holds: impl Fn(&[Side; 2]) -> bool) {
+        let began = Instant::now();
+        while !holds(sides) {
+            assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+            sides.iter_mut().for_each(Side::turn);
+        }
+    }
+
+    fn pair(folder: &Path) -> [Side; 2] {
+        let mut sides = [side(folder, 1), side(folder, 2)];
+        for (side, other) in sides.iter_mut().zip([2, 1]) {
+            let target = DialTarget {
+                address: address(folder, other),
+                sid: Some(Sid(Uuid([other; 16]))),
+            };
+            side.peers.set_targets(clock::mono_ms(), &[target]);
+        }
+        until(&mut sides, "both are up", |sides| {
+            sides.iter().all(|side| side.is_up)
+        });
+        sides
+    }
+
+    /// A message of some length.
+    fn long_message(number: u64, bytes: usize) -> PeerMessage {
+        PeerMessage::SnapshotChunk {
+            term: Term(1),
+            index: Index(number),
+            offset: 0,
+            bytes: vec![b'x'; bytes].into(),
+        }
+    }
+
+    #[test]
+    fn two_members_that_send_each_other_much_at_once_do_not_wait_for_each_other() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let mut sides = pair(folder.path());
+        // Far more than the sockets hold.
+        const MESSAGES: u64 = 64;
+        for (side, other) in sides.iter_mut().zip([2, 1]) {
+            for number in 1..=MESSAGES {
+                let message = long_message(number, 256 * 1024);
+                let to = Sid(Uuid([other; 16]));
+                side.peers.send(clock::mono_ms(), to, &message);
+            }
+        }
+        until(&mut sides, "everything arrives", |sides| {
+            let mut sides = sides.iter();
+            sides.all(|side| side.arrived.len() as u64 == MESSAGES)
+        });
+        for side in &sides {
+            let expected: Vec<PeerMessage> = (1..=MESSAGES)
+                .map(|number| long_message(number, 256 * 1024))
+                .collect();
+            assert!(side.arrived == expected, "in order, unchanged");
+        }
+    }
+
+    #[test]
+    fn a_member_that_returns_at_its_address_is_found_again() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let [first, second] = pair(folder.path());
+        drop(second);
+        let mut sides = [first, side(folder.path(), 2)];
+        let target = DialTarget {
+            address: address(folder.path(), 1),
+            sid: Some(Sid(Uuid([1; 16]))),
+        };
+        let now_ms = clock::mono_ms();
+        sides[1].peers.set_targets(now_ms, &[target]);
+        until(&mut sides, "the old connection ends", |sides| {
+            sides[1].is_up && sides[0].is_up
+        });
+        let to = Sid(Uuid([2; 16]));
+        let message = long_message(7, 10);
+        until(&mut sides, "both know each other again", |sides| {
+            sides[0].peers.connection_count() >= 2
+        });
+        sides[0].peers.send(clock::mono_ms(), to, &message);
+        until(&mut sides, "the message arrives", |sides| {
+            !sides[1].arrived.is_empty()
+        });
+    }
+}
