@@ -14,6 +14,7 @@ mod file;
 pub(crate) mod handle;
 mod link;
 mod links;
+mod meter;
 pub(crate) mod prepared;
 pub(crate) mod row;
 pub(crate) mod server_row;

@@ -12,6 +12,7 @@ pub(crate) mod database;
 mod exposition;
 pub(crate) mod families;
 mod health;
+pub(crate) mod member;
 mod pages;
 mod plain;
 pub(crate) mod shard;
@@ -29,6 +30,7 @@ use corvid_service::reply_memory::ReplyMemory;
 use crate::audit::AuditLog;
 use crate::shard::ShardMessage;
 use database::DatabaseFigures;
+use member::MemberFigures;
 use shard::ShardFigures;
 
 /// The figures of one server.
@@ -36,6 +38,7 @@ use shard::ShardFigures;
 pub(crate) struct Metrics {
     stage: AtomicU8,
     databases: Mutex<BTreeMap<String, Arc<DatabaseFigures>>>,
+    members: Mutex<BTreeMap<String, Arc<MemberFigures>>>,
     shards: OnceLock<Vec<Shard>>,
     shared_state: OnceLock<SharedState>,
 }
@@ -115,9 +118,26 @@ impl Metrics {
         self.databases().insert(name.to_owned(), figures);
     }
 
-    /// Removes a database.
+    /// Removes a database, and its member if it is clustered.
     pub(crate) fn remove_database(&self, name: &str) {
         self.databases().remove(name);
+        self.locked_members().remove(name);
+    }
+
+    /// Adds the member of a clustered database.
+    pub(crate) fn add_member(&self, name: &str, figures: Arc<MemberFigures>) {
+        self.locked_members().insert(name.to_owned(), figures);
+    }
+
+    fn locked_members(&self) -> MutexGuard<'_, BTreeMap<String, Arc<MemberFigures>>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The members of clustered databases.
+    fn members(&self) -> Vec<(String, Arc<MemberFigures>)> {
+        let members = self.locked_members();
+        let pair = |(name, figures): (&String, &Arc<MemberFigures>)| (name.clone(), figures.clone());
+        members.iter().map(pair).collect()
     }
 
     /// Locked for moments only, by the main thread and by the pages.

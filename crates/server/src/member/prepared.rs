@@ -20,11 +20,13 @@ use mio::{Poll, Waker};
 use super::file::MemberFile;
 use super::handle::{MemberHandle, ToMember};
 use super::links::{Links, WAKER};
+use super::meter::Meter;
 use super::row::RowSlot;
 use super::thread::{Ending, MemberThread};
 use crate::database::handle::DatabaseHandle;
 use crate::liveness::Liveness;
 use crate::main_handle::MainHandle;
+use crate::metrics::member::MemberFigures;
 
 /// Bytes of one message of another member, at most: four times the longest transaction that a client may send by default.
 const MESSAGE_BYTES_MAX: usize = 1 << 30;
@@ -106,6 +108,7 @@ impl PreparedMember {
         id: DatabaseId,
         database: Option<DatabaseHandle>,
         main: MainHandle,
+        figures: Option<Arc<MemberFigures>>,
     ) -> std::io::Result<ServedMember> {
         let PreparedMember {
             recovered,
@@ -147,6 +150,7 @@ impl PreparedMember {
             database,
             main,
             row: slot.clone(),
+            meter: Meter::new(figures),
             liveness,
             to_database: Vec::new(),
             ending: Ending::Running,

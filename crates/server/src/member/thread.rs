@@ -20,6 +20,7 @@ use corvid_service::message::{Control, DatabaseId, Event, InstalledSnapshot, ToD
 use super::file::{Consequences, MemberFile};
 use super::handle::{MemberHandle, ToMember};
 use super::links::Links;
+use super::meter::Meter;
 use super::row::RowSlot;
 use super::status_text;
 use crate::database::handle::DatabaseHandle;
@@ -61,6 +62,8 @@ pub(crate) struct MemberThread {
     pub(crate) main: MainHandle,
     /// The columns of the row in `_Server` that the main thread has not shown yet.
     pub(crate) row: RowSlot,
+    /// Its figures.
+    pub(crate) meter: Meter,
     /// Its signs of life.
     pub(crate) liveness: Liveness,
     /// Events for the database, in order.
@@ -112,6 +115,7 @@ impl MemberThread {
             self.carry_out(now_ms);
             // Requests that the database makes meanwhile are in the queue before the thread sleeps.
             self.post_to_database();
+            self.meter.publish(now_ms, &self.member, &self.peers);
             self.liveness.idle();
             interval.end();
             if let Err(error) = self.links.wait(self.timeout()) {
@@ -138,6 +142,7 @@ impl MemberThread {
                 Some(_) => self.file.deadline_ms(now.mono_ms),
                 None => None,
             },
+            self.meter.deadline_ms(),
             Some(now.mono_ms + WAIT_MAX_MS),
             match self.ending {
                 Ending::HandingOver(until_ms) => Some(until_ms),
@@ -207,7 +212,10 @@ impl MemberThread {
                     .handle(now_ms, Input::SnapshotMade { index, eid }),
                 Err(event) => self.to_database.push(ToDatabase::Member(event)),
             },
-            ToMember::Request(request) => self.member.handle(now_ms, Input::Database(request)),
+            ToMember::Request(request) => {
+                self.meter.requested(&request);
+                self.member.handle(now_ms, Input::Database(request));
+            }
             ToMember::Storage(reply) => {
                 let consequences = self.file.receive(reply);
                 self.carry_on(now_ms, consequences);
@@ -279,9 +287,15 @@ impl MemberThread {
                     self.carry_on(now_ms, consequences);
                 }
             }
-            Output::Send { to, message } => self.peers.send(now_ms, to, &message),
+            Output::Send { to, message } => {
+                self.meter.sent(&message);
+                self.peers.send(now_ms, to, &message);
+            }
             Output::Database(MemberEvent::Replaced { index, eid, .. }) => self.load(index, eid),
-            Output::Database(event) => self.to_database.push(ToDatabase::Member(event)),
+            Output::Database(event) => {
+                self.meter.occurred(&event);
+                self.to_database.push(ToDatabase::Member(event));
+            }
             Output::Dial(targets) => self.peers.set_targets(now_ms, &targets),
             Output::Refuse { from, reason } => self.peers.refuse(now_ms, from, &reason),
             Output::ElectionTimer(timer_ms) => self.peers.set_election_timer(timer_ms),

@@ -4,10 +4,12 @@
 //! checked against an idle server.
 
 use std::fmt::Error;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use crate::process_figures::ProcessFigures;
+use corvid_consensus::Status;
+use corvid_consensus::member::{Connected, Role};
 use corvid_engine::OPERATIONS;
 use corvid_net::clock;
 use corvid_reactor::shard::Refusals;
@@ -26,6 +28,7 @@ use crate::audit::AuditLog;
 use super::Metrics;
 use super::database::DatabaseFigures;
 use super::families::{self, Family, Kind};
+use super::member::MemberFigures;
 use super::shard::{End, SessionTotals, ShardFigures};
 
 /// The text of the page.
@@ -86,6 +89,7 @@ impl Scrape {
         scrape.of_work(&databases);
         scrape.of_content(&databases);
         scrape.of_files(&databases);
+        scrape.of_clusters(&metrics.members());
         scrape.of_audit(metrics);
         scrape.of_process();
         scrape
@@ -344,6 +348,88 @@ impl Scrape {
             Some((database.alone(), age_ms as f64 / 1e3))
         });
         self.real(families::REPORT_AGE, ages);
+    }
+
+    fn of_clusters(&mut self, members: &[(String, Arc<MemberFigures>)]) {
+        let known: Vec<(&String, Arc<Status>)> = members
+            .iter()
+            .filter_map(|(name, figures)| Some((name, figures.status()?)))
+            .collect();
+        let roles = known.iter().flat_map(|(name, status)| {
+            let roles = [
+                ("follower", Role::Follower),
+                ("candidate", Role::Candidate),
+                ("leader", Role::Leader),
+            ];
+            roles.map(|(label, role)| {
+                let is_present = u64::from(status.role == role);
+                (vec![(*name).clone(), label.to_owned()], is_present)
+            })
+        });
+        self.whole(families::CLUSTER_ROLE, roles);
+        let mut gauge = |family, figure: fn(&Status) -> u64| {
+            let known = known.iter();
+            let samples = known.map(|(name, status)| (vec![(*name).clone()], figure(status)));
+            self.whole(family, samples);
+        };
+        gauge(families::CLUSTER_CONNECTED, |status| {
+            u64::from(status.connected == Connected::Member)
+        });
+        gauge(families::CLUSTER_HAS_LEADER, |status| {
+            u64::from(status.leader.is_some())
+        });
+        gauge(families::CLUSTER_TERM, |status| status.term.0);
+        gauge(families::CLUSTER_LAST, |status| {
+            status.log_end.0.saturating_sub(1)
+        });
+        gauge(families::CLUSTER_COMMIT, |status| status.commit.0);
+        gauge(families::CLUSTER_APPLIED, |status| status.applied.0);
+        gauge(families::CLUSTER_LOG_BYTES, |status| status.log_bytes);
+        let peers = known.iter().flat_map(|(name, status)| {
+            let servers = status.servers.iter();
+            let others = servers.filter(|server| server.sid != status.sid);
+            others.map(|server| {
+                let labels = vec![(*name).clone(), server.sid.0.to_string()];
+                (labels, status, server)
+            })
+        });
+        let lags = peers.clone().filter_map(|(labels, status, peer)| {
+            let stored = peer.match_index?;
+            let last = status.log_end.0.saturating_sub(1);
+            Some((labels, last.saturating_sub(stored.0)))
+        });
+        let lags: Vec<(Labels, u64)> = lags.collect();
+        let snapshots = peers.filter_map(|(labels, _, peer)| {
+            let (have, of) = peer.snapshot?;
+            Some((labels, have as f64 / of.max(1) as f64))
+        });
+        let snapshots: Vec<(Labels, f64)> = snapshots.collect();
+        self.whole(families::CLUSTER_LAG, lags);
+        self.real(families::CLUSTER_SNAPSHOT, snapshots);
+        let elections = known
+            .iter()
+            .map(|(name, status)| (vec![(*name).clone()], status.elections));
+        self.whole(families::CLUSTER_ELECTIONS, elections);
+        let mut count = |family, cell: fn(&MemberFigures) -> &AtomicU64| {
+            let samples = members.iter().map(|(name, figures)| {
+                (vec![name.clone()], cell(figures).load(Ordering::Relaxed))
+            });
+            self.whole(family, samples);
+        };
+        count(families::CLUSTER_APPENDS, |figures| &figures.appends);
+        count(families::CLUSTER_APPENDED, |figures| &figures.entries);
+        let quorum = members
+            .iter()
+            .map(|(name, figures)| (vec![name.clone()], figures.quorum.read()));
+        self.durations(families::CLUSTER_QUORUM, quorum);
+        let mut count = |family, cell: fn(&MemberFigures) -> &AtomicU64| {
+            let samples = members.iter().map(|(name, figures)| {
+                (vec![name.clone()], cell(figures).load(Ordering::Relaxed))
+            });
+            self.whole(family, samples);
+        };
+        count(families::CLUSTER_CONNECTIONS, |figures| &figures.connections);
+        count(families::CLUSTER_BACKLOG, |figures| &figures.backlog_bytes);
     }
 
     fn of_audit(&mut self, metrics: &Metrics) {

@@ -109,6 +109,23 @@ families! {
     REPLICATION: Gauge "corvid_database_replication" ["database", "state"] "Of backups: 1 for how they stand: connecting (the contents have yet to come), lost (the connection is; they had everything), replicating, failed (the source cannot be replicated).";
     REPORT_AGE: Gauge "corvid_database_report_age_seconds" ["database"] "How old the gauges of this database are: it reports between two pieces of work.";
 
+    CLUSTER_ROLE: Gauge "corvid_cluster_role" ["database", "role"] "Of clustered databases: 1 for the member's role: follower, candidate or leader.";
+    CLUSTER_CONNECTED: Gauge "corvid_cluster_connected" ["database"] "1 while the member takes part in its cluster and hears of a leader.";
+    CLUSTER_HAS_LEADER: Gauge "corvid_cluster_has_leader" ["database"] "1 while the member knows the leader of its term.";
+    CLUSTER_TERM: Gauge "corvid_cluster_term" ["database"] "The member's term.";
+    CLUSTER_LAST: Gauge "corvid_cluster_last_index" ["database"] "The last entry of the member's log.";
+    CLUSTER_COMMIT: Gauge "corvid_cluster_commit_index" ["database"] "The last entry that is known to be committed.";
+    CLUSTER_APPLIED: Gauge "corvid_cluster_applied_index" ["database"] "The last entry that the member's database has applied.";
+    CLUSTER_LOG_BYTES: Gauge "corvid_cluster_log_bytes" ["database"] "Log entries in memory.";
+    CLUSTER_LAG: Gauge "corvid_cluster_peer_lag_entries" ["database", "peer"] "On a leader: entries that a peer is not known to have stored.";
+    CLUSTER_SNAPSHOT: Gauge "corvid_cluster_peer_snapshot_ratio" ["database", "peer"] "On a leader: how much a peer has of the snapshot that it is being sent, from 0 to 1.";
+    CLUSTER_ELECTIONS: Counter "corvid_cluster_elections" ["database"] "Elections that the member has begun.";
+    CLUSTER_APPENDS: Counter "corvid_cluster_appends" ["database"] "Messages with entries that were sent to peers.";
+    CLUSTER_APPENDED: Counter "corvid_cluster_appended_entries" ["database"] "Entries in these messages.";
+    CLUSTER_QUORUM: Histogram "corvid_cluster_quorum_seconds" ["database"] "On a leader: from handing a commit to the member until a quorum has synced it.";
+    CLUSTER_CONNECTIONS: Gauge "corvid_cluster_connections" ["database"] "Open connections to and from peers.";
+    CLUSTER_BACKLOG: Gauge "corvid_cluster_backlog_bytes" ["database"] "Messages that wait for peers to take them.";
+
     AUDIT_RECORDS: Counter "corvid_audit_records" [] "Records written to the audit log.";
     AUDIT_LOST: Counter "corvid_audit_records_lost" [] "Records that the audit log lacks: the queue was full, or the disk refused them.";
 

@@ -23,6 +23,8 @@ pub(super) struct Check {
     pub(super) name: String,
     /// Why the check fails; `None`: it passes.
     pub(super) failure: Option<String>,
+    /// The state in words while the check passes.
+    pub(super) note: Option<String>,
 }
 
 impl Check {
@@ -32,7 +34,11 @@ impl Check {
             let seconds = unanswered_ms / 1000;
             format!("has not come to look for {seconds} s though called")
         });
-        Check { name, failure }
+        Check {
+            name,
+            failure,
+            note: None,
+        }
     }
 
     /// Whether `?exclude=NAME` names this check, or its kind.
@@ -67,7 +73,10 @@ pub(super) fn page(name: &str, checks: &[Check], request: &Request<'_>) -> Respo
             _ if excluded.iter().any(|excluded| check.is_meant_by(excluded)) => {
                 writeln!(text, "[+]{name} excluded: ok")
             }
-            None => writeln!(text, "[+]{name} ok"),
+            None => match &check.note {
+                None => writeln!(text, "[+]{name} ok"),
+                Some(note) => writeln!(text, "[+]{name} ok: {note}"),
+            },
             Some(why) => {
                 has_failed = true;
                 writeln!(text, "[-]{name} failed: {why}")
@@ -98,10 +107,12 @@ mod tests {
             Check {
                 name: "databases".to_owned(),
                 failure: None,
+                note: None,
             },
             Check {
                 name: "storage:A".to_owned(),
                 failure: Some("a sync has failed".to_owned()),
+                note: None,
             },
             Check::thread("thread:db:A".to_owned(), 10_001, BUSY_MS),
         ]

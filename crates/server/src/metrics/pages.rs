@@ -118,6 +118,7 @@ impl Metrics {
         let check = |name: &str, is_well: bool, why: &str| Check {
             name: name.to_owned(),
             failure: (!is_well).then(|| why.to_owned()),
+            note: None,
         };
         let stage = self.stage();
         let mut checks = vec![
@@ -135,6 +136,11 @@ impl Metrics {
                 "a sync has failed, nothing is written to the file any more: mend the disk, then run ovsdb-server/compact; \
                  do not restart before",
             )
+        }));
+        checks.extend(self.members().iter().map(|(name, figures)| Check {
+            name: format!("cluster:{name}"),
+            failure: figures.fault(),
+            note: figures.note(),
         }));
         checks.extend(self.served().iter().filter_map(|(name, figures)| {
             let standing = figures.latest().replication?;

@@ -3,6 +3,8 @@
 //! The commands and their arguments are in [`crate::control::cluster_commands`]. Invariant: a row in `_Server` is inserted before it is
 //! changed, because the main thread does both, and a member's messages are handled after its database is served.
 
+use std::sync::Arc;
+
 use corvid_consensus::BacklogLimits;
 use corvid_consensus::member::{Command, CommandToken};
 use corvid_consensus::peers::BACKLOG_CHECKED_FROM;
@@ -17,6 +19,7 @@ use crate::database::open::{Contents, OpenedMember};
 use crate::member::handle::ToMember;
 use crate::member::prepared::{PreparedMember, ServedMember};
 use crate::member::server_row;
+use crate::metrics::member::MemberFigures;
 
 /// The answer to a command about a database that is not clustered.
 const UNKNOWN: &str = "unknown cluster";
@@ -68,11 +71,19 @@ impl Server {
         let joining = JoiningMember {
             id,
             name: name.to_owned(),
-            member: member.start(id, None, self.main.clone())?,
+            member: member.start(id, None, self.main.clone(), self.member_figures(database))?,
         };
         self.joining.insert(database.to_owned(), joining);
         self.publish();
         Ok(row)
+    }
+
+    /// Figures for the member of a database, with `--metrics-listen`.
+    pub(super) fn member_figures(&self, database: &str) -> Option<Arc<MemberFigures>> {
+        let metrics = self.config.metrics.as_ref()?;
+        let figures = Arc::<MemberFigures>::default();
+        metrics.add_member(database, figures.clone());
+        Some(figures)
     }
 
     /// A server has joined its cluster, so its database can be served.

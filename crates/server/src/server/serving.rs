@@ -182,7 +182,11 @@ impl Server {
             .name(format!("db:{}", schema.name))
             .spawn(move || database_thread.run())?;
         let member = match (member, joined) {
-            (Some(member), _) => Some(member.start(id, Some(handle.clone()), self.main.clone())?),
+            (Some(member), _) => {
+                let figures = self.member_figures(&schema.name);
+                let main = self.main.clone();
+                Some(member.start(id, Some(handle.clone()), main, figures)?)
+            }
             (None, Some((member, applied))) => {
                 let database = Box::new(handle.clone());
                 member.handle.post([ToMember::Served(applied, database)]);

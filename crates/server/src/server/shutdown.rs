@@ -49,6 +49,9 @@ impl Server {
             self.save();
             return;
         } else if let Some(joining) = self.joining.remove(name) {
+            if let Some(metrics) = &self.config.metrics {
+                metrics.remove_database(name);
+            }
             self.publish();
             drop(self.end_joining(name, joining, reason, replier));
             self.save();

@@ -1,0 +1,80 @@
+//! The figures of one member of a cluster: its status as it last published it, and what its thread counts.
+//!
+//! Written by the member's thread, read by the pages. Invariant: the thread publishes at most every [`PUBLISH_MS`], and once more before it
+//! sleeps longer, so the pages show a state that is no older than that.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use corvid_consensus::Status;
+use corvid_consensus::member::{Connected, Role};
+use corvid_shell::durations::Durations;
+
+/// Between two publications, ms.
+pub(crate) const PUBLISH_MS: u64 = 250;
+
+/// The figures.
+#[derive(Debug, Default)]
+pub(crate) struct MemberFigures {
+    /// From a proposal of this member's database until a quorum has synced it.
+    pub(crate) quorum: Durations,
+    /// Append messages with entries that were sent to peers.
+    pub(crate) appends: AtomicU64,
+    /// Entries in them.
+    pub(crate) entries: AtomicU64,
+    /// Unsent bytes of connections to peers.
+    pub(crate) backlog_bytes: AtomicU64,
+    /// Open connections to peers.
+    pub(crate) connections: AtomicU64,
+    status: Mutex<Option<Arc<Status>>>,
+}
+
+impl MemberFigures {
+    /// Publishes the present state.
+    pub(crate) fn publish(&self, status: Status, connections: usize, backlog_bytes: u64) {
+        self.connections.store(connections as u64, Ordering::Relaxed);
+        self.backlog_bytes.store(backlog_bytes, Ordering::Relaxed);
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(status));
+    }
+
+    /// The state that was published last.
+    #[must_use]
+    pub(crate) fn status(&self) -> Option<Arc<Status>> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Why clients should not be sent to this member; `None`: they may.
+    #[must_use]
+    pub(crate) fn fault(&self) -> Option<String> {
+        let Some(status) = self.status() else {
+            return Some("the member has not begun yet".to_owned());
+        };
+        let behind = behind(&status);
+        let why = match &status.connected {
+            Connected::Joining => "has not joined its cluster yet",
+            Connected::Leaving => "is leaving its cluster",
+            Connected::Left => "has left its cluster",
+            Connected::Failed(_) => "the member has failed: see cluster/status",
+            Connected::Disconnected => "hears of no leader",
+            Connected::Member if status.leader.is_none() => "knows no leader",
+            Connected::Member => return None,
+        };
+        Some(format!("{why}; {behind} committed entries are not applied"))
+    }
+
+    /// The state in words, for a check that passes.
+    #[must_use]
+    pub(crate) fn note(&self) -> Option<String> {
+        let status = self.status()?;
+        let role = match status.role {
+            Role::Leader => "leads",
+            Role::Follower | Role::Candidate => "a leader is known",
+        };
+        Some(format!("{role}, {} committed entries are not applied", behind(&status)))
+    }
+}
+
+/// Committed entries that the database has not applied.
+fn behind(status: &Status) -> u64 {
+    status.commit.0.saturating_sub(status.applied.0)
+}
