@@ -136,7 +136,8 @@ impl Metrics {
     /// The members of clustered databases.
     fn members(&self) -> Vec<(String, Arc<MemberFigures>)> {
         let members = self.locked_members();
-        let pair = |(name, figures): (&String, &Arc<MemberFigures>)| (name.clone(), figures.clone());
+        let pair =
+            |(name, figures): (&String, &Arc<MemberFigures>)| (name.clone(), figures.clone());
         members.iter().map(pair).collect()
     }
 

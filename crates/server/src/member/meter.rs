@@ -50,7 +50,9 @@ impl Meter {
         match event {
             MemberEvent::Committed { entries, .. } => {
                 let own = entries.iter();
-                let own = own.filter(|entry| matches!(entry, Committed::Own { .. })).count();
+                let own = own
+                    .filter(|entry| matches!(entry, Committed::Own { .. }))
+                    .count();
                 measured.committed(own);
             }
             MemberEvent::Leads { .. } | MemberEvent::Follows { .. } => measured.proposed.clear(),
@@ -77,7 +79,9 @@ impl Meter {
             measured.published_ms = now_ms;
             let status = member.status(now_ms);
             let backlog_bytes = peers.backlog_bytes();
-            measured.figures.publish(status, peers.connection_count(), backlog_bytes);
+            measured
+                .figures
+                .publish(status, peers.connection_count(), backlog_bytes);
         }
     }
 

@@ -388,7 +388,7 @@ impl Scrape {
         let peers = known.iter().flat_map(|(name, status)| {
             let servers = status.servers.iter();
             let others = servers.filter(|server| server.sid != status.sid);
-            others.map(|server| {
+            others.map(move |server| {
                 let labels = vec![(*name).clone(), server.sid.0.to_string()];
                 (labels, status, server)
             })
@@ -411,9 +411,9 @@ impl Scrape {
             .map(|(name, status)| (vec![(*name).clone()], status.elections));
         self.whole(families::CLUSTER_ELECTIONS, elections);
         let mut count = |family, cell: fn(&MemberFigures) -> &AtomicU64| {
-            let samples = members.iter().map(|(name, figures)| {
-                (vec![name.clone()], cell(figures).load(Ordering::Relaxed))
-            });
+            let samples = members
+                .iter()
+                .map(|(name, figures)| (vec![name.clone()], cell(figures).load(Ordering::Relaxed)));
             self.whole(family, samples);
         };
         count(families::CLUSTER_APPENDS, |figures| &figures.appends);
@@ -423,12 +423,14 @@ impl Scrape {
             .map(|(name, figures)| (vec![name.clone()], figures.quorum.read()));
         self.durations(families::CLUSTER_QUORUM, quorum);
         let mut count = |family, cell: fn(&MemberFigures) -> &AtomicU64| {
-            let samples = members.iter().map(|(name, figures)| {
-                (vec![name.clone()], cell(figures).load(Ordering::Relaxed))
-            });
+            let samples = members
+                .iter()
+                .map(|(name, figures)| (vec![name.clone()], cell(figures).load(Ordering::Relaxed)));
             self.whole(family, samples);
         };
-        count(families::CLUSTER_CONNECTIONS, |figures| &figures.connections);
+        count(families::CLUSTER_CONNECTIONS, |figures| {
+            &figures.connections
+        });
         count(families::CLUSTER_BACKLOG, |figures| &figures.backlog_bytes);
     }
 

@@ -32,7 +32,8 @@ pub(crate) struct MemberFigures {
 impl MemberFigures {
     /// Publishes the present state.
     pub(crate) fn publish(&self, status: Status, connections: usize, backlog_bytes: u64) {
-        self.connections.store(connections as u64, Ordering::Relaxed);
+        self.connections
+            .store(connections as u64, Ordering::Relaxed);
         self.backlog_bytes.store(backlog_bytes, Ordering::Relaxed);
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(status));
     }
@@ -40,7 +41,10 @@ impl MemberFigures {
     /// The state that was published last.
     #[must_use]
     pub(crate) fn status(&self) -> Option<Arc<Status>> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.status
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Why clients should not be sent to this member; `None`: they may.
@@ -70,7 +74,10 @@ impl MemberFigures {
             Role::Leader => "leads",
             Role::Follower | Role::Candidate => "a leader is known",
         };
-        Some(format!("{role}, {} committed entries are not applied", behind(&status)))
+        Some(format!(
+            "{role}, {} committed entries are not applied",
+            behind(&status)
+        ))
     }
 }
 
