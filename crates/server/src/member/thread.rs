@@ -96,10 +96,11 @@ impl MemberThread {
             self.links.receive(now_ms, &mut self.peers);
             self.carry_out(now_ms);
             self.inbox.take(&mut mail);
+            // Together, so that what they propose is stored and sent together.
             for message in mail.drain(..) {
                 self.receive(now_ms, message);
-                self.carry_out(now_ms);
             }
+            self.carry_out(now_ms);
             self.peers.time(now_ms);
             if self.database.is_some() && self.file.is_compaction_due(now_ms) {
                 self.make_snapshot();
