@@ -87,6 +87,11 @@ impl Database {
         undo::undo(self, delta);
     }
 
+    /// Applies again a commit that was undone; the last one that was undone comes first.
+    pub fn redo(&mut self, delta: &Delta) {
+        undo::redo(self, delta);
+    }
+
     /// Applies a transaction read from a log, under all checks of a commit.
     ///
     /// # Errors

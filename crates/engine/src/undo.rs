@@ -1,4 +1,5 @@
-//! Undoes a commit whose record could not be stored: applies its delta backwards.
+//! Undoes a commit whose record could not be stored, or that must not show for a moment: applies its delta backwards. Redoing applies the
+//! backwards delta backwards.
 
 use corvid_data::{Delta, RowChange};
 
@@ -11,17 +12,32 @@ pub(crate) fn undo(database: &mut Database, delta: &Delta) {
     let mut strong = Map::with_hasher(database.seed);
     for change in delta.changes.iter().rev() {
         restore(database, change);
-        let backwards = RowChange {
-            table: change.table,
-            uuid: change.uuid,
-            old: change.new.clone(),
-            new: change.old.clone(),
-            diffs: change.diffs.clone(),
-        };
+        let backwards = backwards(change);
         references::count_strong(database, &backwards, &mut strong);
         references::apply_weak(database, &backwards);
     }
     references::apply_strong(database, &strong);
+}
+
+/// Restores the state after `delta`, which is that of the last undo not redone yet.
+pub(crate) fn redo(database: &mut Database, delta: &Delta) {
+    let changes = delta.changes.iter().rev().map(backwards).collect();
+    let inverse = Delta {
+        changes,
+        ..Delta::default()
+    };
+    undo(database, &inverse);
+}
+
+/// The change from the new version of a row to the old one.
+fn backwards(change: &RowChange) -> RowChange {
+    RowChange {
+        table: change.table,
+        uuid: change.uuid,
+        old: change.new.clone(),
+        new: change.old.clone(),
+        diffs: change.diffs.clone(),
+    }
 }
 
 fn restore(database: &mut Database, change: &RowChange) {

@@ -27,6 +27,7 @@ pub mod snapshot_body;
 pub mod snapshot_header;
 pub mod snapshot_meta;
 pub mod tail;
+pub mod transaction;
 
 pub use address::AddressError;
 pub use data::{Data, Parts};
@@ -43,6 +44,7 @@ pub use snapshot_body::SnapshotBody;
 pub use snapshot_header::{MemberIdentity, SnapshotHeader, locate_body, read_body};
 pub use snapshot_meta::{BodyLocation, SnapshotMeta};
 pub use tail::MemberDamage;
+pub use transaction::{TransactionReader, write_data};
 
 /// The election timer of a cluster that never changed it, ms.
 pub const ELECTION_TIMER_DEFAULT_MS: u64 = 1000;

@@ -88,7 +88,12 @@ pub fn write_schema(out: &mut Vec<u8>, schema: &Schema) -> usize {
 }
 
 /// Appends the object of a transaction; `false` when it has no row.
-fn write_body(out: &mut Vec<u8>, schema: &Schema, delta: &Delta, stamp: &Stamp<'_>) -> bool {
+pub(crate) fn write_body(
+    out: &mut Vec<u8>,
+    schema: &Schema,
+    delta: &Delta,
+    stamp: &Stamp<'_>,
+) -> bool {
     write_head(out, stamp);
     let mut tables = Tables::default();
     for change in &delta.changes {

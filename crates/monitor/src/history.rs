@@ -4,8 +4,8 @@
 //! Invariant: entries are consecutive and the newest commit is the last; there is always one unless the database keeps no history. Bounded
 //! by 100 entries and by as many atoms as the database holds. Ids are random, so a client can only ask for an id that a client was sent.
 //! While every id that was sent is too old for the history, no commit is kept, and its memory is free when its transaction ends. That holds
-//! for ids of this process; if other processes send the same ids, as members of a cluster would, every id counts as sent. Knows deltas, not
-//! subscriptions.
+//! for ids of this process; where other processes send the same ids, as members of a cluster do, every id counts as sent
+//! ([`crate::Monitors::share_ids`]). Knows deltas, not subscriptions.
 
 use std::collections::VecDeque;
 

@@ -80,6 +80,8 @@ pub struct Monitors {
     woken: Vec<(MonitorKey, SegmentId)>,
     /// Notifications composed so far, by version.
     notification_counts: [u64; 3],
+    /// See [`Monitors::share_ids`].
+    are_ids_shared: bool,
 }
 
 /// Outcome of a successful `monitor`, `monitor_cond` or `monitor_cond_since`.
@@ -135,7 +137,14 @@ impl Monitors {
             update_rows_max: UPDATE_ROWS_MAX,
             woken: Vec::new(),
             notification_counts: [0; 3],
+            are_ids_shared: false,
         }
+    }
+
+    /// Other servers send the same transaction ids: from now on the history keeps every commit, whether or not a client here was sent its
+    /// id.
+    pub fn share_ids(&mut self) {
+        self.are_ids_shared = true;
     }
 
     /// Caches written contents for later requests from the same state.
@@ -296,7 +305,7 @@ impl Monitors {
         else {
             unreachable!("commits are stored in the order of their execution");
         };
-        let is_sent = self.update3_monitors > 0;
+        let is_sent = self.are_ids_shared || self.update3_monitors > 0;
         self.history.record(txn, &delta, atoms, is_sent);
         let mut woken = std::mem::take(&mut self.woken);
         self.groups

@@ -49,7 +49,7 @@ pub enum Actor {
     Client(SessionId, Arc<SessionInfo>),
     /// The server itself: the status of remotes, above all.
     Server,
-    /// The active server that this one is a backup of; it knows the client.
+    /// The active server that this one is a backup of, or another member of the cluster; it knows the client.
     Source,
 }
 

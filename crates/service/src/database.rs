@@ -36,6 +36,7 @@ mod watched_columns;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use corvid_consensus::database::MemberEvent;
 use corvid_data::TrustedKeys;
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Tag, Uuid, WireError};
@@ -197,9 +198,17 @@ impl DatabaseService {
             column_diff,
             history: keeps_history,
         } = options;
-        let last_txn = txn_id(keeps_history, &mut *uuids);
+        let shares_history = model.shares_history();
+        let keeps_history = keeps_history || shares_history;
+        let last_txn = match model.cluster() {
+            Some(cluster) => cluster.applied_eid().0,
+            None => txn_id(keeps_history, &mut *uuids),
+        };
         let seed = database.hash_seed();
-        let monitors = Monitors::new(database.schema().clone(), last_txn, seed);
+        let mut monitors = Monitors::new(database.schema().clone(), last_txn, seed);
+        if shares_history {
+            monitors.share_ids();
+        }
         let mut service = DatabaseService {
             id,
             model,
@@ -296,7 +305,10 @@ impl DatabaseService {
                 self.compared(now, number, found);
             }
             ToDatabase::JobDone(number, done) => self.job_done(now, number, done),
-            ToDatabase::Member(_) | ToDatabase::Installed(_) => {}
+            ToDatabase::Installed(installed) => self.install(now, *installed),
+            ToDatabase::Member(event) if !matches!(event, MemberEvent::Execute { .. }) => {
+                self.member(now, event);
+            }
             ToDatabase::Drained(session) => self.drained(session),
             ToDatabase::Closed(session) => self.close(now, session),
             other if self.must_queue(&other) => self.barrier_queue.push_back(other),
@@ -337,7 +349,11 @@ impl DatabaseService {
             return Some(Barrier::Conversion);
         }
         match input {
-            ToDatabase::Request(_) if self.pending.is_full() => Some(Barrier::Room),
+            ToDatabase::Request(_) | ToDatabase::Member(_) if self.pending.is_full() => {
+                Some(Barrier::Room)
+            }
+            // The member owns the file: a snapshot replaces nothing here.
+            ToDatabase::Control(Control::Compact(_)) if self.model.cluster().is_some() => None,
             ToDatabase::Control(Control::Remove) if self.rewrites.is_swapping() => {
                 Some(Barrier::Swap)
             }
@@ -363,6 +379,17 @@ impl DatabaseService {
             self.outputs.outboxes.push_request(input);
             return;
         }
+        if let Some(session) = self.awaits_cluster(&input) {
+            if let ToDatabase::Cancel(session, id) = &input
+                && self.cancel_waiting(*session, id)
+            {
+                self.outputs.complete(*session, Completion::Request);
+                return;
+            }
+            self.outputs.outboxes.block(session, Reason::Cluster);
+            self.outputs.outboxes.push_request(input);
+            return;
+        }
         if let ToDatabase::Request(request) = &input
             && request.method.is_about_monitors()
             && self.outputs.outboxes.changes_monitors(request.session)
@@ -381,9 +408,9 @@ impl DatabaseService {
             }
             ToDatabase::Source(id, event) => self.source(now, id, event),
             ToDatabase::Control(control) => self.control(now, control),
+            ToDatabase::Member(event) => self.member(now, event),
             ToDatabase::Storage(_)
             | ToDatabase::JobDone(..)
-            | ToDatabase::Member(_)
             | ToDatabase::Installed(_)
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_) => self.handle(now, input),
@@ -417,6 +444,9 @@ impl DatabaseService {
     }
 
     fn set_history(&mut self, is_kept: bool) {
+        if self.model.shares_history() {
+            return;
+        }
         self.keeps_history = is_kept;
         let last_txn = txn_id(is_kept, &mut *self.uuids);
         self.monitors.restart_history(last_txn);
@@ -471,6 +501,7 @@ impl DatabaseService {
         }
         self.cancel_monitors();
         self.cancel_triggers();
+        self.cancel_in_flight();
         self.watched_columns.clear();
         self.end_backup();
         self.sessions.clear();
@@ -575,6 +606,7 @@ impl DatabaseService {
         self.monitor_quota.remove_session(session);
         self.monitors.remove_session(session);
         self.triggers.remove_session(session);
+        self.withdraw_session(session);
         // A transaction that arrived before the end is executed, unless the session is blocked until it has read its replies. A conversion
         // is given up while that is possible.
         let is_wanted = |input: &ToDatabase| match input {
@@ -587,7 +619,9 @@ impl DatabaseService {
         self.barrier_queue.retain(is_wanted);
         if let Some(mut outbox) = self.outputs.outboxes.remove(session) {
             let requests = std::mem::take(&mut outbox.requests);
-            if outbox.is_blocked_by(Reason::ReplyBackpressure) {
+            if outbox.is_blocked_by(Reason::ReplyBackpressure)
+                || outbox.is_blocked_by(Reason::Cluster)
+            {
                 self.outputs.free(Garbage::inputs(requests));
             } else {
                 self.queue_first(requests.into_iter().filter(is_wanted));
@@ -618,6 +652,7 @@ impl DatabaseService {
             && self.rewrites.is_idle()
             && self.sessions.is_empty()
             && self.monitors.is_empty()
+            && (self.model.cluster()).is_none_or(|cluster| cluster.in_flight().is_empty())
     }
 
     fn next_log_position(&mut self) -> LogPosition {

@@ -206,7 +206,7 @@ impl JobKey {
 }
 
 /// UUIDs derived from a seed: a sequence of its own for every seed, without repetition.
-struct Derived {
+pub(crate) struct Derived {
     high: u64,
     low: u64,
 }

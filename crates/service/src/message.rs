@@ -213,8 +213,9 @@ pub enum ToDatabase {
     Source(SourceId, SourceEvent),
     /// From the member of a clustered database.
     Member(MemberEvent),
-    /// A snapshot that the member of a clustered database has installed, because it was too far behind for entries. It replaces the
-    /// contents; answered by [`MemberRequest::Applied`](corvid_consensus::database::MemberRequest::Applied).
+    /// The contents of a snapshot that the member of a clustered database has installed, because it was too far behind for entries. The
+    /// holder sends them in place of [`MemberEvent::Replaced`], before later events of the member. Answered by
+    /// [`MemberRequest::Applied`](corvid_consensus::database::MemberRequest::Applied).
     Installed(Box<InstalledSnapshot>),
     /// From the server itself.
     Control(Control),
@@ -387,6 +388,8 @@ pub enum Event {
     /// Close this session, for this reason: the outcome of one of its transactions will never be known, because the cluster's entry is
     /// part of a snapshot.
     OutcomeUnknown(SessionId, Arc<str>),
+    /// A clustered database cannot apply a committed entry, and applies nothing any more: the line.
+    EntryRefused(String),
     /// A row of a table that is logged has changed: the line.
     RowLogged(String),
     /// A table whose rows configure remotes has no `status` column.

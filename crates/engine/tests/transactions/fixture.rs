@@ -1,4 +1,4 @@
-//! A database with a predictable source of UUIDs. Every transaction is checked, undone, checked, and executed once more
+//! A database with a predictable source of UUIDs. Every transaction is checked, undone, redone, undone, checked, and executed once more
 //! with long selects deferred and written afterwards, in slices.
 //!
 //! UUIDs are numbered from 1 in the order in which the engine asks for them; in requests and results `<N>` stands for the N-th.
@@ -130,6 +130,13 @@ impl Fixture {
             .check_invariants()
             .expect("consistent after undo");
         assert_eq!(before, self.contents(), "undone");
+        self.database.redo(&delta);
+        self.database
+            .check_invariants()
+            .expect("consistent after redo");
+        assert_eq!(after, self.contents(), "redone");
+        self.database.undo(&delta);
+        assert_eq!(before, self.contents(), "undone again");
         self.uuids.0 = start;
         let again = self.attempt(operations, SELECTS_LEFT_OUT);
         assert_eq!(again, first, "executed again, long selects left out");

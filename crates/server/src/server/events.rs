@@ -104,6 +104,7 @@ impl Server {
                     shard.post(ShardMessage::Service(message));
                 }
             }
+            Event::EntryRefused(line) => vlog::err(Module::OvsdbServer, format_args!("{line}")),
             Event::Slow(line) => vlog::info(Module::Transaction, format_args!("{line}")),
             Event::RowLogged(line) => vlog::info(Module::Transaction, format_args!("{line}")),
             Event::NoStatusColumn(table) => {

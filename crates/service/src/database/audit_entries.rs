@@ -119,6 +119,6 @@ fn who(origin: &Origin) -> Actor {
         Origin::Client(request) => Actor::Client(request.session, request.info.clone()),
         Origin::Cancel(..) => unreachable!("a cancel is never audited"),
         Origin::Server(_) | Origin::Control(_) => Actor::Server,
-        Origin::Source => Actor::Source,
+        Origin::Source | Origin::Forwarded(_) => Actor::Source,
     }
 }

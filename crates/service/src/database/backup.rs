@@ -44,6 +44,11 @@ impl DatabaseService {
 
     /// Changes roles while nothing is pending. Blocked transactions are tried in the new role.
     pub(super) fn set_role(&mut self, now: Now, role: Role, token: u64) {
+        if self.model.cluster().is_some() {
+            // The member decides the role of a clustered database.
+            self.outputs.events.push(Event::RoleSet(token));
+            return;
+        }
         self.end_backup();
         if let Role::Backup(following) = role {
             let name = self.database.schema().name.to_string();

@@ -1,31 +1,62 @@
-//! The state of a clustered database besides its rows: its role, the last entry that is applied, the requests for its member.
+//! A clustered database: one of the copies of a cluster, whose order of commits the member decides.
 //!
-//! See `corvid_consensus::database` for the messages and the rules of exactly once.
+//! `corvid_consensus::database` has the messages between a database and its member and the rules that make each transaction exactly once.
+//! In this folder:
+//!
+//! | File | Has |
+//! |---|---|
+//! | `leadership.rs` | the change between leading and following; the undo of speculative commits |
+//! | `forwarding.rs` | transactions of a follower's sessions: answered here, blocked here, or forwarded |
+//! | `in_flight.rs` | the requests that depend on the rest of the cluster |
+//! | `executing.rs` | transactions that other members have forwarded |
+//! | `applying.rs` | committed entries, and installed snapshots |
+//! | `transaction_kind.rs` | whether a transaction may write, by its text |
+//!
+//! Invariants: while the member leads, nothing is in flight; every request is executed, and waits in the pending queue like those of a
+//! standalone database. While it follows, no commit is pending, so the tables are those after the last applied entry.
 
-use corvid_consensus::database::{MemberRequest, Proposal};
-use corvid_log::cluster::{Eid, Index, Sid, Term};
+mod applying;
+mod executing;
+mod forwarding;
+mod in_flight;
+mod leadership;
+mod transaction_kind;
 
-use super::DatabaseService;
+use corvid_consensus::database::{MemberEvent, MemberRequest, Proposal};
+use corvid_log::cluster::{Eid, Index, Sid, Term, TransactionReader};
+use corvid_log::storage::StoreError;
+
+use super::{DatabaseService, Now};
+use crate::message::Event;
+
+pub(super) use executing::{Forwarded, conversion_refused};
+pub(super) use in_flight::InFlight;
+pub(super) use transaction_kind::TransactionKind;
 
 /// The part that the member has in its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// It leads in this term: the database executes and proposes.
     Leads(Term),
-    /// It follows, in this term, a leader that may be known: the database applies and forwards.
+    /// It follows in this term: the database applies, and forwards to the leader if there is one.
     Follows(Term, Option<Sid>),
 }
 
-/// The state of a clustered database.
+/// The state of a clustered database besides its rows.
 pub(super) struct Clustered {
-    pub(super) part: Part,
-    /// The last entry that is applied, and the id of the last one with data.
-    pub(super) applied: Index,
-    pub(super) applied_eid: Eid,
+    part: Part,
+    /// The last entry that is applied.
+    applied: Index,
+    /// The id of the last entry with data that is applied.
+    applied_eid: Eid,
     /// The commits of this batch.
-    pub(super) proposals: Vec<Proposal>,
+    proposals: Vec<Proposal>,
     /// Further requests of this batch, which come behind the proposals.
-    pub(super) requests: Vec<MemberRequest>,
+    requests: Vec<MemberRequest>,
+    in_flight: InFlight,
+    reader: TransactionReader,
+    /// An entry that could not be applied: nothing is applied any more.
+    is_broken: bool,
 }
 
 impl Clustered {
@@ -36,11 +67,34 @@ impl Clustered {
             applied_eid,
             proposals: Vec::new(),
             requests: Vec::new(),
+            in_flight: InFlight::default(),
+            reader: TransactionReader::default(),
+            is_broken: false,
         }
     }
 
+    /// Whether transactions that change something are for another member.
+    pub(super) fn follows(&self) -> bool {
+        matches!(self.part, Part::Follows(..))
+    }
+
+    /// The id of the last entry with data that is applied.
+    pub(super) fn applied_eid(&self) -> Eid {
+        self.applied_eid
+    }
+
+    /// Requests that depend on the rest of the cluster.
+    pub(super) fn in_flight(&self) -> &InFlight {
+        &self.in_flight
+    }
+
+    /// Adds a commit of this batch.
+    pub(super) fn propose(&mut self, proposal: Proposal) {
+        self.proposals.push(proposal);
+    }
+
     /// Takes the requests for the member, in order.
-    pub(super) fn take_requests(&mut self) -> Vec<MemberRequest> {
+    fn take_requests(&mut self) -> Vec<MemberRequest> {
         let proposals = std::mem::take(&mut self.proposals);
         let mut requests = std::mem::take(&mut self.requests);
         if let (Part::Leads(term), false) = (self.part, proposals.is_empty()) {
@@ -55,5 +109,67 @@ impl DatabaseService {
     pub(crate) fn take_member_requests(&mut self) -> impl Iterator<Item = MemberRequest> + use<> {
         let requests = self.model.cluster_mut().map(Clustered::take_requests);
         requests.into_iter().flatten()
+    }
+
+    /// Handles an event of the member.
+    pub(super) fn member(&mut self, now: Now, event: MemberEvent) {
+        if self.model.cluster().is_none() || self.is_removed {
+            return;
+        }
+        self.slow.set_now(now);
+        match event {
+            MemberEvent::Leads { term } => self.lead(now, term),
+            MemberEvent::Follows { term, leader } => self.follow(now, term, leader),
+            MemberEvent::Committed {
+                through,
+                term,
+                entries,
+            } => self.committed(now, through, term, entries),
+            MemberEvent::Execute { origin, forwards } => {
+                self.execute_forwards(now, origin, forwards);
+            }
+            MemberEvent::Outcome { id, outcome } => self.outcome(now, id, outcome),
+            // The holder loads the database from the file and sends it as `ToDatabase::Installed`.
+            MemberEvent::Replaced { .. } => debug_assert!(false, "the holder loads the file"),
+            MemberEvent::Compacted { token, result } => {
+                self.outputs.events.push(Event::Compacted(token, result));
+            }
+        }
+        self.release();
+        self.advance_conversion(now);
+        self.resume(now);
+    }
+
+    /// Hands a snapshot of the applied state to the member. Speculative commits do not belong in it: they are undone for the moment of the
+    /// snapshot, which costs as much as they changed. So no commit waits for it.
+    pub(super) fn compact_cluster(&mut self, token: Option<u64>) {
+        for commit in self.pending.commits().rev() {
+            self.database.undo(&commit.delta);
+        }
+        let snapshot = self.database.snapshot();
+        for commit in self.pending.commits() {
+            self.database.redo(&commit.delta);
+        }
+        if let Some(cluster) = self.model.cluster_mut() {
+            let (index, eid) = (cluster.applied, cluster.applied_eid);
+            cluster.requests.push(MemberRequest::Snapshot {
+                token,
+                index,
+                eid,
+                snapshot,
+            });
+        }
+    }
+
+    /// The error of a clustered database that cannot continue, for operators.
+    fn break_off(&mut self, details: String) {
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.is_broken = true;
+        }
+        self.storage_error = Some(StoreError {
+            details: details.clone(),
+            io_error: String::new(),
+        });
+        self.outputs.events.push(Event::EntryRefused(details));
     }
 }

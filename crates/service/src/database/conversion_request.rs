@@ -1,10 +1,12 @@
 //! A `convert` request (docs/spec/protocol.md 4.15): its checks, the swap of the database, and the replies and notifications after it. The
 //! steps between are in `conversion.rs`.
 
-use corvid_data::{Arc, Schema, Tag, WireError};
+use corvid_data::{Arc, Schema, Tag, Uuid, WireError};
+use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_log::storage::StoreError;
 
+use super::clustered::conversion_refused;
 use super::conversion::{Conversion, is_conversion_of};
 use super::transactions::conversion_not_allowed;
 use super::{DatabaseService, Now};
@@ -22,6 +24,10 @@ impl DatabaseService {
         match self.new_schema(&request) {
             Err(error) => {
                 self.audit_refusal(now, &request, &error);
+                self.fail(&request, &error);
+            }
+            Ok(_) if self.model.cluster().is_some() => {
+                let error = conversion_refused(&self.database.schema().name);
                 self.fail(&request, &error);
             }
             Ok(schema) => {
@@ -89,15 +95,8 @@ impl DatabaseService {
         );
         // The new file has no history either.
         self.answer_compactions(&Ok(()));
-        let schema = database.schema().clone();
         let last_txn = super::txn_id(self.keeps_history, &mut *self.uuids);
-        self.converted = SchemaEpoch(self.tape.number(|| self.epochs.advance().0));
-        self.abandon_initial_contents();
-        let canceled = self.monitors.convert(schema.clone(), last_txn);
-        self.push_cancellations(canceled);
-        let old = std::mem::replace(&mut self.database, database);
-        self.free_database(Some(old));
-        self.rebind_watched_columns();
+        let schema = self.swap_contents(database, last_txn);
         let request = self.end_conversion(conversion);
         self.audit_conversion(now, &request);
         self.reply(request, b"{}".to_vec());
@@ -105,6 +104,19 @@ impl DatabaseService {
         self.outputs
             .events
             .push(Event::Converted(self.id, schema, self.converted));
+    }
+
+    /// Serves other contents from now on: cancels the monitors and begins the history with `last_txn`. Returns the schema.
+    pub(super) fn swap_contents(&mut self, database: Database, last_txn: Uuid) -> Arc<Schema> {
+        let schema = database.schema().clone();
+        self.converted = SchemaEpoch(self.tape.number(|| self.epochs.advance().0));
+        self.abandon_initial_contents();
+        let canceled = self.monitors.convert(schema.clone(), last_txn);
+        self.push_cancellations(canceled);
+        let old = std::mem::replace(&mut self.database, database);
+        self.free_database(Some(old));
+        self.rebind_watched_columns();
+        schema
     }
 
     /// The client has canceled its conversion.

@@ -23,7 +23,9 @@ impl DatabaseService {
         input: ToDatabase,
         budget: &mut WorkBudget,
     ) -> Option<ToDatabase> {
-        if !self.is_quiet() || self.outputs.outboxes.must_queue(&input) {
+        let must_wait =
+            self.outputs.outboxes.must_queue(&input) || self.awaits_cluster(&input).is_some();
+        if !self.is_quiet() || must_wait {
             return Some(input);
         }
         match input {
@@ -59,7 +61,8 @@ impl DatabaseService {
             && !self.pending.is_full()
             && self.conversion.is_none()
             && !self.is_removed
-            && !self.outputs.outboxes.must_queue(&input);
+            && !self.outputs.outboxes.must_queue(&input)
+            && self.awaits_cluster(&input).is_none();
         match input {
             ToDatabase::Request(request)
                 if request.method == DatabaseMethod::Transact

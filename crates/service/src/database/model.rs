@@ -5,18 +5,26 @@
 //! | May clients write and convert? | [`Model::accepts_client_writes`] | execution of a transaction (`transactions.rs`), checks of a conversion (`conversion_request.rs`) |
 //! | May the server itself write, to show the status of remotes? | [`Model::accepts_server_writes`] | `watched_columns.rs` |
 //! | Do commits come from another server? | [`Model::source`], [`Model::source_mut`] | replication (`backup.rs`), and through it the report (`report.rs`) |
-//! | Do commits have a record and a log position? | [`Model::stored_by`] | `records.rs`, and nowhere else |
+//! | Does a cluster decide the order of commits? | [`Model::cluster`], [`Model::cluster_mut`] | the folder `clustered`; see below |
+//! | Which event makes a commit stored, so that it has a log position? | [`Model::stored_by`] | `records.rs`, and nowhere else |
+//! | Is a transaction history always kept? | [`Model::shares_history`] | `database.rs`, when the database is made and when the setting changes |
 //! | What does `_Server` show? | [`Model::server_row`] | the main thread, once: when it adds the database's row to `_Server` |
 //! | Is it `_Server` itself? | [`Model::is_server_db`] | the head of a recording (`recording/head.rs`) |
+//! | Can it be recorded? | [`Model::can_be_recorded`] | `pump.rs`, and the server before it begins a recording |
 //!
 //! This code distinguishes the models as well:
 //!
 //! | Place | Does |
 //! |---|---|
 //! | `server/serving.rs` of `corvid-server` | chooses the model of a new database: `_Server` without a file, standalone with one |
-//! | `server/roles.rs` of `corvid-server`, `backup.rs` | make a database a backup, and a backup standalone |
-//! | `release.rs` | releases replies when the database's own file has stored a position; asks no model |
-//! | `undo.rs` | undoes executed commits (`undo_unstored`), so far only after a failed write; reports a source's commit to the backup |
+//! | `server/roles.rs` of `corvid-server`, `backup.rs` | make a database a backup, and a backup standalone; a clustered one stays clustered |
+//! | `release.rs` | releases replies when a position is stored; asks no model: the file's replies and `clustered/applying.rs` report positions |
+//! | `undo.rs` | undoes executed commits (`undo_unstored`) after a failed write; reports a source's commit to the backup |
+//! | `clustered/leadership.rs` | undoes executed commits after a loss of leadership, without an error to anyone |
+//! | `transactions.rs` | asks `clustered/forwarding.rs` whether a transaction is forwarded, before and after it is executed |
+//! | `outbox.rs`, `database.rs`, `inline_execution.rs` | a session whose transactions depend on the cluster: its other requests wait |
+//! | `rewrites.rs` | a compaction of a clustered database is a snapshot for its member (`clustered.rs`) |
+//! | `conversion_request.rs` | `convert` of a clustered database is refused |
 //! | `recording/head.rs` | writes and reads two models: `_Server` and standalone |
 //!
 //! To add a model: add a variant of [`Kind`] with the state that the model needs, answer each question above (the compiler names the places
@@ -24,10 +32,9 @@
 //!
 //! - Commits come from elsewhere: the protocol's state is in the variant (its machine may be a crate of level 3), its inputs are
 //!   [`crate::message::ToDatabase`], and its commits go to `DatabaseService::replicate`, as in `backup.rs`.
-//! - A position counts as stored only when other servers have it: `stored` in `release.rs` must ask the model. A new value of [`StoredBy`]
-//!   alone would change nothing there, and replies would leave too early.
-//! - Commits are undone for another reason than a failed write: `undo.rs` needs another entry; its clients get `I/O error` today.
-//! - The row in `_Server` changes: that needs an [`crate::message::Event`] for the main thread and an update in `server_db.rs`.
+//! - A position counts as stored only when other servers have it: a value of [`StoredBy`], and an input that calls `release_through`.
+//! - The row in `_Server` changes: that needs an [`crate::message::Event`] for the main thread and an update in `server_db.rs`, unless the
+//!   main thread learns of it elsewhere, as from the member of a cluster.
 
 use corvid_log::cluster::{Eid, Index};
 
@@ -110,6 +117,11 @@ impl Model {
             Kind::Clustered(clustered) => Some(clustered),
             Kind::ServerDb | Kind::Standalone | Kind::Backup(_) => None,
         }
+    }
+
+    /// Whether a transaction history is always kept: members of a cluster know each other's transaction ids.
+    pub(super) fn shares_history(&self) -> bool {
+        matches!(self.kind, Kind::Clustered(_))
     }
 
     /// Whether the database is `_Server`.

@@ -29,6 +29,8 @@ pub(super) enum Reason {
     ReplyBackpressure = 4,
     /// It has sent a request about its monitors while a pending entry changes them.
     MonitorChange = 8,
+    /// Earlier transactions of it depend on the rest of the cluster.
+    Cluster = 16,
 }
 
 /// The requests and deliveries of one session that wait.
@@ -46,6 +48,8 @@ pub(super) struct Outbox {
     unread_bytes: usize,
     /// Pending entries that change its monitors when they leave.
     monitor_changes: usize,
+    /// Transactions that depend on the rest of the cluster, except blocked ones.
+    forwards: usize,
 }
 
 /// The outboxes of the sessions that have one.
@@ -59,6 +63,7 @@ impl Outbox {
             && self.deliveries.is_empty()
             && self.unread_bytes == 0
             && self.monitor_changes == 0
+            && self.forwards == 0
     }
 
     /// Frees the deliveries of a closed session. They are bounded by its requests in flight.
@@ -213,6 +218,30 @@ impl Outboxes {
     pub(super) fn changes_monitors(&self, session: SessionId) -> bool {
         let found = self.0.get(&session);
         found.is_some_and(|outbox| outbox.monitor_changes > 0)
+    }
+
+    /// Whether transactions of the session depend on the rest of the cluster.
+    pub(super) fn has_forwards(&self, session: SessionId) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let found = self.0.get(&session);
+        found.is_some_and(|outbox| outbox.forwards > 0)
+    }
+
+    /// A transaction of the session depends on the rest of the cluster.
+    pub(super) fn begin_forward(&mut self, session: SessionId) {
+        self.0.entry(session).or_default().forwards += 1;
+    }
+
+    /// Such a transaction has ended. [`Outboxes::take_unblocked`] must follow.
+    pub(super) fn end_forward(&mut self, session: SessionId) {
+        if let Some(outbox) = self.0.get_mut(&session) {
+            outbox.forwards = outbox.forwards.saturating_sub(1);
+            if outbox.forwards == 0 {
+                outbox.reasons &= !(Reason::Cluster as u8);
+            }
+        }
     }
 
     /// A pending entry changes the session's monitors when it leaves.

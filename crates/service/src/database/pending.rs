@@ -14,6 +14,7 @@ use corvid_data::{Arc, Delta, Uuid, WireError};
 use corvid_engine::LongResult;
 use corvid_monitor::{ConditionChange, SessionId};
 
+use super::clustered::Forwarded;
 use super::initial_contents::Joining;
 use crate::audit::Action;
 use crate::message::{Control, Event, Request};
@@ -66,6 +67,8 @@ pub(super) enum Answer {
     MonitorCanceled,
     /// An event.
     Event(Box<Event>),
+    /// A forwarded transaction whose `wait` is not satisfied.
+    Blocked,
     /// No reply.
     Nothing,
 }
@@ -80,8 +83,10 @@ pub(super) enum Origin {
     Server(Vec<u8>),
     /// The server itself, with a control message that changes nothing.
     Control(Control),
-    /// The source of a backup.
+    /// The source of a backup, or another member of the cluster.
     Source,
+    /// A transaction that another member of the cluster has forwarded.
+    Forwarded(Forwarded),
 }
 
 /// The queue of pending entries.
@@ -181,6 +186,18 @@ impl PendingQueue {
         let failed: Vec<Pending> = failed.into_iter().flatten().collect();
         self.bytes -= failed.iter().map(|entry| entry.answer.len()).sum::<usize>();
         failed
+    }
+
+    /// Removes and returns all entries.
+    pub(super) fn take_all(&mut self) -> Vec<Pending> {
+        self.bytes = 0;
+        std::mem::take(&mut self.entries).into()
+    }
+
+    /// The commits, oldest first.
+    pub(super) fn commits(&self) -> impl DoubleEndedIterator<Item = &Commit> {
+        let entries = self.entries.iter();
+        entries.filter_map(|entry| entry.commit.as_ref())
     }
 
     /// The entry with this record.

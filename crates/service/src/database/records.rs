@@ -6,7 +6,10 @@
 //! Invariant: a record that is taken is complete, and records are taken in the order of their positions. A precomputed update is not
 //! delivered before its record is stored.
 
-use corvid_data::{Arc, Datum, Delta, RowChange, Schema};
+use bytes::Bytes;
+use corvid_consensus::database::Proposal;
+use corvid_data::{Arc, Datum, Delta, RowChange, Schema, Uuid};
+use corvid_log::cluster::{Eid, write_data};
 use corvid_log::storage::{LogPosition, StorageRequest};
 use corvid_log::{is_recorded, write_long_transaction, write_transaction};
 
@@ -67,15 +70,18 @@ impl DatabaseService {
     }
 
     /// Requests the record of a commit to be stored. Returns its position, with its length unless it is long; `None`: there is nothing to
-    /// record.
+    /// record. `txn` is its id.
     pub(super) fn record(
         &mut self,
         now: Now,
         delta: &Arc<Delta>,
         durable: bool,
+        txn: Uuid,
     ) -> Option<(LogPosition, usize)> {
-        if self.model.stored_by(self.growth.is_some()) == StoredBy::Execution {
-            return None;
+        match self.model.stored_by(self.growth.is_some()) {
+            StoredBy::Execution => return None,
+            StoredBy::Cluster => return Some(self.propose(now, delta, txn)),
+            StoredBy::Log => {}
         }
         let is_diff = self.column_diff;
         let mut record = Vec::new();
@@ -111,6 +117,23 @@ impl DatabaseService {
             durable,
         });
         Some((position, bytes))
+    }
+
+    /// Proposes a commit as an entry of the cluster's log.
+    fn propose(&mut self, now: Now, delta: &Arc<Delta>, txn: Uuid) -> (LogPosition, usize) {
+        let mut data = Vec::with_capacity(SHORT_BYTES);
+        let schema = self.database.schema();
+        write_data(&mut data, schema, delta, now.wall_ms, self.column_diff);
+        let bytes = data.len();
+        self.count_record(bytes);
+        let position = self.next_log_position();
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.propose(Proposal {
+                eid: Eid(txn),
+                data: Bytes::from(data),
+            });
+        }
+        (position, bytes)
     }
 
     /// Takes the requests to the file. Call it after the jobs have been taken: composing long records may take long.
@@ -167,7 +190,7 @@ fn request_bytes(origin: &Origin) -> usize {
     match origin {
         Origin::Client(request) => request.frame.len(),
         Origin::Server(params) => params.len(),
-        Origin::Source | Origin::Cancel(..) | Origin::Control(_) => 0,
+        Origin::Source | Origin::Forwarded(_) | Origin::Cancel(..) | Origin::Control(_) => 0,
     }
 }
 

@@ -70,7 +70,7 @@ impl DatabaseService {
     }
 
     /// Releases replies in order up to the first whose record comes after `stored`.
-    fn release_through(&mut self, stored: LogPosition) {
+    pub(super) fn release_through(&mut self, stored: LogPosition) {
         while let Some(entry) = self.pending.pop_stored(stored) {
             let Pending {
                 commit,
@@ -94,6 +94,7 @@ impl DatabaseService {
                         self.outputs.events.push(*event);
                     }
                 }
+                Origin::Forwarded(forwarded) => self.release_forwarded(forwarded, answer),
                 Origin::Server(_) | Origin::Source => {}
             }
         }
@@ -137,7 +138,9 @@ impl DatabaseService {
             Answer::Joined(joining) => self.release_joined(request, *joining),
             Answer::ConditionChanged(change) => self.release_condition(&request, *change),
             Answer::MonitorCanceled => self.release_monitor_cancel(&request),
-            Answer::Event(_) | Answer::Nothing => unreachable!("clients are answered"),
+            Answer::Event(_) | Answer::Blocked | Answer::Nothing => {
+                unreachable!("clients are answered")
+            }
         }
         if changes_monitors {
             self.outputs.outboxes.end_monitor_change(session);

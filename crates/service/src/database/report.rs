@@ -28,6 +28,8 @@ impl DatabaseService {
                 is_rewriting: !self.rewrites.is_idle(),
             }
         });
+        let in_flight = self.model.cluster();
+        let in_flight = in_flight.map_or(0, |cluster| cluster.in_flight().len());
         Report {
             usage: self.usage(),
             tables: tables.collect(),
@@ -35,7 +37,7 @@ impl DatabaseService {
                 updates: self.monitors.notification_counts(),
                 ..self.counts.clone()
             },
-            pending: self.pending.len() as u64,
+            pending: (self.pending.len() + in_flight) as u64,
             queued: self.barrier_queue.len() as u64,
             file,
             is_converting: self.conversion.is_some(),

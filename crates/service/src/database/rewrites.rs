@@ -57,6 +57,10 @@ impl DatabaseService {
         if token.is_none() {
             self.rewrites.is_queued = false;
         }
+        if self.model.cluster().is_some() {
+            self.compact_cluster(token);
+            return;
+        }
         if self.growth.is_none() {
             self.outputs.events.push(Event::Compacted(token, Ok(())));
             return;

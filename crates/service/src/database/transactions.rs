@@ -83,6 +83,10 @@ impl DatabaseService {
             // Timeouts count from here: the way from the socket does not take of the client's time.
             request.arrived_ms = now.mono_ms;
         }
+        if self.forwards_at_once(&request) {
+            self.forward(now, request);
+            return None;
+        }
         *budget = self.limit_selections(*budget);
         let Ok(outcome) = self.execute(now, &request, budget) else {
             return Some(request);
@@ -100,6 +104,9 @@ impl DatabaseService {
 
     /// Executes a transaction of the server itself. It must succeed: a failure is a bug in the code that composed it.
     pub(super) fn transact_as_server(&mut self, now: Now, params: &[u8]) {
+        if self.is_follower() {
+            return;
+        }
         let mut context = Context {
             elapsed_ms: 0,
             read_only: false,
@@ -141,7 +148,7 @@ impl DatabaseService {
     }
 
     /// Limits the selections of a transaction by the memory that replies hold now.
-    fn limit_selections(&self, budget: WorkBudget) -> WorkBudget {
+    pub(super) fn limit_selections(&self, budget: WorkBudget) -> WorkBudget {
         let memory = &self.outputs.reply_memory;
         let bytes_max = self.tape.number(|| memory.bytes_max() as u64);
         let held = self.tape.number(|| memory.held() as u64);
@@ -149,7 +156,7 @@ impl DatabaseService {
     }
 
     /// Executes a request once. Queues its reply, or adds it to the blocked transactions. Returns its commit.
-    fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
+    pub(super) fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
         let mut budget = self.limit_selections(self.work_budget());
         match self.execute(now, &request, &mut budget) {
             Ok(outcome) => self.queue_outcome(now, request, outcome),
@@ -189,6 +196,10 @@ impl DatabaseService {
         mut request: Box<Request>,
         outcome: Outcome,
     ) -> Option<Arc<Delta>> {
+        if self.withdraw_trial(&outcome) {
+            self.forward(now, request);
+            return None;
+        }
         match outcome {
             Outcome::Done {
                 result,
@@ -250,7 +261,7 @@ impl DatabaseService {
     }
 
     /// Queues a reply behind the record of its commit, and requests the record to be stored.
-    fn queue_executed(
+    pub(super) fn queue_executed(
         &mut self,
         now: Now,
         delta: Option<Arc<Delta>>,
@@ -259,8 +270,11 @@ impl DatabaseService {
         origin: Origin,
     ) {
         let commit = delta.map(|delta| {
-            let txn = super::txn_id(self.keeps_history, &mut *self.uuids);
-            let recorded = self.record(now, &delta, durable);
+            let txn = match &origin {
+                Origin::Forwarded(forwarded) => forwarded.id.0,
+                _ => super::txn_id(self.keeps_history, &mut *self.uuids),
+            };
+            let recorded = self.record(now, &delta, durable, txn);
             self.monitors.execute(&delta, txn);
             let (position, record_bytes) = recorded.unzip();
             Commit {
@@ -280,7 +294,7 @@ impl DatabaseService {
     }
 
     /// Retries the blocked transactions that a commit affects.
-    fn retry_affected(&mut self, now: Now, committed: Option<&Delta>) {
+    pub(super) fn retry_affected(&mut self, now: Now, committed: Option<&Delta>) {
         if let Some(delta) = committed.filter(|_| !self.triggers.is_empty()) {
             let seqnos = self.triggers.affected(delta);
             self.retry(now, seqnos);
@@ -349,7 +363,7 @@ impl DatabaseService {
     pub(super) fn cancel(&mut self, now: Now, session: SessionId, id: Box<[u8]>) {
         if self.is_conversion_asked_by(session, &id) {
             self.cancel_conversion(now);
-        } else {
+        } else if !self.cancel_waiting(session, &id) {
             let seqno = self.triggers.find(session, &id);
             if let Some(trigger) = seqno.and_then(|seqno| self.triggers.remove(seqno)) {
                 let origin = Origin::Client(trigger.request);

@@ -58,7 +58,7 @@ impl DatabaseService {
     }
 
     /// Undoes the changes of these entries. Returns the blocked transactions that this may affect.
-    fn undo_commits(&mut self, undone: &[Pending]) -> BTreeSet<u64> {
+    pub(super) fn undo_commits(&mut self, undone: &[Pending]) -> BTreeSet<u64> {
         let mut affected = BTreeSet::new();
         let commits = undone
             .iter()
@@ -72,7 +72,7 @@ impl DatabaseService {
     }
 
     /// Undoes a request about monitors, which has not taken effect and is executed again.
-    fn undo_monitor_change(&mut self, entry: &Pending) {
+    pub(super) fn undo_monitor_change(&mut self, entry: &Pending) {
         if let Origin::Client(request) = &entry.origin
             && entry.answer.changes_monitors()
         {
@@ -129,13 +129,16 @@ impl DatabaseService {
             (Origin::Server(params), _) => self.transact_as_server(now, &params),
             (Origin::Control(control), _) => self.control(now, control),
             (Origin::Source, _) => self.source_not_stored(now),
+            (Origin::Forwarded(_), _) => {
+                unreachable!("no record of a clustered database fails here")
+            }
         }
         None
     }
 }
 
 /// The sessions whose requests about monitors are undone, each once, in order.
-fn changed_sessions(undone: &[Pending]) -> BTreeSet<corvid_monitor::SessionId> {
+pub(super) fn changed_sessions(undone: &[Pending]) -> BTreeSet<corvid_monitor::SessionId> {
     let session = |request: &Request| request.session;
     undone
         .iter()

@@ -1,0 +1,350 @@
+//! Committed entries, and snapshots that the member has installed.
+//!
+//! An entry of this leadership makes the oldest speculative commit true. Any other entry is applied like a record of a file, and released at
+//! once; the session that asked for it gets its reply behind its updates. Invariant: whatever applies an entry has the same contents as
+//! every other member at that entry. A database that cannot apply an entry stops there, and says so.
+
+use bytes::Bytes;
+use corvid_consensus::database::{ClientIdentity, Committed, MemberRequest};
+use corvid_data::{Arc, Delta, Recorded, RecordedRow, Schema, Tag, WireError};
+use corvid_engine::{Database, Outcome};
+use corvid_log::cluster::{Eid, Index, Parts, Term};
+
+use super::super::pending::{Answer, Commit, Origin, Pending};
+use super::super::release::completion_of;
+use super::super::{DatabaseService, Now};
+use super::in_flight::{Entry, Stage};
+use crate::job::Derived;
+use crate::message::{Event, InstalledSnapshot};
+
+/// The request behind an entry, and its reply.
+type Reply = Option<(Entry, Answer)>;
+
+impl DatabaseService {
+    /// These entries are committed.
+    pub(super) fn committed(
+        &mut self,
+        now: Now,
+        through: Index,
+        term: Term,
+        entries: Vec<Committed>,
+    ) {
+        if self.model.cluster().is_none_or(|cluster| cluster.is_broken) {
+            return;
+        }
+        for entry in entries {
+            match entry {
+                Committed::Own { index, eid } => self.own_committed(index, eid),
+                Committed::Data { index, eid, data } => {
+                    // Outcomes based on the entries before, some of which may have had no data.
+                    self.reached(now, index.previous());
+                    if let Err(error) = self.apply_entry(now, eid, &data) {
+                        let database = &self.database.schema().name;
+                        self.break_off(format!(
+                            "{database}: committed entry {index} cannot be applied: {error}"
+                        ));
+                        return;
+                    }
+                    self.applied(index, eid);
+                }
+            }
+        }
+        self.reached(now, through);
+        let Some(cluster) = self.model.cluster_mut() else {
+            return;
+        };
+        cluster.requests.push(MemberRequest::Applied(through));
+        cluster.in_flight.end_doubt(term);
+        // Doubts are over, one way or the other.
+        self.forward_waiting(now);
+    }
+
+    /// The oldest commit of this leadership is committed.
+    fn own_committed(&mut self, index: Index, eid: Eid) {
+        let oldest = self.pending.commits().next();
+        let Some(oldest) = oldest else {
+            unreachable!("a leader's entries are its pending commits");
+        };
+        assert_eq!(oldest.txn, eid.0, "entries are committed in their order");
+        let Some(position) = oldest.position else {
+            unreachable!("every proposal has a position");
+        };
+        self.applied(index, eid);
+        self.release_through(position);
+    }
+
+    fn applied(&mut self, index: Index, eid: Eid) {
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.applied = index;
+            cluster.applied_eid = eid;
+        }
+    }
+
+    /// Entries through this one are applied.
+    fn reached(&mut self, now: Now, index: Index) {
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.applied = cluster.applied.max(index);
+        }
+        self.finish_decided(now);
+    }
+
+    /// Applies an entry that this database has not executed.
+    fn apply_entry(&mut self, now: Now, eid: Eid, data: &Bytes) -> Result<(), WireError> {
+        assert!(
+            self.pending.commits().next().is_none(),
+            "nothing is speculative while others' entries are applied"
+        );
+        let parts =
+            Parts::of(data).ok_or_else(|| WireError::syntax(data, "not the data of an entry"))?;
+        let schema = parts.schema()?.map(Arc::new);
+        match (schema, parts.transaction) {
+            (None, None) => Ok(()),
+            (None, Some(transaction)) => self.apply_transaction(now, eid, transaction),
+            (Some(schema), None) => {
+                let database = self.database.convert(schema, &mut *self.uuids)?;
+                self.apply_contents(database, eid);
+                Ok(())
+            }
+            (Some(schema), Some(rows)) => {
+                let mut database = Database::new(schema, self.database.hash_seed());
+                let recorded = self.read_transaction(rows, &database.schema().clone())?;
+                database.apply_recorded(recorded, &mut *self.uuids)?;
+                self.apply_contents(database, eid);
+                Ok(())
+            }
+        }
+    }
+
+    fn read_transaction(&mut self, text: &[u8], schema: &Schema) -> Result<Recorded, WireError> {
+        match self.model.cluster_mut() {
+            Some(cluster) => cluster.reader.read(text, schema),
+            None => Err(WireError::new(Tag::InternalError, "no cluster")),
+        }
+    }
+
+    fn apply_transaction(&mut self, now: Now, eid: Eid, text: &[u8]) -> Result<(), WireError> {
+        let schema = self.database.schema().clone();
+        let recorded = self.read_transaction(text, &schema)?;
+        let reply = self.reply_of_entry(eid);
+        let delta = self.database.apply_recorded(recorded, &mut *self.uuids)?;
+        self.publish_applied(now, eid, &Arc::new(delta), reply);
+        Ok(())
+    }
+
+    /// Queues an applied change with its reply, and releases both.
+    fn publish_applied(&mut self, now: Now, eid: Eid, delta: &Arc<Delta>, reply: Reply) {
+        let (answer, origin, ended) = match reply {
+            Some((entry, answer)) => {
+                let ended = (entry.request.session, entry.request.blocked);
+                if self.is_dismissed(&entry.request.info) {
+                    self.drop_request(&entry.request);
+                    (Answer::Nothing, Origin::Source, Some(ended))
+                } else {
+                    (answer, Origin::Client(entry.request), Some(ended))
+                }
+            }
+            None => (Answer::Nothing, Origin::Source, None),
+        };
+        let commit = (!delta.is_empty()).then(|| Commit {
+            position: None,
+            record_bytes: 0,
+            txn: eid.0,
+            delta: delta.clone(),
+        });
+        if commit.is_some() {
+            self.monitors.execute(delta, eid.0);
+        }
+        self.pending.push(Pending {
+            commit,
+            date_ms: now.wall_ms,
+            refused: None,
+            answer,
+            origin,
+        });
+        self.release();
+        if let Some((session, was_blocked)) = ended {
+            self.end_forward(session, was_blocked);
+        }
+        self.release_seen(eid);
+        self.retry_affected(now, Some(delta));
+        self.release();
+    }
+
+    /// The proposal with this id is committed: answers the transactions that have seen it.
+    fn release_seen(&mut self, eid: Eid) {
+        while let Some((entry, reply)) = self
+            .in_flight_mut()
+            .and_then(|in_flight| in_flight.take_seen(eid))
+        {
+            let (session, was_blocked) = (entry.request.session, entry.request.blocked);
+            if self.is_dismissed(&entry.request.info) {
+                self.drop_request(&entry.request);
+            } else {
+                let origin = Origin::Client(entry.request);
+                self.pending.push(Pending::answer(reply, origin));
+                self.release();
+            }
+            self.end_forward(session, was_blocked);
+        }
+    }
+
+    /// The request whose entry this is, before the entry is applied.
+    fn reply_of_entry(&mut self, eid: Eid) -> Reply {
+        let (entry, stage) = self.in_flight_mut()?.take_committed(eid)?;
+        let answer = match stage {
+            Stage::Proposed { reply, .. } => reply,
+            Stage::Forwarded {
+                result: Some(result),
+                ..
+            } => Answer::Result(result.into()),
+            Stage::Forwarded { id, locks, .. } => self.compute_reply(&entry, id, locks),
+            Stage::Waiting | Stage::Seen { .. } | Stage::Decided(_) => {
+                unreachable!("it has no entry")
+            }
+        };
+        Some((entry, answer))
+    }
+
+    /// The leader's message is lost: executes the transaction on the state before its entry, which is the state that the leader had, with
+    /// the same UUIDs. Then undoes it: the entry itself is applied.
+    fn compute_reply(&mut self, entry: &Entry, id: Eid, locks: Vec<String>) -> Answer {
+        let info = &entry.request.info;
+        let client = ClientIdentity {
+            role: info.role.clone(),
+            client_id: info.client_id.clone(),
+            is_read_only: info.read_only,
+            locks,
+        };
+        let mut uuids = Derived::from(id.0);
+        let outcome = self.run_forward(entry.request.params(), &client, 0, &mut uuids);
+        match outcome {
+            Outcome::Done {
+                result,
+                delta: Some(delta),
+                ..
+            } => {
+                self.database.undo(&delta);
+                Answer::Result(result)
+            }
+            _ => {
+                debug_assert!(false, "the leader committed it on the same state");
+                let details = "committed, but its result is lost";
+                Answer::Error(Box::new(WireError::new(Tag::InternalError, details)))
+            }
+        }
+    }
+
+    /// An entry replaces the contents.
+    fn apply_contents(&mut self, database: Database, eid: Eid) {
+        let reply = self.reply_of_conversion(eid);
+        let schema = self.swap_contents(database, eid.0);
+        if let Some(entry) = reply {
+            let (session, was_blocked) = (entry.request.session, entry.request.blocked);
+            if entry.is_withdrawn() || self.is_dismissed(&entry.request.info) {
+                self.drop_request(&entry.request);
+            } else {
+                self.reply(entry.request, b"{}".to_vec());
+            }
+            self.end_forward(session, was_blocked);
+        }
+        self.cancel_triggers();
+        let converted = self.converted;
+        self.outputs
+            .events
+            .push(Event::Converted(self.id, schema, converted));
+    }
+
+    fn reply_of_conversion(&mut self, eid: Eid) -> Option<Entry> {
+        let (entry, _) = self.in_flight_mut()?.take_committed(eid)?;
+        Some(entry)
+    }
+
+    /// The member has installed a snapshot. The same schema: one change from the present contents. Another schema: as a conversion.
+    pub(in super::super) fn install(&mut self, now: Now, installed: InstalledSnapshot) {
+        let InstalledSnapshot {
+            database,
+            index,
+            eid,
+        } = installed;
+        let is_expected = |cluster: &super::Clustered| cluster.follows() && cluster.applied < index;
+        if !self.model.cluster().is_some_and(is_expected) || self.is_removed {
+            self.free_database(Some(database));
+            return;
+        }
+        self.slow.set_now(now);
+        self.give_up_doubtful();
+        if database.schema().to_json() == self.database.schema().to_json() {
+            let difference = difference(&self.database, &database);
+            match self.database.apply_recorded(difference, &mut *self.uuids) {
+                Ok(delta) => {
+                    self.publish_applied(now, eid, &Arc::new(delta), None);
+                    self.monitors.restart_history(eid.0);
+                }
+                Err(error) => {
+                    self.break_off(format!("a snapshot cannot be applied: {error}"));
+                    return;
+                }
+            }
+            self.free_database(Some(database));
+        } else {
+            self.apply_contents(database, eid);
+        }
+        self.applied(index, eid);
+        self.reached(now, index);
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.is_broken = false;
+            cluster.requests.push(MemberRequest::Applied(index));
+        }
+        self.forward_waiting(now);
+        self.resume(now);
+    }
+
+    /// The entries of requests in doubt may be part of a snapshot, which does not tell. Their clients get no reply: they are disconnected.
+    fn give_up_doubtful(&mut self) {
+        let doubtful = self.in_flight_mut().map(super::InFlight::take_doubtful);
+        for entry in doubtful.into_iter().flatten() {
+            let request = &entry.request;
+            let completion = completion_of(request);
+            self.outputs.complete(request.session, completion);
+            let reason = "the outcome of a transaction is not known";
+            self.outputs
+                .events
+                .push(Event::OutcomeUnknown(request.session, reason.into()));
+            self.end_forward(request.session, request.blocked);
+        }
+    }
+}
+
+/// The rows that differ, as a transaction from `from` to `to`, which have the same schema. Costs as much as there are rows.
+fn difference(from: &Database, to: &Database) -> Recorded {
+    let mut recorded = Recorded {
+        is_diff: false,
+        ..Recorded::default()
+    };
+    let schema = from.schema().clone();
+    for (table, described) in schema.iter() {
+        for row in to.rows(table) {
+            let present = from.get(table, row.uuid);
+            if present.is_some_and(|present| present.columns == row.columns) {
+                continue;
+            }
+            let columns = described.iter().zip(&row.columns);
+            let columns = columns.map(|((column, _), datum)| (column, datum.clone()));
+            recorded.rows.push(RecordedRow {
+                table,
+                uuid: row.uuid,
+                columns: Some(columns.collect()),
+            });
+        }
+        for row in from.rows(table) {
+            if to.get(table, row.uuid).is_none() {
+                recorded.rows.push(RecordedRow {
+                    table,
+                    uuid: row.uuid,
+                    columns: None,
+                });
+            }
+        }
+    }
+    recorded
+}

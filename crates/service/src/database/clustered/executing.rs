@@ -1,0 +1,168 @@
+//! Transactions that other members have forwarded, executed by the leader's database.
+//!
+//! They are executed like those of its own sessions, with the identity that was forwarded. A commit is reported as proposed at once; its
+//! entry shows whether it happened. An outcome without a commit leaves when everything that it has seen is committed. Nothing blocks here.
+//! New rows get UUIDs that follow from the transaction's id, so the member that has the session can compute a lost result again.
+
+use corvid_consensus::database::{
+    ClientIdentity, Forward, ForwardMethod, ForwardOrigin, ForwardOutcome, MemberRequest,
+};
+use corvid_data::{UuidSource, WireError};
+use corvid_engine::{Context, LockOwner, Outcome, TooLong, WorkBudget};
+use corvid_log::cluster::Eid;
+
+use super::super::pending::{Answer, Origin, Pending};
+use super::super::{DatabaseService, Now};
+use super::Part;
+use crate::job::Derived;
+
+/// A transaction that another member forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Forwarded {
+    pub(in super::super) origin: ForwardOrigin,
+    pub(in super::super) id: Eid,
+}
+
+/// The locks that the session held when its transaction was forwarded.
+pub(super) struct ForwardedLocks<'l>(pub(super) &'l [String]);
+
+impl LockOwner for ForwardedLocks<'_> {
+    fn owns(&self, lock: &str) -> bool {
+        self.0.iter().any(|held| held == lock)
+    }
+}
+
+impl DatabaseService {
+    /// Executes transactions that another member has forwarded, unless this leadership is over.
+    pub(super) fn execute_forwards(
+        &mut self,
+        now: Now,
+        origin: ForwardOrigin,
+        forwards: Vec<Forward>,
+    ) {
+        for forward in forwards {
+            // A transaction of an earlier term is in doubt where it came from.
+            let is_present = |cluster: &super::Clustered| cluster.part == Part::Leads(origin.term);
+            if !self.model.cluster().is_some_and(is_present) {
+                return;
+            }
+            let forwarded = Forwarded {
+                origin,
+                id: forward.id,
+            };
+            match forward.method {
+                ForwardMethod::Transact => self.execute_forward(now, forwarded, &forward),
+                ForwardMethod::Convert => self.refuse_forwarded_conversion(forwarded),
+            }
+        }
+    }
+
+    fn execute_forward(&mut self, now: Now, forwarded: Forwarded, forward: &Forward) {
+        let mut uuids = Derived::from(forward.id.0);
+        let outcome = self.run_forward(
+            &forward.params,
+            &forward.client,
+            forward.elapsed_ms,
+            &mut uuids,
+        );
+        let origin = Origin::Forwarded(forwarded);
+        match outcome {
+            Outcome::Done {
+                result,
+                delta: Some(delta),
+                durable,
+                tally,
+                ..
+            } => {
+                self.counts.executed(&tally, true);
+                let committed = delta.clone();
+                self.queue_executed(now, Some(delta), durable, Answer::Nothing, origin);
+                let outcome = ForwardOutcome::Proposed(result.into());
+                self.report_outcome(forwarded, outcome);
+                self.retry_affected(now, Some(&committed));
+            }
+            Outcome::Done { result, tally, .. } => {
+                self.counts.executed(&tally, false);
+                self.pending
+                    .push(Pending::answer(Answer::Result(result), origin));
+            }
+            Outcome::Blocked { .. } => {
+                self.pending.push(Pending::answer(Answer::Blocked, origin));
+            }
+        }
+        self.release();
+    }
+
+    /// Executes a transaction for a client that is described, with all its selections.
+    pub(super) fn run_forward(
+        &mut self,
+        params: &[u8],
+        client: &ClientIdentity,
+        elapsed_ms: u64,
+        uuids: &mut dyn UuidSource,
+    ) -> Outcome {
+        let mut budget = self.limit_selections(WorkBudget::unlimited());
+        let mut context = Context {
+            elapsed_ms,
+            read_only: client.is_read_only,
+            role: (!client.role.is_empty()).then_some(client.role.as_str()),
+            client_id: client.client_id.as_deref(),
+            can_wait: true,
+            uuids,
+            locks: &ForwardedLocks(&client.locks),
+        };
+        match self
+            .database
+            .execute_within(params, &mut context, &mut budget)
+        {
+            Ok(outcome) => outcome,
+            Err(TooLong) => unreachable!("nothing limits it"),
+        }
+    }
+
+    fn refuse_forwarded_conversion(&mut self, forwarded: Forwarded) {
+        let error = Box::new(conversion_refused(&self.database.schema().name));
+        let origin = Origin::Forwarded(forwarded);
+        self.pending
+            .push(Pending::answer(Answer::Error(error), origin));
+        self.release();
+    }
+
+    /// A forwarded transaction without a commit is released: everything that it has seen is committed.
+    pub(in super::super) fn release_forwarded(&mut self, forwarded: Forwarded, answer: Answer) {
+        let Some(cluster) = self.model.cluster() else {
+            return;
+        };
+        let index = cluster.applied;
+        let outcome = match answer {
+            Answer::Result(result) => ForwardOutcome::Unchanged(index, result.into()),
+            Answer::Error(error) => {
+                let mut json = Vec::new();
+                error.write_json(&mut json);
+                ForwardOutcome::Refused(index, json.into())
+            }
+            Answer::Blocked => ForwardOutcome::Blocked(index),
+            // Its commit was reported when it was executed.
+            _ => return,
+        };
+        self.report_outcome(forwarded, outcome);
+    }
+
+    fn report_outcome(&mut self, forwarded: Forwarded, outcome: ForwardOutcome) {
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.requests.push(MemberRequest::Outcome {
+                origin: forwarded.origin,
+                id: forwarded.id,
+                outcome,
+            });
+        }
+    }
+}
+
+/// The error of `convert` on a clustered database.
+pub(in super::super) fn conversion_refused(name: &str) -> WireError {
+    WireError::new(
+        corvid_data::Tag::NotSupported,
+        format!("conversion of clustered database {name} is not supported yet"),
+    )
+}

@@ -1,0 +1,83 @@
+//! Kinds of transactions, by the names of their operations. A follower answers those that only read from its own state.
+//!
+//! Invariant: a mistake here costs time and is never seen: a transaction that turns out to change something is forwarded after all, and a
+//! leader executes one that changes nothing. Reads the text only.
+
+use corvid_json::Reader;
+
+/// The effects that a transaction may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TransactionKind {
+    /// It may change rows.
+    pub(crate) may_write: bool,
+    /// It may block.
+    pub(crate) may_wait: bool,
+    /// It asks for locks.
+    pub(crate) asserts: bool,
+}
+
+impl TransactionKind {
+    /// The kind of the transaction with this `params` text, which is valid JSON.
+    pub(crate) fn of(params: &[u8]) -> TransactionKind {
+        let mut kind = TransactionKind::default();
+        // Text that cannot be read is an error wherever it is executed.
+        let _ = kind.read(params);
+        kind
+    }
+
+    fn read(&mut self, params: &[u8]) -> Result<(), corvid_json::Error> {
+        let mut reader = Reader::trusted(params);
+        reader.begin_array()?;
+        while reader.next_element()? {
+            let mut operation = Reader::trusted(reader.skip()?);
+            if operation.begin_object().is_err() {
+                continue;
+            }
+            while let Some(name) = operation.next_member()? {
+                let value = operation.skip()?;
+                if *name == *b"op" {
+                    self.add(value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, operation: &[u8]) {
+        match operation {
+            b"\"insert\"" | b"\"update\"" | b"\"mutate\"" | b"\"delete\"" => self.may_write = true,
+            b"\"wait\"" => self.may_wait = true,
+            b"\"assert\"" => self.asserts = true,
+            // Another spelling of one of these.
+            other if other.contains(&b'\\') => {
+                *self = TransactionKind {
+                    may_write: true,
+                    may_wait: true,
+                    asserts: true,
+                };
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(operations: &str) -> (bool, bool, bool) {
+        let kind = TransactionKind::of(format!("[\"D\",{operations}]").as_bytes());
+        (kind.may_write, kind.may_wait, kind.asserts)
+    }
+
+    #[test]
+    fn operations_are_found_by_name_wherever_it_stands() {
+        let reads = r#"{"op":"select","where":[["op","==","insert"]]},{"op":"comment"}"#;
+        assert_eq!(kind(reads), (false, false, false));
+        let waits = r#"{"table":"T","op":"wait"},{"op":"assert"}"#;
+        assert_eq!(kind(waits), (false, true, true));
+        assert_eq!(kind(r#"{"row":{},"op":"mutate"}"#), (true, false, false));
+        assert_eq!(kind(r#"{"op":"\u0069nsert"}"#), (true, true, true));
+        assert_eq!(kind("1,[],null"), (false, false, false));
+    }
+}

@@ -1,0 +1,611 @@
+//! A few databases of the clustered model on a fake log that is never wrong: entries are appended by the leader, committed later, and lost
+//! only with a change of leadership. Messages between members are delayed, and results may be lost. Clients talk to the databases directly.
+//!
+//! [`Cluster::step`] carries out one drawn event. The fake keeps the promises of `corvid_consensus::database`, and checks that the databases
+//! keep theirs.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use corvid_consensus::database::{
+    Committed, Forward, ForwardOrigin, ForwardOutcome, MemberEvent, MemberRequest,
+};
+use corvid_data::{HashSeed, Schema, Uuid, UuidSource};
+use corvid_engine::{Context, Database, LockOwner, Outcome, Snapshot};
+use corvid_json::Value;
+use corvid_log::cluster::{Eid, Index, Sid, Term};
+use corvid_monitor::SessionId;
+use corvid_service::message::{
+    Completion, DatabaseId, DatabaseMethod, Event, Piece, Request, SessionInfo, ToDatabase,
+};
+use corvid_service::pump::Output;
+use corvid_service::schema_epoch::SchemaEpochs;
+use corvid_service::{DatabaseService, Model, Now, Options, Pump};
+
+use crate::databases::contents;
+use crate::world::Dice;
+
+/// The index of the state that all members begin with.
+const FIRST: u64 = 1;
+
+/// Different UUIDs for every member.
+struct Numbered(u64, u64);
+
+impl UuidSource for Numbered {
+    fn fresh(&mut self) -> Uuid {
+        self.1 += 1;
+        Uuid((u128::from(self.0) << 96 | 0x4000_u128 << 64 | u128::from(self.1)).to_be_bytes())
+    }
+}
+
+struct NoLocks;
+
+impl LockOwner for NoLocks {
+    fn owns(&self, _lock: &str) -> bool {
+        false
+    }
+}
+
+/// An entry of the log.
+#[derive(Clone, Debug)]
+pub(crate) struct LogEntry {
+    pub(crate) term: u64,
+    pub(crate) data: Option<(Eid, Bytes)>,
+}
+
+/// A client's end of a session.
+#[derive(Default)]
+pub(crate) struct Session {
+    pub(crate) node: usize,
+    pub(crate) info: Option<Arc<SessionInfo>>,
+    /// Messages in order.
+    pub(crate) received: Vec<Value>,
+    /// How often a request was reported as complete.
+    pub(crate) completed: usize,
+    pub(crate) is_closed: bool,
+}
+
+/// A member with its database.
+pub(crate) struct Node {
+    pub(crate) pump: Pump,
+    pub(crate) inbox: VecDeque<ToDatabase>,
+    /// Entries of the log that its database was told of.
+    told: usize,
+    /// The leadership that its database was told of.
+    leads: Option<u64>,
+    /// The database has reported everything up to here as applied.
+    pub(crate) applied: u64,
+    /// Forwards on their way, and outcomes for others.
+    forwards: VecDeque<(u64, Forward)>,
+    outcomes: VecDeque<(Sid, Eid, ForwardOutcome)>,
+    pub(crate) snapshots: Vec<(Index, Eid, Snapshot)>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) is_paused: bool,
+}
+
+pub(crate) struct Cluster {
+    pub(crate) dice: Dice,
+    pub(crate) now_ms: u64,
+    pub(crate) nodes: Vec<Node>,
+    /// The log of the present leadership; entries up to `committed` are committed.
+    pub(crate) log: Vec<LogEntry>,
+    pub(crate) committed: usize,
+    pub(crate) term: u64,
+    pub(crate) leader: Option<usize>,
+    pub(crate) sessions: BTreeMap<SessionId, Session>,
+    /// Contents of a database at an index, which must be the same everywhere.
+    states: BTreeMap<u64, Vec<String>>,
+    /// One of so many results is lost; zero: none.
+    pub(crate) loss: usize,
+    last_session: u64,
+}
+
+const SCHEMA: &str = r#"{"name":"A","version":"1.0.0","tables":{
+ "T":{"isRoot":true,"indexes":[["k"]],"columns":{"k":{"type":"string"},"n":{"type":"integer"},
+    "s":{"type":{"key":"integer","min":0,"max":"unlimited"}}}},
+ "Log":{"isRoot":true,"columns":{"id":{"type":"integer"}}}}}"#;
+
+pub(crate) fn cluster_schema(text: &str) -> corvid_data::Arc<Schema> {
+    let json = Value::parse(text.as_bytes()).expect("JSON");
+    corvid_data::Arc::new(Schema::from_json(&json).expect("a schema"))
+}
+
+/// A database with one row, `a`.
+fn first_contents() -> Database {
+    let mut database = Database::new(cluster_schema(SCHEMA), HashSeed::FIXED);
+    let mut context = Context {
+        elapsed_ms: 0,
+        read_only: false,
+        role: None,
+        client_id: None,
+        can_wait: false,
+        uuids: &mut Numbered(99, 0),
+        locks: &NoLocks,
+    };
+    let params = br#"["A",{"op":"insert","table":"T","row":{"k":"a","n":0}}]"#;
+    let outcome = database.execute(params, &mut context);
+    assert!(matches!(outcome, Outcome::Done { delta: Some(_), .. }));
+    database
+}
+
+pub(crate) fn sid(node: usize) -> Sid {
+    Sid(Uuid([u8::try_from(node).expect("few") + 1; 16]))
+}
+
+impl Cluster {
+    /// So many members, none of which leads.
+    pub(crate) fn new(seed: u64, members: usize) -> Cluster {
+        let node = |number: usize| {
+            let options = Options {
+                id: DatabaseId(1),
+                model: Model::clustered(Index(FIRST), Eid(Uuid([7; 16]))),
+                file: None,
+                column_diff: true,
+                history: false,
+            };
+            let uuids = Box::new(Numbered(number as u64 + 1, 0));
+            let mut service = DatabaseService::new(
+                Now::default(),
+                options,
+                first_contents(),
+                Arc::default(),
+                SchemaEpochs::default(),
+                uuids,
+            );
+            if seed % 3 == 1 {
+                service.set_long_atoms(0);
+            }
+            Node {
+                pump: Pump::new(service),
+                inbox: VecDeque::new(),
+                told: 0,
+                leads: None,
+                applied: FIRST,
+                forwards: VecDeque::new(),
+                outcomes: VecDeque::new(),
+                snapshots: Vec::new(),
+                events: Vec::new(),
+                is_paused: false,
+            }
+        };
+        Cluster {
+            dice: Dice::new(seed),
+            now_ms: 1000,
+            nodes: (0..members).map(node).collect(),
+            log: Vec::new(),
+            committed: 0,
+            term: 0,
+            leader: None,
+            sessions: BTreeMap::new(),
+            states: BTreeMap::new(),
+            loss: 0,
+            last_session: 0,
+        }
+    }
+
+    fn now(&self) -> Now {
+        Now {
+            mono_ms: self.now_ms,
+            wall_ms: 1_700_000_000_000,
+        }
+    }
+
+    /// A client connects to a member.
+    pub(crate) fn connect(&mut self, node: usize) -> SessionId {
+        self.last_session += 1;
+        let id = SessionId(self.last_session);
+        let info = SessionInfo::new(false, String::new(), None);
+        info.set_aware(true);
+        let session = Session {
+            node,
+            info: Some(Arc::new(info)),
+            ..Session::default()
+        };
+        self.sessions.insert(id, session);
+        id
+    }
+
+    pub(crate) fn disconnect(&mut self, id: SessionId) {
+        let session = self.sessions.get_mut(&id).expect("connected");
+        session.is_closed = true;
+        session.info.as_ref().expect("connected").set_closed();
+        let node = session.node;
+        self.nodes[node].inbox.push_back(ToDatabase::Closed(id));
+    }
+
+    /// A client sends a request; `params` is the text of its array.
+    pub(crate) fn ask(&mut self, id: SessionId, number: u64, method: DatabaseMethod, params: &str) {
+        let session = &self.sessions[&id];
+        let request = Request {
+            session: id,
+            info: session.info.clone().expect("connected"),
+            arrived_ms: self.now_ms,
+            stamp: 0,
+            id: number.to_string().into_bytes().into(),
+            method,
+            frame: params.as_bytes().to_vec(),
+            params: 0..params.len(),
+            seqno: None,
+            blocked: false,
+            foreign_monitors: Vec::new(),
+        };
+        let node = session.node;
+        self.nodes[node]
+            .inbox
+            .push_back(ToDatabase::Request(Box::new(request)));
+    }
+
+    pub(crate) fn transact(&mut self, id: SessionId, number: u64, operations: &str) {
+        let params = format!(r#"["A",{operations}]"#);
+        self.ask(id, number, DatabaseMethod::Transact, &params);
+    }
+
+    pub(crate) fn cancel(&mut self, id: SessionId, number: u64) {
+        let node = self.sessions[&id].node;
+        let number = number.to_string().into_bytes().into();
+        self.nodes[node]
+            .inbox
+            .push_back(ToDatabase::Cancel(id, number));
+    }
+
+    /// The present leadership ends. Entries that are not committed survive up to a drawn one, for the next leader to commit.
+    pub(crate) fn depose(&mut self) {
+        if self.leader.take().is_some() {
+            let tail = self.log.len() - self.committed;
+            let kept = self.committed + self.dice.below(tail + 1);
+            self.log.truncate(kept);
+        }
+    }
+
+    /// A member wins an election.
+    pub(crate) fn elect(&mut self, node: usize) {
+        self.depose();
+        self.term += 1;
+        self.leader = Some(node);
+        self.log.push(LogEntry {
+            term: self.term,
+            data: None,
+        });
+        // Messages of the old term may still arrive, or not.
+        let loss = self.dice.below(2) == 0;
+        for node in &mut self.nodes {
+            if loss {
+                node.forwards.clear();
+                node.outcomes.clear();
+            }
+        }
+    }
+
+    /// The term that a database was told: that of its last event.
+    fn tell_follows(&mut self, node: usize) {
+        let term = Term(self.term);
+        let leader = self.leader.filter(|leader| *leader != node);
+        let leader = leader.map(sid);
+        self.nodes[node].leads = None;
+        self.nodes[node]
+            .inbox
+            .push_back(ToDatabase::Member(MemberEvent::Follows { term, leader }));
+    }
+
+    /// The member tells its database of committed entries, at most so many, and of its role.
+    fn tell(&mut self, node: usize, entries_max: usize) {
+        let leads = self.nodes[node].leads;
+        if leads.is_some() && (self.leader != Some(node) || leads != Some(self.term)) {
+            self.tell_follows(node);
+        }
+        self.carry_outcomes_to(node);
+        let (from, to) = (self.nodes[node].told, self.committed);
+        let to = to.min(from + entries_max);
+        if from < to {
+            let leads = self.nodes[node].leads;
+            let mut entries = Vec::new();
+            for (at, entry) in self.log[from..to].iter().enumerate() {
+                let index = Index(FIRST + (from + at) as u64 + 1);
+                let Some((eid, data)) = &entry.data else {
+                    continue;
+                };
+                entries.push(if leads == Some(entry.term) {
+                    Committed::Own { index, eid: *eid }
+                } else {
+                    Committed::Data {
+                        index,
+                        eid: *eid,
+                        data: data.clone(),
+                    }
+                });
+            }
+            self.nodes[node].told = to;
+            let event = MemberEvent::Committed {
+                through: Index(FIRST + to as u64),
+                term: Term(self.log[to - 1].term),
+                entries,
+            };
+            self.nodes[node].inbox.push_back(ToDatabase::Member(event));
+        }
+        // It leads when the entry that begins its leadership is committed and told.
+        let is_ready = self.leader == Some(node)
+            && self.log[..self.nodes[node].told]
+                .last()
+                .is_some_and(|entry| entry.term == self.term);
+        if is_ready && self.nodes[node].leads.is_none() {
+            self.nodes[node].leads = Some(self.term);
+            let term = Term(self.term);
+            self.nodes[node]
+                .inbox
+                .push_back(ToDatabase::Member(MemberEvent::Leads { term }));
+        }
+    }
+
+    /// A database executes so many inputs.
+    pub(crate) fn execute(&mut self, node: usize, inputs_max: usize) {
+        let mut now = self.now();
+        let this = &mut self.nodes[node];
+        let mut inputs = std::iter::from_fn(|| this.inbox.pop_front()).take(inputs_max);
+        this.pump.execute_batch(&mut now, &mut inputs);
+        self.walk(node);
+    }
+
+    fn walk(&mut self, node: usize) {
+        let mut has_proposed = false;
+        while let Some(output) = self.nodes[node].pump.next_output() {
+            match output {
+                Output::Job(job) => {
+                    let done = job.carry_out();
+                    self.nodes[node].inbox.extend(done);
+                }
+                Output::Member(request) => {
+                    if let MemberRequest::Propose { .. } = &request {
+                        assert!(!has_proposed, "one proposal a batch");
+                        has_proposed = true;
+                    }
+                    self.member_request(node, request);
+                }
+                Output::Deliver(deliver) => {
+                    let session = self.sessions.get_mut(&deliver.session).expect("a session");
+                    session.completed += usize::from(deliver.completion != Completion::None);
+                    for piece in &deliver.pieces {
+                        let bytes = match piece {
+                            Piece::Message(text) => text.clone(),
+                            Piece::Shared(frame) => frame.to_bytes(),
+                        };
+                        let message = Value::parse(&bytes).expect("JSON");
+                        session.received.push(message);
+                    }
+                    if deliver.report_drained && !session.is_closed {
+                        let drained = ToDatabase::Drained(deliver.session);
+                        self.nodes[node].inbox.push_back(drained);
+                    }
+                }
+                Output::Event(event) => self.nodes[node].events.push(event),
+                Output::Store(_) => panic!("the member owns the file"),
+                _ => {}
+            }
+        }
+    }
+
+    fn member_request(&mut self, node: usize, request: MemberRequest) {
+        match request {
+            MemberRequest::Propose { term, proposals } => {
+                assert!(!proposals.is_empty());
+                if self.leader != Some(node) || term != Term(self.term) {
+                    return;
+                }
+                for proposal in proposals {
+                    self.log.push(LogEntry {
+                        term: self.term,
+                        data: Some((proposal.eid, proposal.data)),
+                    });
+                }
+            }
+            MemberRequest::Forward { term, forward } => {
+                self.nodes[node].forwards.push_back((term.0, *forward));
+            }
+            MemberRequest::Outcome {
+                origin,
+                id,
+                outcome,
+            } => self.nodes[node]
+                .outcomes
+                .push_back((origin.sid, id, outcome)),
+            MemberRequest::Applied(index) => {
+                let this = &mut self.nodes[node];
+                assert!(this.applied < index.0, "each event is answered once");
+                this.applied = index.0;
+                // Later inputs of the batch are executed by now, so only a database that has none of them is at this index.
+                let is_exact = this.leads.is_none() && this.inbox.is_empty();
+                if is_exact && FIRST + this.told as u64 == index.0 {
+                    let found = contents(this.pump.service().database());
+                    let known = self.states.entry(index.0).or_insert_with(|| found.clone());
+                    assert_eq!(*known, found, "at {index}");
+                }
+            }
+            MemberRequest::Snapshot {
+                index,
+                eid,
+                snapshot,
+                ..
+            } => self.nodes[node].snapshots.push((index, eid, snapshot)),
+        }
+    }
+
+    /// One forward arrives at the leader.
+    fn carry_forward(&mut self, node: usize) {
+        let Some((term, forward)) = self.nodes[node].forwards.pop_front() else {
+            return;
+        };
+        let Some(leader) = self.leader.filter(|_| term == self.term) else {
+            return;
+        };
+        if self.nodes[leader].leads != Some(term) {
+            // The leader does not execute yet: the message comes again.
+            self.nodes[node].forwards.push_front((term, forward));
+            return;
+        }
+        let origin = ForwardOrigin {
+            sid: sid(node),
+            term: Term(term),
+        };
+        let execute = MemberEvent::Execute {
+            origin,
+            forwards: vec![forward],
+        };
+        self.nodes[leader]
+            .inbox
+            .push_back(ToDatabase::Member(execute));
+    }
+
+    /// Messages between two members stay in order: outcomes arrive before what is committed later.
+    fn carry_outcomes_to(&mut self, node: usize) {
+        for from in 0..self.nodes.len() {
+            let is_for = |(to, ..): &(Sid, Eid, ForwardOutcome)| *to == sid(node);
+            while self.nodes[from].outcomes.iter().any(is_for) {
+                self.carry_outcome(from);
+            }
+        }
+    }
+
+    /// One outcome arrives where it belongs, or is lost.
+    fn carry_outcome(&mut self, node: usize) {
+        let Some((to, id, outcome)) = self.nodes[node].outcomes.pop_front() else {
+            return;
+        };
+        let is_lost = self.loss > 0 && self.dice.below(self.loss) == 0;
+        // The members repeat the others.
+        if is_lost && matches!(outcome, ForwardOutcome::Proposed(_)) {
+            return;
+        }
+        let to = usize::from(to.0.0[0]) - 1;
+        let outcome = MemberEvent::Outcome { id, outcome };
+        self.nodes[to].inbox.push_back(ToDatabase::Member(outcome));
+    }
+
+    /// One drawn event of a cluster that works.
+    pub(crate) fn step(&mut self) {
+        let node = self.dice.below(self.nodes.len());
+        match self.dice.below(6) {
+            0 => {
+                let tail = self.log.len() - self.committed;
+                if self.leader.is_some() {
+                    self.committed += self.dice.below(tail + 1);
+                }
+            }
+            1 => {
+                let entries_max = 1 + self.dice.below(5);
+                self.tell(node, entries_max);
+            }
+            2 => self.carry_forward(node),
+            3 => self.carry_outcome(node),
+            _ if self.nodes[node].is_paused => {}
+            _ => {
+                let inputs_max = 1 + self.dice.below(6);
+                if !self.nodes[node].inbox.is_empty() {
+                    self.execute(node, inputs_max);
+                }
+            }
+        }
+    }
+
+    /// The members learn of the leader.
+    pub(crate) fn announce(&mut self) {
+        for node in 0..self.nodes.len() {
+            if self.leader != Some(node) || self.nodes[node].leads != Some(self.term) {
+                self.tell_follows(node);
+            }
+        }
+    }
+
+    /// Runs until nothing is left to do; everything that was proposed is committed.
+    pub(crate) fn run(&mut self) {
+        loop {
+            let mut is_idle = true;
+            if self.leader.is_some() {
+                is_idle &= self.committed == self.log.len();
+                self.committed = self.log.len();
+            }
+            is_idle &= self.run_without_commits();
+            if is_idle {
+                return;
+            }
+        }
+    }
+
+    /// The same without further commits. Whether there was nothing to do.
+    pub(crate) fn run_without_commits(&mut self) -> bool {
+        let mut was_idle = true;
+        loop {
+            let mut is_idle = true;
+            for node in 0..self.nodes.len() {
+                self.tell(node, usize::MAX / 2);
+                let queued = self.nodes[node].forwards.len();
+                for _ in 0..queued {
+                    self.carry_forward(node);
+                }
+                is_idle &= self.nodes[node].forwards.len() == queued;
+                while !self.nodes[node].outcomes.is_empty() {
+                    is_idle = false;
+                    self.carry_outcome(node);
+                }
+                if !self.nodes[node].inbox.is_empty() && !self.nodes[node].is_paused {
+                    is_idle = false;
+                    self.execute(node, 4);
+                }
+            }
+            was_idle &= is_idle;
+            if is_idle {
+                return was_idle;
+            }
+        }
+    }
+
+    /// The numbers that committed entries add to the set of row `a`.
+    pub(crate) fn committed_numbers(&self) -> std::collections::BTreeSet<u64> {
+        let mut numbers = std::collections::BTreeSet::new();
+        for entry in &self.log[..self.committed] {
+            let Some((_, data)) = &entry.data else {
+                continue;
+            };
+            let text = String::from_utf8_lossy(data).into_owned();
+            let set = text.split("\"s\":").nth(1).unwrap_or_default();
+            let set = set.split('}').next().unwrap_or_default();
+            let digits = set.split(|c: char| !c.is_ascii_digit() && c != '-');
+            for number in digits.filter_map(|digits| digits.parse::<u64>().ok()) {
+                assert!(numbers.insert(number), "{number} happened twice");
+            }
+        }
+        numbers
+    }
+
+    /// A cluster with a leader that everybody knows.
+    pub(crate) fn led(seed: u64, members: usize, leader: usize) -> Cluster {
+        let mut cluster = Cluster::new(seed, members);
+        cluster.lead(leader);
+        cluster
+    }
+
+    /// A member is elected, and everybody learns of it.
+    pub(crate) fn lead(&mut self, leader: usize) {
+        self.elect(leader);
+        self.announce();
+        self.run();
+    }
+
+    /// Takes the messages of a session since the last call, as lines.
+    pub(crate) fn take(&mut self, id: SessionId) -> String {
+        let received = std::mem::take(&mut self.sessions.get_mut(&id).expect("one").received);
+        let lines = received.iter();
+        let lines = lines.map(|line| String::from_utf8_lossy(&line.to_bytes()).into_owned() + "\n");
+        lines.collect()
+    }
+
+    pub(crate) fn contents(&self, node: usize) -> Vec<String> {
+        contents(self.nodes[node].pump.service().database())
+    }
+
+    /// Nothing is left of any session, and all members have the same contents.
+    pub(crate) fn check_equal(&self) {
+        for node in 1..self.nodes.len() {
+            assert_eq!(self.contents(0), self.contents(node), "member {node}");
+        }
+    }
+}

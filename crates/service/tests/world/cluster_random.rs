@@ -1,0 +1,413 @@
+//! Random runs of three databases of a cluster: writers, readers and waiting clients on every member, leaders that change at any moment,
+//! commits that are delayed, results that are lost, clients that disconnect.
+//!
+//! Checked: every request of a client that stays is answered once, and those that always change something in the order of sending; each acknowledged
+//! transaction happened exactly once, and no transaction happened twice; a reply comes behind its update; a select returns nothing that is
+//! not committed, and everything that its session has written; UUIDs in results are those of the rows; contents are equal at equal index
+//! (`cluster.rs`); nothing is left in the end. `CORVID_SEED` replays a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use corvid_json::Value;
+use corvid_monitor::{SessionId, Version};
+use corvid_service::message::{Control, DatabaseMethod, ToDatabase};
+
+use crate::cluster::Cluster;
+use crate::world::Dice;
+
+const RUNS: u64 = 150;
+const STEPS: usize = 1500;
+const MEMBERS: usize = 3;
+const CLIENTS: usize = 7;
+
+#[test]
+fn each_transaction_happens_exactly_once_through_any_change_of_leadership() {
+    let given = std::env::var("CORVID_SEED").ok();
+    let given = given.map(|seed| seed.parse::<u64>().expect("CORVID_SEED is a number"));
+    let first = given.unwrap_or_else(|| {
+        let now = std::time::SystemTime::now();
+        let since = now.duration_since(std::time::UNIX_EPOCH);
+        u64::from(since.map_or(0, |since| since.subsec_nanos()))
+    });
+    let runs = if given.is_some() { 1 } else { RUNS };
+    let mut totals = Totals::default();
+    for seed in first..first + runs {
+        println!("CORVID_SEED={seed}");
+        Run::new(seed).run(&mut totals);
+    }
+    println!("{totals:?}");
+    // The runs meet what they are about.
+    if given.is_none() {
+        assert!(totals.answered > 10_000, "{totals:?}");
+        assert!(totals.elections > 500, "{totals:?}");
+    }
+}
+
+#[derive(Debug, Default)]
+struct Totals {
+    answered: usize,
+    elections: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Adds its number to the set of row `a` and one to the counter.
+    Add,
+    /// The same with a `select` behind it.
+    AddAndSelect,
+    /// Inserts a row with its number.
+    Insert,
+    Select,
+    /// Waits for the counter to be even, then adds.
+    WaitAndAdd,
+    Other,
+}
+
+#[derive(Default)]
+struct Watched {
+    /// Requests in order of sending.
+    asked: Vec<(u64, Kind)>,
+    answered: BTreeSet<u64>,
+    last: Option<usize>,
+    /// Numbers in the set of row `a`, as told by updates.
+    replica: BTreeSet<i64>,
+    seen: usize,
+    is_closed: bool,
+    /// Requests that it has canceled.
+    canceled: BTreeSet<u64>,
+}
+
+struct Run {
+    cluster: Cluster,
+    dice: Dice,
+    clients: BTreeMap<SessionId, Watched>,
+    kinds: BTreeMap<u64, Kind>,
+    next: u64,
+    acknowledged: BTreeSet<u64>,
+    /// UUIDs of inserted rows by number, as results told.
+    inserted: BTreeMap<u64, String>,
+    elections: usize,
+    is_announced: bool,
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        let mut cluster = Cluster::new(seed, MEMBERS);
+        cluster.loss = [0, 2, 4][seed as usize % 3];
+        let mut run = Run {
+            cluster,
+            dice: Dice::new(!seed),
+            clients: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            next: 0,
+            acknowledged: BTreeSet::new(),
+            inserted: BTreeMap::new(),
+            elections: 0,
+            is_announced: true,
+        };
+        for _ in 0..CLIENTS {
+            run.connect();
+        }
+        run
+    }
+
+    fn connect(&mut self) {
+        let node = self.dice.below(MEMBERS);
+        let client = self.cluster.connect(node);
+        self.clients.insert(client, Watched::default());
+        let version = [Version::V2, Version::V3][self.dice.below(2)];
+        let since = match version {
+            Version::V3 => r#","00000000-0000-0000-0000-000000000000""#,
+            _ => "",
+        };
+        let params =
+            format!(r#"["A","m",{{"T":{{"columns":["s"],"where":[["k","==","a"]]}}}}{since}]"#);
+        self.next += 1;
+        let number = self.next;
+        self.kinds.insert(number, Kind::Other);
+        self.watched(client).asked.push((number, Kind::Other));
+        let method = DatabaseMethod::Monitor(version);
+        self.cluster.ask(client, number, method, &params);
+    }
+
+    fn watched(&mut self, client: SessionId) -> &mut Watched {
+        self.clients.get_mut(&client).expect("watched")
+    }
+
+    fn transact(&mut self, client: SessionId) {
+        self.next += 1;
+        let number = self.next;
+        let add = format!(
+            r#"{{"op":"mutate","table":"T","where":[["k","==","a"]],"mutations":[["n","+=",1],["s","insert",{number}]]}}"#
+        );
+        let select = r#"{"op":"select","table":"T","where":[["k","==","a"]],"columns":["n","s"]}"#;
+        let (kind, operations) = match self.dice.below(9) {
+            0..3 => (Kind::Add, add),
+            3 => (Kind::AddAndSelect, format!("{add},{select}")),
+            4 => {
+                let insert = format!(r#"{{"op":"insert","table":"Log","row":{{"id":{number}}}}}"#);
+                (Kind::Insert, insert)
+            }
+            5 => {
+                let row = format!(r#"{{"k":"{}","n":{number}}}"#, self.dice.below(4));
+                let insert = format!(r#"{{"op":"insert","table":"T","row":{row}}}"#);
+                (Kind::Other, insert)
+            }
+            6 => {
+                let wait = format!(
+                    r#"{{"op":"wait","table":"T","where":[["k","==","a"]],"columns":["n"],"until":"!=","rows":[{{"n":{}}}]}}"#,
+                    self.dice.below(40)
+                );
+                (Kind::WaitAndAdd, format!("{wait},{add}"))
+            }
+            _ => (Kind::Select, select.to_owned()),
+        };
+        self.kinds.insert(number, kind);
+        self.watched(client).asked.push((number, kind));
+        self.cluster.transact(client, number, &operations);
+    }
+
+    fn run(mut self, totals: &mut Totals) {
+        for _ in 0..STEPS {
+            self.act();
+            self.check_messages();
+        }
+        // Everything is healed.
+        let leader = self.dice.below(MEMBERS);
+        for node in &mut self.cluster.nodes {
+            node.is_paused = false;
+        }
+        self.cluster.lead(leader);
+        // A wait for the counter is satisfied by one more commit.
+        let last = self.cluster.connect(leader);
+        let add = r#"{"op":"mutate","table":"T","where":[["k","==","a"]],"mutations":[["n","+=",1],["s","insert",-1]]}"#;
+        self.cluster.transact(last, 0, add);
+        self.cluster.run();
+        self.cluster.take(last);
+        self.check_messages();
+        self.check_end();
+        totals.answered += self.acknowledged.len();
+        totals.elections += self.elections;
+    }
+
+    fn act(&mut self) {
+        let clients: Vec<SessionId> = self.clients.keys().copied().collect();
+        let client = clients[self.dice.below(clients.len())];
+        let is_open = !self.clients[&client].is_closed;
+        match self.dice.below(200) {
+            0..40 if is_open => self.transact(client),
+            40 if is_open && clients.len() < 30 => {
+                self.watched(client).is_closed = true;
+                self.cluster.disconnect(client);
+                self.connect();
+            }
+            41 if is_open => {
+                let asked = &self.clients[&client].asked;
+                let number = asked[self.dice.below(asked.len())].0;
+                self.watched(client).canceled.insert(number);
+                self.cluster.cancel(client, number);
+            }
+            42 => {
+                self.cluster.depose();
+                self.is_announced = false;
+                if self.dice.below(2) == 0 {
+                    self.cluster.announce();
+                }
+            }
+            43..45 if self.cluster.leader.is_none() || self.dice.below(5) == 0 => {
+                let node = self.dice.below(MEMBERS);
+                self.cluster.elect(node);
+                self.elections += 1;
+                self.is_announced = false;
+            }
+            45..50 if !self.is_announced => {
+                self.cluster.announce();
+                self.is_announced = true;
+            }
+            50 => {
+                let node = self.dice.below(MEMBERS);
+                let node = &mut self.cluster.nodes[node];
+                node.is_paused = !node.is_paused;
+            }
+            51 => {
+                let node = self.dice.below(MEMBERS);
+                let compact = ToDatabase::Control(Control::Compact(None));
+                self.cluster.nodes[node].inbox.push_back(compact);
+            }
+            52 => self.cluster.now_ms += 1,
+            _ => self.cluster.step(),
+        }
+    }
+
+    fn check_messages(&mut self) {
+        let committed = self.cluster.committed_numbers();
+        for (id, watched) in &mut self.clients {
+            let session = &self.cluster.sessions[id];
+            let messages = &session.received[watched.seen..];
+            watched.seen = session.received.len();
+            for message in messages {
+                let text = String::from_utf8_lossy(&message.to_bytes()).into_owned();
+                if message.get("method").is_some() {
+                    replay(&mut watched.replica, message);
+                    continue;
+                }
+                let number = message.get("id").and_then(Value::as_integer);
+                let number = u64::try_from(number.expect("a reply")).expect("ours");
+                let kind = self.kinds[&number];
+                assert!(watched.answered.insert(number), "answered twice: {text}");
+                let at = watched.asked.iter().position(|(asked, _)| *asked == number);
+                let at = at.expect("asked");
+                let is_canceled = text.contains("\"canceled\"");
+                if is_canceled {
+                    assert!(watched.canceled.contains(&number), "{text}");
+                    continue;
+                }
+                // One that changes nothing is executed again where its outcome is lost with a leader.
+                if matches!(kind, Kind::Add | Kind::AddAndSelect | Kind::Insert) {
+                    assert!(
+                        watched.last.is_none_or(|last| last < at),
+                        "out of order: {text}, of {:?}",
+                        watched.asked,
+                    );
+                    watched.last = Some(at);
+                }
+                let Some(results) = message.get("result").and_then(Value::as_array) else {
+                    assert_eq!(kind, Kind::Other, "{text}");
+                    if let Some(result) = message.get("result") {
+                        replay_rows(&mut watched.replica, result);
+                    }
+                    continue;
+                };
+                if at == 0 {
+                    // The monitor's.
+                    replay_rows(&mut watched.replica, &results[results.len() - 1]);
+                    continue;
+                }
+                if matches!(kind, Kind::Add | Kind::AddAndSelect | Kind::WaitAndAdd) {
+                    assert!(text.contains("\"count\":1"), "{text}");
+                    self.acknowledged.insert(number);
+                    assert!(committed.contains(&number), "answered early: {text}");
+                    let own = i64::try_from(number).expect("small");
+                    // A closed session has no monitor.
+                    let has_monitor =
+                        watched.answered.contains(&watched.asked[0].0) && !watched.is_closed;
+                    assert!(
+                        !has_monitor || watched.replica.contains(&own),
+                        "update behind {text}"
+                    );
+                }
+                if kind == Kind::Insert {
+                    let uuid = results[0].get("uuid").expect("a row").to_bytes();
+                    let uuid = String::from_utf8_lossy(&uuid).into_owned();
+                    self.inserted.insert(number, uuid);
+                }
+                if matches!(kind, Kind::Select | Kind::AddAndSelect) {
+                    let rows = results[results.len() - 1].get("rows").expect("rows");
+                    let found = numbers(rows);
+                    for number in &found {
+                        assert!(committed.contains(number), "not committed: {text}");
+                    }
+                    for (earlier, kind) in &watched.asked[..at] {
+                        let is_add = matches!(kind, Kind::Add | Kind::AddAndSelect);
+                        if is_add && self.acknowledged.contains(earlier) {
+                            assert!(found.contains(earlier), "{earlier} is not in {text}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn check_end(&mut self) {
+        self.cluster.check_equal();
+        let committed = self.cluster.committed_numbers();
+        for number in &self.acknowledged {
+            assert!(committed.contains(number), "{number} is lost");
+        }
+        let contents = self.cluster.contents(0);
+        let row = contents
+            .iter()
+            .find(|row| row.contains("\"a\"") || row.contains("(a)"));
+        let row = row.unwrap_or_else(|| panic!("no row a in {contents:#?}"));
+        let counter = row.split("n=").nth(1).expect("a counter");
+        let digits: String = counter
+            .chars()
+            .skip_while(|c| !c.is_ascii_digit())
+            .take_while(char::is_ascii_digit)
+            .collect();
+        // Every addition puts another number into the set, so the counter shows any that happened twice.
+        assert_eq!(digits.parse(), Ok(committed.len() + 1), "{row}");
+        for (number, uuid) in &self.inserted {
+            let uuid = uuid
+                .split('"')
+                .find(|part| part.len() == 36)
+                .expect("a UUID");
+            let rows = contents.iter().filter(|row| row.contains(uuid));
+            assert_eq!(rows.count(), 1, "row of {number}");
+        }
+        for (id, watched) in &self.clients {
+            if watched.is_closed {
+                continue;
+            }
+            for (number, _) in &watched.asked {
+                assert!(
+                    watched.answered.contains(number),
+                    "{number} of {id:?} has no reply"
+                );
+            }
+            let session = &self.cluster.sessions[id];
+            let cancels = watched.canceled.len();
+            assert!(session.completed >= watched.asked.len(), "of {id:?}");
+            assert!(
+                session.completed <= watched.asked.len() + cancels * 200,
+                "of {id:?}"
+            );
+        }
+        for id in self.clients.keys().copied().collect::<Vec<_>>() {
+            if !self.clients[&id].is_closed {
+                self.cluster.disconnect(id);
+            }
+        }
+        let last: Vec<SessionId> = self.cluster.sessions.keys().copied().collect();
+        for id in last {
+            if !self.cluster.sessions[&id].is_closed {
+                self.cluster.disconnect(id);
+            }
+        }
+        self.cluster.run();
+        for node in &self.cluster.nodes {
+            assert!(node.pump.service().is_idle(), "something is left");
+        }
+    }
+}
+
+/// The integers of a set in the notation of the wire.
+fn numbers(value: &Value) -> BTreeSet<u64> {
+    let text = String::from_utf8_lossy(&value.to_bytes()).into_owned();
+    let set = text.split("\"s\":").nth(1).unwrap_or_default();
+    let set = set.split('}').next().unwrap_or_default();
+    let digits = set.split(|c: char| !c.is_ascii_digit());
+    digits.filter_map(|digits| digits.parse().ok()).collect()
+}
+
+/// Applies an update: rows with initial contents, or differences of the set.
+fn replay(replica: &mut BTreeSet<i64>, message: &Value) {
+    let params = message.get("params").and_then(Value::as_array);
+    let params = params.expect("an update");
+    replay_rows(replica, &params[params.len() - 1]);
+}
+
+fn replay_rows(replica: &mut BTreeSet<i64>, tables: &Value) {
+    let is_whole = |text: &str| text.contains("\"initial\"");
+    let text = String::from_utf8_lossy(&tables.to_bytes()).into_owned();
+    let changed = numbers(tables);
+    let changed = changed
+        .iter()
+        .map(|number| i64::try_from(*number).expect("small"));
+    if is_whole(&text) {
+        replica.extend(changed);
+        return;
+    }
+    // Differences of a set are what is in one version only; nothing is removed from it.
+    replica.extend(changed);
+}
