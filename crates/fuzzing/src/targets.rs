@@ -6,6 +6,7 @@ mod data;
 mod engine;
 mod json;
 mod log;
+mod member;
 mod peers;
 mod rpc;
 mod tls;
@@ -16,6 +17,7 @@ pub use data::{notation, schema};
 pub use engine::operations;
 pub use json::{frame, read};
 pub use log::log_records;
+pub use member::member_messages;
 pub use peers::peer_messages;
 pub use rpc::message;
 pub use tls::{certificates, tls_records};
@@ -74,6 +76,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "peer_messages",
         run: peer_messages,
+    },
+    Target {
+        name: "member_messages",
+        run: member_messages,
     },
     Target {
         name: "client",

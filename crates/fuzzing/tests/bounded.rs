@@ -93,6 +93,11 @@ fn peer_messages() {
 }
 
 #[test]
+fn member_messages() {
+    run("member_messages");
+}
+
+#[test]
 fn client() {
     run("client");
 }
@@ -109,5 +114,5 @@ fn certificates() {
 
 #[test]
 fn every_target_has_a_test() {
-    assert_eq!(TARGETS.len(), 12);
+    assert_eq!(TARGETS.len(), 13);
 }
