@@ -154,7 +154,8 @@ pub fn run(line: CommandLine) {
         corvid_net::coverage::run(clock::mono_ms());
         if memory_log.run(clock::mono_ms()) {
             server.ask(|server, reports| {
-                memory::log_usage(reports::usage(&reports, server.session_count()));
+                let clusters = server.cluster_usage();
+                memory::log_usage(reports::usage(&reports, server.session_count(), &clusters));
             });
         }
         if let Some((command, process)) = &mut child

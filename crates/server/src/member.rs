@@ -10,6 +10,7 @@
 //! Invariant: only the thread `raft:NAME` uses the member, its connections and its file's requests.
 
 mod acceptor;
+pub(crate) mod failure;
 mod file;
 pub(crate) mod handle;
 mod link;

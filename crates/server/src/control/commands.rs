@@ -187,7 +187,8 @@ pub(crate) fn register_watching(registry: &mut Registry<Server>) {
         0,
         |server: &mut Server, _, replier| {
             server.ask(|server, reports| {
-                let usage = reports::usage(&reports, server.session_count());
+                let usage =
+                    reports::usage(&reports, server.session_count(), &server.cluster_usage());
                 replier.reply(Ok(memory::show(usage)));
             });
         },

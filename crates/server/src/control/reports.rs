@@ -69,17 +69,31 @@ impl ReportRequests {
     }
 }
 
+/// Amounts of all members of clusters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClusterUsage {
+    /// Unsent bytes of connections to peers.
+    pub(crate) backlog_bytes: u64,
+    /// Open connections to and from peers.
+    pub(crate) connections: u64,
+    /// Entries of logs in memory.
+    pub(crate) log: u64,
+}
+
 /// The counts of `memory/show` (docs/spec/cli.md 2.4): zeros are left out, except two.
 #[must_use]
-pub(crate) fn usage(reports: &Reports, sessions: usize) -> Usage {
+pub(crate) fn usage(reports: &Reports, sessions: usize, clusters: &ClusterUsage) -> Usage {
     let sum = |count: fn(&corvid_service::message::Usage) -> u64| {
         reports.values().map(|report| count(&report.usage)).sum()
     };
-    let counts: [(&str, u64); 8] = [
+    let counts: [(&str, u64); 11] = [
         ("atoms", sum(|usage| usage.atoms)),
         ("cells", sum(|usage| usage.cells)),
         ("monitors", sum(|usage| usage.monitors)),
         ("n-weak-refs", sum(|usage| usage.weak_references)),
+        ("raft-backlog-kB", clusters.backlog_bytes / 1024),
+        ("raft-connections", clusters.connections),
+        ("raft-log", clusters.log),
         ("sessions", sessions as u64),
         ("triggers", sum(|usage| usage.triggers)),
         ("txn-history", sum(|usage| usage.history_commits)),
@@ -172,7 +186,7 @@ mod tests {
         report.usage.atoms = 35;
         report.usage.cells = 44;
         let reports = Reports::from([("a".to_owned(), report.clone()), ("b".to_owned(), report)]);
-        let shown = corvid_shell::memory::show(usage(&reports, 1));
+        let shown = corvid_shell::memory::show(usage(&reports, 1, &ClusterUsage::default()));
         assert_eq!(
             shown,
             "atoms:70 cells:88 monitors:0 n-weak-refs:0 sessions:1\n"

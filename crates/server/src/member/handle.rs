@@ -4,6 +4,7 @@
 //! sleeps. The queue has no limit of its own: the database limits its requests by those of its clients, the disk thread answers requests.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use corvid_consensus::member::{Command, CommandToken};
 use corvid_consensus::{BacklogLimits, MemberRequest};
@@ -11,6 +12,7 @@ use corvid_log::cluster::Index;
 use corvid_log::storage::StorageReply;
 use corvid_reactor::wake_queue::WakeQueue;
 
+use super::failure::Scenario;
 use crate::database::handle::DatabaseHandle;
 use crate::database::open::Contents;
 
@@ -31,8 +33,8 @@ pub(crate) enum ToMember {
     Served(Index, Box<DatabaseHandle>),
     /// `cluster/set-backlog-threshold`.
     BacklogLimits(BacklogLimits),
-    /// Stop all traffic with other members, or let it go on (`cluster/failure-test`).
-    StopTraffic(bool),
+    /// `cluster/failure-test`.
+    Fail(Scenario),
     /// Hand the leadership over, close the file, order the database to end, and end.
     End,
 }
@@ -45,6 +47,18 @@ pub(crate) struct MemberHandle(Arc<Inbox>);
 struct Inbox {
     queue: WakeQueue<ToMember>,
     waker: mio::Waker,
+    counts: Counts,
+}
+
+/// Amounts for `memory/show`, as the thread last counted them.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Entries of the log in memory.
+    pub(crate) log: AtomicU64,
+    /// Open connections to and from peers.
+    pub(crate) connections: AtomicU64,
+    /// Their unsent bytes.
+    pub(crate) backlog_bytes: AtomicU64,
 }
 
 impl MemberHandle {
@@ -52,7 +66,11 @@ impl MemberHandle {
     #[must_use]
     pub(crate) fn new(waker: mio::Waker) -> MemberHandle {
         let queue = WakeQueue::new();
-        MemberHandle(Arc::new(Inbox { queue, waker }))
+        MemberHandle(Arc::new(Inbox {
+            queue,
+            waker,
+            counts: Counts::default(),
+        }))
     }
 
     /// Sends messages with at most one wake-up.
@@ -61,6 +79,11 @@ impl MemberHandle {
             // Fails only when the eventfd was closed, because the thread has ended.
             let _ = self.0.waker.wake();
         }
+    }
+
+    /// The amounts.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.0.counts
     }
 
     /// Moves all messages into `spare`, which must be empty. The thread counts as awake until [`MemberHandle::sleep`].

@@ -17,6 +17,7 @@ use corvid_service::message::DatabaseId;
 use corvid_shell::log_file::LogFile;
 use mio::{Poll, Waker};
 
+use super::failure::Scenario;
 use super::file::MemberFile;
 use super::handle::{MemberHandle, ToMember};
 use super::links::{Links, WAKER};
@@ -154,6 +155,9 @@ impl PreparedMember {
             liveness,
             to_database: Vec::new(),
             ending: Ending::Running,
+            counted_ms: 0,
+            scenario: Scenario::Clear,
+            last_sent: None,
         };
         let thread = std::thread::Builder::new()
             .name(format!("raft:{name}"))

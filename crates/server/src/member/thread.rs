@@ -7,16 +7,20 @@
 //! Invariant: the thread never syncs a file and never waits for another thread while the member runs, so heartbeats leave on time. Its work
 //! for the database is bounded by the budget of an inline execution.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use corvid_consensus::member::{Command, CommandToken, Connected};
-use corvid_consensus::{Input, Member, MemberEvent, MemberRequest, Output, Peers, PeersOutput};
+use corvid_consensus::{
+    Input, Member, MemberEvent, MemberRequest, Output, PeerMessage, Peers, PeersOutput,
+};
 use corvid_log::cluster::{Eid, Index};
 use corvid_net::logging::{self, Module};
 use corvid_net::{clock, errno};
 use corvid_reactor::poll_interval::PollInterval;
 use corvid_service::message::{Control, DatabaseId, Event, InstalledSnapshot, ToDatabase};
 
+use super::failure::{self, Kind, Moment, Scenario};
 use super::file::{Consequences, MemberFile};
 use super::handle::{MemberHandle, ToMember};
 use super::links::Links;
@@ -31,6 +35,12 @@ use crate::remotes::connection::log_level;
 
 /// The token of the command that ends the member; the main thread's tokens are smaller.
 const END: CommandToken = CommandToken(u64::MAX);
+
+/// The token of commands that a scenario gives; nobody waits for their outcome.
+const TEST: CommandToken = CommandToken(u64::MAX - 1);
+
+/// Between two counts of amounts, ms.
+const COUNT_MS: u64 = 1000;
 
 /// The thread waits no longer than this at a time, so that it shows signs of life, ms.
 const WAIT_MAX_MS: u64 = 5000;
@@ -68,8 +78,14 @@ pub(crate) struct MemberThread {
     pub(crate) liveness: Liveness,
     /// Events for the database, in order.
     pub(crate) to_database: Vec<ToDatabase>,
+    /// When amounts for `memory/show` were counted last, monotonic ms.
+    pub(crate) counted_ms: u64,
     /// How it ends.
     pub(crate) ending: Ending,
+    /// The failure that is provoked.
+    pub(crate) scenario: Scenario,
+    /// The kind of the last message of this turn that scenarios tell from others.
+    pub(crate) last_sent: Option<Kind>,
 }
 
 /// Whether the thread goes on.
@@ -113,10 +129,14 @@ impl MemberThread {
                 self.ending = Ending::Done;
             }
             self.links.flush(now_ms, &mut self.peers);
+            self.sent(now_ms);
             self.carry_out(now_ms);
             // Requests that the database makes meanwhile are in the queue before the thread sleeps.
             self.post_to_database();
             self.meter.publish(now_ms, &self.member, &self.peers);
+            if now_ms >= self.counted_ms + COUNT_MS {
+                self.count(now_ms);
+            }
             self.liveness.idle();
             interval.end();
             if let Err(error) = self.links.wait(self.timeout()) {
@@ -126,6 +146,19 @@ impl MemberThread {
             }
         }
         self.end();
+    }
+
+    /// Counts amounts for `memory/show`.
+    fn count(&mut self, now_ms: u64) {
+        self.counted_ms = now_ms;
+        let status = self.member.status(now_ms);
+        let entries = status.log_end.0.saturating_sub(status.log_start.0);
+        let counts = self.inbox.counts();
+        counts.log.store(entries, Ordering::Relaxed);
+        let connections = self.peers.connection_count() as u64;
+        counts.connections.store(connections, Ordering::Relaxed);
+        let backlog_bytes = self.peers.backlog_bytes();
+        counts.backlog_bytes.store(backlog_bytes, Ordering::Relaxed);
     }
 
     /// How long to wait for events.
@@ -240,7 +273,7 @@ impl MemberThread {
                 self.member.handle(now_ms, Input::Database(applied));
             }
             ToMember::BacklogLimits(limits) => self.peers.set_backlog_limits(limits),
-            ToMember::StopTraffic(is_stopped) => self.links.set_stopped(is_stopped),
+            ToMember::Fail(scenario) => self.engage(now_ms, scenario),
             ToMember::End => {
                 if self.ending == Ending::Running {
                     self.ending = Ending::HandingOver(now_ms + HAND_OVER_MS_MAX);
@@ -267,6 +300,34 @@ impl MemberThread {
         self.to_database.extend(event);
     }
 
+    /// Begins or ends a scenario of `cluster/failure-test`.
+    fn engage(&mut self, now_ms: u64, scenario: Scenario) {
+        self.scenario = scenario;
+        self.links.set_stopped(scenario == Scenario::StopTraffic);
+        if scenario == Scenario::Transfer {
+            self.transfer(now_ms);
+        }
+    }
+
+    /// The messages of this turn have been handed to the connections.
+    fn sent(&mut self, now_ms: u64) {
+        let Some(kind) = self.last_sent.take() else {
+            return;
+        };
+        self.scenario.reach(Moment::AfterSending(kind));
+        if self.scenario == Scenario::TransferAfterAppend && kind == Kind::Entries {
+            self.transfer(now_ms);
+        }
+    }
+
+    /// Hands the leadership over for a scenario, which ends.
+    fn transfer(&mut self, now_ms: u64) {
+        self.scenario = Scenario::Clear;
+        let (token, command) = (TEST, Command::TransferLeadership(None));
+        self.member
+            .handle(now_ms, Input::Command { token, command });
+    }
+
     /// Carries out the outputs of both machines until there are none.
     fn carry_out(&mut self, now_ms: u64) {
         loop {
@@ -288,7 +349,14 @@ impl MemberThread {
                     self.carry_on(now_ms, consequences);
                 }
             }
+            Output::Send { message, .. }
+                if self.scenario == Scenario::NoVoteRequests
+                    && matches!(message, PeerMessage::Vote { .. }) => {}
             Output::Send { to, message } => {
+                if let Some(kind) = failure::kind(&message) {
+                    self.scenario.reach(Moment::BeforeSending(kind));
+                    self.last_sent = Some(kind);
+                }
                 self.meter.sent(&message);
                 self.peers.send(now_ms, to, &message);
             }
@@ -306,6 +374,7 @@ impl MemberThread {
                 }
             }
             Output::CommandDone(END, _) => self.ending = Ending::Done,
+            Output::CommandDone(TEST, _) => {}
             Output::CommandDone(token, outcome) => {
                 self.main
                     .report(MainMessage::MemberAnswered(token.0, outcome));
@@ -344,6 +413,7 @@ impl MemberThread {
                 cid,
                 records,
             } => {
+                self.scenario.reach(Moment::BeforeInstalling);
                 let consequences = self.file.install_snapshot(snapshot, cid, records);
                 self.carry_on(now_ms, consequences);
             }
@@ -385,6 +455,9 @@ impl MemberThread {
             PeersOutput::PeerUp(sid) => self.member.handle(now_ms, Input::PeerUp(sid)),
             PeersOutput::PeerDown(sid) => self.member.handle(now_ms, Input::PeerDown(sid)),
             PeersOutput::Message { from, message } => {
+                if failure::kind(&message) == Some(Kind::Entries) {
+                    self.scenario.reach(Moment::AfterReceivingEntries);
+                }
                 self.member.handle(now_ms, Input::Peer { from, message });
             }
             PeersOutput::LearnedCluster(cid) => {

@@ -4,6 +4,7 @@
 //! changed, because the main thread does both, and a member's messages are handled after its database is served.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use corvid_consensus::BacklogLimits;
 use corvid_consensus::member::{Command, CommandToken};
@@ -15,7 +16,9 @@ use corvid_shell::unixctl::Replier;
 
 use super::Server;
 use super::serving::Backing;
+use crate::control::reports::ClusterUsage;
 use crate::database::open::{Contents, OpenedMember};
+use crate::member::failure::Scenario;
 use crate::member::handle::ToMember;
 use crate::member::prepared::{PreparedMember, ServedMember};
 use crate::member::server_row;
@@ -227,23 +230,39 @@ impl Server {
         Ok(())
     }
 
-    /// `cluster/failure-test`. Concerns all clustered databases of the process.
-    pub(crate) fn test_failure(&self, scenario: &str) -> Result<&'static str, String> {
-        let is_stopped = match scenario {
-            "clear" => false,
-            "stop-raft-rpc" => true,
-            _ => return Err("unknown test scenario".to_owned()),
-        };
+    /// Amounts of all members, for `memory/show`.
+    pub(crate) fn cluster_usage(&self) -> ClusterUsage {
+        let mut usage = ClusterUsage::default();
+        for member in self.members() {
+            let counts = member.handle.counts();
+            usage.backlog_bytes += counts.backlog_bytes.load(Ordering::Relaxed);
+            usage.connections += counts.connections.load(Ordering::Relaxed);
+            usage.log += counts.log.load(Ordering::Relaxed);
+        }
+        usage
+    }
+
+    /// All members, those that are joining included.
+    fn members(&self) -> impl Iterator<Item = &ServedMember> {
         let served = self.databases.values();
         let members = served.filter_map(|served| served.member.as_ref());
-        let joining = self.joining.values().map(|joining| &joining.member);
-        for member in members.chain(joining) {
-            member.handle.post([ToMember::StopTraffic(is_stopped)]);
+        members.chain(self.joining.values().map(|joining| &joining.member))
+    }
+
+    /// `cluster/failure-test`. Concerns all clustered databases of the process.
+    pub(crate) fn test_failure(&self, name: &str) -> Result<&'static str, String> {
+        let Some(scenario) = Scenario::parse(name) else {
+            return Err(match Scenario::is_missing(name) {
+                true => format!("{name}: this scenario is not built yet"),
+                false => "unknown test scenario".to_owned(),
+            });
+        };
+        for member in self.members() {
+            member.handle.post([ToMember::Fail(scenario)]);
         }
-        Ok(if is_stopped {
-            "test engaged"
-        } else {
-            "test dismissed"
+        Ok(match scenario {
+            Scenario::Clear => "test dismissed",
+            _ => "test engaged",
         })
     }
 }

@@ -1,0 +1,151 @@
+//! The scenarios of `cluster/failure-test` (docs/spec/distribution.md 1.12): failures at chosen moments, for tests and for operators who
+//! rehearse.
+//!
+//! Invariant: there is one scenario at a time for the whole process. A member's thread asks at each of these moments; without a scenario an
+//! answer is one comparison.
+
+use corvid_consensus::PeerMessage;
+use corvid_shell::program;
+
+/// A scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scenario {
+    /// None.
+    Clear,
+    /// All messages with other members stop.
+    StopTraffic,
+    /// Requests for votes are not sent.
+    NoVoteRequests,
+    /// The leader hands the leadership over, once.
+    Transfer,
+    /// The same after the next message with entries.
+    TransferAfterAppend,
+    /// The process ends at a moment.
+    Crash(Moment, &'static str),
+}
+
+/// A moment at which the process may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Before a message of this kind is sent.
+    BeforeSending(Kind),
+    /// When it has been handed to the connection.
+    AfterSending(Kind),
+    /// When entries have arrived.
+    AfterReceivingEntries,
+    /// Before a peer's snapshot is installed.
+    BeforeInstalling,
+}
+
+/// A kind of message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Entries of the log.
+    Entries,
+    /// Outcomes of forwarded transactions.
+    Outcomes,
+    /// Forwarded transactions.
+    Forwards,
+}
+
+impl Scenario {
+    /// The scenario of this name; `None`: there is none.
+    pub(crate) fn parse(name: &str) -> Option<Scenario> {
+        use Kind::{Entries, Forwards, Outcomes};
+        use Moment::{AfterReceivingEntries, AfterSending, BeforeInstalling, BeforeSending};
+        let crash = |moment, text| Some(Scenario::Crash(moment, text));
+        match name {
+            "clear" => Some(Scenario::Clear),
+            "stop-raft-rpc" => Some(Scenario::StopTraffic),
+            "dont-send-vote-request" => Some(Scenario::NoVoteRequests),
+            "transfer-leadership" => Some(Scenario::Transfer),
+            "transfer-leadership-after-sending-append-request" => {
+                Some(Scenario::TransferAfterAppend)
+            }
+            "crash-before-sending-append-request" => crash(
+                BeforeSending(Entries),
+                "crash before sending append_request.",
+            ),
+            "crash-after-sending-append-request" => {
+                crash(AfterSending(Entries), "crash after sending append_request.")
+            }
+            "crash-before-sending-execute-command-reply" => crash(
+                BeforeSending(Outcomes),
+                "crash before sending execute_command_reply",
+            ),
+            "crash-after-sending-execute-command-reply" => crash(
+                AfterSending(Outcomes),
+                "crash after sending execute_command_reply.",
+            ),
+            "crash-before-sending-execute-command-request" => crash(
+                BeforeSending(Forwards),
+                "crash before sending execute_command_request",
+            ),
+            "crash-after-sending-execute-command-request" => crash(
+                AfterSending(Forwards),
+                "crash after sending execute_command_request",
+            ),
+            "crash-after-receiving-append-request-update" => crash(
+                AfterReceivingEntries,
+                "crash after receiving append_request with update.",
+            ),
+            "crash-before-sending-install-snapshot-reply" => crash(
+                BeforeInstalling,
+                "crash before sending install_snapshot_reply",
+            ),
+            _ => None,
+        }
+    }
+
+    /// Whether the reference has a scenario of this name that this server cannot provoke.
+    pub(crate) fn is_missing(name: &str) -> bool {
+        matches!(
+            name,
+            "delay-election" | "force-election" | "transfer-leadership-after-starting-to-add"
+        )
+    }
+
+    /// Ends the process if this is the scenario's moment.
+    pub(super) fn reach(self, moment: Moment) {
+        if let Scenario::Crash(awaited, text) = self
+            && awaited == moment
+        {
+            program::fatal(format_args!("Raft test: {text}"));
+        }
+    }
+}
+
+/// The kind of a message, if scenarios tell it from others.
+pub(super) fn kind(message: &PeerMessage) -> Option<Kind> {
+    match message {
+        PeerMessage::Append { entries, .. } if !entries.is_empty() => Some(Kind::Entries),
+        PeerMessage::Outcomes { .. } => Some(Kind::Outcomes),
+        PeerMessage::Forward { .. } => Some(Kind::Forwards),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_reference_are_known() {
+        // The table of docs/spec/distribution.md 1.12.
+        let specification = include_str!("../../../../docs/spec/distribution.md");
+        let table = specification
+            .lines()
+            .skip_while(|line| !line.starts_with("| scenario | effect |"))
+            .skip(2)
+            .take_while(|line| line.starts_with("| `"));
+        let mut names = 0;
+        for line in table {
+            let name = line.split('`').nth(1).expect("a name");
+            let is_known = Scenario::parse(name).is_some() != Scenario::is_missing(name);
+            assert!(is_known, "{name}");
+            names += 1;
+        }
+        assert!(names > 14, "{names}");
+        assert_eq!(Scenario::parse("nothing"), None);
+    }
+}
