@@ -6,6 +6,7 @@ mod active_backup;
 mod audit;
 mod backup;
 mod check_config;
+mod cluster;
 mod commands;
 mod config_file;
 mod conversions;
