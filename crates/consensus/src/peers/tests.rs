@@ -214,6 +214,8 @@ fn a_joining_server_learns_its_cluster_from_the_first_member() {
         ]
     );
     assert!(pair.events[1].contains(&PeersOutput::PeerUp(A)));
+    // Its probe does not wait for the longest election timer that there may be.
+    assert_eq!(pair.members[0].deadline_ms(0), Some(2000));
 }
 
 #[test]
