@@ -122,6 +122,7 @@ impl Member {
         let opened = Opened::new(&settings, recovered);
         let mut ticker = Ticker::new(opened.timer_ms, now_ms, seed);
         let timeout = ticker.draw();
+        let forwarding = Forwarding::new(ticker.random(u64::MAX));
         let mark = opened.mark;
         let (node, failure) = match RaftNode::new(opened.opening, timeout) {
             Ok(node) => (node, opened.failure),
@@ -136,7 +137,7 @@ impl Member {
             ticker,
             file,
             membership: Membership::new(opened.servers),
-            forwarding: Forwarding::default(),
+            forwarding,
             joining: opened.remotes.map(|remotes| Joining {
                 remotes,
                 next_ms: now_ms,

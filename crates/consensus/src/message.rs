@@ -118,7 +118,8 @@ pub enum PeerMessage {
     Forward {
         /// The term; the receiver ignores the message when it does not lead in it.
         term: Term,
-        /// The number of the first transaction; numbers begin at 1 in each term.
+        /// The number of the first transaction. Numbers are consecutive within a term and a process of the follower; the first begins behind
+        /// a multiple of 2^32 that is the process's own.
         first: u64,
         /// All outcomes through this number have arrived, so the leader may forget them.
         answered: u64,

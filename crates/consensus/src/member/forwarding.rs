@@ -1,7 +1,8 @@
 //! Transactions on their way from a follower to the leader, and their outcomes on the way back.
 //!
 //! Each follower numbers its transactions in each term. The leader executes them in the order of their numbers and each once; it keeps
-//! outcomes until the follower has them. What a lost message carried is sent again when a connection is made again, and after a time. All of
+//! outcomes until the follower has them. The numbers of a process begin behind a random base, so that one that starts again within a term is
+//! not taken for the one before, nor late messages of that one for its own. What a lost message carried is sent again when a connection is made again, and after a time. All of
 //! it ends with the term.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -23,6 +24,8 @@ const KEPT_MAX: usize = 2 * SENT_MAX;
 #[derive(Debug, Default)]
 pub(super) struct Forwarding {
     term: Term,
+    /// The numbers of this process begin behind this one.
+    base: u64,
     /// The number of the first transaction in `queue`.
     first: u64,
     /// Transactions without an outcome, in order; `None`: has its outcome, but one before it has not.
@@ -32,8 +35,14 @@ pub(super) struct Forwarding {
     sent_bytes: usize,
     /// When what was sent is sent again, ms.
     resend_ms: u64,
-    followers: BTreeMap<Sid, Follower>,
+    /// By follower and the base of its numbers.
+    followers: BTreeMap<(Sid, u64), Follower>,
 }
+
+/// Bits of a number behind its base.
+const COUNT_BITS: u32 = 32;
+/// Bits of a base.
+const BASE_BITS: u32 = 29;
 
 /// A follower, as its leader sees it.
 #[derive(Debug, Default)]
@@ -47,11 +56,20 @@ struct Follower {
 }
 
 impl Forwarding {
+    /// `random` tells this process from others of the same member.
+    pub(super) fn new(random: u64) -> Forwarding {
+        Forwarding {
+            base: (random % (1 << BASE_BITS)) << COUNT_BITS,
+            ..Forwarding::default()
+        }
+    }
+
     /// A new term: nothing of the old one is true any more.
     pub(super) fn restart(&mut self, term: Term) {
         *self = Forwarding {
             term,
-            first: 1,
+            base: self.base,
+            first: self.base + 1,
             resend_ms: u64::MAX,
             ..Forwarding::default()
         };
@@ -146,8 +164,18 @@ impl Member {
         if term != self.node.term() || !self.node.is_leader() || !self.membership.contains(from) {
             return;
         }
-        let follower = self.forwarding.followers.entry(from).or_insert(Follower {
-            first: 1,
+        let base = first >> COUNT_BITS << COUNT_BITS;
+        let followers = &mut self.forwarding.followers;
+        if !followers.contains_key(&(from, base)) {
+            // The process before has ended, and its clients with it. Its numbers stay known.
+            for (_, follower) in followers.range_mut((from, 0)..=(from, u64::MAX)) {
+                follower.first += follower.kept.len() as u64;
+                follower.kept.clear();
+                follower.early.clear();
+            }
+        }
+        let follower = followers.entry((from, base)).or_insert(Follower {
+            first: base + 1,
             ..Follower::default()
         });
         while follower.first <= answered
@@ -184,7 +212,7 @@ impl Member {
         let Some(term) = self.announced_term() else {
             return;
         };
-        for (sid, follower) in &mut self.forwarding.followers {
+        for ((sid, _), follower) in &mut self.forwarding.followers {
             if !follower.early.is_empty() {
                 let origin = ForwardOrigin { sid: *sid, term };
                 let forwards = std::mem::take(&mut follower.early);
@@ -199,14 +227,14 @@ impl Member {
         if origin.term != self.forwarding.term {
             return;
         }
-        let Some(follower) = self.forwarding.followers.get_mut(&origin.sid) else {
-            return;
-        };
-        let found = follower
-            .kept
-            .iter()
-            .position(|(kept, known)| *kept == id && known.is_none());
-        let Some(at) = found else { return };
+        let followers = &mut self.forwarding.followers;
+        let mut of_member = followers.range_mut((origin.sid, 0)..=(origin.sid, u64::MAX));
+        let found = of_member.find_map(|(_, follower)| {
+            let mut kept = follower.kept.iter();
+            let at = kept.position(|(kept, known)| *kept == id && known.is_none())?;
+            Some((follower, at))
+        });
+        let Some((follower, at)) = found else { return };
         follower.kept[at].1 = Some(outcome.clone());
         let number = follower.first + at as u64;
         let outcomes = vec![(number, id, outcome)];

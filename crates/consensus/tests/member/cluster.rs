@@ -441,7 +441,7 @@ impl Cluster {
             assert_eq!(leader, sid, "two leaders in term {term}");
         }
         let fresh = node.replica.applied.iter().rev();
-        for (index, eid) in fresh.take(200) {
+        for (index, eid) in fresh.take(3000) {
             let known = *self.committed.entry(*index).or_insert(*eid);
             assert_eq!(known, *eid, "entry {index} differs");
             if !self.known.contains(eid) {
@@ -468,6 +468,8 @@ impl Cluster {
             return;
         }
         let Some((key, (to, starts, event))) = self.events.pop_first() else {
+            // No process is running.
+            self.now_ms += 10;
             return;
         };
         self.now_ms = self.now_ms.max(key.0);

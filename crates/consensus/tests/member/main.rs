@@ -4,4 +4,5 @@ mod cluster;
 mod disk;
 mod elections;
 mod faults;
+mod membership;
 mod replica;

@@ -1,0 +1,196 @@
+//! Joining, leaving, kicking; snapshots for members that are far behind.
+
+use corvid_consensus::member::{Command, Connected, Phase};
+use corvid_log::cluster::Index;
+
+use crate::cluster::{Cluster, sid};
+
+fn is_member(cluster: &Cluster, number: u8) -> bool {
+    let node = &cluster.nodes[&sid(number)];
+    let Some(member) = &node.member else {
+        return false;
+    };
+    let status = member.status(cluster.now_ms);
+    let listed = status
+        .servers
+        .iter()
+        .filter(|peer| peer.phase == Phase::Stable);
+    status.connected == Connected::Member && listed.count() > 0
+}
+
+fn members(cluster: &Cluster, number: u8) -> usize {
+    let node = &cluster.nodes[&sid(number)];
+    let status = node
+        .member
+        .as_ref()
+        .map(|member| member.status(cluster.now_ms));
+    status.map_or(0, |status| status.servers.len())
+}
+
+#[test]
+fn servers_join_one_by_one_and_take_part() {
+    let mut cluster = Cluster::new(1, 1);
+    let leader = cluster.await_leader();
+    cluster.write(leader, 20);
+    cluster.run(100);
+    for number in 2..=3 {
+        cluster.join(number);
+        cluster.run_until("admission", 20_000, |cluster| is_member(cluster, number));
+    }
+    cluster.run_until("one list", 5000, |cluster| {
+        (1..=3).all(|number| members(cluster, number) == 3)
+    });
+    cluster.write(leader, 5);
+    cluster.run_until("commits", 5000, |cluster| cluster.committed.len() == 25);
+    cluster.await_equal();
+    // The joiners vote: without the first member they elect one of themselves.
+    cluster.crash(leader);
+    cluster.run_until("another leader", 10_000, |cluster| {
+        cluster.leader().is_some()
+    });
+    cluster.start(leader);
+    cluster.await_equal();
+}
+
+#[test]
+fn joiners_are_admitted_while_leaders_change_and_processes_end() {
+    for seed in 0..20 {
+        println!("CORVID_SEED={seed}");
+        let mut cluster = Cluster::new(3, seed);
+        let leader = cluster.await_leader();
+        cluster.write(leader, 50);
+        cluster.run(100);
+        cluster.compact(leader);
+        cluster.join(4);
+        let ms = cluster.random(1500);
+        cluster.run(ms);
+        if seed % 2 == 0 {
+            cluster.command(leader, Command::TransferLeadership(None));
+        } else {
+            cluster.crash(sid(4));
+            cluster.run(50);
+            cluster.start(sid(4));
+        }
+        cluster.run_until("admission", 30_000, |cluster| is_member(cluster, 4));
+        cluster.run_until("one list", 5000, |cluster| {
+            (1..=4).all(|number| members(cluster, number) == 4)
+        });
+        cluster.await_equal();
+    }
+}
+
+#[test]
+fn members_leave_also_the_leader() {
+    let mut cluster = Cluster::new(3, 3);
+    let leader = cluster.await_leader();
+    cluster.run(1500);
+    assert_eq!(cluster.reply(leader, Command::Leave), Ok(String::new()));
+    cluster.run_until("leaving", 10_000, |cluster| cluster.nodes[&leader].has_left);
+    let left = String::from_utf8_lossy(&cluster.nodes[&leader].disk.records).into_owned();
+    assert!(left.contains(r#""note":"left""#), "{left}");
+    let next = cluster.await_leader();
+    cluster.run_until("one list", 5000, |cluster| {
+        members(cluster, next.0.0[0]) == 2
+    });
+    cluster.write(next, 5);
+    cluster.run_until("commits", 5000, |cluster| cluster.committed.len() == 5);
+}
+
+#[test]
+fn a_member_is_kicked_by_any_member_and_told_when_it_returns() {
+    let mut cluster = Cluster::new(3, 4);
+    let leader = cluster.await_leader();
+    cluster.run(1500);
+    let others: Vec<_> = (1..=3).map(sid).filter(|other| *other != leader).collect();
+    let error = |text: &str| Err(text.to_owned());
+    assert_eq!(
+        cluster.reply(leader, Command::Kick("nobody".to_owned())),
+        error("unknown server")
+    );
+    assert_eq!(
+        cluster.reply(leader, Command::Kick(String::new())),
+        error("unknown server")
+    );
+    cluster.crash(others[0]);
+    cluster.run(100);
+    let name = others[0].0.to_string();
+    assert_eq!(
+        cluster.reply(others[1], Command::Kick(name[..4].to_owned())),
+        Ok("sent removal request to leader".to_owned())
+    );
+    cluster.run_until("one list", 5000, |cluster| {
+        members(cluster, leader.0.0[0]) == 2
+    });
+    cluster.start(others[0]);
+    cluster.run_until("leaving", 20_000, |cluster| {
+        cluster.nodes[&others[0]].has_left
+    });
+    assert_eq!(cluster.leader(), Some(leader));
+}
+
+#[test]
+fn a_removal_that_leaves_no_majority_alive_is_refused() {
+    let mut cluster = Cluster::new(3, 5);
+    let leader = cluster.await_leader();
+    cluster.run(1500);
+    let others: Vec<_> = (1..=3).map(sid).filter(|other| *other != leader).collect();
+    cluster.crash(others[0]);
+    cluster.run(500);
+    let name = others[1].0.to_string();
+    let refusal = cluster
+        .reply(leader, Command::Kick(name))
+        .expect_err("a refusal");
+    assert!(
+        refusal.ends_with("failed (only 1 of the 2 remaining members would be alive and caught up, fewer than the 2 that must agree)"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_member_far_behind_gets_a_snapshot_in_chunks() {
+    let mut cluster = Cluster::new(3, 6);
+    let leader = cluster.await_leader();
+    cluster.run(500);
+    let late = (1..=3)
+        .map(sid)
+        .find(|other| *other != leader)
+        .expect("another");
+    cluster.crash(late);
+    for _ in 0..40 {
+        cluster.write(leader, 1000);
+        cluster.run(30);
+    }
+    cluster.run(1000);
+    let number = (1..=3)
+        .map(sid)
+        .find(|other| *other != leader && *other != late);
+    for sid in [leader, number.expect("a third")] {
+        cluster.compact(sid);
+    }
+    cluster.run(100);
+    let meta = cluster.nodes[&leader]
+        .disk
+        .meta
+        .clone()
+        .expect("a snapshot");
+    assert!(
+        meta.index > Index(40_000) && meta.body_bytes > 1_000_000,
+        "{meta:?}"
+    );
+    cluster.start(late);
+    cluster.run_until("the snapshot", 20_000, |cluster| {
+        cluster.nodes[&late]
+            .disk
+            .meta
+            .as_ref()
+            .is_some_and(|found| found.index == meta.index)
+    });
+    cluster.write(leader, 3);
+    cluster.run(1000);
+    cluster.await_equal();
+    // What it has is enough to start again.
+    cluster.crash(late);
+    cluster.start(late);
+    cluster.run(1000);
+    cluster.await_equal();
+}
