@@ -124,7 +124,7 @@ impl Member {
         let timeout = ticker.draw();
         let forwarding = Forwarding::new(ticker.random(u64::MAX));
         let mark = opened.mark;
-        let (node, failure) = match RaftNode::new(opened.opening, timeout) {
+        let (node, failure) = match RaftNode::new(&opened.opening, timeout) {
             Ok(node) => (node, opened.failure),
             Err(error) => (RaftNode::empty(settings.sid, timeout), Some(error)),
         };
@@ -166,7 +166,7 @@ impl Member {
         }
         member.node.applied(mark.commit);
         if let Some(reason) = failure {
-            member.fail(reason);
+            member.fail(&reason);
         } else if opened.was_removed {
             member.finish_leaving();
         } else if member.node.is_sole_voter() {
@@ -341,7 +341,7 @@ impl Member {
                     };
                     self.log(level, refusal.to_string());
                 }
-                Reaction::Stop => self.fail(refusal.to_string()),
+                Reaction::Stop => self.fail(&refusal.to_string()),
             }
             return;
         }
@@ -369,7 +369,7 @@ impl Member {
                 index,
                 offset,
             } => self.progress_received(from, term, index, offset),
-            PeerMessage::AddServer { address, name } => self.add_server(from, address, &name),
+            PeerMessage::AddServer { address, name } => self.add_server(from, &address, &name),
             PeerMessage::AddServerReply {
                 is_success,
                 comment,
@@ -503,7 +503,7 @@ impl Member {
     }
 
     /// This member cannot take part any more.
-    fn fail(&mut self, reason: String) {
+    fn fail(&mut self, reason: &str) {
         let text = format!(
             "{reason}. This member does not vote or serve any more: remove it from the cluster (cluster/kick at another member), remove \
              its file, and join the cluster again"

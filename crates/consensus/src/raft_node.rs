@@ -126,7 +126,7 @@ pub(crate) fn number(sid: Sid) -> u64 {
 impl RaftNode {
     /// # Errors
     /// The state contradicts itself.
-    pub(crate) fn new(opening: Opening, timeout_ticks: usize) -> Result<RaftNode, String> {
+    pub(crate) fn new(opening: &Opening, timeout_ticks: usize) -> Result<RaftNode, String> {
         let id = number(opening.sid);
         let mut sids = BTreeMap::new();
         sids.insert(id, opening.sid);
@@ -135,17 +135,21 @@ impl RaftNode {
                 return Err(format!("two servers have ids that begin like {}", sid.0));
             }
         }
-        let mut state = ConfState::default();
-        state.voters = opening.voters.iter().map(|sid| number(*sid)).collect();
+        let mut state = ConfState {
+            voters: opening.voters.iter().map(|sid| number(*sid)).collect(),
+            ..ConfState::default()
+        };
         if !opening.voters.is_empty() && !opening.voters.contains(&opening.sid) {
             state.learners = vec![id];
         }
-        let mut hard = HardState::default();
-        hard.term = opening.term.0;
-        hard.vote = opening.vote.map_or(0, number);
-        hard.commit = opening.commit.0;
+        let hard = HardState {
+            term: opening.term.0,
+            vote: opening.vote.map_or(0, number),
+            commit: opening.commit.0,
+            ..HardState::default()
+        };
         let hard_seen = (hard.term, hard.vote);
-        let log = MemoryLog::new(opening.snapshot, opening.entries, hard, state);
+        let log = MemoryLog::new(opening.snapshot, &opening.entries, hard, state);
         let config = Config {
             id,
             election_tick: ELECTION_TICKS,
@@ -187,7 +191,7 @@ impl RaftNode {
             voters: Vec::new(),
         };
         // Nothing contradicts itself in nothing, except for an id of zeros.
-        RaftNode::new(opening, timeout_ticks).expect("a server id that does not begin with zeros")
+        RaftNode::new(&opening, timeout_ticks).expect("a server id that does not begin with zeros")
     }
 
     /// Replaces the election timeout, ticks.
@@ -284,10 +288,9 @@ impl RaftNode {
         message.from = self.raw.raft.id;
         let entries: Vec<Entry> = bodies
             .into_iter()
-            .map(|body| {
-                let mut entry = Entry::default();
-                entry.data = body.text().clone();
-                entry
+            .map(|body| Entry {
+                data: body.text().clone(),
+                ..Entry::default()
             })
             .collect();
         message.set_entries(entries.into());
@@ -405,7 +408,7 @@ impl RaftNode {
                 let to = *self.sids.get(&message.to)?;
                 let outgoing = match message.get_msg_type() {
                     MessageType::MsgSnapshot => Outgoing::Snapshot,
-                    _ => Outgoing::Message(convert::from_raft(message)?),
+                    _ => Outgoing::Message(convert::from_raft(&message)?),
                 };
                 Some((to, outgoing))
             })
@@ -535,8 +538,10 @@ impl RaftNode {
 }
 
 fn conf_change(sid: Sid, is_added: bool, is_learner: bool) -> ConfChange {
-    let mut change = ConfChange::default();
-    change.node_id = number(sid);
+    let mut change = ConfChange {
+        node_id: number(sid),
+        ..ConfChange::default()
+    };
     change.set_change_type(match (is_added, is_learner) {
         (true, false) => ConfChangeType::AddNode,
         (true, true) => ConfChangeType::AddLearnerNode,
@@ -560,9 +565,11 @@ fn changes_voters(body: &EntryBody) -> bool {
 
 /// The entry of the library for one of ours.
 fn raft_entry(entry: &LogEntry) -> Entry {
-    let mut raft = Entry::default();
-    raft.term = entry.term.0;
-    raft.index = entry.index.0;
+    let mut raft = Entry {
+        term: entry.term.0,
+        index: entry.index.0,
+        ..Entry::default()
+    };
     if changes_voters(&entry.body) {
         raft.set_entry_type(EntryType::EntryConfChange);
         raft.context = entry.body.text().clone();

@@ -36,13 +36,13 @@ impl Member {
     }
 
     /// A server asks for admission.
-    pub(super) fn add_server(&mut self, from: Sid, address: String, name: &str) {
-        let (is_success, comment) = match self.admit(from, &address, name) {
+    pub(super) fn add_server(&mut self, from: Sid, address: &str, name: &str) {
+        let (is_success, comment) = match self.admit(from, address, name) {
             Some(answer) => answer,
             None => return,
         };
         let text = if is_success { "succeeded" } else { "failed" };
-        let text = format!("{} {text} ({comment})", self.adding(from, &address));
+        let text = format!("{} {text} ({comment})", self.adding(from, address));
         self.log(Level::Info, text);
         self.answer_joiner(from, is_success, &comment);
     }
@@ -238,7 +238,9 @@ impl Member {
 
     /// The cluster's id in log lines.
     pub(super) fn cid_text(&self) -> String {
-        let uuid = self.cid.map_or(corvid_data::Uuid::ZERO, |cid| cid.uuid());
+        let uuid = self
+            .cid
+            .map_or(corvid_data::Uuid::ZERO, corvid_log::cluster::Cid::uuid);
         corvid_log::cluster::ids::short(uuid)
     }
 }

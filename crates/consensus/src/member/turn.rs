@@ -91,7 +91,7 @@ impl Member {
 
     fn committed_settings(&mut self, entry: &LogEntry) {
         let Ok(parsed) = entry.body.parse(entry.term, entry.index) else {
-            return self.fail(format!("the committed entry {} is malformed", entry.index));
+            return self.fail(&format!("the committed entry {} is malformed", entry.index));
         };
         if let Some(timer_ms) = parsed.election_timer_ms {
             self.election_timer_committed(timer_ms);

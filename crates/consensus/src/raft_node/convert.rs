@@ -29,10 +29,12 @@ pub(super) fn entry(entry: &Entry) -> LogEntry {
 
 /// A message for the library; `None` for those that it does not know.
 pub(super) fn to_raft(from: u64, to: u64, message: PeerMessage) -> Option<Message> {
-    let mut raft = Message::default();
-    raft.from = from;
-    raft.to = to;
-    raft.term = message.term()?.0;
+    let mut raft = Message {
+        from,
+        to,
+        term: message.term()?.0,
+        ..Message::default()
+    };
     match message {
         PeerMessage::Append {
             prev_index,
@@ -123,7 +125,7 @@ pub(super) fn to_raft(from: u64, to: u64, message: PeerMessage) -> Option<Messag
 }
 
 /// A message for a peer; `None` for kinds that stay inside.
-pub(super) fn from_raft(message: Message) -> Option<PeerMessage> {
+pub(super) fn from_raft(message: &Message) -> Option<PeerMessage> {
     let term = Term(message.term);
     let commit = Index(message.commit);
     let kind = message.get_msg_type();

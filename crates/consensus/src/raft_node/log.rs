@@ -24,7 +24,7 @@ pub(super) struct MemoryLog {
 impl MemoryLog {
     pub(super) fn new(
         (index, term): (Index, Term),
-        entries: Vec<LogEntry>,
+        entries: &[LogEntry],
         hard: HardState,
         state: ConfState,
     ) -> MemoryLog {
