@@ -163,6 +163,7 @@ enum Barrier {
 fn replaces_something(input: &ToDatabase) -> bool {
     match input {
         ToDatabase::Request(request) => request.method == DatabaseMethod::Convert,
+        ToDatabase::Member(event) => clustered::has_conversion(event),
         ToDatabase::Control(control) => matches!(
             control,
             Control::Compact(_)
@@ -493,7 +494,9 @@ impl DatabaseService {
     fn remove(&mut self, now: Now) {
         self.is_removed = true;
         if let Some(request) = self.drop_conversion() {
-            if self.is_dismissed(&request.info) {
+            if self.ends_forwarded_conversion() {
+                // The member that has the session finds out.
+            } else if self.is_dismissed(&request.info) {
                 self.drop_request(&request);
             } else {
                 self.fail(&request, &canceled_because("removing database"));

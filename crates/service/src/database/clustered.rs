@@ -10,12 +10,14 @@
 //! | `in_flight.rs` | the requests that depend on the rest of the cluster |
 //! | `executing.rs` | transactions that other members have forwarded |
 //! | `applying.rs` | committed entries, and installed snapshots |
+//! | `converting.rs` | conversions, from the request to the entry |
 //! | `transaction_kind.rs` | whether a transaction may write, by its text |
 //!
 //! Invariants: while the member leads, nothing is in flight; every request is executed, and waits in the pending queue like those of a
 //! standalone database. While it follows, no commit is pending, so the tables are those after the last applied entry.
 
 mod applying;
+mod converting;
 mod executing;
 mod forwarding;
 mod in_flight;
@@ -29,7 +31,8 @@ use corvid_log::storage::StoreError;
 use super::{DatabaseService, Now};
 use crate::message::Event;
 
-pub(super) use executing::{Forwarded, conversion_refused};
+pub(super) use converting::{check_persistence, has_conversion};
+pub(super) use executing::Forwarded;
 pub(super) use in_flight::InFlight;
 pub(super) use transaction_kind::TransactionKind;
 
@@ -55,6 +58,8 @@ pub(super) struct Clustered {
     requests: Vec<MemberRequest>,
     in_flight: InFlight,
     reader: TransactionReader,
+    /// The conversion under way is for this member.
+    converting_for: Option<Forwarded>,
     /// An entry that could not be applied: nothing is applied any more.
     is_broken: bool,
 }
@@ -69,6 +74,7 @@ impl Clustered {
             requests: Vec::new(),
             in_flight: InFlight::default(),
             reader: TransactionReader::default(),
+            converting_for: None,
             is_broken: false,
         }
     }

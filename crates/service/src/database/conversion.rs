@@ -21,8 +21,10 @@ use std::collections::{HashSet, VecDeque};
 use corvid_data::TrustedKeys;
 use corvid_data::{Arc, Schema, Uuid, UuidSource, WireError};
 use corvid_engine::{Converted, Database};
+use corvid_log::cluster::Eid;
 use corvid_monitor::SessionId;
 
+use super::clustered::has_conversion;
 use super::{DatabaseService, Now};
 use crate::job::garbage::Garbage;
 use crate::job::{self, Carried, Commit, Job, JobNumber, JobResult};
@@ -48,7 +50,9 @@ const FREE_ATTEMPTS: u32 = 2;
 /// A conversion under way.
 pub(super) struct Conversion {
     pub(super) request: Box<Request>,
-    schema: Arc<Schema>,
+    pub(super) schema: Arc<Schema>,
+    /// Its entry in the log of a cluster, once it is proposed: from then on it cannot be given up, as during a swap.
+    pub(super) entry: Option<Eid>,
     /// The number of the job under way.
     number: JobNumber,
     pub(super) work: Work,
@@ -99,6 +103,7 @@ impl Conversion {
         Conversion {
             request,
             schema,
+            entry: None,
             number: JobNumber(0),
             work: Work::NotStarted,
             file: NewFile::None,
@@ -129,6 +134,7 @@ impl Conversion {
     pub(super) fn must_wait_for_end(&mut self, input: &ToDatabase, is_blocked: bool) -> bool {
         match input {
             // One conversion at a time.
+            ToDatabase::Member(event) => has_conversion(event),
             ToDatabase::Request(request)
                 if request.method == DatabaseMethod::Convert && !is_blocked =>
             {
@@ -260,7 +266,9 @@ impl DatabaseService {
             return self.carry_over_rest();
         }
         if self.growth.is_none() {
-            self.finish_conversion(now, Ok(()));
+            if !self.propose_conversion() {
+                self.finish_conversion(now, Ok(()));
+            }
             return false;
         }
         conversion.file = NewFile::Swapping;
@@ -373,7 +381,7 @@ impl DatabaseService {
     /// Ends the conversion with nothing changed. Replies with the error, if the session is still there.
     pub(super) fn give_up_conversion(&mut self, now: Now, error: Option<&WireError>) {
         if let (Some(request), Some(error)) = (self.drop_conversion(), error) {
-            self.fail(&request, error);
+            self.fail_conversion(&request, error);
         }
         self.resume_after_conversion(now);
     }

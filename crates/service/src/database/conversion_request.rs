@@ -6,7 +6,7 @@ use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_log::storage::StoreError;
 
-use super::clustered::conversion_refused;
+use super::clustered::check_persistence;
 use super::conversion::{Conversion, is_conversion_of};
 use super::transactions::conversion_not_allowed;
 use super::{DatabaseService, Now};
@@ -26,10 +26,8 @@ impl DatabaseService {
                 self.audit_refusal(now, &request, &error);
                 self.fail(&request, &error);
             }
-            Ok(_) if self.model.cluster().is_some() => {
-                let error = conversion_refused(&self.database.schema().name);
-                self.fail(&request, &error);
-            }
+            // The leader converts.
+            Ok(_) if self.is_follower() => self.forward(now, request),
             Ok(schema) => {
                 self.conversion = Some(Conversion::new(request, schema));
                 self.advance_conversion(now);
@@ -38,7 +36,7 @@ impl DatabaseService {
     }
 
     /// Checks a request, in order; returns the schema to convert to.
-    fn new_schema(&self, request: &Request) -> Result<Arc<Schema>, WireError> {
+    pub(super) fn new_schema(&self, request: &Request) -> Result<Arc<Schema>, WireError> {
         let name = self.database.schema().name.clone();
         if !request.info.role.is_empty() {
             let client = request.info.client_id.as_deref().unwrap_or("(null)");
@@ -60,6 +58,9 @@ impl DatabaseService {
             return Err(WireError::syntax(request.params(), "array expected"));
         };
         let schema = Schema::from_json(schema)?;
+        if self.model.cluster().is_some() {
+            check_persistence(&schema)?;
+        }
         if schema.name != name {
             return Err(WireError::new(
                 Tag::InvalidParameters,
@@ -83,7 +84,7 @@ impl DatabaseService {
                 assert!(result.is_err(), "the database of a file in place is here");
                 self.free_database(database);
                 if let Err(error) = result {
-                    self.fail(&conversion.request, &error.to_wire());
+                    self.fail_conversion(&conversion.request, &error.to_wire());
                 }
                 self.end_conversion(conversion);
                 return;
@@ -95,11 +96,16 @@ impl DatabaseService {
         );
         // The new file has no history either.
         self.answer_compactions(&Ok(()));
-        let last_txn = super::txn_id(self.keeps_history, &mut *self.uuids);
+        let last_txn = match conversion.entry {
+            Some(eid) => eid.0,
+            None => super::txn_id(self.keeps_history, &mut *self.uuids),
+        };
         let schema = self.swap_contents(database, last_txn);
         let request = self.end_conversion(conversion);
         self.audit_conversion(now, &request);
-        self.reply(request, b"{}".to_vec());
+        if !self.ends_forwarded_conversion() {
+            self.reply(request, b"{}".to_vec());
+        }
         self.cancel_triggers();
         self.outputs
             .events

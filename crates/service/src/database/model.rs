@@ -24,7 +24,7 @@
 //! | `transactions.rs` | asks `clustered/forwarding.rs` whether a transaction is forwarded, before and after it is executed |
 //! | `outbox.rs`, `database.rs`, `inline_execution.rs` | a session whose transactions depend on the cluster: its other requests wait |
 //! | `rewrites.rs` | a compaction of a clustered database is a snapshot for its member (`clustered.rs`) |
-//! | `conversion_request.rs` | `convert` of a clustered database is refused |
+//! | `conversion.rs`, `conversion_request.rs` | the conversion of a clustered database ends with an entry instead of a file (`clustered/converting.rs`) |
 //! | `recording/head.rs` | writes and reads two models: `_Server` and standalone |
 //!
 //! To add a model: add a variant of [`Kind`] with the state that the model needs, answer each question above (the compiler names the places

@@ -5,7 +5,7 @@
 //! keep theirs.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use corvid_consensus::database::{
@@ -16,8 +16,10 @@ use corvid_engine::{Context, Database, LockOwner, Outcome, Snapshot};
 use corvid_json::Value;
 use corvid_log::cluster::{Eid, Index, Sid, Term};
 use corvid_monitor::SessionId;
+use corvid_service::locks::{Locks, Mode};
 use corvid_service::message::{
-    Completion, DatabaseId, DatabaseMethod, Event, Piece, Request, SessionInfo, ToDatabase,
+    Completion, Control, DatabaseId, DatabaseMethod, Event, InstalledSnapshot, Piece, Request,
+    SessionInfo, ToDatabase,
 };
 use corvid_service::pump::Output;
 use corvid_service::schema_epoch::SchemaEpochs;
@@ -69,6 +71,7 @@ pub(crate) struct Session {
 /// A member with its database.
 pub(crate) struct Node {
     pub(crate) pump: Pump,
+    pub(crate) locks: Arc<Mutex<Locks>>,
     pub(crate) inbox: VecDeque<ToDatabase>,
     /// Entries of the log that its database was told of.
     told: usize,
@@ -145,11 +148,12 @@ impl Cluster {
                 history: false,
             };
             let uuids = Box::new(Numbered(number as u64 + 1, 0));
+            let locks = Arc::new(Mutex::new(Locks::new()));
             let mut service = DatabaseService::new(
                 Now::default(),
                 options,
                 first_contents(),
-                Arc::default(),
+                locks.clone(),
                 SchemaEpochs::default(),
                 uuids,
             );
@@ -158,6 +162,7 @@ impl Cluster {
             }
             Node {
                 pump: Pump::new(service),
+                locks,
                 inbox: VecDeque::new(),
                 told: 0,
                 leads: None,
@@ -193,9 +198,12 @@ impl Cluster {
 
     /// A client connects to a member.
     pub(crate) fn connect(&mut self, node: usize) -> SessionId {
+        self.connect_as(node, SessionInfo::new(false, String::new(), None))
+    }
+
+    pub(crate) fn connect_as(&mut self, node: usize, info: SessionInfo) -> SessionId {
         self.last_session += 1;
         let id = SessionId(self.last_session);
-        let info = SessionInfo::new(false, String::new(), None);
         info.set_aware(true);
         let session = Session {
             node,
@@ -556,6 +564,50 @@ impl Cluster {
                 return was_idle;
             }
         }
+    }
+
+    /// A session takes a lock of its member.
+    pub(crate) fn lock(&mut self, node: usize, session: SessionId, lock: &str) {
+        let mut locks = self.nodes[node].locks.lock().expect("a lock");
+        let owned = locks
+            .lock(session, lock, Mode::Lock)
+            .expect("not requested");
+        assert!(owned.0);
+    }
+
+    /// The contents of a member that follows or has nothing pending, as of its last applied entry.
+    pub(crate) fn snapshot_of(&mut self, node: usize) -> InstalledSnapshot {
+        let compact = ToDatabase::Control(Control::Compact(None));
+        self.nodes[node].inbox.push_back(compact);
+        self.execute(node, 1);
+        let (index, eid, snapshot) = self.nodes[node].snapshots.pop().expect("a snapshot");
+        let schema = snapshot.schema().clone();
+        let database = snapshot.convert(schema, &mut Numbered(88, 0));
+        InstalledSnapshot {
+            database: database.expect("the same schema").into_database(),
+            index,
+            eid,
+        }
+    }
+
+    /// A member that was left behind installs a snapshot.
+    pub(crate) fn install(&mut self, node: usize, installed: InstalledSnapshot) {
+        let is_event = |input: &ToDatabase| matches!(input, ToDatabase::Member(_));
+        self.nodes[node].inbox.retain(|input| !is_event(input));
+        self.nodes[node].told = usize::try_from(installed.index.0 - FIRST).expect("few");
+        self.nodes[node].is_paused = false;
+        self.nodes[node]
+            .inbox
+            .push_front(ToDatabase::Installed(Box::new(installed)));
+        self.execute(node, 1);
+    }
+
+    /// Appends an entry that no database has proposed.
+    pub(crate) fn push_entry(&mut self, eid: Eid, data: Vec<u8>) {
+        self.log.push(LogEntry {
+            term: self.term,
+            data: Some((eid, data.into())),
+        });
     }
 
     /// The numbers that committed entries add to the set of row `a`.

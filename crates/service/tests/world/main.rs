@@ -9,6 +9,7 @@ mod body_scheduler;
 mod client;
 mod closed_sessions;
 mod cluster;
+mod cluster_contents;
 mod cluster_plays;
 mod cluster_random;
 mod conversion;

@@ -34,6 +34,10 @@ impl DatabaseService {
         }
         for entry in entries {
             match entry {
+                Committed::Own { index, eid } if self.is_conversion_entry(eid) => {
+                    self.applied(index, eid);
+                    self.finish_conversion(now, Ok(()));
+                }
                 Committed::Own { index, eid } => self.own_committed(index, eid),
                 Committed::Data { index, eid, data } => {
                     // Outcomes based on the entries before, some of which may have had no data.

@@ -7,7 +7,7 @@
 use corvid_consensus::database::{
     ClientIdentity, Forward, ForwardMethod, ForwardOrigin, ForwardOutcome, MemberRequest,
 };
-use corvid_data::{UuidSource, WireError};
+use corvid_data::UuidSource;
 use corvid_engine::{Context, LockOwner, Outcome, TooLong, WorkBudget};
 use corvid_log::cluster::Eid;
 
@@ -52,7 +52,7 @@ impl DatabaseService {
             };
             match forward.method {
                 ForwardMethod::Transact => self.execute_forward(now, forwarded, &forward),
-                ForwardMethod::Convert => self.refuse_forwarded_conversion(forwarded),
+                ForwardMethod::Convert => self.convert_forward(now, forwarded, &forward),
             }
         }
     }
@@ -120,14 +120,6 @@ impl DatabaseService {
         }
     }
 
-    fn refuse_forwarded_conversion(&mut self, forwarded: Forwarded) {
-        let error = Box::new(conversion_refused(&self.database.schema().name));
-        let origin = Origin::Forwarded(forwarded);
-        self.pending
-            .push(Pending::answer(Answer::Error(error), origin));
-        self.release();
-    }
-
     /// A forwarded transaction without a commit is released: everything that it has seen is committed.
     pub(in super::super) fn release_forwarded(&mut self, forwarded: Forwarded, answer: Answer) {
         let Some(cluster) = self.model.cluster() else {
@@ -148,7 +140,7 @@ impl DatabaseService {
         self.report_outcome(forwarded, outcome);
     }
 
-    fn report_outcome(&mut self, forwarded: Forwarded, outcome: ForwardOutcome) {
+    pub(super) fn report_outcome(&mut self, forwarded: Forwarded, outcome: ForwardOutcome) {
         if let Some(cluster) = self.model.cluster_mut() {
             cluster.requests.push(MemberRequest::Outcome {
                 origin: forwarded.origin,
@@ -157,12 +149,4 @@ impl DatabaseService {
             });
         }
     }
-}
-
-/// The error of `convert` on a clustered database.
-pub(in super::super) fn conversion_refused(name: &str) -> WireError {
-    WireError::new(
-        corvid_data::Tag::NotSupported,
-        format!("conversion of clustered database {name} is not supported yet"),
-    )
 }

@@ -81,6 +81,7 @@ impl DatabaseService {
         cluster.in_flight.begin_term(term);
         let undone = self.pending.take_all();
         if undone.is_empty() {
+            self.lose_conversion(now, led);
             return;
         }
         let affected = self.undo_commits(&undone);
@@ -100,6 +101,7 @@ impl DatabaseService {
             requeued.extend(again.and_then(|input| self.execute_again_unless_blocked(now, input)));
         }
         self.put_back(requeued);
+        self.lose_conversion(now, led);
         self.release();
         self.retry(now, affected);
         self.release();
@@ -168,9 +170,9 @@ impl DatabaseService {
             }
         }
         match input {
+            // It waits until nothing is pending, with the later requests of its session.
             ToDatabase::Request(request) if request.method == DatabaseMethod::Convert => {
-                // It waits until nothing is pending.
-                self.queue_first([ToDatabase::Request(request)]);
+                return Some(ToDatabase::Request(request));
             }
             ToDatabase::Request(request) => self.request(now, request),
             ToDatabase::Cancel(session, id) => self.cancel(now, session, id),

@@ -1,0 +1,166 @@
+//! Conversion of a clustered database (docs/spec/distribution.md 1.3: an entry `[S,null]`).
+//!
+//! The leader converts its contents beside the present ones, as a standalone database does, and carries later commits over. When nothing is
+//! missing and nothing is pending, it proposes the entry, and all inputs wait until that is committed; then it swaps the contents. Every
+//! other member converts its own contents when it applies the entry, which takes as long as there are rows. Invariant: the entry is the
+//! only one of its leader under way, so all members convert the same contents.
+
+use bytes::Bytes;
+use corvid_consensus::database::{Forward, ForwardMethod, ForwardOutcome, MemberEvent, Proposal};
+use corvid_data::{Schema, Tag, WireError};
+use corvid_log::cluster::{Data, Eid, Term};
+use corvid_monitor::SessionId;
+use std::sync::Arc as StdArc;
+
+use super::super::conversion::{Conversion, NewFile};
+use super::super::outbox::Reason;
+use super::super::pending::Answer;
+use super::super::{DatabaseService, Now};
+use super::Forwarded;
+use crate::message::{DatabaseMethod, Request, SessionInfo};
+
+/// The session of a conversion that another member has forwarded.
+const FORWARDED_SESSION: SessionId = SessionId(u64::MAX);
+
+/// Whether an event of the member asks for a conversion.
+pub(in super::super) fn has_conversion(event: &MemberEvent) -> bool {
+    match event {
+        MemberEvent::Execute { forwards, .. } => {
+            let mut forwards = forwards.iter();
+            forwards.any(|forward| forward.method == ForwardMethod::Convert)
+        }
+        _ => false,
+    }
+}
+
+/// Checks that no column is ephemeral (docs/spec/protocol.md 3.3).
+///
+/// # Errors
+/// The first one that is.
+pub(in super::super) fn check_persistence(schema: &Schema) -> Result<(), WireError> {
+    for (_, table) in schema.iter() {
+        for column in table.columns() {
+            if !column.persistent {
+                let details = format!(
+                    "Table {} column {} is ephemeral but clustered databases do not support ephemeral columns.",
+                    table.name, column.name
+                );
+                return Err(WireError::new(Tag::SyntaxError, details));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl DatabaseService {
+    /// Begins a conversion that another member has forwarded, while nothing is pending and there is no other.
+    pub(super) fn convert_forward(&mut self, now: Now, forwarded: Forwarded, forward: &Forward) {
+        let client = &forward.client;
+        let mut info = SessionInfo::new(
+            client.is_read_only,
+            client.role.clone(),
+            client.client_id.clone(),
+        );
+        info.epoch = self.converted;
+        let request = Request {
+            session: FORWARDED_SESSION,
+            info: StdArc::new(info),
+            arrived_ms: now.mono_ms,
+            stamp: 0,
+            id: Box::default(),
+            method: DatabaseMethod::Convert,
+            frame: forward.params.to_vec(),
+            params: 0..forward.params.len(),
+            seqno: None,
+            blocked: false,
+            foreign_monitors: Vec::new(),
+        };
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.converting_for = Some(forwarded);
+        }
+        match self.new_schema(&request) {
+            Ok(schema) => {
+                self.conversion = Some(Conversion::new(Box::new(request), schema));
+                self.advance_conversion(now);
+            }
+            Err(error) => self.fail_conversion(&request, &error),
+        }
+    }
+
+    /// Proposes the conversion, whose contents lack nothing. False if the database is not clustered.
+    pub(in super::super) fn propose_conversion(&mut self) -> bool {
+        let (Some(cluster), Some(conversion)) = (self.model.cluster_mut(), &mut self.conversion)
+        else {
+            return false;
+        };
+        let forwarded = cluster.converting_for;
+        let id = forwarded.map(|forwarded| forwarded.id);
+        let eid = id.unwrap_or_else(|| Eid(self.uuids.fresh()));
+        let schema = conversion.schema.to_json().to_bytes();
+        conversion.entry = Some(eid);
+        conversion.file = NewFile::Swapping;
+        let data = Data::of(Some(&schema), None);
+        cluster.propose(Proposal {
+            eid,
+            data: Bytes::copy_from_slice(data.json()),
+        });
+        if let Some(forwarded) = forwarded {
+            let outcome = ForwardOutcome::Proposed(Bytes::from_static(b"{}"));
+            self.report_outcome(forwarded, outcome);
+        }
+        true
+    }
+
+    /// Whether the conversion under way has been proposed as this entry.
+    pub(super) fn is_conversion_entry(&self, eid: Eid) -> bool {
+        let conversion = self.conversion.as_ref();
+        conversion.is_some_and(|conversion| conversion.entry == Some(eid))
+    }
+
+    /// Whether the conversion that has just ended is another member's, which gets no reply.
+    pub(in super::super) fn ends_forwarded_conversion(&mut self) -> bool {
+        let cluster = self.model.cluster_mut();
+        cluster.is_some_and(|cluster| cluster.converting_for.take().is_some())
+    }
+
+    /// A conversion has failed with nothing changed.
+    pub(in super::super) fn fail_conversion(&mut self, request: &Request, error: &WireError) {
+        let cluster = self.model.cluster_mut();
+        let forwarded = cluster.and_then(|cluster| cluster.converting_for.take());
+        match (forwarded, self.model.cluster()) {
+            (Some(forwarded), Some(cluster)) => {
+                let mut json = Vec::new();
+                error.write_json(&mut json);
+                let outcome = ForwardOutcome::Refused(cluster.applied, json.into());
+                self.report_outcome(forwarded, outcome);
+            }
+            _ => self.fail(request, error),
+        }
+    }
+
+    /// The leadership in this term is over: the conversion is in doubt if it was proposed; otherwise the next leader converts.
+    pub(super) fn lose_conversion(&mut self, now: Now, led: Term) {
+        let Some(mut conversion) = self.conversion.take() else {
+            return;
+        };
+        let database = conversion.take_database();
+        self.free_database(database);
+        let entry = conversion.entry;
+        let request = self.end_conversion(conversion);
+        if self.ends_forwarded_conversion() {
+            return;
+        }
+        let Some(eid) = entry else {
+            self.forward(now, request);
+            return;
+        };
+        self.outputs.outboxes.begin_forward(request.session);
+        self.outputs
+            .outboxes
+            .block(request.session, Reason::Cluster);
+        if let Some(in_flight) = self.in_flight_mut() {
+            let reply = Answer::Result(b"{}".to_vec());
+            in_flight.push_proposed(led, eid, request, reply);
+        }
+    }
+}

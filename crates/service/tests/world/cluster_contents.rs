@@ -1,0 +1,293 @@
+//! Plays on a cluster whose contents are replaced: conversions, installed snapshots, removal. And whose clients go.
+
+use corvid_log::cluster::Eid;
+use corvid_monitor::{SessionId, Version};
+use corvid_service::message::{
+    Control, DatabaseMethod, Event, InstalledSnapshot, SessionInfo, ToDatabase,
+};
+
+use crate::cluster::{Cluster, cluster_schema};
+
+fn insert(id: u64) -> String {
+    format!(r#"{{"op":"insert","table":"Log","row":{{"id":{id}}}}}"#)
+}
+
+const WIDER: &str = r#"{"name":"A","version":"2.0.0","tables":{
+ "T":{"isRoot":true,"indexes":[["k"]],"columns":{"k":{"type":"string"},"n":{"type":"integer"},
+    "s":{"type":{"key":"integer","min":0,"max":"unlimited"}}}},
+ "Log":{"isRoot":true,"columns":{"id":{"type":"integer"},"more":{"type":"string"}}}}}"#;
+
+/// At most two rows of `Log` that are small.
+const NARROW: &str = r#"{"name":"A","version":"2.0.0","tables":{
+ "T":{"isRoot":true,"columns":{"k":{"type":"string"}}},
+ "Log":{"isRoot":true,"columns":{"id":{"type":{"key":{"type":"integer","maxInteger":3}}}}}}}"#;
+
+fn convert(cluster: &mut Cluster, session: SessionId, number: u64, schema: &str) {
+    let params = format!(r#"["A",{schema}]"#);
+    cluster.ask(session, number, DatabaseMethod::Convert, &params);
+}
+
+fn monitor(cluster: &mut Cluster, session: SessionId) {
+    let params = r#"["A","m",{"Log":{"columns":["id"]}}]"#;
+    let method = DatabaseMethod::Monitor(Version::V2);
+    cluster.ask(session, 900, method, params);
+    cluster.run();
+    cluster.take(session);
+}
+
+fn version(cluster: &Cluster, node: usize) -> String {
+    let schema = cluster.nodes[node].pump.service().schema().clone();
+    schema.version.to_string()
+}
+
+fn check_version(cluster: &Cluster, expected: &str) {
+    for node in 0..cluster.nodes.len() {
+        assert_eq!(version(cluster, node), expected, "member {node}");
+    }
+    cluster.check_equal();
+}
+
+const DONE: &str = "{\"error\":null,\"id\":5,\"result\":{}}\n";
+
+#[test]
+fn a_conversion_is_one_entry_from_any_member() {
+    for node in 0..3 {
+        let mut cluster = Cluster::led(20, 3, 0);
+        let writer = cluster.connect(1);
+        cluster.transact(writer, 1, &insert(7));
+        cluster.run();
+        let watchers: Vec<SessionId> = (0..3).map(|node| cluster.connect(node)).collect();
+        for watcher in &watchers {
+            monitor(&mut cluster, *watcher);
+        }
+        let entries = cluster.log.len();
+        let client = cluster.connect(node);
+        convert(&mut cluster, client, 5, WIDER);
+        cluster.transact(
+            client,
+            6,
+            r#"{"op":"select","table":"Log","where":[],"columns":["more"]}"#,
+        );
+        cluster.transact(writer, 2, &insert(8));
+        cluster.run();
+        let read = "{\"error\":null,\"id\":6,\"result\":[{\"rows\":[{\"more\":\"\"}";
+        let told = cluster.take(client);
+        assert!(told.starts_with(&format!("{DONE}{read}")), "{told}");
+        check_version(&cluster, "2.0.0");
+        let data = cluster.log[entries..].iter();
+        let data = data.filter_map(|entry| entry.data.as_ref());
+        let conversions = data.filter(|(_, data)| data.ends_with(b",null]"));
+        assert_eq!(conversions.count(), 1);
+        for watcher in watchers {
+            let told = cluster.take(watcher);
+            assert!(told.contains("\"monitor_canceled\""), "{told}");
+        }
+        for node in &cluster.nodes {
+            let mut events = node.events.iter();
+            assert!(events.any(|event| matches!(event, Event::Converted(..))));
+        }
+        // The history begins with the conversion, under the same id everywhere.
+        let since = |cluster: &mut Cluster, node| {
+            let client = cluster.connect(node);
+            let params =
+                r#"["A","m",{"T":{"columns":["k"]}},"00000000-0000-0000-0000-000000000000"]"#;
+            cluster.ask(client, 1, DatabaseMethod::Monitor(Version::V3), params);
+            cluster.run();
+            cluster.take(client)
+        };
+        let told = since(&mut cluster, 0);
+        assert_eq!(since(&mut cluster, 1), told);
+        assert_eq!(since(&mut cluster, 2), told);
+    }
+}
+
+#[test]
+fn a_conversion_that_the_rows_do_not_fit_is_refused_on_every_member() {
+    for node in 0..2 {
+        let mut cluster = Cluster::led(21, 2, 0);
+        let client = cluster.connect(node);
+        cluster.transact(client, 1, &insert(7));
+        cluster.run();
+        cluster.take(client);
+        let entries = cluster.log.len();
+        convert(&mut cluster, client, 5, NARROW);
+        let ephemeral = WIDER.replace(
+            "{\"type\":\"string\"}}",
+            "{\"type\":\"string\",\"ephemeral\":true}}",
+        );
+        convert(&mut cluster, client, 6, &ephemeral);
+        cluster.run();
+        let told = cluster.take(client);
+        assert!(
+            told.contains("7 is not in the valid range") || told.contains("constraint"),
+            "{told}"
+        );
+        let ephemeral = "Table Log column more is ephemeral but clustered databases do not support ephemeral columns.";
+        assert!(told.contains(ephemeral), "{told}");
+        assert_eq!(cluster.log.len(), entries, "nothing was proposed");
+        check_version(&cluster, "1.0.0");
+    }
+}
+
+#[test]
+fn a_conversion_in_doubt_is_done_or_done_again() {
+    for is_kept in [true, false] {
+        for next in [0, 1] {
+            let mut cluster = Cluster::led(22, 3, 0);
+            let client = cluster.connect(0);
+            convert(&mut cluster, client, 5, WIDER);
+            cluster.transact(client, 6, &insert(1));
+            cluster.run_without_commits();
+            assert_eq!(cluster.log.len(), cluster.committed + 1, "it is proposed");
+            if !is_kept {
+                cluster.log.truncate(cluster.committed);
+            }
+            cluster.leader = None;
+            cluster.announce();
+            cluster.run_without_commits();
+            assert_eq!(cluster.take(client), "");
+            cluster.lead(next);
+            let told = cluster.take(client);
+            assert!(told.starts_with(DONE), "{told}");
+            assert_eq!(told.lines().count(), 2, "{told}");
+            check_version(&cluster, "2.0.0");
+        }
+    }
+}
+
+/// A member that has lost touch, and the contents that the others have by then.
+fn left_behind(cluster: &mut Cluster) -> InstalledSnapshot {
+    cluster.nodes[2].is_paused = true;
+    let writer = cluster.connect(0);
+    for number in 0..5 {
+        cluster.transact(writer, number, &insert(number));
+    }
+    cluster.transact(
+        writer,
+        9,
+        r#"{"op":"update","table":"T","where":[],"row":{"n":42}}"#,
+    );
+    cluster.run();
+    cluster.snapshot_of(0)
+}
+
+#[test]
+fn an_installed_snapshot_of_the_same_schema_is_one_update() {
+    let mut cluster = Cluster::led(23, 3, 0);
+    let watcher = cluster.connect(2);
+    monitor(&mut cluster, watcher);
+    let installed = left_behind(&mut cluster);
+    cluster.install(2, installed);
+    cluster.run();
+    let told = cluster.take(watcher);
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert_eq!(told.matches("\"insert\"").count(), 5, "{told}");
+    cluster.check_equal();
+    let client = cluster.connect(2);
+    cluster.transact(client, 1, &insert(77));
+    cluster.run();
+    assert!(cluster.take(client).contains("\"uuid\""));
+    assert!(cluster.take(watcher).contains("\"insert\":{\"id\":77}"));
+    cluster.check_equal();
+}
+
+#[test]
+fn a_transaction_whose_entry_may_be_in_a_snapshot_costs_its_session_the_connection() {
+    let mut cluster = Cluster::led(24, 3, 0);
+    let (writer, reader) = (cluster.connect(2), cluster.connect(2));
+    cluster.transact(writer, 1, &insert(50));
+    cluster.transact(writer, 2, r#"{"op":"select","table":"T","where":[]}"#);
+    cluster.execute(2, 9);
+    let installed = left_behind(&mut cluster);
+    cluster.install(2, installed);
+    cluster.transact(
+        reader,
+        1,
+        r#"{"op":"select","table":"T","where":[],"columns":["n"]}"#,
+    );
+    cluster.run();
+    assert!(cluster.take(reader).contains("\"n\":42"));
+    assert!(!cluster.take(writer).contains("\"id\":1,"));
+    let mut events = cluster.nodes[2].events.iter();
+    let is_told =
+        |event: &Event| matches!(event, Event::OutcomeUnknown(session, _) if *session == writer);
+    assert!(events.any(is_told));
+    cluster.check_equal();
+}
+
+#[test]
+fn a_client_that_goes_withdraws_what_no_leader_has() {
+    let mut cluster = Cluster::new(25, 3);
+    let client = cluster.connect(1);
+    cluster.transact(client, 1, &insert(1));
+    cluster.run();
+    cluster.disconnect(client);
+    cluster.run();
+    cluster.lead(0);
+    let forwarded = cluster.connect(1);
+    cluster.transact(forwarded, 1, &insert(2));
+    cluster.transact(forwarded, 2, r#"{"op":"select","table":"Log","where":[]}"#);
+    cluster.execute(1, 9);
+    cluster.disconnect(forwarded);
+    cluster.run();
+    let rows: Vec<String> = cluster.contents(0);
+    let rows: Vec<&String> = rows.iter().filter(|row| row.starts_with("Log")).collect();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert!(cluster.nodes[1].pump.service().is_idle());
+}
+
+#[test]
+fn the_identity_of_a_client_is_judged_where_its_transaction_is_executed() {
+    let mut cluster = Cluster::led(26, 2, 0);
+    let read_only = cluster.connect_as(1, SessionInfo::new(true, String::new(), None));
+    cluster.transact(read_only, 1, &insert(1));
+    let holder = cluster.connect(1);
+    let other = cluster.connect(1);
+    cluster.lock(1, holder, "L");
+    let guarded = format!(r#"{{"op":"assert","lock":"L"}},{}"#, insert(2));
+    cluster.transact(holder, 1, &guarded);
+    cluster.transact(other, 1, &guarded);
+    cluster.run();
+    assert!(cluster.take(read_only).contains("read only mode"));
+    assert!(cluster.take(holder).contains("\"uuid\""));
+    assert!(cluster.take(other).contains("not owner"));
+    cluster.check_equal();
+}
+
+#[test]
+fn a_removal_answers_everything_that_depends_on_the_cluster() {
+    let mut cluster = Cluster::new(27, 2);
+    let client = cluster.connect(1);
+    cluster.transact(client, 1, &insert(1));
+    cluster.transact(client, 2, r#"{"op":"select","table":"Log","where":[]}"#);
+    cluster.run();
+    let remove = ToDatabase::Control(Control::Remove);
+    cluster.nodes[1].inbox.push_back(remove);
+    cluster.run();
+    let told = cluster.take(client);
+    assert!(
+        told.starts_with("{\"error\":\"canceled\",\"id\":1}\n"),
+        "{told}"
+    );
+    assert!(told.contains("\"id\":2"), "{told}");
+    assert_eq!(cluster.sessions[&client].completed, 2);
+}
+
+#[test]
+fn an_entry_with_schema_and_rows_replaces_everything() {
+    let mut cluster = Cluster::led(28, 2, 0);
+    let data = format!(
+        r#"[{WIDER},{{"Log":{{"11111111-1111-4111-8111-111111111111":{{"id":4,"more":"x"}}}}}}]"#
+    );
+    cluster.leader = None;
+    cluster.announce();
+    cluster.run_without_commits();
+    // A record of another server's file.
+    let eid = Eid(corvid_data::Uuid([9; 16]));
+    cluster.push_entry(eid, data.into_bytes());
+    cluster.lead(1);
+    check_version(&cluster, "2.0.0");
+    assert_eq!(cluster.contents(0).len(), 1);
+    let schema = cluster_schema(WIDER).to_json();
+    assert_eq!(cluster.nodes[0].pump.service().schema().to_json(), schema);
+}
