@@ -15,6 +15,9 @@ use crate::message::LIST_MAX;
 /// Bytes of an entry beside its body, at most: `{"term":-9223372036854775808,},`.
 pub(super) const OVERHEAD_BYTES: usize = 32;
 
+/// The guessed number of entries of a message, at most.
+const GUESS_MAX: usize = 4096;
+
 /// Appends the array.
 pub(super) fn write(out: &mut Vec<u8>, entries: &[(Term, EntryBody)]) {
     out.push(b'[');
@@ -59,6 +62,7 @@ pub(super) fn read(
     let mut entries = Ok(Vec::new());
     reader.begin_array()?;
     while reader.next_element()? {
+        let begin = reader.offset();
         let mut ahead = reader.clone();
         let entry = if let Some((term, from, to)) = own_form(text, &mut ahead) {
             *reader = ahead;
@@ -66,6 +70,13 @@ pub(super) fn read(
         } else {
             any_form(reader.skip()?)
         };
+        if let Ok(list) = &mut entries
+            && list.is_empty()
+        {
+            // Entries of one message are much alike, so one allocation does for nearly all of them.
+            let rest = text.len() - begin;
+            list.reserve((rest / (reader.offset() - begin).max(1)).clamp(1, GUESS_MAX));
+        }
         match (&mut entries, entry) {
             (Ok(list), Ok(_)) if list.len() == LIST_MAX => entries = Err(Fault::TooMany),
             (Ok(entries), Ok(entry)) => entries.push(entry),
