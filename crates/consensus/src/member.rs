@@ -13,7 +13,7 @@
 //! | `input.rs`, `output.rs`, `settings.rs`, `status.rs` | the interface |
 //! | `turn.rs` | what the algorithm wants done: records, messages, committed entries |
 //! | `view.rs` | changes of role, term and leader: what the database, `_Server` and the log are told |
-//! | `file.rs`, `records.rs`, `rewrite.rs` | what the file has, and what waits for it |
+//! | `log_file.rs`, `records.rs`, `rewrite.rs` | what the file has, and what waits for it |
 //! | `ticker.rs` | ticks and election timeouts |
 //! | `forwarding.rs` | transactions that followers send to the leader |
 //! | `membership.rs`, `joining.rs`, `leaving.rs` | lists of members and their changes |
@@ -24,11 +24,11 @@
 //! simulator. It must not know sockets, files or clocks.
 
 mod commands;
-mod file;
 mod forwarding;
 mod input;
 mod joining;
 mod leaving;
+mod log_file;
 mod membership;
 mod output;
 mod receiving;
@@ -58,8 +58,8 @@ use crate::guard::{self, GuardView, Reaction};
 use crate::message::PeerMessage;
 use crate::peers::DialTarget;
 use crate::raft_node::{LogEntry, Opening, RaftNode};
-use file::{File, Mark, Trouble};
 use forwarding::Forwarding;
+use log_file::{LogFile, Mark, Trouble};
 use membership::{Joining, Leaving, Membership, Transfer};
 use receiving::Receiving;
 use sending::Sending;
@@ -74,7 +74,7 @@ pub struct Member {
     now_ms: u64,
     node: RaftNode,
     ticker: Ticker,
-    file: File,
+    file: LogFile,
     membership: Membership,
     forwarding: Forwarding,
     joining: Option<Joining>,
@@ -107,7 +107,7 @@ pub struct Member {
     outputs: VecDeque<Output>,
 }
 
-/// What is known of a peer.
+/// The state of a peer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peer {
     is_up: bool,
@@ -129,7 +129,7 @@ impl Member {
             Err(error) => (RaftNode::empty(settings.sid, timeout), Some(error)),
         };
         let is_recording = opened.snapshot.0 > Index(0);
-        let file = File::new(settings.sid, is_recording, opened.position, mark);
+        let file = LogFile::new(settings.sid, is_recording, opened.position, mark);
         let mut member = Member {
             cid: opened.cid,
             now_ms,
@@ -300,7 +300,7 @@ impl Member {
         }
     }
 
-    /// Proposes what waits, in one step. What the algorithm does not accept now goes on waiting.
+    /// Proposes what waits, in one step. Proposals that the algorithm does not accept now go on waiting.
     fn propose_held(&mut self) {
         if self.held.is_empty() {
             return;

@@ -60,7 +60,7 @@ pub(crate) struct Opening {
     pub(crate) voters: Vec<Sid>,
 }
 
-/// What the library wants to be done.
+/// The work that the library wants to be done.
 #[derive(Debug)]
 pub(crate) struct Work {
     /// To be repeated in [`RaftNode::stored`].

@@ -2,8 +2,8 @@
 //!
 //! Each follower numbers its transactions in each term. The leader executes them in the order of their numbers and each once; it keeps
 //! outcomes until the follower has them. The numbers of a process begin behind a random base, so that one that starts again within a term is
-//! not taken for the one before, nor late messages of that one for its own. What a lost message carried is sent again when a connection is made again, and after a time. All of
-//! it ends with the term.
+//! not taken for the one before, nor late messages of that one for its own. Transactions without an outcome are sent again when a
+//! connection is made again, and after a time. All of it ends with the term.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,7 +1,7 @@
 //! Joining (docs/spec/distribution.md 1.9): both the server that asks and the leader that admits.
 //!
-//! A joiner gets the log without a vote. When it has caught up, a list with it is proposed; committed, the list makes it a voter. What the
-//! leader knows of joiners ends with its leadership; they ask again.
+//! A joiner gets the log without a vote. When it has caught up, a list with it is proposed; committed, the list makes it a voter. A leader
+//! forgets its joiners when its leadership ends; they ask again.
 
 use corvid_log::cluster::{Index, Servers, Sid};
 use corvid_rpc::Level;

@@ -1,13 +1,13 @@
 //! A snapshot on its way from the leader: stored beside the file, then installed, and only then shown to the algorithm.
 //!
-//! Invariant: at most one. What is stored of it survives a lost connection and a change of leadership, if the same snapshot is offered again.
+//! Invariant: at most one. The stored part survives a lost connection and a change of leadership, if the same snapshot is offered again.
 
 use bytes::Bytes;
 use corvid_log::cluster::{Index, Sid, Term};
 use corvid_log::storage::StoreError;
 use corvid_rpc::Level;
 
-use super::file::Mark;
+use super::log_file::Mark;
 use super::records::Records;
 use super::{Member, Output};
 use crate::database::MemberEvent;
@@ -178,7 +178,7 @@ impl Member {
             self.outputs.push_back(Output::AbandonSnapshot);
             return self.show_snapshot(from, &meta);
         }
-        // What the algorithm has found up to now belongs to the old file.
+        // The work that the algorithm has found up to now belongs to the old file.
         self.work();
         let Some(receiving) = &mut self.receiving else {
             return;

@@ -12,7 +12,7 @@ use corvid_log::cluster::{Eid, Index, Term};
 use corvid_log::storage::{LogPosition, RewriteNumber, RewriteStage, StorageRequest, StoreError};
 use corvid_rpc::Level;
 
-use super::file::{Mark, Trouble};
+use super::log_file::{Mark, Trouble};
 use super::{Member, Output, Rewrite};
 use crate::database::MemberEvent;
 

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timeouts_are_spread_over_a_second_whatever_the_timer() {
+    fn timeouts_are_spread_over_a_second_with_any_timer() {
         for timer in [100, 1000, 16_000, 600_000] {
             let mut shortest = u64::MAX;
             let mut longest = 0;

@@ -14,7 +14,7 @@ pub(super) struct View {
     role: Role,
     term: Term,
     leader: Option<Sid>,
-    /// What the database was told last.
+    /// The last event for the database about leadership.
     told: Option<Told>,
     row: Option<ServerRow>,
     targets: Option<Vec<DialTarget>>,

@@ -49,7 +49,7 @@ pub(crate) struct Cluster {
     links: BTreeMap<(Sid, Sid), u64>,
     /// The leader of each term.
     leaders: BTreeMap<Term, Sid>,
-    /// What was committed anywhere.
+    /// The entries that were committed anywhere.
     pub(crate) committed: BTreeMap<Index, Eid>,
     pub(crate) known: BTreeSet<Eid>,
     next_eid: u64,
@@ -296,7 +296,7 @@ impl Cluster {
                     self.post(delay_ms, sid, Event::Other(Input::FilePoisoned));
                 }
             }
-            Output::Send { to, message } => self.send(sid, to, message),
+            Output::Send { to, message } => self.send(sid, to, &message),
             Output::Database(event) => {
                 let body = node.disk.body.clone();
                 let requests = node.replica.event(event, &body);
@@ -408,7 +408,7 @@ impl Cluster {
         }
     }
 
-    fn send(&mut self, from: Sid, to: Sid, message: PeerMessage) {
+    fn send(&mut self, from: Sid, to: Sid, message: &PeerMessage) {
         if self.cuts.contains(&(from, to))
             || !self.nodes.contains_key(&to)
             || self.random(100) < self.loss
@@ -433,7 +433,7 @@ impl Cluster {
         }
     }
 
-    /// What holds at every moment.
+    /// The rules that hold at every moment.
     fn check(&mut self, sid: Sid) {
         let node = &self.nodes[&sid];
         if let Some(term) = node.replica.leads {

@@ -52,7 +52,7 @@ fn faults(seed: u64) {
                     .get_mut(&victim)
                     .expect("a server")
                     .disk
-                    .is_poisoned = true
+                    .is_poisoned = true;
             }
         }
         for _ in 0..5 {

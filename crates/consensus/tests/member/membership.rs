@@ -188,7 +188,7 @@ fn a_member_far_behind_gets_a_snapshot_in_chunks() {
     cluster.write(leader, 3);
     cluster.run(1000);
     cluster.await_equal();
-    // What it has is enough to start again.
+    // Its file is enough to start again.
     cluster.crash(late);
     cluster.start(late);
     cluster.run(1000);

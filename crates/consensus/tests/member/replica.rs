@@ -128,7 +128,7 @@ impl Replica {
                     self.applied.push((index, eid));
                 }
                 self.index = through;
-                // What was forwarded in an earlier term never happened.
+                // Transactions that were forwarded in an earlier term never happened.
                 self.doubt.retain(|_, forwarded| *forwarded >= term);
                 return vec![MemberRequest::Applied(through)];
             }

@@ -1,6 +1,6 @@
 //! The member's file, as the member sees it: which records are requested, which of them are stored, and which messages wait for that.
 //!
-//! Invariant: [`File::mark`] is a state that the file holds for certain. After a failed append the file has everything up to the mark, and
+//! Invariant: [`LogFile::mark`] is a state that the file holds for certain. After a failed append the file has everything up to the mark, and
 //! the missing records are made again from the log in memory, which never lost them; so nothing is acknowledged that is not stored.
 //!
 //! While a new file is written, records go to the present one and to a journal, which is added to the new file before it takes the place
@@ -54,7 +54,7 @@ pub(super) enum Trouble {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct LogFile {
     own: Sid,
     /// A joining server's file has no records behind its header.
     pub(super) is_recording: bool,
@@ -84,9 +84,9 @@ pub(super) struct Stored {
     pub(super) messages: Vec<(Sid, Outgoing)>,
 }
 
-impl File {
-    pub(super) fn new(own: Sid, is_recording: bool, position: LogPosition, mark: Mark) -> File {
-        File {
+impl LogFile {
+    pub(super) fn new(own: Sid, is_recording: bool, position: LogPosition, mark: Mark) -> LogFile {
+        LogFile {
             own,
             is_recording,
             position: position.0,
