@@ -11,7 +11,7 @@
 
 mod acceptor;
 pub(crate) mod failure;
-mod file;
+pub(crate) mod file;
 pub(crate) mod handle;
 mod link;
 mod links;

@@ -160,3 +160,132 @@ fn three_members_take_writes_and_survive_the_death_of_their_leader() {
         cluster.member(member).stop().expect("stopped");
     }
 }
+
+#[test]
+fn servers_join_a_cluster_and_get_its_contents() {
+    let mut cluster = Cluster::created(&schema()).expect("made");
+    let joiner = cluster.add_joining().expect("made");
+    cluster.member(joiner).start().expect("started");
+    let mut client = cluster.connect(joiner).expect("a connection");
+    let listed = client.call("list_dbs", &json!([])).expect("a reply");
+    assert_eq!(listed["result"], json!(["D", "_Server"]), "{listed}");
+    for (method, params) in [("get_schema", json!(["D"])), ("transact", insert(1, "x"))] {
+        let reply = client.call(method, &params).expect("a reply");
+        let details = format!(
+            "{method} request specifies database D which is not yet available because it has not completed joining its cluster"
+        );
+        let error = json!({"error": "database not available", "details": details});
+        assert_eq!(reply["error"], error, "{reply}");
+    }
+    let row = cluster.row(joiner).expect("a row");
+    assert_eq!(row["connected"], json!(false), "{row}");
+    assert_eq!(row["schema"], json!(["set", []]), "{row}");
+    let zero = json!(["uuid", "00000000-0000-0000-0000-000000000000"]);
+    assert_eq!(row["cid"], zero, "{row}");
+    let status = cluster.status(joiner).expect("a status");
+    assert!(status.contains("\nStatus: joining cluster\n"), "{status}");
+    assert!(status.contains("\nCluster ID: not yet known\n"), "{status}");
+    let refused = |command: &str| {
+        let outcome = cluster.control(joiner, command, &["D"]);
+        outcome.expect_err("refused").to_string()
+    };
+    assert_eq!(refused("cluster/cid").trim(), "cluster id not yet known");
+    let refused = refused("ovsdb-server/compact");
+    let expected = "ovsdb error: cannot store a snapshot while joining cluster";
+    assert_eq!(refused.trim(), expected);
+
+    cluster.member(0).start().expect("started");
+    cluster.leader_among(&[0]).expect("a leader");
+    let mut first = cluster.connect(0).expect("a connection");
+    for n in 0..50 {
+        add(&mut first, n, "first").expect("inserted");
+    }
+    let third = cluster.add_joining().expect("made");
+    cluster.member(third).start().expect("started");
+    let expected: BTreeSet<i64> = (0..50).collect();
+    for member in [joiner, third] {
+        let holds = || {
+            let found = cluster
+                .connect(member)
+                .and_then(|mut client| numbers(&mut client));
+            found.is_ok_and(|found| found == expected)
+        };
+        cluster
+            .wait_until("joined, with all rows", holds)
+            .expect("in time");
+        let holds = || {
+            cluster
+                .row(member)
+                .is_ok_and(|row| row["connected"] == json!(true))
+        };
+        cluster
+            .wait_until("shown in _Server", holds)
+            .expect("in time");
+        let status = cluster.status(member).expect("a status");
+        assert!(status.contains("\nStatus: cluster member\n"), "{status}");
+        assert_eq!(status.matches(" at unix:").count(), 3, "{status}");
+    }
+    // The cluster goes on without its first member.
+    cluster.member(0).kill();
+    cluster.leader_among(&[joiner, third]).expect("a leader");
+    let mut client = cluster.connect(third).expect("a connection");
+    add(&mut client, 50, "third").expect("inserted");
+}
+
+#[test]
+fn operators_move_the_leadership_change_the_timer_and_compact() {
+    let mut cluster = Cluster::of(3, &schema()).expect("made");
+    cluster.start().expect("started");
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let mut client = cluster.connect(leader).expect("a connection");
+    for n in 0..200 {
+        add(&mut client, n, "leader").expect("inserted");
+    }
+    for arguments in [["D", "3000"], ["X", "2000"], ["D", "50"]] {
+        let outcome = cluster.control(leader, "cluster/change-election-timer", &arguments);
+        outcome.expect_err("refused");
+    }
+    let reply = cluster.control(leader, "cluster/change-election-timer", &["D", "2000"]);
+    let reply = reply.expect("accepted");
+    assert_eq!(reply.trim(), "change of election timer initiated.");
+    let holds = || {
+        (0..3).all(|member| {
+            let status = cluster.status(member).unwrap_or_default();
+            status.contains("\nElection timer: 2000\n")
+        })
+    };
+    cluster
+        .wait_until("every member has the timer", holds)
+        .expect("in time");
+
+    for member in 0..3 {
+        let before = std::fs::metadata(cluster.file(member))
+            .expect("a file")
+            .len();
+        cluster
+            .control(member, "ovsdb-server/compact", &["D"])
+            .expect("compacted");
+        let after = std::fs::metadata(cluster.file(member))
+            .expect("a file")
+            .len();
+        assert!(after < before, "{member}: {before} bytes, then {after}");
+    }
+    let (still, _) = cluster.leader_among(&[leader]).expect("the same leader");
+    assert_eq!(still, leader);
+
+    let next = (leader + 1) % 3;
+    let address = cluster.address(next);
+    cluster
+        .control(leader, "cluster/transfer-leadership", &["D", &address])
+        .expect("transferred");
+    cluster.leader_among(&[next]).expect("the chosen leader");
+    let mut client = cluster.connect(leader).expect("a connection");
+    add(&mut client, 200, "follower").expect("inserted");
+    for member in 0..3 {
+        cluster.member(member).stop().expect("stopped");
+    }
+    cluster.start().expect("started again");
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let mut client = cluster.connect(leader).expect("a connection");
+    assert_eq!(numbers(&mut client).expect("rows"), (0..=200).collect());
+}

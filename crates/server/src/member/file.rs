@@ -242,7 +242,7 @@ impl MemberFile {
     /// The member does not want the snapshot: nothing has changed since the last one, or it may not write one now.
     pub(super) fn reject_snapshot(&mut self, reason: &str) -> Option<MemberEvent> {
         let (token, _) = self.made.take()?;
-        let result = Err(error_of(reason));
+        let result = Err(refusal(reason));
         Some(MemberEvent::Compacted { token, result })
     }
 
@@ -481,6 +481,17 @@ fn load(
 fn random(chance: &mut PseudoRandom) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = chance.uuid();
     u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// The words of an error of the storage that is no error of the system: the command that asked for a snapshot shows the details alone.
+pub(crate) const REFUSED: &str = "refused";
+
+/// A snapshot is refused for this reason.
+pub(crate) fn refusal(details: &str) -> StoreError {
+    StoreError {
+        details: details.to_owned(),
+        io_error: REFUSED.to_owned(),
+    }
 }
 
 fn error_of(details: &str) -> StoreError {

@@ -1,4 +1,4 @@
-//! What the thread of a member measures, with `--metrics-listen`.
+//! The measurements of a member's thread, with `--metrics-listen`.
 //!
 //! Invariant: without figures each measuring point is one branch. Proposals are timed by the order of their commits: those of one leadership
 //! are committed in the order in which they were made.

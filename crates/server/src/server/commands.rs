@@ -13,6 +13,7 @@ use corvid_shell::vlog::{self, Module};
 use super::Server;
 use crate::control::reports::Reports;
 use crate::database::backup::Backup;
+use crate::member::file::refusal;
 use crate::shard::ShardMessage;
 
 impl Server {
@@ -65,11 +66,18 @@ impl Server {
         }
         let wanted = |name: &str| only.map_or(!name.starts_with('_'), |only| only == name);
         let chosen: Vec<&String> = self.databases.keys().filter(|name| wanted(name)).collect();
-        if chosen.is_empty() {
+        let joining = self.joining.keys().filter(|name| wanted(name)).count();
+        if chosen.is_empty() && joining == 0 {
             replier.reply(Err("no database by that name".to_owned()));
             return;
         }
-        let tokens = self.pending.countdown(chosen.len(), Some(replier));
+        let count = chosen.len() + joining;
+        let mut tokens = self.pending.countdown(count, Some(replier));
+        for token in tokens.split_off(chosen.len()) {
+            // A server that joins has nothing to compact.
+            let error = refusal("cannot store a snapshot while joining cluster");
+            self.pending.complete_one(token, Err(error));
+        }
         for (name, token) in chosen.into_iter().zip(tokens) {
             vlog::info(
                 Module::OvsdbServer,
@@ -121,7 +129,10 @@ impl Server {
     /// Reports whether a database can store its commits.
     pub(crate) fn storage_status(&mut self, database: &str, replier: Replier) {
         let Some(served) = self.databases.get(database) else {
-            replier.reply(Err("Failed to find the database.".to_owned()));
+            replier.reply(match self.joining.contains_key(database) {
+                true => Ok("status: ok\n".to_owned()),
+                false => Err("Failed to find the database.".to_owned()),
+            });
             return;
         };
         let token = self.pending.status(replier, served.unforced_name.clone());

@@ -20,6 +20,7 @@ use super::tls_columns;
 use crate::control::sessions::ListedSession;
 use crate::database::backup::Backup;
 use crate::main_handle::MainHandle;
+use crate::member::file::REFUSED;
 
 /// All pending commands.
 #[derive(Default)]
@@ -218,7 +219,10 @@ impl PendingReplies {
 impl Countdown {
     fn complete_one(&mut self, outcome: Result<(), StoreError>) {
         self.databases_left -= 1;
-        let error = outcome.err().map(|error| error.to_wire().to_string());
+        let error = outcome.err().map(|error| match error.io_error.as_str() {
+            REFUSED => format!("ovsdb error: {}", error.details),
+            _ => error.to_wire().to_string(),
+        });
         self.errors.extend(error);
         if self.databases_left == 0
             && let Some(replier) = self.replier.take()
