@@ -214,6 +214,7 @@ impl<D: Disk> Committer<D> {
     fn publish(&self) {
         let is_quick = self.pace.is_quick() && self.writer.is_clean();
         self.status.set(self.writer.end(), is_quick);
+        self.status.set_poisoned(self.is_poisoned());
     }
 
     fn swap(&mut self, rewriter: Rewriter<D>) -> StorageReply {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct FileStatus {
     end: AtomicU64,
     is_quick: AtomicBool,
+    is_poisoned: AtomicBool,
 }
 
 impl FileStatus {
@@ -23,6 +24,16 @@ impl FileStatus {
     #[must_use]
     pub fn is_quick(&self) -> bool {
         self.is_quick.load(Ordering::Acquire)
+    }
+
+    /// Whether a sync has failed, so that nothing can be appended before a new file is in place. Set before the reply with the error leaves.
+    #[must_use]
+    pub fn is_poisoned(&self) -> bool {
+        self.is_poisoned.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_poisoned(&self, is_poisoned: bool) {
+        self.is_poisoned.store(is_poisoned, Ordering::Release);
     }
 
     pub(super) fn set(&self, end: u64, is_quick: bool) {

@@ -215,6 +215,11 @@ impl Storage {
         Ok(())
     }
 
+    /// Whether nothing can be appended before a new file is in place.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.published.is_poisoned()
+    }
+
     /// Completes all pending writes, abandons a new file that is not complete, and closes the file.
     pub(crate) fn close(self) {
         if let Some(rewrite) = self.rewrite {

@@ -184,7 +184,14 @@ impl MemberFile {
                     self.release(&mut consequences);
                 }
             }
-            StorageReply::Appended(..) => consequences.inputs.push(Input::Storage(reply)),
+            StorageReply::Appended(position, outcome) => {
+                let is_failed = outcome.is_err();
+                let reply = StorageReply::Appended(position, outcome);
+                consequences.inputs.push(Input::Storage(reply));
+                if is_failed && self.storage.is_poisoned() {
+                    consequences.inputs.push(Input::FilePoisoned);
+                }
+            }
         }
         consequences
     }

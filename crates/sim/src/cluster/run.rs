@@ -10,6 +10,7 @@ pub use summary::Summary;
 use corvid_consensus::{Input, MemberEvent, Output, PeerMessage};
 use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Sid};
+use corvid_log::storage::StorageReply;
 
 use super::file::{self, Identity};
 use super::host::{Clock, Host};
@@ -330,6 +331,12 @@ impl Run {
                 let reply = life.replies.pop_front();
                 if let Some(reply) = &reply {
                     host.answered(reply);
+                }
+                if matches!(reply, Some(StorageReply::Appended(_, Err(_))))
+                    && let Some(life) = &mut host.life
+                    && life.storage.is_poisoned()
+                {
+                    life.inbox.push_front(Input::FilePoisoned);
                 }
                 reply.map(Input::Storage)
             }

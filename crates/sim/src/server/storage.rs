@@ -134,6 +134,11 @@ impl Storage {
         self.routing.observe_reply(answer);
     }
 
+    /// Whether nothing can be appended before a new file is in place.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.file.is_poisoned()
+    }
+
     /// Where the present file ends.
     pub(crate) fn end(&self) -> u64 {
         self.file.status().end()
