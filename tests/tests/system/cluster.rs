@@ -289,3 +289,124 @@ fn operators_move_the_leadership_change_the_timer_and_compact() {
     let mut client = cluster.connect(leader).expect("a connection");
     assert_eq!(numbers(&mut client).expect("rows"), (0..=200).collect());
 }
+
+/// A member that is told to crash ends at that moment, and the cluster goes on without it.
+#[test]
+fn a_leader_that_crashes_between_log_and_peers_loses_nothing_that_was_acknowledged() {
+    let mut cluster = Cluster::of(3, &schema()).expect("made");
+    cluster.start().expect("started");
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let mut client = cluster.connect(leader).expect("a connection");
+    for n in 0..10 {
+        add(&mut client, n, "leader").expect("inserted");
+    }
+    let refusal = cluster.control(leader, "cluster/failure-test", &["nonsense"]);
+    let refusal = refusal.expect_err("refused").to_string();
+    assert_eq!(refusal.trim(), "unknown test scenario");
+    let scenario = "crash-after-sending-append-request";
+    let reply = cluster.control(leader, "cluster/failure-test", &[scenario]);
+    assert_eq!(reply.expect("a reply").trim(), "test engaged");
+    // The reply never comes, but the followers may have the entry.
+    let outcome = add(&mut client, 10, "leader");
+    assert!(outcome.is_err(), "{outcome:?}");
+    let others: Vec<usize> = (0..3).filter(|number| *number != leader).collect();
+    cluster.leader_among(&others).expect("a new leader");
+    assert!(cluster.member(leader).has_ended());
+    let said = cluster.member(leader).said();
+    assert!(
+        said.contains("Raft test: crash after sending append_request."),
+        "{said}"
+    );
+    let mut found = Vec::new();
+    for member in others {
+        let mut client = cluster.connect(member).expect("a connection");
+        add(
+            &mut client,
+            20 + i64::try_from(member).expect("small"),
+            "other",
+        )
+        .expect("inserted");
+        found.push(numbers(&mut client).expect("rows"));
+    }
+    for n in 0..10 {
+        assert!(
+            found.iter().all(|found| found.contains(&n)),
+            "{n}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn members_leave_and_are_removed() {
+    let mut cluster = Cluster::of(3, &schema()).expect("made");
+    cluster.start().expect("started");
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let mut client = cluster.connect(leader).expect("a connection");
+    add(&mut client, 1, "leader").expect("inserted");
+    let others: Vec<usize> = (0..3).filter(|number| *number != leader).collect();
+    let refusal = cluster.control(leader, "cluster/kick", &["D", "unix:nobody"]);
+    let refusal = refusal.expect_err("refused").to_string();
+    assert_eq!(refusal.trim(), "unknown server");
+    let reply = cluster.control(leader, "cluster/kick", &["D", &cluster.address(others[0])]);
+    assert_eq!(reply.expect("accepted").trim(), "started removal");
+    let holds = || cluster.row(others[0]).is_ok_and(|row| row.is_null());
+    cluster
+        .wait_until("its database is removed", holds)
+        .expect("in time");
+    let refusal = cluster
+        .status(others[0])
+        .expect_err("no member")
+        .to_string();
+    assert_eq!(refusal.trim(), "unknown cluster");
+    cluster
+        .control(others[1], "cluster/leave", &["D"])
+        .expect("accepted");
+    let holds = || cluster.row(others[1]).is_ok_and(|row| row.is_null());
+    cluster
+        .wait_until("the other has left", holds)
+        .expect("in time");
+    add(&mut client, 2, "leader").expect("inserted");
+    assert_eq!(numbers(&mut client).expect("rows"), BTreeSet::from([1, 2]));
+    let status = cluster.status(leader).expect("a status");
+    assert_eq!(status.matches(" at unix:").count(), 1, "{status}");
+    // A file of a server that has left is never opened again.
+    let file = cluster.file(others[0]).display().to_string();
+    let refusal = cluster.control(others[0], "ovsdb-server/add-db", &[&file]);
+    let refusal = refusal.expect_err("refused").to_string();
+    assert!(
+        refusal.contains("indicates server has left the cluster"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn configured_members_are_served_removed_and_served_again() {
+    let mut cluster = Cluster::created(&schema()).expect("made");
+    cluster.start().expect("started");
+    cluster.leader_among(&[0]).expect("a leader");
+    let mut client = cluster.connect(0).expect("a connection");
+    add(&mut client, 1, "one").expect("inserted");
+    let file = cluster.file(0).display().to_string();
+    for _ in 0..3 {
+        let again = cluster.control(0, "ovsdb-server/add-db", &[&file]);
+        let again = again.expect_err("refused").to_string();
+        assert!(again.contains("already open"), "{again}");
+        cluster
+            .control(0, "ovsdb-server/remove-db", &["D"])
+            .expect("removed");
+        let refusal = cluster.status(0).expect_err("unknown").to_string();
+        assert_eq!(refusal.trim(), "unknown cluster");
+        cluster
+            .control(0, "ovsdb-server/add-db", &[&file])
+            .expect("added");
+        cluster.leader_among(&[0]).expect("a leader");
+    }
+    let mut client = cluster.connect(0).expect("a connection");
+    assert_eq!(numbers(&mut client).expect("rows"), BTreeSet::from([1]));
+    let status = cluster.control(0, "ovsdb-server/get-db-storage-status", &["D"]);
+    assert_eq!(status.expect("a status").trim(), "status: ok");
+    let usage = cluster.control(0, "memory/show", &[]).expect("an answer");
+    assert!(usage.contains("raft-log:"), "{usage}");
+    let status = cluster.control(0, "ovsdb-server/sync-status", &[]);
+    assert_eq!(status.expect("a status").trim(), "state: active");
+}
