@@ -15,6 +15,9 @@ use crate::message::{CHUNK_BYTES_MAX, LIST_MAX, PeerMessage, Rejection, Snapshot
 
 /// Terms, indexes, numbers and offsets are below, so that sums of them cannot overflow.
 pub const NUMBER_END: u64 = 1 << 62;
+/// Elections between this member's term and a peer's, at most: with one each second they take 136 years. A term is adopted for good by
+/// every member that hears of it, so one forged message must not use up all terms that there are.
+pub const TERMS_AHEAD_MAX: u64 = 1 << 32;
 /// Servers of a cluster, at most.
 pub const SERVERS_MAX: usize = 1024;
 /// Bytes of an address, a name or a comment, at most.
@@ -117,6 +120,8 @@ pub fn check(from: Sid, message: &PeerMessage, view: &GuardView) -> Result<(), R
     if let Some(term) = message.term() {
         let is_in_range = (1..NUMBER_END).contains(&term.0);
         malformed_if(!is_in_range, "term out of range")?;
+        let is_too_far = term.0 > view.term.0.saturating_add(TERMS_AHEAD_MAX);
+        malformed_if(is_too_far, "a term too far ahead")?;
     }
     match message {
         PeerMessage::Append { .. }
@@ -533,6 +538,8 @@ mod tests {
         ] {
             assert_eq!(check(PEER, &message, &view()), Ok(()), "{message:?}");
         }
+        let far = append((1 << 32) + 5, (10, 5), &[]);
+        assert_eq!(check(PEER, &far, &view()), Ok(()));
         // The first leader of a later term that this member hears of.
         assert_eq!(check(OTHER, &append(6, (10, 5), &[6]), &view()), Ok(()));
     }
@@ -561,6 +568,7 @@ mod tests {
         for (message, reason) in [
             (append(0, (10, 0), &[]), "term out of range"),
             (append(1 << 62, (10, 5), &[]), "term out of range"),
+            (append((1 << 32) + 6, (10, 5), &[]), "a term too far ahead"),
             (append(u64::MAX, (10, 5), &[]), "term out of range"),
             (append(5, (1 << 62, 5), &[]), "index out of range"),
             (append(5, (u64::MAX, 5), &[]), "index out of range"),
