@@ -186,3 +186,77 @@ impl<S: Source> BodyText<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Yields a few bytes at a time.
+    #[derive(Debug)]
+    struct Slow<'t>(&'t [u8], usize);
+
+    impl Source for Slow<'_> {
+        fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
+            let count = self.1.min(room.len());
+            self.0.read(&mut room[..count])
+        }
+    }
+
+    fn open(text: &str, size: usize) -> Result<SnapshotBody<Slow<'_>>, WireError> {
+        let location = BodyLocation {
+            offset: 0,
+            length: text.len() as u64,
+        };
+        SnapshotBody::open(Slow(text.as_bytes(), size), location)
+    }
+
+    const SCHEMA: &str = r#"{"name":"D","tables":{}}"#;
+
+    #[test]
+    fn schema_and_rows_are_read_in_pieces_of_any_size() {
+        let rows = r#"{"t":["]",{}],"_comment":"]]"}"#;
+        for text in [
+            format!("[{SCHEMA},{rows}]"),
+            format!(" [ {SCHEMA} , {rows} ]"),
+        ] {
+            for size in 1..=text.len() {
+                let mut body = open(&text, size).expect("a snapshot");
+                assert_eq!(&*body.schema().name, "D");
+                let read = body.all().expect("rows");
+                assert_eq!(String::from_utf8_lossy(&read).trim(), rows, "{size}");
+                assert_eq!(body.piece(), Ok(None));
+                assert_eq!(body.bytes_left(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn malformed_bodies_are_refused() {
+        for text in ["", " ", "{}", "[", "[7,{}]", "[{}", "[{},{}]"] {
+            assert!(open(text, 3).is_err(), "{text}");
+        }
+        for rest in ["", ";{}]", "]"] {
+            assert!(open(&format!("[{SCHEMA}{rest}"), 3).is_err(), "{rest}");
+        }
+        for end in [",{}", ",{}}"] {
+            let text = format!("[{SCHEMA}{end}");
+            let outcome = open(&text, 3).expect("a schema").all();
+            assert!(outcome.is_err(), "{end}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_became_shorter_is_an_error() {
+        let text = format!("[{SCHEMA},{{}}]");
+        let location = BodyLocation {
+            offset: 0,
+            length: text.len() as u64 + 5,
+        };
+        let body = SnapshotBody::open(Slow(text.as_bytes(), 4), location);
+        let outcome = body.expect("a schema").all();
+        assert!(
+            matches!(outcome, Err(ReadError::Short { .. })),
+            "{outcome:?}"
+        );
+    }
+}

@@ -164,3 +164,6 @@ fn halves(data: &Bytes) -> Option<(Option<Bytes>, Option<Bytes>)> {
     let (schema, transaction) = (half()?, half()?);
     (!reader.next_element().ok()?).then_some((schema, transaction))
 }
+
+#[cfg(test)]
+mod tests;
