@@ -11,7 +11,8 @@ use corvid_log::cluster::{
 };
 use corvid_log::salvage::Bytes;
 use corvid_log::storage::{
-    Committer, DiskTask, FileContent, RewriteNumber, RewriteStage, StorageReply,
+    Committer, DiskTask, FileContent, LogPosition, RewriteNumber, RewriteStage, StorageReply,
+    StorageRequest,
 };
 use corvid_log::{Disk, DiskFile, LogWriter};
 use corvid_service::storage::MemberContent;
@@ -180,16 +181,20 @@ fn started(disk: &SimDisk) -> Started {
     }
 }
 
-/// A new file in the place of the present one, as the threads of a server make it. `true` when it lasts.
-fn replace(disk: &SimDisk, good_end: u64, content: Box<dyn FileContent>) -> bool {
+/// The file as a server's threads have it.
+fn committer(disk: &SimDisk, good_end: u64) -> Committer<SimDisk> {
     let mut writer = LogWriter::new(disk.clone(), disk.open());
     writer.set_end(good_end);
-    let mut committer = Committer::new(writer);
-    let Ok(mut rewriter) = committer.rewrite(RewriteNumber(1), content, good_end) else {
+    Committer::new(writer)
+}
+
+/// A new file in the place of the present one, as the threads of a server make it. `true` when it lasts.
+fn replace(committer: &mut Committer<SimDisk>, content: Box<dyn FileContent>) -> bool {
+    let status = committer.status().clone();
+    let Ok(mut rewriter) = committer.rewrite(RewriteNumber(1), content, status.end()) else {
         return false;
     };
-    let end = committer.status().clone();
-    if rewriter.run(|| end.end(), || true).is_err() {
+    if rewriter.run(|| status.end(), || true).is_err() {
         return false;
     }
     let replies = committer.carry_out(vec![DiskTask::Swap(rewriter)]);
@@ -202,7 +207,7 @@ fn replace(disk: &SimDisk, good_end: u64, content: Box<dyn FileContent>) -> bool
     if !is_in_place {
         return false;
     }
-    let outcome = disk.sync_directory();
+    let outcome = committer.disk().sync_directory();
     let reply = committer.name_synced(outcome);
     matches!(
         reply,
@@ -210,10 +215,9 @@ fn replace(disk: &SimDisk, good_end: u64, content: Box<dyn FileContent>) -> bool
     )
 }
 
-/// The compaction of the old file at its commit index.
-fn compact(disk: &SimDisk) -> bool {
-    let (recovered, database) = start(&disk.open());
-    let content = MemberContent {
+/// The content of a new file at the commit index of the old one.
+fn compacted(database: &Database) -> Box<dyn FileContent> {
+    Box::new(MemberContent {
         snapshot: database.snapshot(),
         identity: identity(),
         meta: meta(3, 1),
@@ -226,8 +230,14 @@ fn compact(disk: &SimDisk) -> bool {
                 vote: Sid(uuid(1)),
             }),
         ]),
-    };
-    replace(disk, recovered.good_end, Box::new(content))
+    })
+}
+
+/// The compaction of the old file.
+fn compact(disk: &SimDisk) -> bool {
+    let (recovered, database) = start(&disk.open());
+    let mut committer = committer(disk, recovered.good_end);
+    replace(&mut committer, compacted(&database))
 }
 
 /// The installation of a snapshot that a peer sent.
@@ -260,7 +270,7 @@ fn install(disk: &SimDisk) -> bool {
     let Ok(content) = received.content(&identity(), &snapshot, records) else {
         return false;
     };
-    replace(disk, recovered.good_end, Box::new(content))
+    replace(&mut committer(disk, recovered.good_end), Box::new(content))
 }
 
 fn disk(seed: u64) -> SimDisk {
@@ -366,10 +376,8 @@ fn a_snapshot_that_is_no_array_is_not_installed() {
             .content(&identity(), &snapshot, Vec::new())
             .expect("a handle");
         let before = disk.bytes();
-        assert!(
-            !replace(&disk, before.len() as u64, Box::new(content)),
-            "{body}"
-        );
+        let mut present = committer(&disk, before.len() as u64);
+        assert!(!replace(&mut present, Box::new(content)), "{body}");
         assert_eq!(disk.bytes(), before, "{body}");
     }
 }
@@ -377,19 +385,36 @@ fn a_snapshot_that_is_no_array_is_not_installed() {
 #[test]
 fn a_poisoned_file_is_replaced() {
     let disk = disk(3);
-    let before = started(&disk);
-    let mut writer = LogWriter::new(disk.clone(), disk.open());
-    writer.set_end(before.recovered.good_end);
+    let (recovered, database) = start(&disk.open());
+    let mut committer = committer(&disk, recovered.good_end);
+    let is_stored = |committer: &mut Committer<SimDisk>, position| {
+        let append = StorageRequest::Append {
+            position: LogPosition(position),
+            record: framed(&[commit(5, &inserted(105, 5))]),
+            durable: true,
+        };
+        let requests = [StorageRequest::Recover, append];
+        let replies = committer.carry_out(requests.map(DiskTask::Request).into());
+        replies.iter().any(
+            |reply| matches!(reply, StorageReply::Appended(stored, Ok(())) if stored.0 == position),
+        )
+    };
     disk.set_troubles(Troubles {
         sync: 100,
         ..Troubles::default()
     });
-    let entry = framed(&[commit(5, &inserted(105, 5))]);
-    writer.append(&[&entry]).expect_err("the cut is not synced");
+    assert!(!is_stored(&mut committer, 1));
     disk.set_troubles(Troubles::default());
-    drop(writer);
-    assert!(compact(&disk));
-    assert_eq!(started(&disk).rows, before.rows);
+    assert!(committer.is_poisoned() && !is_stored(&mut committer, 2));
+    assert!(replace(&mut committer, compacted(&database)));
+    assert!(!committer.is_poisoned() && is_stored(&mut committer, 3));
+    drop(committer);
+    disk.restart(Crash::PowerLoss);
+    let after = started(&disk);
+    assert_eq!(after.rows, rows(&database));
+    let joined = after.recovered.joined().expect("a member");
+    assert_eq!(joined.last_index(), Index(5));
+    assert_eq!(disk.offence(), None);
 }
 
 #[test]
