@@ -260,13 +260,6 @@ pub(crate) enum FileOwner {
 }
 
 impl FileOwner {
-    /// Nothing can be appended to the file any more. A database learns it from its replies.
-    fn poisoned(&self) {
-        if let FileOwner::Member(member) = self {
-            member.post([ToMember::Poisoned]);
-        }
-    }
-
     fn send(&self, reply: StorageReply) {
         match self {
             FileOwner::Database(database) => database.send(ToDatabase::Storage(reply)),
@@ -301,13 +294,9 @@ impl DiskThread {
             let replaced = file.take_replaced();
             let unsynced = file.unsynced_name();
             self.publish_poison(&file);
-            let is_poisoned = file.is_poisoned();
             drop(file);
             for answer in answers {
                 self.replies.send(answer);
-            }
-            if is_poisoned {
-                self.replies.poisoned();
             }
             // Without the lock, so that records can be appended inline meanwhile.
             if let Some(disk) = unsynced {

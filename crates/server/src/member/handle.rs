@@ -23,8 +23,6 @@ pub(crate) enum ToMember {
     Request(MemberRequest),
     /// From its file.
     Storage(StorageReply),
-    /// A sync of its file has failed; sent behind the reply about it.
-    Poisoned,
     /// An operator's command; answered by `MainMessage::MemberAnswered` with this token.
     Command(CommandToken, Command),
     /// Answered in the same way with the text of `cluster/status`.

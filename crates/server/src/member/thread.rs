@@ -254,7 +254,6 @@ impl MemberThread {
                 let consequences = self.file.receive(reply);
                 self.carry_on(now_ms, consequences);
             }
-            ToMember::Poisoned => self.member.handle(now_ms, Input::FilePoisoned),
             ToMember::Command(token, command) => {
                 self.member
                     .handle(now_ms, Input::Command { token, command });
