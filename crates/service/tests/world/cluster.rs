@@ -104,7 +104,7 @@ pub(crate) struct Cluster {
     last_session: u64,
 }
 
-const SCHEMA: &str = r#"{"name":"A","version":"1.0.0","tables":{
+pub(crate) const SCHEMA: &str = r#"{"name":"A","version":"1.0.0","tables":{
  "T":{"isRoot":true,"indexes":[["k"]],"columns":{"k":{"type":"string"},"n":{"type":"integer"},
     "s":{"type":{"key":"integer","min":0,"max":"unlimited"}}}},
  "Log":{"isRoot":true,"columns":{"id":{"type":"integer"}}}}}"#;
@@ -371,7 +371,11 @@ impl Cluster {
                 }
                 Output::Deliver(deliver) => {
                     let session = self.sessions.get_mut(&deliver.session).expect("a session");
-                    session.completed += usize::from(deliver.completion != Completion::None);
+                    let is_of_request = !matches!(
+                        deliver.completion,
+                        Completion::None | Completion::MonitorLost(_)
+                    );
+                    session.completed += usize::from(is_of_request);
                     for piece in &deliver.pieces {
                         let bytes = match piece {
                             Piece::Message(text) => text.clone(),
@@ -579,14 +583,31 @@ impl Cluster {
     pub(crate) fn snapshot_of(&mut self, node: usize) -> InstalledSnapshot {
         let compact = ToDatabase::Control(Control::Compact(None));
         self.nodes[node].inbox.push_back(compact);
-        self.execute(node, 1);
+        self.drain(node);
         let (index, eid, snapshot) = self.nodes[node].snapshots.pop().expect("a snapshot");
+        Cluster::installed(index, eid, &snapshot)
+    }
+
+    /// A snapshot as a member installs it.
+    pub(crate) fn installed(index: Index, eid: Eid, snapshot: &Snapshot) -> InstalledSnapshot {
         let schema = snapshot.schema().clone();
         let database = snapshot.convert(schema, &mut Numbered(88, 0));
         InstalledSnapshot {
             database: database.expect("the same schema").into_database(),
             index,
             eid,
+        }
+    }
+
+    /// Whether a member follows and its database knows that; it executes what it was sent.
+    pub(crate) fn may_install(&mut self, node: usize) -> bool {
+        self.drain(node);
+        self.nodes[node].leads.is_none()
+    }
+
+    fn drain(&mut self, node: usize) {
+        while !self.nodes[node].inbox.is_empty() {
+            self.execute(node, 4);
         }
     }
 
@@ -614,7 +635,8 @@ impl Cluster {
     pub(crate) fn committed_numbers(&self) -> std::collections::BTreeSet<u64> {
         let mut numbers = std::collections::BTreeSet::new();
         for entry in &self.log[..self.committed] {
-            let Some((_, data)) = &entry.data else {
+            let data = entry.data.as_ref();
+            let Some((_, data)) = data.filter(|(_, data)| data.starts_with(b"[null,")) else {
                 continue;
             };
             let text = String::from_utf8_lossy(data).into_owned();

@@ -12,7 +12,7 @@ fn insert(id: u64) -> String {
     format!(r#"{{"op":"insert","table":"Log","row":{{"id":{id}}}}}"#)
 }
 
-const WIDER: &str = r#"{"name":"A","version":"2.0.0","tables":{
+pub(crate) const WIDER: &str = r#"{"name":"A","version":"2.0.0","tables":{
  "T":{"isRoot":true,"indexes":[["k"]],"columns":{"k":{"type":"string"},"n":{"type":"integer"},
     "s":{"type":{"key":"integer","min":0,"max":"unlimited"}}}},
  "Log":{"isRoot":true,"columns":{"id":{"type":"integer"},"more":{"type":"string"}}}}}"#;

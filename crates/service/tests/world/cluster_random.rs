@@ -1,5 +1,5 @@
 //! Random runs of three databases of a cluster: writers, readers and waiting clients on every member, leaders that change at any moment,
-//! commits that are delayed, results that are lost, clients that disconnect.
+//! commits that are delayed, results that are lost, clients that disconnect, in some runs conversions, in others installed snapshots.
 //!
 //! Checked: every request of a client that stays is answered once, and those that always change something in the order of sending; each acknowledged
 //! transaction happened exactly once, and no transaction happened twice; a reply comes behind its update; a select returns nothing that is
@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use corvid_json::Value;
 use corvid_monitor::{SessionId, Version};
-use corvid_service::message::{Control, DatabaseMethod, ToDatabase};
+use corvid_service::message::{Control, DatabaseMethod, Event, ToDatabase};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, SCHEMA};
+use crate::cluster_contents::WIDER;
 use crate::world::Dice;
 
 const RUNS: u64 = 150;
@@ -40,6 +41,8 @@ fn each_transaction_happens_exactly_once_through_any_change_of_leadership() {
     if given.is_none() {
         assert!(totals.answered > 10_000, "{totals:?}");
         assert!(totals.elections > 500, "{totals:?}");
+        assert!(totals.conversions > 20, "{totals:?}");
+        assert!(totals.installed > 20, "{totals:?}");
     }
 }
 
@@ -47,6 +50,8 @@ fn each_transaction_happens_exactly_once_through_any_change_of_leadership() {
 struct Totals {
     answered: usize,
     elections: usize,
+    conversions: usize,
+    installed: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +80,9 @@ struct Watched {
     is_closed: bool,
     /// Requests that it has canceled.
     canceled: BTreeSet<u64>,
+    cancels: usize,
+    /// Its monitor is canceled.
+    has_lost_monitor: bool,
 }
 
 struct Run {
@@ -88,6 +96,11 @@ struct Run {
     inserted: BTreeMap<u64, String>,
     elections: usize,
     is_announced: bool,
+    /// Conversions happen in this run, and installed snapshots.
+    converts: bool,
+    installs: bool,
+    conversions: usize,
+    installed: usize,
 }
 
 impl Run {
@@ -104,6 +117,10 @@ impl Run {
             inserted: BTreeMap::new(),
             elections: 0,
             is_announced: true,
+            converts: seed % 4 == 1,
+            installs: seed % 4 == 2,
+            conversions: 0,
+            installed: 0,
         };
         for _ in 0..CLIENTS {
             run.connect();
@@ -188,6 +205,8 @@ impl Run {
         self.check_end();
         totals.answered += self.acknowledged.len();
         totals.elections += self.elections;
+        totals.conversions += self.conversions;
+        totals.installed += self.installed;
     }
 
     fn act(&mut self) {
@@ -205,6 +224,7 @@ impl Run {
                 let asked = &self.clients[&client].asked;
                 let number = asked[self.dice.below(asked.len())].0;
                 self.watched(client).canceled.insert(number);
+                self.watched(client).cancels += 1;
                 self.cluster.cancel(client, number);
             }
             42 => {
@@ -235,7 +255,48 @@ impl Run {
                 self.cluster.nodes[node].inbox.push_back(compact);
             }
             52 => self.cluster.now_ms += 1,
+            53 if self.converts && is_open && self.dice.below(3) == 0 => {
+                self.next += 1;
+                let number = self.next;
+                self.kinds.insert(number, Kind::Other);
+                self.watched(client).asked.push((number, Kind::Other));
+                let schema = [SCHEMA, WIDER][self.dice.below(2)];
+                let params = format!(r#"["A",{schema}]"#);
+                let method = DatabaseMethod::Convert;
+                self.cluster.ask(client, number, method, &params);
+                self.conversions += 1;
+            }
+            54 if self.installs => self.install(),
             _ => self.cluster.step(),
+        }
+    }
+
+    /// A follower installs a snapshot that a member has made, if it is newer.
+    fn install(&mut self) {
+        let node = self.dice.below(MEMBERS);
+        let from = self.dice.below(MEMBERS);
+        if from == node || !self.cluster.may_install(node) {
+            return;
+        }
+        let installed = self.cluster.snapshot_of(from);
+        if installed.index.0 <= self.cluster.nodes[node].applied {
+            return;
+        }
+        self.cluster.install(node, installed);
+        self.installed += 1;
+        for event in self.cluster.nodes[node].events.drain(..) {
+            if let Event::OutcomeUnknown(session, _) = event
+                && let Some(watched) = self.clients.get_mut(&session)
+            {
+                watched.is_closed = true;
+            }
+        }
+        let sessions = self.clients.iter();
+        let gone = sessions
+            .filter(|(id, watched)| watched.is_closed && !self.cluster.sessions[*id].is_closed);
+        let gone: Vec<SessionId> = gone.map(|(id, _)| *id).collect();
+        for id in gone {
+            self.cluster.disconnect(id);
         }
     }
 
@@ -247,6 +308,10 @@ impl Run {
             watched.seen = session.received.len();
             for message in messages {
                 let text = String::from_utf8_lossy(&message.to_bytes()).into_owned();
+                if message.get("method").and_then(Value::as_str) == Some("monitor_canceled") {
+                    watched.has_lost_monitor = true;
+                    continue;
+                }
                 if message.get("method").is_some() {
                     replay(&mut watched.replica, message);
                     continue;
@@ -259,7 +324,11 @@ impl Run {
                 let at = at.expect("asked");
                 let is_canceled = text.contains("\"canceled\"");
                 if is_canceled {
-                    assert!(watched.canceled.contains(&number), "{text}");
+                    // A conversion cancels what is blocked.
+                    assert!(
+                        watched.canceled.contains(&number) || self.converts,
+                        "{text}"
+                    );
                     continue;
                 }
                 // One that changes nothing is executed again where its outcome is lost with a leader.
@@ -283,14 +352,15 @@ impl Run {
                     replay_rows(&mut watched.replica, &results[results.len() - 1]);
                     continue;
                 }
+                // A closed session has no monitor.
+                let has_monitor = watched.answered.contains(&watched.asked[0].0)
+                    && !watched.is_closed
+                    && !watched.has_lost_monitor;
                 if matches!(kind, Kind::Add | Kind::AddAndSelect | Kind::WaitAndAdd) {
                     assert!(text.contains("\"count\":1"), "{text}");
                     self.acknowledged.insert(number);
                     assert!(committed.contains(&number), "answered early: {text}");
                     let own = i64::try_from(number).expect("small");
-                    // A closed session has no monitor.
-                    let has_monitor =
-                        watched.answered.contains(&watched.asked[0].0) && !watched.is_closed;
                     assert!(
                         !has_monitor || watched.replica.contains(&own),
                         "update behind {text}"
@@ -306,6 +376,9 @@ impl Run {
                     let found = numbers(rows);
                     for number in &found {
                         assert!(committed.contains(number), "not committed: {text}");
+                        let signed = i64::try_from(*number).expect("small");
+                        let is_told = watched.replica.contains(&signed);
+                        assert!(!has_monitor || is_told, "update behind {text}");
                     }
                     for (earlier, kind) in &watched.asked[..at] {
                         let is_add = matches!(kind, Kind::Add | Kind::AddAndSelect);
@@ -356,12 +429,8 @@ impl Run {
                 );
             }
             let session = &self.cluster.sessions[id];
-            let cancels = watched.canceled.len();
-            assert!(session.completed >= watched.asked.len(), "of {id:?}");
-            assert!(
-                session.completed <= watched.asked.len() + cancels * 200,
-                "of {id:?}"
-            );
+            let expected = watched.asked.len() + watched.cancels;
+            assert_eq!(session.completed, expected, "of {id:?}");
         }
         for id in self.clients.keys().copied().collect::<Vec<_>>() {
             if !self.clients[&id].is_closed {
