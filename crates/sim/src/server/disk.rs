@@ -577,7 +577,7 @@ impl Disk for SimDisk {
 
     fn create_received(&self) -> Result<Handle, Fault> {
         self.create("create for a snapshot", |names, inode| {
-            names.received = Some(inode)
+            names.received = Some(inode);
         })
     }
 
