@@ -3,7 +3,8 @@
 //! One that only reads is answered from the applied state. One that waits is tried here first; it blocks here until its `wait` is satisfied.
 //! Everything else is forwarded whole to the leader, many at once, and answered when the outcome is applied here. While a session has
 //! transactions in flight, its later ones that can be forwarded follow at once, and all its other requests wait in its outbox: so replies
-//! are in order, and a session reads what it has written.
+//! are in order, and a session reads what it has written. One exception: a transaction that changes nothing is executed again, perhaps behind
+//! later ones of its session, when its outcome is lost with the leader.
 
 use bytes::Bytes;
 use corvid_consensus::database::{
@@ -105,6 +106,12 @@ impl DatabaseService {
     }
 
     fn send_forward(&mut self, now: Now, number: Number) {
+        let in_flight = self.model.cluster().map(super::Clustered::in_flight);
+        let request = in_flight.and_then(|in_flight| in_flight.request(number));
+        // Its session is about to be closed, and takes the request with it.
+        if request.is_none_or(|request| self.is_dismissed(&request.info)) {
+            return;
+        }
         let Some(cluster) = self.model.cluster_mut() else {
             return;
         };
