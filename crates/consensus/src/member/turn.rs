@@ -35,16 +35,16 @@ impl Member {
         self.leadership_began(&work);
         // The database learns that its leadership has ended before it learns of entries that came after.
         self.update_view();
-        let mut requests = Vec::new();
-        let stored = self.file.store(work, &self.node, &mut requests);
-        self.request(requests);
-        self.send_all(stored.messages);
         if !committed.is_empty() {
             self.committed(&committed);
         }
         if self.has_left {
             return;
         }
+        let mut requests = Vec::new();
+        let stored = self.file.store(work, &self.node, &mut requests);
+        self.request(requests);
+        self.send_all(stored.messages);
         if let Some(number) = stored.number {
             self.node.stored(number);
         }

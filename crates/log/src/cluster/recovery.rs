@@ -302,7 +302,8 @@ impl Log {
         recovered.damage = damage;
         if let (Some(replay), Membership::Joined(joined)) = (self.replay, &mut recovered.membership)
         {
-            if !replay.belongs() {
+            // A joining server that has its snapshot is in no list yet.
+            if replay.was_listed() && !replay.belongs() {
                 let details = "server does not belong to cluster";
                 return Err(WireError::new(Tag::OvsdbError, details).into());
             }
