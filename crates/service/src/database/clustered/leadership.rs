@@ -11,7 +11,6 @@ use super::super::outbox::Reason;
 use super::super::pending::{Answer, Origin, Pending};
 use super::super::undo::changed_sessions;
 use super::super::{DatabaseService, Now};
-use super::in_flight::Stage;
 use super::{InFlight, Part};
 use crate::message::{DatabaseMethod, ToDatabase};
 
@@ -32,11 +31,8 @@ impl DatabaseService {
         let requests = cluster.in_flight.take_all();
         let mut sessions = Vec::new();
         let mut again = Vec::new();
-        for (request, stage) in requests {
-            assert!(
-                !matches!(stage, Stage::Decided(_)),
-                "a leader has applied every entry that an outcome is based on"
-            );
+        // An outcome that waits for an entry changed nothing, so that transaction may be executed again too.
+        for request in requests {
             if !request.blocked {
                 self.outputs.outboxes.end_forward(request.session);
                 sessions.push(request.session);
