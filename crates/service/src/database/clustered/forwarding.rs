@@ -243,8 +243,8 @@ impl DatabaseService {
     /// The database is removed: answers everything in flight.
     pub(in super::super) fn cancel_in_flight(&mut self) {
         let in_flight = self.in_flight_mut();
-        let requests = in_flight.map(super::InFlight::take_all).unwrap_or_default();
-        for request in requests {
+        let requests = in_flight.map(super::InFlight::take_all);
+        for request in requests.into_iter().flatten() {
             let (completion, was_blocked) = (completion_of(&request), request.blocked);
             if request.info.is_aware() {
                 self.cancel_request(&request, completion);

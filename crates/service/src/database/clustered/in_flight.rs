@@ -333,13 +333,13 @@ impl InFlight {
     }
 
     /// Removes all requests, in order. Those of sessions that are gone are dropped.
-    pub(crate) fn take_all(&mut self) -> Vec<Box<Request>> {
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Box<Request>> + use<> {
         let all = std::mem::take(self);
         self.last = all.last;
         self.present = all.present;
         let entries = all.entries.into_values();
         let wanted = entries.filter(|entry| !entry.is_withdrawn);
-        wanted.map(|entry| entry.request).collect()
+        wanted.map(|entry| entry.request)
     }
 
     /// Removes the requests that may have become part of a snapshot, so that nobody will ever know. Those that changed nothing wait again.
