@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -54,8 +55,30 @@ impl Cluster {
     ///
     /// An error of the operating system.
     pub fn of(count: usize, schema: &Value) -> io::Result<Cluster> {
-        let mut cluster = Cluster::empty(schema)?;
+        let cluster = Cluster::empty(schema)?;
         let addresses: Vec<String> = (0..count).map(|number| cluster.address(number)).collect();
+        cluster.with_members(&addresses, schema)
+    }
+
+    /// The same, connected over TCP.
+    ///
+    /// # Errors
+    ///
+    /// An error of the operating system.
+    pub fn over_tcp(count: usize, schema: &Value) -> io::Result<Cluster> {
+        // All are held until the last one is known, so they differ.
+        let ports = (0..count).map(|_| TcpListener::bind("127.0.0.1:0"));
+        let ports: Vec<TcpListener> = ports.collect::<io::Result<_>>()?;
+        let addresses = ports
+            .iter()
+            .map(|port| Ok(format!("tcp:{}", port.local_addr()?)));
+        let addresses: Vec<String> = addresses.collect::<io::Result<_>>()?;
+        drop(ports);
+        Cluster::empty(schema)?.with_members(&addresses, schema)
+    }
+
+    fn with_members(self, addresses: &[String], schema: &Value) -> io::Result<Cluster> {
+        let mut cluster = self;
         let servers: Map<String, Value> = addresses
             .iter()
             .enumerate()

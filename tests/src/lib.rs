@@ -9,6 +9,7 @@
 //! - [`http`]: one HTTP request, for the pages of watchers.
 //! - [`database_file`]: makes an empty standalone database file from a schema.
 //! - [`process`]: one server process on given files.
+//! - [`cluster`]: several server processes that serve one clustered database.
 //! - [`daemon`]: one server in the background.
 //! - [`server`]: a server under test in its own temporary directory.
 //! - [`random`], [`ledger`], [`tails`], [`small_disk`], [`troubled_disk`], [`peer`]: what the tests of storage share: seeded numbers, writers that

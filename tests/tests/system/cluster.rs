@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use corvid_tests::binary;
 use corvid_tests::client::Client;
 use corvid_tests::cluster::Cluster;
+use corvid_tests::random::Random;
 use serde_json::{Value, json};
 
 fn schema() -> Value {
@@ -42,6 +46,29 @@ fn numbers(client: &mut Client) -> io::Result<BTreeSet<i64>> {
     }
 }
 
+/// Our `ovsdb-tool check-cluster` and the reference's, if it is installed, find nothing wrong in the files of these members.
+fn check_files(cluster: &Cluster, members: &[usize]) {
+    let programs = [
+        Some(binary::bin("ovsdb-tool")),
+        binary::reference("ovsdb-tool"),
+    ];
+    for program in programs.into_iter().flatten() {
+        let files = members.iter().map(|member| cluster.file(*member));
+        let output = Command::new(&program)
+            .arg("check-cluster")
+            .args(files)
+            .output()
+            .expect("started");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && said.is_empty(),
+            "{}: {said}",
+            program.display()
+        );
+    }
+}
+
 #[test]
 fn a_cluster_of_one_keeps_its_commits_through_crashes() {
     let mut cluster = Cluster::created(&schema()).expect("made");
@@ -63,22 +90,7 @@ fn a_cluster_of_one_keeps_its_commits_through_crashes() {
         assert_eq!(row["cid"], json!(["uuid", cid.trim()]), "{row}");
         cluster.member(0).kill();
     }
-    for program in [
-        Some(binary::bin("ovsdb-tool")),
-        binary::reference("ovsdb-tool"),
-    ] {
-        let Some(program) = program else { continue };
-        let mut command = Command::new(&program);
-        let output = command.arg("check-cluster").arg(cluster.file(0)).output();
-        let output = output.expect("started");
-        let said = String::from_utf8_lossy(&output.stdout).into_owned()
-            + &String::from_utf8_lossy(&output.stderr);
-        assert!(
-            output.status.success() && said.is_empty(),
-            "{}: {said}",
-            program.display()
-        );
-    }
+    check_files(&cluster, &[0]);
 }
 
 #[test]
@@ -409,4 +421,129 @@ fn configured_members_are_served_removed_and_served_again() {
     assert!(usage.contains("raft-log:"), "{usage}");
     let status = cluster.control(0, "ovsdb-server/sync-status", &[]);
     assert_eq!(status.expect("a status").trim(), "state: active");
+}
+
+/// Rounds of deaths in the test below.
+const DEATHS: usize = 6;
+
+/// Inserts rows with numbers of its own at one member, connecting again whenever that dies, until told to stop. Returns the numbers whose insertion
+/// was acknowledged. A number is tried once: a transaction without an answer may have been made.
+fn write_until(is_done: &AtomicBool, socket: &Path, writer: i64) -> Vec<i64> {
+    let mut acknowledged = Vec::new();
+    let mut next = writer * 1_000_000;
+    while !is_done.load(Ordering::Relaxed) {
+        let Ok(mut client) = Client::connect(socket) else {
+            std::thread::sleep(Duration::from_millis(5));
+            continue;
+        };
+        while !is_done.load(Ordering::Relaxed) {
+            next += 1;
+            match add(&mut client, next, "writer") {
+                Ok(()) => acknowledged.push(next),
+                Err(_) => break,
+            }
+        }
+    }
+    acknowledged
+}
+
+#[test]
+fn acknowledged_rows_are_there_exactly_once_after_members_died_under_load() {
+    let seed = corvid_tests::random::seed("CORVID_SEED");
+    let mut random = Random::new(seed);
+    let mut cluster = Cluster::of(3, &schema()).expect("made");
+    cluster.start().expect("started");
+    cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let is_done = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..3)
+        .map(|member| {
+            let (is_done, socket) = (is_done.clone(), cluster.member(member).socket());
+            let writer = i64::try_from(member).expect("small");
+            std::thread::spawn(move || write_until(&is_done, &socket, writer))
+        })
+        .collect();
+    for _ in 0..DEATHS {
+        std::thread::sleep(Duration::from_millis(200 + random.below(300)));
+        let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+        let victim = match random.one_in(2) {
+            true => leader,
+            false => usize::try_from(random.below(3)).expect("small"),
+        };
+        cluster.member(victim).kill();
+        let others: Vec<usize> = (0..3).filter(|member| *member != victim).collect();
+        cluster
+            .leader_among(&others)
+            .expect("a leader of those that live");
+        cluster.member(victim).start().expect("started again");
+    }
+    is_done.store(true, Ordering::Relaxed);
+    let acknowledged: BTreeSet<i64> = writers
+        .into_iter()
+        .flat_map(|writer| writer.join().expect("no panic"))
+        .collect();
+    assert!(acknowledged.len() > 100, "{}", acknowledged.len());
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let mut client = cluster.connect(leader).expect("a connection");
+    add(&mut client, -1, "last").expect("inserted");
+    // Fails if a number is there twice.
+    let found = numbers(&mut client).expect("rows");
+    let lost: Vec<_> = acknowledged.difference(&found).collect();
+    assert!(lost.is_empty(), "lost: {lost:?}");
+    for member in 0..3 {
+        let holds = || {
+            let rows = cluster
+                .connect(member)
+                .and_then(|mut client| numbers(&mut client));
+            rows.is_ok_and(|rows| rows == found)
+        };
+        cluster
+            .wait_until("members have equal rows", holds)
+            .expect("in time");
+    }
+    for member in 0..3 {
+        cluster.member(member).stop().expect("stopped");
+    }
+    check_files(&cluster, &[0, 1, 2]);
+    println!("{} acknowledged, {} found", acknowledged.len(), found.len());
+}
+
+#[test]
+fn members_reach_each_other_over_tcp() {
+    let mut cluster = Cluster::over_tcp(3, &schema()).expect("made");
+    cluster.start().expect("started");
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    for member in 0..3 {
+        let mut client = cluster.connect(member).expect("a connection");
+        let n = i64::try_from(member).expect("small");
+        add(&mut client, n, "tcp").expect("inserted");
+    }
+    let status = cluster.status(leader).expect("a status");
+    assert_eq!(status.matches(" at tcp:127.0.0.1:").count(), 3, "{status}");
+    // Standard clients find the leader.
+    let remotes: Vec<String> = (0..3)
+        .map(|member| format!("unix:{}", cluster.member(member).socket().display()))
+        .collect();
+    let select = r#"["D",{"op":"select","table":"T","where":[],"columns":["n"]}]"#;
+    let programs = [
+        Some(binary::bin("ovsdb-client")),
+        binary::reference("ovsdb-client"),
+    ];
+    for program in programs.into_iter().flatten() {
+        let output = Command::new(&program)
+            .args(["--timeout=60", "query", &remotes.join(","), select])
+            .output()
+            .expect("started");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let all = (0..3).all(|n| said.contains(&format!("\"n\":{n}")));
+        assert!(
+            output.status.success() && all,
+            "{}: {said}",
+            program.display()
+        );
+        let output = Command::new(&program)
+            .args(["--timeout=60", "wait", &remotes[leader], "D", "connected"])
+            .output()
+            .expect("started");
+        assert!(output.status.success(), "{}", program.display());
+    }
 }
