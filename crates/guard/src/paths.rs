@@ -8,6 +8,7 @@ mod execute_port;
 mod frame;
 mod grow_set;
 mod load_record;
+mod peer_append;
 mod update1;
 mod write_contents;
 
@@ -35,4 +36,5 @@ pub(crate) const ALL: &[Path] = &[
     write_contents::PATH,
     client_apply::PATH,
     client_lookup::PATH,
+    peer_append::PATH,
 ];
