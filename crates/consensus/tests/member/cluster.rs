@@ -279,7 +279,8 @@ impl Cluster {
         let node = self.nodes.get_mut(&sid).expect("a server");
         match output {
             Output::Store(requests) => {
-                node.disk_until_ms = node.disk_until_ms.max(now_ms) + node.disk_delay_ms;
+                // One sync covers all that has arrived, so a slow disk falls no further behind.
+                node.disk_until_ms = node.disk_until_ms.max(now_ms + node.disk_delay_ms);
                 let delay_ms = node.disk_until_ms - now_ms;
                 let is_poisoned = node.disk.is_poisoned;
                 let mut replies: Vec<StorageReply> = Vec::new();
