@@ -191,7 +191,11 @@ impl Member {
             Input::PeerDown(sid) => self.peer_down(sid),
             Input::LearnedCluster(cid) => self.cid = self.cid.or(Some(cid)),
             Input::Storage(StorageReply::Appended(position, Ok(()))) => self.release(position),
-            Input::Storage(StorageReply::Appended(_, Err(error))) => self.append_failed(&error),
+            Input::Storage(StorageReply::Appended(position, Err(error))) => {
+                if !self.file.is_obsolete(position) {
+                    self.append_failed(&error);
+                }
+            }
             Input::Storage(StorageReply::Rewrite(number, outcome)) => {
                 self.rewrite_stage(number, outcome);
             }

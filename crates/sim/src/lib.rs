@@ -13,6 +13,7 @@
 //!                    --> differential: our server and the reference server               equal after normal
 //! dice --> server    (disk, machine, client; run)     the server, its storage and its disk, with crashes
 //!      --> clients   (host, network, member; run)     replicas beside two servers and a network
+//!      --> cluster   (host, network, registers; run)  members of a cluster, their disks and a network
 //! seeds: many runs on all cores, for tests and for the program `simulate`
 //! ```
 

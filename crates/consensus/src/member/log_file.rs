@@ -71,6 +71,8 @@ pub(super) struct LogFile {
     commit: Index,
     leader: Option<(Term, Sid)>,
     pub(super) trouble: Trouble,
+    /// Failures of requests through this position concern a file that another one replaces, which has everything.
+    obsolete: u64,
     pub(super) rewriting: Option<Rewriting>,
     pub(super) next_rewrite: u64,
 }
@@ -98,13 +100,25 @@ impl LogFile {
             commit: mark.commit,
             leader: None,
             trouble: Trouble::None,
+            obsolete: 0,
             rewriting: None,
             next_rewrite: 1,
         }
     }
 
+    /// Whether a failure of the request at this position is of no interest any more.
+    pub(super) fn is_obsolete(&self, position: LogPosition) -> bool {
+        position.0 <= self.obsolete
+    }
+
+    /// Requests so far went to a file that another one replaces, with everything that they wrote.
+    pub(super) fn forget_failures(&mut self) {
+        self.obsolete = self.position;
+    }
+
     /// The file was replaced by one that holds exactly this.
     pub(super) fn restart(&mut self, mark: Mark) {
+        self.forget_failures();
         self.is_recording = true;
         self.waiting.clear();
         self.mark = mark;

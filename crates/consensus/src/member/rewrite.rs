@@ -46,6 +46,8 @@ pub(super) struct Rewriting {
     eid: Eid,
     /// This is stored when the swap is lasting.
     swap_position: LogPosition,
+    /// The state of the present file before the swap was requested: a swap that fails brings it back.
+    before_swap: Trouble,
     /// For the answer to the database.
     token: Option<Option<u64>>,
 }
@@ -128,6 +130,7 @@ impl Member {
             term,
             eid,
             swap_position: LogPosition::OPENING,
+            before_swap: Trouble::None,
             token,
         });
         self.outputs.push_back(Output::Rewrite(Box::new(Rewrite {
@@ -222,12 +225,16 @@ impl Member {
 
     /// The new file has everything that was requested before the held appends: it takes the place, and they follow.
     fn swap(&mut self, number: RewriteNumber) {
+        if self.file.trouble != Trouble::None {
+            self.file.forget_failures();
+        }
         let position = self.file.take_position();
         let mark = self.file.whole_mark(&self.node);
         let Some(rewriting) = &mut self.file.rewriting else {
             return;
         };
         rewriting.stage = Stage::Swapping;
+        rewriting.before_swap = self.file.trouble;
         let record = std::mem::take(&mut rewriting.journal);
         let mut requests = vec![StorageRequest::Swap(number)];
         if record.is_empty() {
@@ -261,6 +268,15 @@ impl Member {
         );
         if let Some(token) = rewriting.token {
             self.compacted(token, Err(error.clone()));
+        }
+        if rewriting.stage == Stage::Swapping {
+            match rewriting.before_swap {
+                Trouble::None => {}
+                Trouble::Failed { .. } => {
+                    self.file.failed(self.now_ms);
+                }
+                Trouble::Poisoned => self.file.give_up(),
+            }
         }
         if self.is_poisoned() {
             self.next_rewrite_ms = self.now_ms + REWRITE_RETRY_MS;

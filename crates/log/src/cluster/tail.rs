@@ -4,7 +4,8 @@
 //! were never synced, and promise nothing, if
 //!
 //! - the file ends within that record, and nothing whole follows: a write that a crash interrupted; or
-//! - the record has a *hole*, blocks that the disk never got and that read as zeros. No record holds a zero byte.
+//! - the record has a *hole*, blocks that the disk never got and that read as zeros. No record holds a zero byte. A hole may be short where
+//!   a block ends soon after the record begins, or begins shortly before the record ends.
 //!
 //! Any other damage may be in bytes that were synced. The member may have voted, or acknowledged entries, in the records that are lost; if it
 //! went on as if it had not, the cluster could lose commits (docs/spec/distribution.md 1.4). Called by [`super::recovery`].
@@ -102,7 +103,9 @@ fn has_hole<B: Bytes>(bytes: &mut B, from: u64, limit: Option<u64>) -> Result<bo
         }
         for byte in &room[..got] {
             zeros = if *byte == 0 { zeros + 1 } else { 0 };
-            if zeros >= HOLE_BYTES_MIN {
+            // No flipped bit makes a zero of the first or the last byte of a record.
+            let is_edge = at == from || limit == Some(at + 1);
+            if zeros >= HOLE_BYTES_MIN || zeros > 0 && is_edge {
                 return Ok(true);
             }
             at += 1;

@@ -6,10 +6,11 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
 use corvid_consensus::member::{Rewrite, ServerRow};
 use corvid_consensus::message::SnapshotMeta;
 use corvid_consensus::{Input, Member, MemberEvent, Output, Settings};
-use corvid_log::cluster::{Cid, Index, Kind, Servers, Sid, Term};
+use corvid_log::cluster::{Cid, Eid, Entry, Index, Kind, Servers, Sid, Term};
 use corvid_log::storage::{LogPosition, RewriteStage, StorageReply, StorageRequest};
 use corvid_log::{Disk as _, DiskFile as _, Fault, LogWriter};
 
@@ -19,6 +20,9 @@ use super::registers::Registers;
 use crate::dice::Dice;
 use crate::server::disk::{Handle, SimDisk};
 use crate::server::storage::Storage;
+
+/// Outputs of a member for one input, at most: one that has more never comes to rest.
+pub(super) const OUTPUTS_MAX: usize = 20_000;
 
 /// A clock that runs at its own rate, and never goes back.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +68,7 @@ struct Unanswered {
 }
 
 /// An entry that is written.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Written {
     pub(super) index: Index,
     pub(super) term: Term,
@@ -73,6 +77,23 @@ pub(super) struct Written {
     /// The term of the entry before.
     pub(super) before: Option<Term>,
     pub(super) servers: Option<Servers>,
+    pub(super) payload: Option<(Eid, Bytes)>,
+}
+
+impl Written {
+    fn of(entry: &Entry, before: Option<Term>) -> Written {
+        Written {
+            index: entry.index,
+            term: entry.term,
+            body: hash(corvid_consensus::EntryBody::of(entry).text()),
+            before,
+            servers: entry.servers.clone(),
+            payload: entry.payload.as_ref().map(|payload| {
+                let data = Bytes::copy_from_slice(payload.data.json());
+                (payload.eid, data)
+            }),
+        }
+    }
 }
 
 /// One life of the process.
@@ -97,7 +118,7 @@ pub(super) struct Life {
     pub(super) snapshot: Option<(Index, String)>,
     pub(super) wants_snapshot: bool,
     /// The entries of the new file that is being written, and whether it is in place.
-    rewrite: Vec<(Index, Term)>,
+    rewrite: Vec<Written>,
     rewrite_base: Option<(Index, Term)>,
     is_in_place: bool,
     /// A snapshot of a peer that is being received.
@@ -237,7 +258,9 @@ impl Host {
             return Vec::new();
         }
         life.member.handle(local_ms, input);
-        std::iter::from_fn(|| life.member.next_output()).collect()
+        std::iter::from_fn(|| life.member.next_output())
+            .take(OUTPUTS_MAX)
+            .collect()
     }
 
     /// Notes the records of requests. Returns the entries among them.
@@ -252,7 +275,15 @@ impl Host {
             };
             if let StorageRequest::Extend(_, records) = request {
                 for record in records {
-                    life.rewrite.extend(entries(record)?);
+                    let entries = entries(record)?;
+                    written.extend(entries.iter().cloned());
+                    life.rewrite.extend(entries);
+                }
+            }
+            if let StorageRequest::Swap(_) = request {
+                // Records behind this request follow those of the new file.
+                for entry in &life.rewrite {
+                    self.log.merge(entry.index, entry.term, entry.body)?;
                 }
             }
             let StorageRequest::Append {
@@ -282,13 +313,7 @@ impl Host {
                         self.log.put(entry.index, entry.term, body)?;
                         unanswered.entries.push((entry.index, entry.term));
                         let before = self.log.term(entry.index.previous());
-                        written.push(Written {
-                            index: entry.index,
-                            term: entry.term,
-                            body,
-                            before,
-                            servers: entry.servers.clone(),
-                        });
+                        written.push(Written::of(entry, before));
                     }
                     Kind::Term(term) => life.ballot = (*term, None),
                     Kind::Vote { term, vote } => {
@@ -325,7 +350,7 @@ impl Host {
             StorageReply::Rewrite(_, Ok(RewriteStage::Lasting)) => {
                 life.is_in_place = false;
                 let entries = std::mem::take(&mut life.rewrite);
-                self.log.synced_through(&entries);
+                self.log.synced_through(&positions(&entries));
                 return;
             }
             StorageReply::Rewrite(_, Err(_)) => {
@@ -354,7 +379,7 @@ impl Host {
         life.synced_ballot = answered[last].ballot.unwrap_or(life.synced_ballot);
         if life.is_in_place {
             // The first sync of a new file syncs its name too.
-            self.log.synced_through(&life.rewrite);
+            self.log.synced_through(&positions(&life.rewrite));
         }
         for append in &answered[..=last] {
             self.log.synced_through(&append.entries);
@@ -365,13 +390,17 @@ impl Host {
     ///
     /// # Errors
     /// There is no such snapshot, or the records cannot be read.
-    pub(super) fn rewrite(&mut self, rewrite: Rewrite) -> Result<StorageRequest, String> {
+    pub(super) fn rewrite(
+        &mut self,
+        rewrite: Rewrite,
+    ) -> Result<(StorageRequest, Vec<Written>), String> {
         let life = self.life.as_mut().ok_or("it is down")?;
         let snapshot = life.snapshot.take();
         let (_, body) = snapshot
             .filter(|(index, _)| *index == rewrite.index)
             .ok_or_else(|| format!("there is no snapshot through {}", rewrite.index))?;
-        life.rewrite = entries(&rewrite.records)?;
+        let written = entries(&rewrite.records)?;
+        life.rewrite.clone_from(&written);
         life.rewrite_base = Some((rewrite.index, rewrite.term));
         life.is_in_place = false;
         let meta = SnapshotMeta {
@@ -386,7 +415,8 @@ impl Host {
             header: file::header(&self.identity, rewrite.cid, &meta, &body),
             records: rewrite.records,
         };
-        Ok(StorageRequest::Rewrite(rewrite.number, Box::new(content)))
+        let request = StorageRequest::Rewrite(rewrite.number, Box::new(content));
+        Ok((request, written))
     }
 
     /// Replaces the file by a received snapshot.
@@ -456,11 +486,18 @@ fn replace(disk: &SimDisk, header: &[u8], records: &[u8]) -> Result<Handle, Faul
 }
 
 /// The entries among records.
-fn entries(records: &[u8]) -> Result<Vec<(Index, Term)>, String> {
+fn entries(records: &[u8]) -> Result<Vec<Written>, String> {
     let records = file::records(records)?;
-    let entries = records.into_iter().filter_map(|record| match record.kind {
-        Kind::Entry(entry) => Some((entry.index, entry.term)),
+    let entries = records.iter().filter_map(|record| match &record.kind {
+        Kind::Entry(entry) => Some(Written::of(entry, None)),
         _ => None,
     });
     Ok(entries.collect())
+}
+
+fn positions(entries: &[Written]) -> Vec<(Index, Term)> {
+    entries
+        .iter()
+        .map(|entry| (entry.index, entry.term))
+        .collect()
 }

@@ -6,6 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Situations that are visited for one register, at most; a search that has not ended by then finds nothing.
+const VISITED_MAX: usize = 100_000;
+
 /// An operation on a register, which holds 0 at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -76,6 +79,9 @@ impl<'h> Search<'h> {
         let words = self.operations.len().div_ceil(64);
         let mut stack = vec![(vec![0; words], 0)];
         while let Some((done, value)) = stack.pop() {
+            if self.visited.len() > VISITED_MAX {
+                return true;
+            }
             if !self.visited.insert((done.clone(), value)) {
                 continue;
             }

@@ -72,6 +72,17 @@ impl MemberLog {
         Ok(())
     }
 
+    /// Writes an entry, unless it is there.
+    ///
+    /// # Errors
+    /// As [`MemberLog::put`].
+    pub(super) fn merge(&mut self, index: Index, term: Term, body: u64) -> Result<(), String> {
+        if index <= self.base || self.entry(index) == Some((term, body)) {
+            return Ok(());
+        }
+        self.put(index, term, body)
+    }
+
     /// These entries are synced, if they are still there.
     pub(super) fn synced_through(&mut self, entries: &[(Index, Term)]) {
         for (index, term) in entries {
@@ -116,7 +127,9 @@ pub(super) struct Oracle {
     lists: Vec<Vec<usize>>,
     /// Committed entries.
     committed: BTreeMap<Index, (Term, u64)>,
-    /// Those with data.
+    /// Ids and data of entries that were written.
+    payloads: BTreeMap<(Index, Term), (Eid, Bytes)>,
+    /// Committed entries with data.
     applied: BTreeMap<Index, (Eid, Bytes)>,
     eids: BTreeMap<Eid, Index>,
     /// Numbers of committed transactions.
@@ -145,6 +158,11 @@ impl Oracle {
     /// How often the list of members has changed.
     pub(super) fn changes(&self) -> u64 {
         self.lists.len() as u64 - 1
+    }
+
+    /// An entry that is written has data.
+    pub(super) fn has_data(&mut self, index: Index, term: Term, payload: (Eid, Bytes)) {
+        self.payloads.insert((index, term), payload);
     }
 
     /// An entry that is written has a list of members.
@@ -289,6 +307,10 @@ impl Oracle {
             }
             self.committed.insert(index, (term, body));
             self.lists.extend(self.listed.get(&(index, term)).cloned());
+            if let Some((eid, data)) = self.payloads.get(&(index, term)).cloned() {
+                self.data_committed(index, eid, &data)?;
+                self.applied.insert(index, (eid, data));
+            }
         }
         Ok(())
     }
@@ -296,23 +318,27 @@ impl Oracle {
     /// A member has applied an entry with data.
     ///
     /// # Errors
-    /// Another member applied other data there, or a transaction is applied twice, was refused, or was judged never to have happened.
+    /// It is not the one that is committed there.
     pub(super) fn applied(
-        &mut self,
+        &self,
         host: usize,
         index: Index,
         eid: Eid,
         data: &Bytes,
     ) -> Result<(), String> {
-        if let Some(known) = self.applied.get(&index) {
-            if *known != (eid, data.clone()) {
-                return Err(format!(
-                    "host {host} applies {eid:?} at {index} where {:?} was applied",
-                    known.0
-                ));
-            }
-            return Ok(());
+        match self.applied.get(&index) {
+            Some((known, known_data)) if *known == eid && known_data == data => Ok(()),
+            known => Err(format!(
+                "host {host} applies {eid:?} at {index}, where {known:?} is committed"
+            )),
         }
+    }
+
+    /// An entry with data is committed for the first time.
+    ///
+    /// # Errors
+    /// Its transaction is committed twice, was refused, or was judged never to have happened.
+    fn data_committed(&mut self, index: Index, eid: Eid, data: &Bytes) -> Result<(), String> {
         if let Some(number) = self.never.get(&eid) {
             return Err(format!(
                 "transaction {number} is committed at {index} and was judged never to have happened"
@@ -321,18 +347,19 @@ impl Oracle {
         if let Some(before) = self.eids.insert(eid, index) {
             return Err(format!("{eid:?} is committed at {before} and at {index}"));
         }
-        let (_, number) = of_data(data).ok_or("data of no transaction")?;
-        let known = self.transactions.get(&number);
-        let known = known.ok_or_else(|| format!("transaction {number} was never sent"))?;
-        if matches!(known.returned, Some((_, Outcome::Refused))) || known.swap.is_refused {
-            return Err(format!("transaction {number} was refused and is committed"));
-        }
+        let number = of_data(data).map(|(_, number)| number);
+        let number =
+            number.ok_or_else(|| format!("{index} has data of no transaction: {data:?}"))?;
         if let Some(before) = self.numbers.insert(number, index) {
             return Err(format!(
                 "transaction {number} is committed at {before} and again at {index}"
             ));
         }
-        self.applied.insert(index, (eid, data.clone()));
+        let known = self.transactions.get(&number);
+        let known = known.ok_or_else(|| format!("transaction {number} was never sent"))?;
+        if matches!(known.returned, Some((_, Outcome::Refused))) || known.swap.is_refused {
+            return Err(format!("transaction {number} was refused and is committed"));
+        }
         Ok(())
     }
 
@@ -418,6 +445,8 @@ impl Oracle {
             let (returned, old) = match known.returned {
                 Some((tick, Outcome::Done(old))) => (Some(tick), Some(old)),
                 Some((_, Outcome::Refused)) => continue,
+                // It has not happened, and will not.
+                None if known.is_orphaned && !self.numbers.contains_key(number) => continue,
                 None if known.is_orphaned => (None, None),
                 None => return Err(format!("transaction {number} has no outcome")),
             };

@@ -13,7 +13,7 @@ use corvid_log::cluster::{Cid, Sid};
 use corvid_log::storage::StorageReply;
 
 use super::file::{self, Identity};
-use super::host::{Clock, Host};
+use super::host::{Clock, Host, OUTPUTS_MAX};
 use super::network::{Arrival, Network, Weather};
 use super::oracle::Oracle;
 use super::registers::{KEYS, News, Swap};
@@ -140,7 +140,7 @@ impl Run {
     }
 
     /// A session at a host requests transactions.
-    fn submit(&mut self, host: usize, count: usize) {
+    fn submit(&mut self, host: usize, count: usize) -> Result<(), String> {
         for _ in 0..count {
             let swap = Swap {
                 number: self.next_number,
@@ -149,7 +149,7 @@ impl Run {
             };
             let life = self.hosts[host].life.as_mut();
             let Some(life) = life.filter(|life| life.ended.is_none()) else {
-                return;
+                return Ok(());
             };
             self.next_number += 1;
             self.summary.transactions += 1;
@@ -157,7 +157,9 @@ impl Run {
             self.oracle.sent(swap);
             self.sessions[host].push(swap.number);
             life.registers.submit(swap);
+            self.news(host)?;
         }
+        Ok(())
     }
 
     /// Lets time pass.
@@ -376,10 +378,21 @@ impl Run {
                 None
             }
         };
+        let is_failure = matches!(
+            &input,
+            Some(Input::Storage(StorageReply::Appended(_, Err(_))))
+        );
         if let Some(input) = input {
             self.trace
                 .line(format_args!("{} host {number} <- {input:?}", self.now_ms));
             let outputs = self.hosts[number].handle(self.now_ms, input);
+            self.carry_out(number, outputs)?;
+        }
+        if is_failure
+            && let Some(life) = &self.hosts[number].life
+            && life.storage.is_poisoned()
+        {
+            let outputs = self.hosts[number].handle(self.now_ms, Input::FilePoisoned);
             self.carry_out(number, outputs)?;
         }
         if self.hosts[number].disk.is_down() {
@@ -392,6 +405,12 @@ impl Run {
     }
 
     fn carry_out(&mut self, number: usize, outputs: Vec<Output>) -> Result<(), String> {
+        if outputs.len() >= OUTPUTS_MAX {
+            return Err(format!(
+                "host {number} has outputs without end: {:?}",
+                outputs.last()
+            ));
+        }
         for output in outputs {
             self.trace
                 .line(format_args!("{} host {number} -> {output:?}", self.now_ms));
@@ -518,8 +537,16 @@ impl Run {
         host.start(now_ms)
             .map_err(|problem| format!("host {number}: {problem}"))?;
         self.network.start(now_ms, number);
+        // A commit may have reached the file before anything else of it was seen.
+        let host = &mut self.hosts[number];
+        if let Some(life) = &mut host.life {
+            let through = std::mem::replace(&mut life.reported, host.log.base);
+            self.committed(number, through)?;
+        }
         let outputs: Vec<Output> = match &mut self.hosts[number].life {
-            Some(life) => std::iter::from_fn(|| life.member.next_output()).collect(),
+            Some(life) => std::iter::from_fn(|| life.member.next_output())
+                .take(OUTPUTS_MAX)
+                .collect(),
             None => Vec::new(),
         };
         self.carry_out(number, outputs)?;

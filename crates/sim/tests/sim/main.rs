@@ -1,6 +1,7 @@
 //! The simulator's runs: engine, monitors, log and backups against models, servers on failing disks, clients on failing networks.
 
 mod clients;
+mod clusters;
 mod crashes;
 mod differential;
 mod flooding;

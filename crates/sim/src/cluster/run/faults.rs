@@ -24,7 +24,9 @@ pub(super) struct Faults {
     has_write_errors: bool,
     has_full_disks: bool,
     has_commands: bool,
-    has_changes: bool,
+    pub(super) has_changes: bool,
+    has_compactions: bool,
+    has_sync_errors: bool,
     /// In percent of crashes.
     power_losses: usize,
 }
@@ -50,6 +52,8 @@ impl Faults {
             has_full_disks: dice.chance(20),
             has_commands: dice.chance(40),
             has_changes: dice.chance(30),
+            has_compactions: dice.chance(60),
+            has_sync_errors: dice.chance(20),
             power_losses: *dice.pick(&[0, 50, 100]),
         }
     }
@@ -79,7 +83,7 @@ impl Run {
         match self.dice.below(100) {
             0..55 => {
                 let count = *self.dice.pick(&[1, 1, 1, 2, 5]);
-                self.submit(host, count);
+                self.submit(host, count)?;
             }
             55..62 if faults.has_partitions => self.partition(),
             62..67 if faults.has_partitions => {
@@ -111,7 +115,12 @@ impl Run {
                     self.power_cycle(host);
                 }
             }
-            85..89 => self.trouble(host),
+            85..88 => self.trouble(host),
+            88..89 if faults.has_compactions => {
+                if let Some(life) = &mut self.hosts[host].life {
+                    life.wants_snapshot = true;
+                }
+            }
             89..92 if faults.has_commands => self.command(host)?,
             92..95 if faults.has_changes => self.change_members(host)?,
             _ => self.advance(2000)?,
@@ -163,6 +172,9 @@ impl Run {
             troubles.write = *self.dice.pick(&[5, 30, 100]);
             troubles.cut = troubles.write / 2;
         }
+        if faults.has_sync_errors && self.dice.chance(50) {
+            troubles.sync = *self.dice.pick(&[5, 30]);
+        }
         if faults.has_full_disks && self.dice.chance(50) {
             let used = self.hosts[host].disk.used();
             troubles.capacity = Some(used + self.dice.below(500));
@@ -188,7 +200,8 @@ impl Run {
         }
         self.summary.removals += 1;
         let kicked = self.dice.below(self.hosts.len());
-        let command = if self.dice.chance(50) {
+        let is_alone = self.oracle.members().len() < 2;
+        let command = if !is_alone && self.dice.chance(50) {
             Command::Leave
         } else {
             Command::Kick(self.hosts[kicked].identity.address.clone())

@@ -17,22 +17,8 @@ impl Run {
         let host = &mut self.hosts[number];
         match output {
             Output::Store(requests) => {
-                for written in host.note(&requests)? {
-                    let Written {
-                        index,
-                        term,
-                        body,
-                        before,
-                        servers,
-                    } = written;
-                    if let Some(servers) = servers {
-                        let is_listed =
-                            |host: &usize| servers.contains(self.hosts[*host].identity.sid);
-                        let members = (0..self.hosts.len()).filter(is_listed).collect();
-                        self.oracle.listed(index, term, members);
-                    }
-                    self.oracle.written(number, index, term, body, before)?;
-                }
+                let written = host.note(&requests)?;
+                self.written(number, written)?;
                 let host = &mut self.hosts[number];
                 if let Some(life) = &mut host.life {
                     let was_idle = !life.storage.disk_has_work();
@@ -90,7 +76,7 @@ impl Run {
                 self.network.stop(self.now_ms, number);
             }
             Output::ReadSnapshot {
-                to: peer,
+                to,
                 index,
                 offset,
                 bytes_max,
@@ -100,14 +86,14 @@ impl Run {
                     let from = usize::try_from(offset)
                         .unwrap_or(usize::MAX)
                         .min(body.len());
-                    let to = from.saturating_add(bytes_max).min(body.len());
-                    (body.len() as u64, body.slice(from..to))
+                    let end = from.saturating_add(bytes_max).min(body.len());
+                    (body.len() as u64, body.slice(from..end))
                 });
                 let bytes = bytes.ok_or_else(gone);
                 self.queue(
                     number,
                     Input::SnapshotRead {
-                        to: peer,
+                        to,
                         index,
                         offset,
                         bytes,
@@ -162,7 +148,9 @@ impl Run {
             }
             Output::Rewrite(rewrite) => {
                 self.summary.rewrites += 1;
-                let request = host.rewrite(*rewrite)?;
+                let (request, written) = host.rewrite(*rewrite)?;
+                self.written(number, written)?;
+                let host = &mut self.hosts[number];
                 if let Some(life) = &mut host.life {
                     let replies = life.storage.store(vec![request]);
                     life.replies.extend(replies);
@@ -172,6 +160,29 @@ impl Run {
             | Output::ElectionTimer(_)
             | Output::CommandDone(..)
             | Output::Log(..) => {}
+        }
+        Ok(())
+    }
+
+    fn written(&mut self, number: usize, entries: Vec<Written>) -> Result<(), String> {
+        for entry in entries {
+            let Written {
+                index,
+                term,
+                body,
+                before,
+                servers,
+                payload,
+            } = entry;
+            if let Some(payload) = payload {
+                self.oracle.has_data(index, term, payload);
+            }
+            if let Some(servers) = servers {
+                let is_listed = |host: &usize| servers.contains(self.hosts[*host].identity.sid);
+                let members = (0..self.hosts.len()).filter(is_listed).collect();
+                self.oracle.listed(index, term, members);
+            }
+            self.oracle.written(number, index, term, body, before)?;
         }
         Ok(())
     }
@@ -226,10 +237,14 @@ impl Run {
                 is_prevote: false,
                 is_granted: true,
                 ..
-            } if life.synced_ballot.0 != *term || life.synced_ballot.1.is_none() => Err(format!(
-                "host {number} votes in term {term}, and has synced {:?}",
-                life.synced_ballot
-            )),
+            } if life.synced_ballot.0 < *term
+                || life.synced_ballot.0 == *term && life.synced_ballot.1.is_none() =>
+            {
+                Err(format!(
+                    "host {number} votes in term {term}, and has synced {:?}",
+                    life.synced_ballot
+                ))
+            }
             PeerMessage::Vote {
                 term,
                 is_prevote: false,
@@ -242,7 +257,7 @@ impl Run {
         }
     }
 
-    fn committed(&mut self, number: usize, through: Index) -> Result<(), String> {
+    pub(super) fn committed(&mut self, number: usize, through: Index) -> Result<(), String> {
         let Some(life) = &mut self.hosts[number].life else {
             return Ok(());
         };

@@ -1,0 +1,33 @@
+//! Members of clusters under crashes, failing disks, bad networks and bad clocks, in virtual time: many seeds, each a run of its own.
+//!
+//! `CORVID_CASES` runs another number of them; `CORVID_SEED` begins elsewhere. A failure prints the command that replays it.
+
+use corvid_sim::cluster::Summary;
+use corvid_sim::seeds::Seeds;
+
+/// Runs by default.
+const SEEDS: usize = 200;
+
+#[test]
+fn nothing_committed_is_lost_doubled_or_forked_and_clusters_recover() {
+    Seeds::of_test(SEEDS).expect_all(6, |summary: &Summary| {
+        vec![
+            summary.commits / 10,
+            summary.acknowledged / 10,
+            summary.forwarded / 5,
+            summary.leaderships,
+            summary.judged,
+            summary.restarts,
+            summary.power_losses,
+            summary.lost,
+            summary.doubled,
+            summary.partitions,
+            summary.pauses,
+        ]
+    });
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace() {
+    Seeds::of_test(SEEDS).expect_repeatable::<Summary>(10);
+}
