@@ -9,12 +9,17 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-seeds setup man docs deb container guard guard-accept bench bench-ovn bench-clients bench-allocators
+.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-seeds setup man docs deb container guard guard-accept bench bench-ovn bench-clients bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
 	$(BUILD)
 	OVS_RUNDIR=$${OVS_RUNDIR:-$(CURDIR)/target/run} $(RELEASE)/corvid-demo
+
+# Builds, starts a cluster of three members on this machine, kills the leader and shows that nothing is lost; Ctrl-C ends all members.
+cluster:
+	$(BUILD)
+	OVS_RUNDIR=$${OVS_RUNDIR:-$(CURDIR)/target/run} $(RELEASE)/corvid-demo --cluster
 
 # What the tests need beside Rust: the reference implementation and other people's clients.
 setup:

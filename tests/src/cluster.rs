@@ -15,17 +15,22 @@ use sha1::{Digest, Sha1};
 
 use crate::binary;
 use crate::client::Client;
+use crate::peer;
 use crate::process::Process;
+use crate::server::Implementation;
 
 /// How long anything in a cluster may take on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// Members, running or not.
 #[derive(Debug)]
 pub struct Cluster {
-    folder: tempfile::TempDir,
-    name: String,
     members: Vec<Process>,
+    name: String,
+    program: PathBuf,
+    tool: PathBuf,
+    /// Removed after the processes, which are dropped first.
+    folder: tempfile::TempDir,
 }
 
 impl Cluster {
@@ -35,7 +40,37 @@ impl Cluster {
     ///
     /// An error of the operating system or of the tool.
     pub fn created(schema: &Value) -> io::Result<Cluster> {
-        let mut cluster = Cluster::empty(schema)?;
+        Cluster::created_by(Implementation::Corvid, schema)
+    }
+
+    /// A cluster of this many members, which have joined one after the other. All run.
+    ///
+    /// # Errors
+    ///
+    /// A missing program, an error of the operating system or of a tool, a member that does not join in time.
+    pub fn joined(
+        implementation: Implementation,
+        count: usize,
+        schema: &Value,
+    ) -> io::Result<Cluster> {
+        let mut cluster = Cluster::created_by(implementation, schema)?;
+        for number in 0..count {
+            if number > 0 {
+                cluster.add_joining()?;
+            }
+            cluster.members[number].start()?;
+            let is_member = |status: String| {
+                status.contains("Status: cluster member") && !status.contains("Leader: unknown")
+            };
+            cluster.wait_until("a member joins", || {
+                cluster.status(number).is_ok_and(is_member)
+            })?;
+        }
+        Ok(cluster)
+    }
+
+    fn created_by(implementation: Implementation, schema: &Value) -> io::Result<Cluster> {
+        let mut cluster = Cluster::empty_of(implementation, schema)?;
         let schema_file = cluster.folder.path().join("schema");
         fs::write(&schema_file, schema.to_string())?;
         let file = cluster.add_folder(0)?;
@@ -131,11 +166,20 @@ impl Cluster {
     }
 
     fn empty(schema: &Value) -> io::Result<Cluster> {
-        let name = schema["name"].as_str().unwrap_or_default().to_owned();
+        Cluster::empty_of(Implementation::Corvid, schema)
+    }
+
+    fn empty_of(implementation: Implementation, schema: &Value) -> io::Result<Cluster> {
+        let tool = match implementation {
+            Implementation::Corvid => Some(binary::bin("ovsdb-tool")),
+            Implementation::Reference => binary::reference("ovsdb-tool"),
+        };
         Ok(Cluster {
-            folder: tempfile::tempdir()?,
-            name,
             members: Vec::new(),
+            name: schema["name"].as_str().unwrap_or_default().to_owned(),
+            program: implementation.server_binary()?,
+            tool: tool.ok_or_else(|| io::Error::other("no ovsdb-tool of the reference"))?,
+            folder: tempfile::tempdir()?,
         })
     }
 
@@ -147,8 +191,7 @@ impl Cluster {
 
     fn add(&mut self, file: &Path) {
         let folder = self.folder_of(self.members.len());
-        let program = binary::bin("ovsdb-server");
-        let process = Process::new(&program, &folder, &[file.into()]);
+        let process = Process::new(&self.program, &folder, &[file.into()]);
         self.members.push(process);
     }
 
@@ -170,7 +213,7 @@ impl Cluster {
     }
 
     fn tool(&self, arguments: &[&str]) -> io::Result<()> {
-        let mut command = Command::new(binary::bin("ovsdb-tool"));
+        let mut command = Command::new(&self.tool);
         let output = command.args(arguments).output()?;
         match output.status.success() {
             true => Ok(()),
@@ -195,6 +238,37 @@ impl Cluster {
     /// A member's process.
     pub fn member(&mut self, number: usize) -> &mut Process {
         &mut self.members[number]
+    }
+
+    /// All members.
+    #[must_use]
+    pub fn members(&self) -> &[Process] {
+        &self.members
+    }
+
+    /// Stops a member's process (`SIGSTOP`), or lets it continue.
+    ///
+    /// # Errors
+    ///
+    /// The program `kill` cannot be run.
+    pub fn pause(&mut self, number: usize, is_paused: bool) -> io::Result<()> {
+        let signal = if is_paused { "-STOP" } else { "-CONT" };
+        let pid = self.members[number].pid().to_string();
+        peer::run(Command::new("kill").args([signal, &pid]))?;
+        Ok(())
+    }
+
+    /// The logs of all members, for reports of failures.
+    #[must_use]
+    pub fn said(&self) -> String {
+        let said = |(number, member): (usize, &Process)| format!("--- {number}\n{}", member.said());
+        self.members.iter().enumerate().map(said).collect()
+    }
+
+    /// Keeps the files of a failed test.
+    #[must_use]
+    pub fn keep(self) -> PathBuf {
+        self.folder.keep()
     }
 
     /// A connection to a member.
@@ -288,8 +362,10 @@ impl Cluster {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        let logs: String = self.members.iter().map(Process::said).collect();
-        Err(io::Error::other(format!("not in time: {what}\n{logs}")))
+        Err(io::Error::other(format!(
+            "not in time: {what}\n{}",
+            self.said()
+        )))
     }
 }
 

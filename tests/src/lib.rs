@@ -11,6 +11,7 @@
 //! - [`process`]: one server process on given files.
 //! - [`cluster`]: several server processes that serve one clustered database.
 //! - [`daemon`]: one server in the background.
+//! - [`cluster`]: the members of a clustered database.
 //! - [`server`]: a server under test in its own temporary directory.
 //! - [`random`], [`ledger`], [`tails`], [`small_disk`], [`troubled_disk`], [`peer`]: what the tests of storage share: seeded numbers, writers that
 //!   know what the database must hold, damaged ends of files, a file system that is soon full, a disk that is slow or fails, and the reference's tool.

@@ -7,6 +7,7 @@ mod audit;
 mod backup;
 mod check_config;
 mod cluster;
+mod cluster_faults;
 mod commands;
 mod config_file;
 mod conversions;

@@ -1,20 +1,24 @@
 //! `corvid-demo [DIRECTORY]`: creates the example databases in DIRECTORY, prints how to connect to them, and becomes their server. Used by
-//! `make run`.
+//! `make run`. `corvid-demo --cluster [DIRECTORY]` shows a cluster instead ([`cluster`]). Used by `make cluster`.
 //!
-//! It runs `ovsdb-tool` and `ovsdb-server` from its own directory, as a script would, and links neither, so it adds little to a build.
+//! It runs the other programs from its own directory, as a script would, and links neither, so it adds little to a build.
 //! `Inventory` is a small network inventory with a few rows. Empty databases of Open vSwitch and OVN are created
 //! if their packages have installed the schemas, so that their command-line tools can be tried.
 
+mod cluster;
+mod programs;
+
 use std::env;
 use std::fs;
-use std::io;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
-const SCHEMA: &str = include_str!("../demo/inventory.ovsschema");
-const ROWS: &str = include_str!("../demo/rows.json");
+use programs::{about, sibling, tool};
+
+const SCHEMA: &str = include_str!("../../demo/inventory.ovsschema");
+const ROWS: &str = include_str!("../../demo/rows.json");
 
 /// Schemas of packages, with the names of their databases.
 const INSTALLED: [(&str, &str); 3] = [
@@ -27,8 +31,24 @@ const INSTALLED: [(&str, &str); 3] = [
 const PORT: u16 = 6640;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(never) => match never {},
+    let mut arguments = env::args_os().skip(1).peekable();
+    let is_cluster = arguments
+        .next_if(|argument| argument == "--cluster")
+        .is_some();
+    let name = if is_cluster {
+        "corvid-cluster"
+    } else {
+        "corvid-demo"
+    };
+    let outcome = directory(arguments.next().map(PathBuf::from), name).and_then(|directory| {
+        if is_cluster {
+            cluster::run(&directory)
+        } else {
+            serve(&directory).map(|never| match never {})
+        }
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("corvid-demo: {error}");
             ExitCode::FAILURE
@@ -36,14 +56,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns only an error: on success this process becomes `ovsdb-server`.
-fn run() -> Result<std::convert::Infallible, String> {
-    let directory = env::args_os()
-        .nth(1)
-        .map_or_else(default_directory, PathBuf::from);
+/// The directory for all files, as an absolute path.
+fn directory(given: Option<PathBuf>, name: &str) -> Result<PathBuf, String> {
+    let directory = given.unwrap_or_else(|| default_directory(name));
     let directory = std::path::absolute(&directory).unwrap_or(directory);
     fs::create_dir_all(&directory).map_err(|error| about(&directory, &error))?;
-    let names = make_missing(&directory)?;
+    Ok(directory)
+}
+
+/// Returns only an error: on success this process becomes `ovsdb-server`.
+fn serve(directory: &Path) -> Result<std::convert::Infallible, String> {
+    let names = make_missing(directory)?;
     let socket = directory.join("db.sock").display().to_string();
     let has_port = TcpListener::bind(("127.0.0.1", PORT)).is_ok();
     introduce(&names, &socket, has_port);
@@ -58,15 +81,15 @@ fn run() -> Result<std::convert::Infallible, String> {
             directory.join("ovsdb-server.ctl").display()
         ))
         .arg("-vconsole:warn")
-        .args(names.iter().map(|name| file(&directory, name)))
+        .args(names.iter().map(|name| file(directory, name)))
         .exec();
     Err(about(&sibling("ovsdb-server"), &error))
 }
 
-fn default_directory() -> PathBuf {
+fn default_directory(name: &str) -> PathBuf {
     env::var_os("OVS_RUNDIR")
         .map_or_else(|| PathBuf::from("/var/run/openvswitch"), PathBuf::from)
-        .join("corvid-demo")
+        .join(name)
 }
 
 fn file(directory: &Path, name: &str) -> PathBuf {
@@ -114,30 +137,6 @@ fn make_missing(directory: &Path) -> Result<Vec<&'static str>, String> {
     Ok(sources.into_iter().map(|(name, _)| name).collect())
 }
 
-/// Runs a tool to its end. It reports failures on standard error.
-fn tool(command: &mut Command) -> Result<(), String> {
-    let program = PathBuf::from(command.get_program());
-    let output = command
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| about(&program, &error))?;
-    // `ovsdb-tool transact` exits with success also when the transaction fails: then a result is an error.
-    let answer = String::from_utf8_lossy(&output.stdout);
-    if output.status.success() && !answer.contains("\"error\"") {
-        Ok(())
-    } else {
-        Err(format!(
-            "{}: {}\n{answer}",
-            program.display(),
-            output.status
-        ))
-    }
-}
-
-fn about(path: &Path, error: &io::Error) -> String {
-    format!("{}: {error}", path.display())
-}
-
 fn introduce(names: &[&str], socket: &str, has_port: bool) {
     println!("Corvid serves {}.\n", names.join(", "));
     println!("  unix:{socket}");
@@ -165,13 +164,4 @@ fn introduce(names: &[&str], socket: &str, has_port: bool) {
         );
     }
     println!("\nCtrl-C ends it; the databases stay where they are and are served again next time.");
-}
-
-/// The path of a program that was built beside this one, else its name, to be found in `PATH`.
-fn sibling(name: &str) -> PathBuf {
-    env::current_exe()
-        .ok()
-        .map(|exe| exe.with_file_name(name))
-        .filter(|path| path.exists())
-        .unwrap_or_else(|| PathBuf::from(name))
 }
