@@ -11,7 +11,9 @@ use std::time::Duration;
 use corvid_tests::binary;
 use corvid_tests::client::Client;
 use corvid_tests::cluster::Cluster;
+use corvid_tests::peer;
 use corvid_tests::random::Random;
+use corvid_tests::server::Implementation;
 use serde_json::{Value, json};
 
 fn schema() -> Value {
@@ -546,4 +548,41 @@ fn members_reach_each_other_over_tcp() {
             .expect("started");
         assert!(output.status.success(), "{}", program.display());
     }
+}
+
+#[test]
+fn refusals_of_cluster_commands_are_those_of_the_reference() {
+    let commands: [(&str, &[&str]); 16] = [
+        ("cluster/set-backlog-threshold", &["D", "50", "0"]),
+        ("cluster/set-backlog-threshold", &["D", "49", "0"]),
+        ("cluster/set-backlog-threshold", &["D", "500", "x"]),
+        ("cluster/set-backlog-threshold", &["D", "x", "4096"]),
+        ("cluster/set-backlog-threshold", &["X", "500", "4096"]),
+        ("cluster/set-backlog-threshold", &["D", "500"]),
+        ("cluster/change-election-timer", &["D", "1000"]),
+        ("cluster/change-election-timer", &["D", "99"]),
+        ("cluster/change-election-timer", &["D", "x"]),
+        ("cluster/change-election-timer", &["D", "2001"]),
+        ("cluster/change-election-timer", &["X", "1000"]),
+        ("cluster/status", &["X"]),
+        ("cluster/cid", &["X"]),
+        ("cluster/sid", &["X"]),
+        ("cluster/leave", &["X"]),
+        ("cluster/kick", &["X", "0000"]),
+    ];
+    let replies = |implementation| {
+        let cluster = Cluster::joined(implementation, 1, &schema()).expect("a cluster of one");
+        cluster.leader_among(&[0]).expect("a leader");
+        let reply = |(command, arguments): &(&str, &[&str])| {
+            let outcome = cluster.control(0, command, arguments);
+            let outcome = outcome.map_err(|error| error.to_string());
+            format!("{command} {arguments:?}: {outcome:?}")
+        };
+        commands.iter().map(reply).collect::<Vec<String>>()
+    };
+    let ours = replies(Implementation::Corvid);
+    if binary::reference("ovsdb-tool").is_none() {
+        return peer::say_skipped("the reference is not installed: replies are not compared");
+    }
+    assert_eq!(ours, replies(Implementation::Reference));
 }
