@@ -67,6 +67,9 @@ impl Member {
             return no("in progress");
         }
         if self.membership.removed.contains(&from) {
+            // It may have been added and removed without learning of either.
+            let term = self.node.term();
+            self.send(from, PeerMessage::NotMember { term });
             return no("removed from the cluster; join with a new file");
         }
         if self.node.collides(from) {

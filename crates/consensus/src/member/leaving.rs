@@ -311,7 +311,7 @@ impl Member {
 
     /// A member says that this server is none.
     pub(super) fn not_member(&mut self, from: Sid, term: Term) {
-        if term < self.node.term() || self.joining.is_some() || !self.membership.contains(from) {
+        if term < self.node.term() || !self.membership.contains(from) {
             return;
         }
         let text = format!(

@@ -101,6 +101,9 @@ impl Member {
             None => (None, None),
         };
         if let Some(reason) = self.refuse_snapshot(index) {
+            if self.is_poisoned() && self.file.rewriting.is_none() {
+                self.next_rewrite_ms = self.now_ms + REWRITE_RETRY_MS;
+            }
             match token {
                 Some(token) => self.compacted(token, Err(refused(reason))),
                 None => self.outputs.push_back(Output::RejectSnapshot),
@@ -148,10 +151,11 @@ impl Member {
 
     /// Why no snapshot of this index can be stored, in the words of docs/spec/distribution.md 1.9.
     fn refuse_snapshot(&self, index: Index) -> Option<&'static str> {
-        if self.joining.is_some() || !self.file.is_recording {
+        // A file that takes no records is written again in any case: without it the server can neither join nor leave.
+        if self.joining.is_some() && !self.is_poisoned() || !self.file.is_recording {
             return Some("cannot store a snapshot while joining cluster");
         }
-        if self.leaving.is_some() {
+        if self.leaving.is_some() && !self.is_poisoned() {
             return Some("cannot store a snapshot while leaving cluster");
         }
         if self.failure.is_some() || matches!(self.file.trouble, Trouble::Failed { .. }) {

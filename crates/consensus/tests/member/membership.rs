@@ -194,3 +194,14 @@ fn a_member_far_behind_gets_a_snapshot_in_chunks() {
     cluster.run(1000);
     cluster.await_equal();
 }
+
+#[test]
+fn a_file_that_takes_no_records_is_written_again_while_its_member_leaves() {
+    let mut cluster = Cluster::new(1, 6);
+    let leader = cluster.await_leader();
+    assert_eq!(cluster.reply(leader, Command::Leave), Ok(String::new()));
+    let node = cluster.nodes.get_mut(&leader).expect("a server");
+    node.disk.is_poisoned = true;
+    cluster.write(leader, 1);
+    cluster.run_until("commits", 10_000, |cluster| cluster.committed.len() == 1);
+}

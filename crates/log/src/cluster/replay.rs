@@ -227,13 +227,14 @@ impl Replay {
         self.servers.last().map(|(_, servers)| servers)
     }
 
-    /// Whether the member is in the list of the snapshot or in the one logged last.
+    /// Whether the member is in the list of the snapshot, in the last committed one, or in a later one. A removal that is not known to be
+    /// committed may still be cut off: until then the member takes part, or others would lack its vote.
     #[must_use]
     pub fn belongs(&self) -> bool {
-        [self.servers.first(), self.servers.last()]
-            .into_iter()
-            .flatten()
-            .any(|(_, servers)| servers.contains(self.server_id))
+        let committed = self.servers.partition_point(|(at, _)| *at <= self.commit);
+        let current = self.servers.iter().skip(committed.saturating_sub(1));
+        let mut lists = self.servers.first().into_iter().chain(current);
+        lists.any(|(_, servers)| servers.contains(self.server_id))
     }
 
     /// Whether the member is in any list, also in a superseded one.

@@ -11,7 +11,7 @@ use corvid_consensus::member::{Rewrite, ServerRow};
 use corvid_consensus::message::SnapshotMeta;
 use corvid_consensus::{Input, Member, MemberEvent, Output, Settings};
 use corvid_log::cluster::{Cid, Eid, Entry, Index, Kind, Servers, Sid, Term};
-use corvid_log::storage::{LogPosition, RewriteStage, StorageReply, StorageRequest};
+use corvid_log::storage::{LogPosition, RewriteNumber, RewriteStage, StorageReply, StorageRequest};
 use corvid_log::{Disk as _, DiskFile as _, Fault, LogWriter};
 
 use super::file::{self, Identity, Opened};
@@ -120,7 +120,10 @@ pub(super) struct Life {
     /// The entries of the new file that is being written, and whether it is in place.
     rewrite: Vec<Written>,
     rewrite_base: Option<(Index, Term)>,
+    rewrite_number: RewriteNumber,
     is_in_place: bool,
+    /// Requests behind a swap: none reaches the old file, as in the server.
+    held: Option<Vec<StorageRequest>>,
     /// A snapshot of a peer that is being received.
     pub(super) received: Vec<u8>,
     /// Why it has ended by itself.
@@ -128,6 +131,35 @@ pub(super) struct Life {
     /// Term and vote as the records say, and as they are synced.
     ballot: (Term, Option<Sid>),
     pub(super) synced_ballot: (Term, Option<Sid>),
+}
+
+impl Life {
+    /// Carries out requests; those behind a swap wait until the new file is in place, or has failed.
+    pub(super) fn store(&mut self, mut requests: Vec<StorageRequest>) {
+        if let Some(held) = &mut self.held {
+            held.append(&mut requests);
+            return;
+        }
+        let swap = requests
+            .iter()
+            .position(|request| matches!(request, StorageRequest::Swap(_)));
+        if let Some(swap) = swap {
+            self.held = Some(requests.split_off(swap + 1));
+        }
+        let replies = self.storage.store(requests);
+        self.replies.extend(replies);
+    }
+
+    /// A swap is over: the requests behind it follow.
+    pub(super) fn release(&mut self, reply: &StorageReply) {
+        let is_over = matches!(
+            reply,
+            StorageReply::Rewrite(_, Ok(RewriteStage::InPlace(_)) | Err(_))
+        );
+        if is_over && let Some(held) = self.held.take() {
+            self.store(held);
+        }
+    }
 }
 
 /// A host.
@@ -231,7 +263,9 @@ impl Host {
             wants_snapshot: false,
             rewrite: Vec::new(),
             rewrite_base: None,
+            rewrite_number: RewriteNumber(0),
             is_in_place: false,
+            held: None,
             received: Vec::new(),
             ended: None,
             ballot,
@@ -353,8 +387,9 @@ impl Host {
                 self.log.synced_through(&positions(&entries));
                 return;
             }
-            StorageReply::Rewrite(_, Err(_)) => {
-                if !life.is_in_place {
+            StorageReply::Rewrite(number, Err(_)) => {
+                // One that was given up says nothing about the next.
+                if !life.is_in_place && *number == life.rewrite_number {
                     life.rewrite.clear();
                     life.rewrite_base = None;
                 }
@@ -402,6 +437,7 @@ impl Host {
         let written = entries(&rewrite.records)?;
         life.rewrite.clone_from(&written);
         life.rewrite_base = Some((rewrite.index, rewrite.term));
+        life.rewrite_number = rewrite.number;
         life.is_in_place = false;
         let meta = SnapshotMeta {
             index: rewrite.index,
@@ -468,6 +504,7 @@ impl Host {
         life.unanswered.clear();
         life.replies.clear();
         life.rewrite.clear();
+        life.held = None;
         let mut writer = LogWriter::new(self.disk.clone(), handle);
         writer.set_end((header.len() + records.len()) as u64);
         life.storage = Storage::new(writer, false);

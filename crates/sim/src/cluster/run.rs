@@ -333,6 +333,9 @@ impl Run {
                 let reply = life.replies.pop_front();
                 if let Some(reply) = &reply {
                     host.answered(reply);
+                    if let Some(life) = &mut host.life {
+                        life.release(reply);
+                    }
                 }
                 if matches!(reply, Some(StorageReply::Appended(_, Err(_))))
                     && let Some(life) = &mut host.life

@@ -22,8 +22,7 @@ impl Run {
                 let host = &mut self.hosts[number];
                 if let Some(life) = &mut host.life {
                     let was_idle = !life.storage.disk_has_work();
-                    let replies = life.storage.store(requests);
-                    life.replies.extend(replies);
+                    life.store(requests);
                     if was_idle {
                         life.disk_ms = life.disk_ms.max(self.now_ms);
                     }
@@ -152,8 +151,7 @@ impl Run {
                 self.written(number, written)?;
                 let host = &mut self.hosts[number];
                 if let Some(life) = &mut host.life {
-                    let replies = life.storage.store(vec![request]);
-                    life.replies.extend(replies);
+                    life.store(vec![request]);
                 }
             }
             Output::Dial(_)
