@@ -60,7 +60,7 @@ use crate::peers::DialTarget;
 use crate::raft_node::{LogEntry, Opening, RaftNode};
 use forwarding::Forwarding;
 use log_file::{LogFile, Mark, Trouble};
-use membership::{Joining, Leaving, Membership, Transfer};
+use membership::{Departing, Joining, Leaving, Membership, Transfer};
 use receiving::Receiving;
 use sending::Sending;
 use ticker::Ticker;
@@ -79,6 +79,7 @@ pub struct Member {
     forwarding: Forwarding,
     joining: Option<Joining>,
     leaving: Option<Leaving>,
+    departing: Option<Departing>,
     transfer: Option<Transfer>,
     /// Snapshots on their way to peers.
     sending: BTreeMap<Sid, Sending>,
@@ -143,6 +144,7 @@ impl Member {
                 next_ms: now_ms,
             }),
             leaving: None,
+            departing: None,
             transfer: None,
             sending: BTreeMap::new(),
             receiving: None,
@@ -306,7 +308,8 @@ impl Member {
 
     /// Proposes what waits, in one step. Proposals that the algorithm does not accept now go on waiting.
     fn propose_held(&mut self) {
-        if self.held.is_empty() {
+        // The leadership of a member that was removed ends: what it proposes now may be lost.
+        if self.held.is_empty() || self.departing.is_some() {
             return;
         }
         let bodies = self
@@ -415,6 +418,7 @@ impl Member {
             self.log(Level::Info, text);
             self.view.election_began(self.now_ms, true);
         }
+        self.departure_noted(from, &message);
         self.node.step(from, message);
     }
 

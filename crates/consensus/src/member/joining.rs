@@ -66,6 +66,9 @@ impl Member {
         if self.membership.joiners.contains_key(&from) {
             return no("in progress");
         }
+        if self.membership.removed.contains(&from) && self.file.is_list_pending() {
+            return no("committing");
+        }
         if self.membership.removed.contains(&from) {
             // It may have been added and removed without learning of either.
             let term = self.node.term();
@@ -159,7 +162,8 @@ impl Member {
 
     /// Proposes the next change of the list, if one is due and possible.
     pub(super) fn change_servers(&mut self) {
-        if self.announced_term().is_none() || !self.node.may_change_voters() {
+        let is_leading = self.announced_term().is_some() && self.departing.is_none();
+        if !is_leading || !self.node.may_change_voters() {
             return;
         }
         self.watch_joiners();

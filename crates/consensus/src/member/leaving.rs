@@ -3,15 +3,18 @@
 //! A leader never proposes its own removal: it hands the leadership over first. A removal is refused when fewer members that are alive and
 //! have caught up would remain than the new list needs for a majority.
 
+use std::collections::BTreeSet;
+
 use corvid_log::cluster::{Index, Servers, Sid, Term};
 use corvid_log::storage::StorageRequest;
 use corvid_rpc::Level;
 
-use super::membership::{Leaving, Removal};
+use super::membership::{Departing, Leaving, Removal};
 use super::records::Records;
 use super::{Member, Output};
 use crate::entry::EntryBody;
 use crate::message::PeerMessage;
+use crate::raft_node::Outgoing;
 
 impl Member {
     /// This member wants to leave.
@@ -249,7 +252,10 @@ impl Member {
         if let Some(requester) = requester.filter(|requester| *requester != target) {
             self.send(requester, reply(Some(target)));
         }
-        if requester == Some(target) || is_success {
+        if is_success && self.file.is_list_pending() {
+            let message = Outgoing::Message(reply(None));
+            self.file.send_with_list(target, message);
+        } else if requester == Some(target) || is_success {
             self.send(target, reply(None));
         }
     }
@@ -301,7 +307,7 @@ impl Member {
             self.membership.contains(from) || self.membership.joiners.contains_key(&from);
         // The leader has every committed list; others know what they have seen.
         let is_certain = self.announced_term().is_some() || self.membership.removed.contains(&from);
-        if is_known || !is_certain {
+        if is_known || !is_certain || self.file.is_list_pending() {
             return false;
         }
         let term = self.node.term();
@@ -323,13 +329,43 @@ impl Member {
         self.finish_leaving();
     }
 
+    /// A message says how far its sender has committed.
+    pub(super) fn departure_noted(&mut self, from: Sid, message: &PeerMessage) {
+        let Some(departing) = &mut self.departing else {
+            return;
+        };
+        let (commit, is_leader) = match message {
+            PeerMessage::AppendReply { commit, .. }
+            | PeerMessage::HeartbeatReply { commit, .. } => (*commit, false),
+            PeerMessage::Append { term, commit, .. } | PeerMessage::Heartbeat { term, commit } => {
+                (*commit, *term >= self.node.term())
+            }
+            _ => return,
+        };
+        if commit < departing.index || !self.membership.contains(from) {
+            return;
+        }
+        departing.told.insert(from);
+        if is_leader || departing.told.len() > self.membership.count() / 2 {
+            self.finish_leaving();
+        }
+    }
+
     /// A list of servers is committed.
     pub(super) fn servers_committed(&mut self, index: Index, servers: Servers) {
         let own = self.settings.sid;
+        self.file.list_committed();
         let (added, gone) = self.membership.committed(index, servers);
         // The library ends the process when a leader applies its own removal, so that is not applied at all.
         if gone.contains(&own) {
-            return self.finish_leaving();
+            if !self.node.is_leader() || self.membership.count() == 0 {
+                return self.finish_leaving();
+            }
+            self.departing = Some(Departing {
+                index,
+                told: BTreeSet::new(),
+            });
+            return;
         }
         for sid in added {
             self.node.apply_change(sid, true, false);

@@ -52,6 +52,17 @@ pub(super) enum Trouble {
     Poisoned,
 }
 
+/// Whether the file says for certain that the last list of members is committed. Servers that are out of the list go as soon as they learn
+/// that, so a member that forgot it would wait for their votes for ever: until it is synced, nothing that tells of it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ListState {
+    Stored,
+    /// No record says so.
+    Committed,
+    /// The request at this position says so.
+    Requested(u64),
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct LogFile {
@@ -70,6 +81,9 @@ pub(super) struct LogFile {
     /// In the newest record, stored or not.
     commit: Index,
     leader: Option<(Term, Sid)>,
+    list: ListState,
+    /// To be sent when the list is stored.
+    about_list: Vec<(Sid, Outgoing)>,
     pub(super) trouble: Trouble,
     /// Failures of requests through this position concern a file that another one replaces, which has everything.
     obsolete: u64,
@@ -99,6 +113,8 @@ impl LogFile {
             hard: mark.hard,
             commit: mark.commit,
             leader: None,
+            list: ListState::Stored,
+            about_list: Vec::new(),
             trouble: Trouble::None,
             obsolete: 0,
             rewriting: None,
@@ -124,8 +140,43 @@ impl LogFile {
         self.mark = mark;
         self.hard = mark.hard;
         self.commit = mark.commit;
+        self.list = ListState::Stored;
+        self.about_list.clear();
         self.trouble = Trouble::None;
         self.rewriting = None;
+    }
+
+    /// A list of members is committed: the next work's records say so.
+    pub(super) fn list_committed(&mut self) {
+        if self.is_recording {
+            self.list = ListState::Committed;
+        }
+    }
+
+    /// Whether a list of members is committed and not stored as such.
+    pub(super) fn is_list_pending(&self) -> bool {
+        self.list != ListState::Stored
+    }
+
+    /// Sends a message that tells of the committed list when that is stored.
+    pub(super) fn send_with_list(&mut self, to: Sid, message: Outgoing) {
+        self.about_list.push((to, message));
+    }
+
+    /// The request at the present position has all records.
+    fn list_requested(&mut self) {
+        if self.list == ListState::Committed {
+            self.list = ListState::Requested(self.position);
+        }
+    }
+
+    /// Requests were lost.
+    fn list_forgotten(&mut self) {
+        if self.is_list_pending() {
+            self.list = ListState::Committed;
+            // The servers that are not told ask again.
+            self.about_list.clear();
+        }
     }
 
     /// Requests the records of this work. Returns messages that may leave at once.
@@ -144,7 +195,8 @@ impl LogFile {
             }
         }
         let hard = (node.term(), node.vote());
-        let is_hard_stored = !self.is_recording || self.mark.hard == hard;
+        let is_hard_stored =
+            !self.is_recording || self.mark.hard == hard && !self.is_list_pending();
         let mut now = Vec::new();
         if is_hard_stored {
             now.append(&mut work.messages);
@@ -181,6 +233,13 @@ impl LogFile {
             self.commit = commit;
         }
         let mark = self.whole_mark(node);
+        if self.list == ListState::Committed {
+            // The commit index may be in a record already that is not synced.
+            if records.is_empty() {
+                records.commit(mark.commit);
+            }
+            records.must_last();
+        }
         if self.trouble != Trouble::None {
             // Promises are dropped as if the network had lost them: the file has room for them again later, and peers repeat themselves.
             if let Some(rewriting) = &mut self.rewriting {
@@ -205,7 +264,9 @@ impl LogFile {
         }
         if !records.is_empty() {
             self.append(records, requests);
+            self.list_requested();
         }
+        later.append(&mut self.about_list);
         self.waiting.push_back(Waiting {
             position: self.position,
             number: work.number,
@@ -253,6 +314,11 @@ impl LogFile {
             self.released = waiting.number;
             stored.messages.extend(waiting.messages);
         }
+        if let ListState::Requested(at) = self.list
+            && at <= position.0
+        {
+            self.list = ListState::Stored;
+        }
         stored
     }
 
@@ -266,6 +332,7 @@ impl LogFile {
             _ => (true, RETRY_MIN_MS),
         };
         self.waiting.clear();
+        self.list_forgotten();
         self.trouble = Trouble::Failed {
             retry_ms: now_ms + delay_ms,
             delay_ms,
@@ -322,8 +389,12 @@ impl LogFile {
             records.entry(&entry);
         }
         let mark = self.whole_mark(node);
-        if mark.commit > from.commit || records.is_empty() {
+        let is_list_missing = self.list == ListState::Committed;
+        if mark.commit > from.commit || records.is_empty() || is_list_missing {
             records.commit(mark.commit);
+        }
+        if is_list_missing {
+            records.must_last();
         }
         self.hard = hard;
         self.commit = self.commit.max(mark.commit);
@@ -350,7 +421,7 @@ impl LogFile {
         if !is_idle || self.released == self.number {
             return None;
         }
-        if self.whole_mark(node) == self.mark {
+        if self.whole_mark(node) == self.mark && self.list != ListState::Committed {
             self.released = self.number;
             return Some(self.number);
         }
@@ -362,6 +433,7 @@ impl LogFile {
 
     /// The request at the present position stores everything.
     pub(super) fn wait_for_all(&mut self, mark: Mark) {
+        self.list_requested();
         self.waiting.push_back(Waiting {
             position: self.position,
             number: self.number,
@@ -373,6 +445,7 @@ impl LogFile {
     /// Forgets what was requested from a file that takes no appends any more.
     pub(super) fn give_up(&mut self) {
         self.waiting.clear();
+        self.list_forgotten();
         self.trouble = Trouble::Poisoned;
     }
 

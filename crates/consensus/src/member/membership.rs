@@ -58,6 +58,15 @@ pub(super) struct Leaving {
     pub(super) next_ms: u64,
 }
 
+/// This leader has committed its own removal, and goes when a majority of the others knows that: without its vote they might never find out.
+#[derive(Debug)]
+pub(super) struct Departing {
+    /// The entry with the list.
+    pub(super) index: Index,
+    /// Members that have committed it.
+    pub(super) told: BTreeSet<Sid>,
+}
+
 /// A command that waits for a change of leadership.
 #[derive(Debug)]
 pub(super) struct Transfer {

@@ -55,6 +55,11 @@ impl Records {
         self.push(Kind::CommitIndex(index));
     }
 
+    /// Others rely on these records, whatever they are.
+    pub(super) fn must_last(&mut self) {
+        self.is_durable = true;
+    }
+
     /// The member has left its cluster.
     pub(super) fn left(&mut self) {
         self.push_record(&Record {

@@ -205,3 +205,42 @@ fn a_file_that_takes_no_records_is_written_again_while_its_member_leaves() {
     cluster.write(leader, 1);
     cluster.run_until("commits", 10_000, |cluster| cluster.committed.len() == 1);
 }
+
+#[test]
+fn the_last_member_remembers_that_the_other_one_has_left() {
+    for seed in 0..20 {
+        println!("seed {seed}");
+        let mut cluster = Cluster::new(2, seed);
+        let leader = cluster.await_leader();
+        let other = if leader == sid(1) { sid(2) } else { sid(1) };
+        cluster.run(1500);
+        assert_eq!(cluster.reply(other, Command::Leave), Ok(String::new()));
+        cluster.run_until("leaving", 10_000, |cluster| cluster.nodes[&other].has_left);
+        cluster.crash(leader);
+        cluster.start(leader);
+        cluster.run_until("a leader", 10_000, |cluster| {
+            cluster.leader() == Some(leader)
+        });
+    }
+}
+
+#[test]
+fn a_leader_that_commits_its_own_removal_tells_the_others_before_it_goes() {
+    for seed in 0..40 {
+        println!("seed {seed}");
+        let mut cluster = Cluster::new(2, seed);
+        let leader = cluster.await_leader();
+        let other = if leader == sid(1) { sid(2) } else { sid(1) };
+        cluster.run(1500);
+        // The other one gets the list that removes it, and may lead before that is committed.
+        cluster.cuts.insert((other, leader));
+        cluster.command(leader, Command::Kick(other.0.to_string()));
+        cluster.run(300);
+        cluster.crash(leader);
+        cluster.start(leader);
+        cluster.cuts.clear();
+        cluster.run_until("one is alone", 30_000, |cluster| {
+            cluster.nodes[&other].has_left && cluster.leader() == Some(leader)
+        });
+    }
+}
