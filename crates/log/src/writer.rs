@@ -129,16 +129,16 @@ impl<D: Disk> LogWriter<D> {
     }
 
     /// Forces existing records to disk, so that the first append need not: the process that wrote them may have been killed before its
-    /// sync. A damaged tail remains; the first append cuts it off.
+    /// sync. A damaged tail remains; the first append cuts it off. The records before it are synced all the same: a member of a cluster
+    /// acknowledges them from now on.
     ///
     /// # Errors
     /// The file is poisoned.
     pub fn sync_existing(&mut self) -> Result<(), DiskError> {
-        if self.file.length().is_ok_and(|length| length == self.end) {
-            self.file.sync().map_err(|fault| self.poisoned(fault))?;
-            self.synced = self.end;
-            self.has_tail = false;
-        }
+        let is_whole = self.file.length().is_ok_and(|length| length == self.end);
+        self.file.sync().map_err(|fault| self.poisoned(fault))?;
+        self.synced = self.end;
+        self.has_tail &= !is_whole;
         self.sync_name()
     }
 

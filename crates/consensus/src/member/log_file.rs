@@ -101,14 +101,22 @@ pub(super) struct Stored {
 }
 
 impl LogFile {
+    /// What was found in the file may never have been synced, if the process before this one was killed. So nothing that is found there is
+    /// promised before the storage has answered [`LogPosition::OPENING`]: the first sync.
     pub(super) fn new(own: Sid, is_recording: bool, position: LogPosition, mark: Mark) -> LogFile {
+        let opening = is_recording.then(|| Waiting {
+            position: LogPosition::OPENING.0,
+            number: 0,
+            mark,
+            messages: Vec::new(),
+        });
         LogFile {
             own,
             is_recording,
             position: position.0,
             number: 0,
             released: 0,
-            waiting: VecDeque::new(),
+            waiting: opening.into_iter().collect(),
             mark,
             hard: mark.hard,
             commit: mark.commit,

@@ -241,9 +241,11 @@ impl Member {
         rewriting.before_swap = self.file.trouble;
         let record = std::mem::take(&mut rewriting.journal);
         let mut requests = vec![StorageRequest::Swap(number)];
-        if record.is_empty() {
+        if record.is_empty() && self.file.trouble == Trouble::None {
             rewriting.swap_position = position;
         } else {
+            // After trouble even an empty record: its sync, which the directory's belongs to, is what promises wait for. The answer to a
+            // later record that nobody syncs would come before the new file is lasting.
             requests.push(StorageRequest::Append {
                 position,
                 record,

@@ -7,7 +7,7 @@ use corvid_consensus::message::PeerMessage;
 use corvid_consensus::{Input, Member, MemberRequest, Output, Settings};
 use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Eid, Index, Servers, Sid, Term};
-use corvid_log::storage::StorageReply;
+use corvid_log::storage::{LogPosition, StorageReply};
 use corvid_rpc::Level;
 
 use crate::disk::Disk;
@@ -163,6 +163,9 @@ impl Cluster {
         node.disk_until_ms = 0;
         node.member = Some(Member::new(settings, recovered, now_ms, seed));
         self.drain(sid);
+        // The first sync is over.
+        let synced = StorageReply::Appended(LogPosition::OPENING, Ok(()));
+        self.post(0, sid, Event::Storage(synced));
         let others: Vec<Sid> = self
             .nodes
             .keys()

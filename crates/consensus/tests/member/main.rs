@@ -5,4 +5,5 @@ mod disk;
 mod elections;
 mod faults;
 mod membership;
+mod opening;
 mod replica;

@@ -99,6 +99,8 @@ impl World {
             has_ended: false,
             commits: 0,
         };
+        let synced = StorageReply::Appended(LogPosition::OPENING, Ok(()));
+        world.handle(Input::Storage(synced));
         world.handle(Input::PeerUp(PEER));
         world
     }

@@ -59,6 +59,7 @@ pub(crate) struct Storage {
 
 /// The thread that writes a new file.
 struct RewriteThread {
+    number: RewriteNumber,
     orders: Sender<ToRewriter>,
     is_wanted: Arc<AtomicBool>,
     thread: JoinHandle<()>,
@@ -149,10 +150,13 @@ impl Storage {
             }
             StorageRequest::Extend(_, records) => ToRewriter::Extend(records),
             StorageRequest::Swap(_) => ToRewriter::Swap,
-            StorageRequest::Abandon(_) => {
-                if let Some(rewrite) = &self.rewrite {
-                    rewrite.is_wanted.store(false, Ordering::Relaxed);
+            StorageRequest::Abandon(number) => {
+                // A member's request may have waited for a swap, while the next rewrite began: that one is wanted.
+                let rewrite = self.rewrite.as_ref()?;
+                if rewrite.number != number {
+                    return None;
                 }
+                rewrite.is_wanted.store(false, Ordering::Relaxed);
                 ToRewriter::Abandon
             }
             StorageRequest::Recover | StorageRequest::Append { .. } => return None,
@@ -208,6 +212,7 @@ impl Storage {
                 io_error: corvid_net::errno::text(&error),
             })?;
         self.rewrite = Some(RewriteThread {
+            number,
             orders,
             is_wanted,
             thread,

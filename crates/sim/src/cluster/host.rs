@@ -4,7 +4,7 @@
 //! Invariant: messages between two parts stay in order. A life leaves behind its disk, and the log that its records describe, by
 //! which the next life is judged.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use corvid_consensus::member::{Rewrite, ServerRow};
@@ -117,12 +117,11 @@ pub(super) struct Life {
     /// The database's snapshot that the member has asked for: its index and body.
     pub(super) snapshot: Option<(Index, String)>,
     pub(super) wants_snapshot: bool,
-    /// The entries of the new file that is being written, and whether it is in place.
-    rewrite: Vec<Written>,
-    rewrite_base: Option<(Index, Term)>,
-    rewrite_number: RewriteNumber,
-    is_in_place: bool,
-    /// Requests behind a swap: none reaches the old file, as in the server.
+    /// New files that are being written: their entries, and the last one of the snapshot. The swap of an abandoned one may still happen.
+    rewrites: BTreeMap<u64, (Vec<Written>, (Index, Term))>,
+    /// The one that is in place, and not lasting.
+    in_place: Option<RewriteNumber>,
+    /// Requests behind a swap: they follow when it has happened or failed, as in the server.
     held: Option<Vec<StorageRequest>>,
     /// A snapshot of a peer that is being received.
     pub(super) received: Vec<u8>,
@@ -261,10 +260,8 @@ impl Host {
             row: None,
             snapshot: None,
             wants_snapshot: false,
-            rewrite: Vec::new(),
-            rewrite_base: None,
-            rewrite_number: RewriteNumber(0),
-            is_in_place: false,
+            rewrites: BTreeMap::new(),
+            in_place: None,
             held: None,
             received: Vec::new(),
             ended: None,
@@ -307,16 +304,20 @@ impl Host {
             let Some(life) = &mut self.life else {
                 continue;
             };
-            if let StorageRequest::Extend(_, records) = request {
+            if let StorageRequest::Extend(number, records) = request {
                 for record in records {
                     let entries = entries(record)?;
                     written.extend(entries.iter().cloned());
-                    life.rewrite.extend(entries);
+                    if let Some((rewrite, _)) = life.rewrites.get_mut(&number.0) {
+                        rewrite.extend(entries);
+                    }
                 }
             }
-            if let StorageRequest::Swap(_) = request {
+            if let StorageRequest::Swap(number) = request
+                && let Some((rewrite, _)) = life.rewrites.get(&number.0)
+            {
                 // Records behind this request follow those of the new file.
-                for entry in &life.rewrite {
+                for entry in rewrite {
                     self.log.merge(entry.index, entry.term, entry.body)?;
                 }
             }
@@ -374,24 +375,23 @@ impl Host {
         let (position, outcome) = match reply {
             StorageReply::Appended(position, outcome) => (position, outcome),
             StorageReply::Rewrite(_, Ok(RewriteStage::Written)) => return,
-            StorageReply::Rewrite(_, Ok(RewriteStage::InPlace(_))) => {
-                life.is_in_place = true;
-                if let Some((index, term)) = life.rewrite_base.take() {
-                    self.log.rebase(index, term, true);
+            StorageReply::Rewrite(number, Ok(RewriteStage::InPlace(_))) => {
+                life.in_place = Some(*number);
+                if let Some((_, (index, term))) = life.rewrites.get(&number.0) {
+                    self.log.rebase(*index, *term, true);
                 }
                 return;
             }
-            StorageReply::Rewrite(_, Ok(RewriteStage::Lasting)) => {
-                life.is_in_place = false;
-                let entries = std::mem::take(&mut life.rewrite);
-                self.log.synced_through(&positions(&entries));
+            StorageReply::Rewrite(number, Ok(RewriteStage::Lasting)) => {
+                life.in_place = None;
+                if let Some((entries, _)) = life.rewrites.remove(&number.0) {
+                    self.log.synced_through(&positions(&entries));
+                }
                 return;
             }
             StorageReply::Rewrite(number, Err(_)) => {
-                // One that was given up says nothing about the next.
-                if !life.is_in_place && *number == life.rewrite_number {
-                    life.rewrite.clear();
-                    life.rewrite_base = None;
+                if life.in_place != Some(*number) {
+                    life.rewrites.remove(&number.0);
                 }
                 return;
             }
@@ -412,9 +412,12 @@ impl Host {
             return;
         };
         life.synced_ballot = answered[last].ballot.unwrap_or(life.synced_ballot);
-        if life.is_in_place {
+        if let Some((entries, _)) = life
+            .in_place
+            .and_then(|number| life.rewrites.get(&number.0))
+        {
             // The first sync of a new file syncs its name too.
-            self.log.synced_through(&positions(&life.rewrite));
+            self.log.synced_through(&positions(entries));
         }
         for append in &answered[..=last] {
             self.log.synced_through(&append.entries);
@@ -435,10 +438,8 @@ impl Host {
             .filter(|(index, _)| *index == rewrite.index)
             .ok_or_else(|| format!("there is no snapshot through {}", rewrite.index))?;
         let written = entries(&rewrite.records)?;
-        life.rewrite.clone_from(&written);
-        life.rewrite_base = Some((rewrite.index, rewrite.term));
-        life.rewrite_number = rewrite.number;
-        life.is_in_place = false;
+        let content = (written.clone(), (rewrite.index, rewrite.term));
+        life.rewrites.insert(rewrite.number.0, content);
         let meta = SnapshotMeta {
             index: rewrite.index,
             term: rewrite.term,
@@ -503,7 +504,8 @@ impl Host {
         life.synced_ballot = life.ballot;
         life.unanswered.clear();
         life.replies.clear();
-        life.rewrite.clear();
+        life.rewrites.clear();
+        life.in_place = None;
         life.held = None;
         let mut writer = LogWriter::new(self.disk.clone(), handle);
         writer.set_end((header.len() + records.len()) as u64);

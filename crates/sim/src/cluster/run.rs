@@ -337,12 +337,6 @@ impl Run {
                         life.release(reply);
                     }
                 }
-                if matches!(reply, Some(StorageReply::Appended(_, Err(_))))
-                    && let Some(life) = &mut host.life
-                    && life.storage.is_poisoned()
-                {
-                    life.inbox.push_front(Input::FilePoisoned);
-                }
                 reply.map(Input::Storage)
             }
             Choice::Event(_) => {
@@ -543,6 +537,9 @@ impl Run {
         // A commit may have reached the file before anything else of it was seen.
         let host = &mut self.hosts[number];
         if let Some(life) = &mut host.life {
+            // The first sync may take long: messages come before its end.
+            let slow_ms = *self.dice.pick(&[0, 0, 20, 2000]);
+            life.disk_ms = now_ms + self.dice.below(slow_ms + 1) as u64;
             let through = std::mem::replace(&mut life.reported, host.log.base);
             self.committed(number, through)?;
         }

@@ -37,6 +37,7 @@ enum ToDisk {
 /// A thread that writes one new file.
 #[derive(Debug)]
 struct RewriteThread {
+    number: RewriteNumber,
     work: Work,
     orders: VecDeque<ToRewriter>,
     is_wanted: bool,
@@ -112,6 +113,7 @@ impl Storage {
             StorageRequest::Rewrite(number, content) => {
                 let end = self.file.status().end();
                 self.threads.push_back(RewriteThread {
+                    number,
                     work: Work::Begin(number, content, end),
                     orders: VecDeque::new(),
                     is_wanted: true,
@@ -120,7 +122,12 @@ impl Storage {
             }
             StorageRequest::Extend(_, records) => ToRewriter::Extend(records),
             StorageRequest::Swap(_) => ToRewriter::Swap,
-            StorageRequest::Abandon(_) => ToRewriter::GiveUp,
+            StorageRequest::Abandon(number) => {
+                if self.threads.back().is_none_or(|last| last.number != number) {
+                    return;
+                }
+                ToRewriter::GiveUp
+            }
             StorageRequest::Recover | StorageRequest::Append { .. } => return,
         };
         if let Some(thread) = self.threads.back_mut() {
