@@ -101,7 +101,7 @@ pub(super) struct Stored {
 }
 
 impl LogFile {
-    /// What was found in the file may never have been synced, if the process before this one was killed. So nothing that is found there is
+    /// Records that are found in the file may never have been synced, if the process before this one was killed. So nothing that they hold is
     /// promised before the storage has answered [`LogPosition::OPENING`]: the first sync.
     pub(super) fn new(own: Sid, is_recording: bool, position: LogPosition, mark: Mark) -> LogFile {
         let opening = is_recording.then(|| Waiting {

@@ -18,7 +18,7 @@ fn member(disk: &Disk) -> Member {
     Member::new(settings, disk.recover(), 0, 1)
 }
 
-/// What the member does with an input. Its disk carries out what it requests; replies are not delivered.
+/// The messages of the member for one input, and the replies of its disk. Its disk carries out what it requests; replies are not delivered.
 fn handle(
     member: &mut Member,
     disk: &mut Disk,
