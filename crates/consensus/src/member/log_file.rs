@@ -370,6 +370,9 @@ impl LogFile {
             return;
         }
         let (records, mark) = self.missing(node, self.mark);
+        // The failure of an older request may still come. It must not make this one be repeated: entries that are written twice, the second
+        // time behind a commit index that includes them, make a file that does not open.
+        self.forget_failures();
         self.position += 1;
         requests.push(StorageRequest::Recover);
         requests.push(StorageRequest::Append {

@@ -215,6 +215,10 @@ impl Member {
         let Receiving {
             from, meta, hard, ..
         } = receiving;
+        if let Some(rewriting) = self.file.rewriting.take() {
+            // It may have begun during the installation. Nobody would end it, and the next one waits for its end.
+            self.give_up_rewrite(&rewriting);
+        }
         // The log in memory has no entry of the snapshot's term there, so the library drops it.
         self.file.restart(Mark {
             hard,

@@ -74,7 +74,18 @@ pub(super) fn is_unsynced<B: Bytes>(
     if is_cut_short && next.is_none() {
         return Ok(true);
     }
-    has_hole(bytes, offset, next)
+    Ok(ends_with_zero(bytes, error)? || has_hole(bytes, offset, next)?)
+}
+
+/// Whether the last byte of a record whose header is whole is a zero: the disk never got the block in which it ends. No flipped bit makes
+/// one of a line feed. The record behind it may be damaged too, so nothing else need show where this one ends.
+fn ends_with_zero<B: Bytes>(bytes: &mut B, error: &ReadError) -> Result<bool, String> {
+    let ReadError::Hash { length, offset, .. } = error else {
+        return Ok(false);
+    };
+    let mut last = [1];
+    let at = (offset + length).saturating_sub(1);
+    Ok(bytes.read_at(&mut last, at)? == 1 && last == [0])
 }
 
 /// Whether the file ends within the line at `offset`. A record whose last line feed is there is whole, whatever length its header claims.
