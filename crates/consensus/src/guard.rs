@@ -102,20 +102,12 @@ impl Refusal {
     }
 }
 
-/// The number under which the consensus library knows a server: the first half of its id. Servers of a cluster have different ones.
-#[must_use]
-pub fn library_id(sid: Sid) -> u64 {
-    let (half, _) = sid.0.0.split_at(8);
-    half.iter()
-        .fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
 /// Checks a message.
 ///
 /// # Errors
 /// [`Refusal`].
 pub fn check(from: Sid, message: &PeerMessage, view: &GuardView) -> Result<(), Refusal> {
-    malformed_if(library_id(from) == 0, "the sender's id is zero")?;
+    malformed_if(from.number() == 0, "the sender's id is zero")?;
     malformed_if(from == view.sid, "the sender has this member's id")?;
     if let Some(term) = message.term() {
         let is_in_range = (1..NUMBER_END).contains(&term.0);
@@ -263,7 +255,7 @@ fn check_snapshot(term: Term, snapshot: &SnapshotMeta) -> Result<(), Refusal> {
 
 /// The library knows servers by half of their ids.
 fn check_servers(servers: &Servers) -> Result<(), Refusal> {
-    let mut ids: Vec<u64> = servers.iter().map(|(sid, _)| library_id(sid)).collect();
+    let mut ids: Vec<u64> = servers.iter().map(|(sid, _)| sid.number()).collect();
     malformed_if(ids.len() > SERVERS_MAX, "too many servers")?;
     malformed_if(ids.contains(&0), "a server's id is zero")?;
     ids.sort_unstable();

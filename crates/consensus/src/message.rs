@@ -153,8 +153,6 @@ pub enum PeerMessage {
     RemoveServer {
         /// Which one.
         server_id: Sid,
-        /// An operator asked for it at another member (`cluster/kick`).
-        is_kick: bool,
     },
     /// The answer to it.
     RemoveServerReply {

@@ -20,7 +20,6 @@
 mod assembler;
 mod backlog;
 mod connection;
-mod nickname;
 mod output;
 mod receive;
 mod remote;
@@ -32,13 +31,13 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use corvid_log::cluster::ids::nickname;
 use corvid_log::cluster::{ELECTION_TIMER_DEFAULT_MS, Sid};
 use corvid_rpc::log_event::{End, Level};
 use corvid_rpc::session::Action;
 
 pub use backlog::APPEND_BACKLOG_BYTES_MAX;
 pub use connection::IDENTIFICATION_MS;
-pub use nickname::nickname;
 pub use output::{ConnectionNumber, PeersOutput};
 pub use receive::HELLO_BYTES_MAX;
 pub use settings::{BacklogLimits, DialTarget, PeersSettings};

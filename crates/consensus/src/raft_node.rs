@@ -116,27 +116,20 @@ impl std::fmt::Debug for RaftNode {
     }
 }
 
-/// The number by which the library knows a server: the first half of its id.
-pub(crate) fn number(sid: Sid) -> u64 {
-    let mut half = [0; 8];
-    half.copy_from_slice(&sid.0.0[..8]);
-    u64::from_be_bytes(half)
-}
-
 impl RaftNode {
     /// # Errors
     /// The state contradicts itself.
     pub(crate) fn new(opening: &Opening, timeout_ticks: usize) -> Result<RaftNode, String> {
-        let id = number(opening.sid);
+        let id = opening.sid.number();
         let mut sids = BTreeMap::new();
         sids.insert(id, opening.sid);
         for sid in opening.voters.iter().copied().chain(opening.vote) {
-            if sids.insert(number(sid), sid).is_some_and(|old| old != sid) {
+            if sids.insert(sid.number(), sid).is_some_and(|old| old != sid) {
                 return Err(format!("two servers have ids that begin like {}", sid.0));
             }
         }
         let mut state = ConfState {
-            voters: opening.voters.iter().map(|sid| number(*sid)).collect(),
+            voters: opening.voters.iter().map(|sid| sid.number()).collect(),
             ..ConfState::default()
         };
         if !opening.voters.is_empty() && !opening.voters.contains(&opening.sid) {
@@ -144,7 +137,7 @@ impl RaftNode {
         }
         let hard = HardState {
             term: opening.term.0,
-            vote: opening.vote.map_or(0, number),
+            vote: opening.vote.map_or(0, Sid::number),
             commit: opening.commit.0,
             ..HardState::default()
         };
@@ -232,7 +225,7 @@ impl RaftNode {
 
     /// Handles a message that [`crate::guard`] has let through. Messages that are not the algorithm's are ignored.
     pub(crate) fn step(&mut self, from: Sid, message: PeerMessage) {
-        let id = number(from);
+        let id = from.number();
         if id == 0 || *self.sids.entry(id).or_insert(from) != from {
             return;
         }
@@ -254,13 +247,13 @@ impl RaftNode {
     ) {
         let mut message = Message::default();
         message.set_msg_type(MessageType::MsgSnapshot);
-        message.from = number(from);
+        message.from = from.number();
         message.to = self.raw.raft.id;
         message.term = leader_term.0;
         let mut state = ConfState::default();
         for sid in voters {
-            self.sids.insert(number(*sid), *sid);
-            state.voters.push(number(*sid));
+            self.sids.insert(sid.number(), *sid);
+            state.voters.push(sid.number());
         }
         if !state.voters.contains(&self.raw.raft.id) {
             state.learners.push(self.raw.raft.id);
@@ -304,7 +297,7 @@ impl RaftNode {
         if !self.may_change_voters() {
             return false;
         }
-        self.sids.insert(number(sid), sid);
+        self.sids.insert(sid.number(), sid);
         let change = conf_change(sid, is_added, false);
         let outcome = self
             .raw
@@ -325,7 +318,7 @@ impl RaftNode {
 
     /// A change of one voter is committed, or this member begins to send its log to a server that does not vote, or gives that up.
     pub(crate) fn apply_change(&mut self, sid: Sid, is_added: bool, is_learner: bool) {
-        self.sids.insert(number(sid), sid);
+        self.sids.insert(sid.number(), sid);
         let _ = self
             .raw
             .apply_conf_change(&conf_change(sid, is_added, is_learner));
@@ -334,7 +327,7 @@ impl RaftNode {
 
     /// Asks a peer to take the leadership over.
     pub(crate) fn transfer(&mut self, to: Sid) {
-        self.raw.transfer_leader(number(to));
+        self.raw.transfer_leader(to.number());
         self.restore_timeout();
     }
 
@@ -346,7 +339,7 @@ impl RaftNode {
 
     /// Messages to this peer may have been lost.
     pub(crate) fn unreachable(&mut self, sid: Sid) {
-        self.raw.report_unreachable(number(sid));
+        self.raw.report_unreachable(sid.number());
     }
 
     /// The snapshot that [`Outgoing::Snapshot`] asked for has arrived, or sending it was given up.
@@ -356,7 +349,7 @@ impl RaftNode {
         } else {
             SnapshotStatus::Failure
         };
-        self.raw.report_snapshot(number(sid), status);
+        self.raw.report_snapshot(sid.number(), status);
     }
 
     /// The next work, if there is any.
@@ -520,7 +513,7 @@ impl RaftNode {
 
     /// How far a peer is.
     pub(crate) fn progress(&self, sid: Sid) -> Option<PeerProgress> {
-        let id = number(sid);
+        let id = sid.number();
         let tracker = self.raw.raft.prs();
         let progress = tracker.get(id)?;
         Some(PeerProgress {
@@ -532,14 +525,14 @@ impl RaftNode {
 
     /// Whether another known server has an id that begins like this one.
     pub(crate) fn collides(&self, sid: Sid) -> bool {
-        let id = number(sid);
+        let id = sid.number();
         id == 0 || self.sids.get(&id).is_some_and(|known| *known != sid)
     }
 }
 
 fn conf_change(sid: Sid, is_added: bool, is_learner: bool) -> ConfChange {
     let mut change = ConfChange {
-        node_id: number(sid),
+        node_id: sid.number(),
         ..ConfChange::default()
     };
     change.set_change_type(match (is_added, is_learner) {

@@ -124,10 +124,7 @@ impl Member {
         let Some(leader) = self.reachable_leader() else {
             return Err("failed to send removal request".to_owned());
         };
-        let message = PeerMessage::RemoveServer {
-            server_id: target,
-            is_kick: true,
-        };
+        let message = PeerMessage::RemoveServer { server_id: target };
         self.send(leader, message);
         Ok("sent removal request to leader".to_owned())
     }

@@ -37,6 +37,8 @@ pub(super) struct Forwarding {
     resend_ms: u64,
     /// By follower and the base of its numbers.
     followers: BTreeMap<(Sid, u64), Follower>,
+    /// The base and the number of accepted transactions without an outcome, by follower and id.
+    executing: BTreeMap<(Sid, Eid), (u64, u64)>,
 }
 
 /// Bits of a number behind its base.
@@ -170,7 +172,9 @@ impl Member {
             // The process before has ended, and its clients with it. Its numbers stay known.
             for (_, follower) in followers.range_mut((from, 0)..=(from, u64::MAX)) {
                 follower.first += follower.kept.len() as u64;
-                follower.kept.clear();
+                for (id, _) in follower.kept.drain(..) {
+                    self.forwarding.executing.remove(&(from, id));
+                }
                 follower.early.clear();
             }
         }
@@ -192,6 +196,8 @@ impl Member {
             let next = follower.first + follower.kept.len() as u64;
             if number == next && follower.kept.len() < KEPT_MAX {
                 follower.kept.push_back((forward.id, None));
+                let executing = &mut self.forwarding.executing;
+                executing.insert((from, forward.id), (base, number));
                 follower.early.push(forward);
             } else if number < next && number >= follower.first {
                 let at = usize::try_from(number - follower.first).unwrap_or(usize::MAX);
@@ -227,16 +233,19 @@ impl Member {
         if origin.term != self.forwarding.term {
             return;
         }
-        let followers = &mut self.forwarding.followers;
-        let mut of_member = followers.range_mut((origin.sid, 0)..=(origin.sid, u64::MAX));
-        let found = of_member.find_map(|(_, follower)| {
-            let mut kept = follower.kept.iter();
-            let at = kept.position(|(kept, known)| *kept == id && known.is_none())?;
-            Some((follower, at))
-        });
-        let Some((follower, at)) = found else { return };
-        follower.kept[at].1 = Some(outcome.clone());
-        let number = follower.first + at as u64;
+        let forwarding = &mut self.forwarding;
+        let Some((base, number)) = forwarding.executing.remove(&(origin.sid, id)) else {
+            return;
+        };
+        let Some(follower) = forwarding.followers.get_mut(&(origin.sid, base)) else {
+            return;
+        };
+        let at = number.checked_sub(follower.first);
+        let at = at.and_then(|at| usize::try_from(at).ok());
+        let Some((_, kept)) = at.and_then(|at| follower.kept.get_mut(at)) else {
+            return;
+        };
+        *kept = Some(outcome.clone());
         let outcomes = vec![(number, id, outcome)];
         let term = origin.term;
         self.send(origin.sid, PeerMessage::Outcomes { term, outcomes });

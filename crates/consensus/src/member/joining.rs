@@ -3,11 +3,12 @@
 //! A joiner gets the log without a vote. When it has caught up, a list with it is proposed; committed, the list makes it a voter. A leader
 //! forgets its joiners when its leadership ends; they ask again.
 
+use corvid_log::cluster::ids::nickname;
 use corvid_log::cluster::{Index, Servers, Sid};
 use corvid_rpc::Level;
 
+use super::Member;
 use super::membership::Joiner;
-use super::{Member, nickname};
 use crate::entry::EntryBody;
 use crate::message::PeerMessage;
 
@@ -81,7 +82,7 @@ impl Member {
         let cid = self.cid_text();
         let text = format!(
             "starting to add server {} ({from} at {address}) to cluster {cid}",
-            nickname(from, address)
+            nickname(address, Some(from))
         );
         self.log(Level::Info, text);
         self.node.apply_change(from, true, true);
@@ -97,7 +98,7 @@ impl Member {
     }
 
     fn adding(&self, sid: Sid, address: &str) -> String {
-        let (name, cid) = (nickname(sid, address), self.cid_text());
+        let (name, cid) = (nickname(address, Some(sid)), self.cid_text());
         format!("adding {name} ({sid} at {address}) to cluster {cid}")
     }
 
@@ -222,7 +223,7 @@ impl Member {
             && let Some(joiner) = self.membership.joiners.remove(&sid)
         {
             self.node.apply_change(sid, false, false);
-            let name = nickname(sid, &joiner.address);
+            let name = nickname(&joiner.address, Some(sid));
             let (cid, address) = (self.cid_text(), joiner.address);
             let text =
                 format!("cluster {cid}: server {name} ({address}) disconnected while joining");

@@ -62,16 +62,13 @@ impl Member {
             "sending remove request (joining=false, leaving=true)".to_owned(),
         );
         for sid in self.membership.sids() {
-            let message = PeerMessage::RemoveServer {
-                server_id: own,
-                is_kick: false,
-            };
+            let message = PeerMessage::RemoveServer { server_id: own };
             self.send(sid, message);
         }
     }
 
     /// A member asks for a removal.
-    pub(super) fn remove_server(&mut self, from: Sid, target: Sid, is_kick: bool) {
+    pub(super) fn remove_server(&mut self, from: Sid, target: Sid) {
         if target == self.settings.sid {
             // Kicked through another member.
             let comment = match self.start_leaving() {
@@ -80,7 +77,6 @@ impl Member {
             };
             return self.answer_removal(Some(from), target, false, &comment);
         }
-        let _ = is_kick;
         let refusal = self.request_removal(target, Some(from));
         if let Some((is_success, comment)) = refusal {
             self.removal_answered(Some(from), target, is_success, &comment);

@@ -297,7 +297,6 @@ fn take_message(
         },
         Method::RemoveServer => PeerMessage::RemoveServer {
             server_id: Sid(take_required_uuid(fields, "server_id")?),
-            is_kick: take_flag(fields, "kick")?.unwrap_or_default(),
         },
         Method::RemoveServerReply => PeerMessage::RemoveServerReply {
             is_success: take_required_flag(fields, "success")?,

@@ -189,9 +189,8 @@ fn write_message(object: &mut ObjectWriter<'_>, message: &PeerMessage) {
                 transactions::write_strings(object.member("remote_addresses"), remote_addresses);
             }
         }
-        PeerMessage::RemoveServer { server_id, is_kick } => {
+        PeerMessage::RemoveServer { server_id } => {
             write_uuid(object, "server_id", server_id.0);
-            write_flag(object, "kick", *is_kick);
         }
         PeerMessage::RemoveServerReply {
             is_success,

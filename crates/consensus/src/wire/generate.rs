@@ -253,7 +253,6 @@ impl Random {
             },
             14 => PeerMessage::RemoveServer {
                 server_id: self.sid(),
-                is_kick: self.coin(),
             },
             15 => PeerMessage::RemoveServerReply {
                 is_success: self.coin(),

@@ -24,6 +24,17 @@ pub struct Term(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Index(pub u64);
 
+impl Sid {
+    /// The number under which the consensus library knows the server: the first half of its id. Servers of a cluster have different ones, and
+    /// none has 0.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        let mut half = [0; 8];
+        half.copy_from_slice(&self.0.0[..8]);
+        u64::from_be_bytes(half)
+    }
+}
+
 impl Cid {
     /// `None` for all zeros, which stands for an id that is not known yet.
     #[must_use]
@@ -58,6 +69,20 @@ pub fn short(uuid: Uuid) -> String {
     format!("{:02x}{:02x}", uuid.0[0], uuid.0[1])
 }
 
+/// The name of a server for people, in logs and in `cluster/status` (docs/spec/distribution.md 1.1): the last component of a `unix:` address up
+/// to its first `.`; for other addresses the beginning of the id, `0000` while it is not known.
+#[must_use]
+pub fn nickname(address: &str, sid: Option<Sid>) -> String {
+    if let Some(path) = address.strip_prefix("unix:") {
+        let component = path.rsplit('/').next().unwrap_or_default();
+        let name = component.split('.').next().unwrap_or_default();
+        if !name.is_empty() {
+            return name.to_owned();
+        }
+    }
+    sid.map_or_else(|| "0000".to_owned(), |sid| sid.to_string())
+}
+
 /// The short form.
 impl fmt::Display for Sid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,5 +99,27 @@ impl fmt::Display for Term {
 impl fmt::Display for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nicknames_are_short() {
+        let sid = Some(Sid(Uuid([0xab; 16])));
+        assert_eq!(nickname("tcp:10.0.0.1:6644", sid), "abab");
+        assert_eq!(nickname("tcp:10.0.0.1:6644", None), "0000");
+        assert_eq!(nickname("unix:/run/s1.raft.sock", sid), "s1");
+        assert_eq!(nickname("unix:s2.raft", None), "s2");
+        assert_eq!(nickname("unix:/run/.raft", sid), "abab");
+    }
+
+    #[test]
+    fn a_number_is_the_first_half_of_the_id() {
+        let mut id = [0xff; 16];
+        id[..8].copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(Sid(Uuid(id)).number(), 0x0102_0304_0506_0708);
     }
 }

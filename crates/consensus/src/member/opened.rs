@@ -1,0 +1,120 @@
+//! The contents of a member's file, taken apart: the state that a member begins with.
+//!
+//! Invariant: lists of servers and the election timer are those of committed entries, and the voters are the servers of the last such list. A
+//! server that no list has is still joining; one that a committed list has dropped has left. Called by [`super::Member::new`] alone.
+
+use corvid_log::cluster::{Cid, Eid, Index, Servers, Term};
+use corvid_log::storage::LogPosition;
+
+use super::log_file::Mark;
+use super::{Recovered, Settings};
+use crate::entry::EntryBody;
+use crate::raft_node::{LogEntry, Opening};
+
+/// See the module.
+pub(super) struct Opened {
+    pub(super) cid: Option<Cid>,
+    pub(super) snapshot: (Index, Term, Eid),
+    pub(super) opening: Opening,
+    pub(super) mark: Mark,
+    pub(super) servers: Option<(Index, Servers)>,
+    /// Lists in committed entries.
+    pub(super) lists: Vec<(Index, Servers)>,
+    pub(super) timer_ms: u64,
+    pub(super) last_eid: Eid,
+    pub(super) position: LogPosition,
+    /// The servers to ask for admission; `None`: it is a member, or was one.
+    pub(super) remotes: Option<Vec<String>>,
+    /// A committed list has dropped this server.
+    pub(super) was_removed: bool,
+    pub(super) failure: Option<String>,
+}
+
+impl Opened {
+    pub(super) fn new(settings: &Settings, recovered: Recovered) -> Opened {
+        let own = settings.sid;
+        let none = Eid(corvid_data::Uuid::ZERO);
+        let mut timer_ms = corvid_log::cluster::ELECTION_TIMER_DEFAULT_MS;
+        let mut last_eid = none;
+        let mut snapshot = (Index(0), Term(0), none);
+        let mut servers = None;
+        if let Some(meta) = recovered.snapshot {
+            timer_ms = meta.election_timer_ms;
+            last_eid = meta.eid;
+            snapshot = (meta.index, meta.term, meta.eid);
+            servers = Some((meta.index, meta.servers));
+        }
+        let mut lists = Vec::new();
+        let mut is_listed_later = false;
+        for entry in &recovered.entries {
+            let is_committed = entry.index <= recovered.commit;
+            if let Some(list) = &entry.servers {
+                is_listed_later |= !is_committed && list.contains(own);
+                if is_committed {
+                    lists.push((entry.index, list.clone()));
+                }
+            }
+            if is_committed {
+                timer_ms = entry.election_timer_ms.unwrap_or(timer_ms);
+                if let Some(payload) = &entry.payload {
+                    last_eid = payload.eid;
+                }
+            }
+        }
+        let last_list = lists.last().or(servers.as_ref()).map(|(_, list)| list);
+        let is_member = last_list.is_some_and(|list| list.contains(own));
+        let all_lists = servers.iter().chain(&lists);
+        let was_member = all_lists.clone().any(|(_, list)| list.contains(own));
+        let voters =
+            last_list.map_or_else(Vec::new, |list| list.iter().map(|(sid, _)| sid).collect());
+        let remotes = if is_member || was_member && !is_listed_later {
+            None
+        } else if recovered.remote_addresses.is_empty() {
+            // Its file has a snapshot, but no committed list has this server yet.
+            let addresses = last_list.into_iter().flat_map(Servers::iter);
+            Some(addresses.map(|(_, address)| address.to_owned()).collect())
+        } else {
+            Some(recovered.remote_addresses)
+        };
+        let entries: Vec<LogEntry> = recovered
+            .entries
+            .iter()
+            .map(|entry| LogEntry {
+                term: entry.term,
+                index: entry.index,
+                body: EntryBody::of(entry),
+            })
+            .collect();
+        let last = entries.last().map_or(snapshot.0, |entry| entry.index);
+        let commit = recovered.commit.max(snapshot.0);
+        let failure = (commit > last)
+            .then(|| format!("the file commits entry {commit}, but its log ends at {last}"));
+        let commit = commit.min(last);
+        Opened {
+            cid: recovered.cid,
+            snapshot,
+            mark: Mark {
+                hard: (recovered.term, recovered.vote),
+                last,
+                commit,
+            },
+            opening: Opening {
+                sid: own,
+                snapshot: (snapshot.0, snapshot.1),
+                entries,
+                term: recovered.term,
+                vote: recovered.vote,
+                commit,
+                voters,
+            },
+            servers,
+            lists,
+            timer_ms,
+            last_eid,
+            position: recovered.position,
+            was_removed: was_member && !is_member && !is_listed_later,
+            remotes,
+            failure,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The other members, as this one hears them: connections that come and go, and messages.
+//!
+//! Invariant: nothing of a message takes effect before [`guard::check`] has let it through.
+
+use corvid_log::cluster::Sid;
+use corvid_rpc::Level;
+
+use super::{Member, Output};
+use crate::guard::{self, GuardView, Reaction};
+use crate::message::PeerMessage;
+
+/// A peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Peer {
+    /// Messages can be sent to it.
+    pub(super) is_up: bool,
+    /// When its last message came.
+    pub(super) last_message_ms: Option<u64>,
+    /// Its vote in the present term, if this member knows.
+    pub(super) voted_for: Option<Sid>,
+}
+impl Member {
+    /// A message has come: once the guard lets it through, it goes where it is handled.
+    pub(super) fn message(&mut self, from: Sid, message: PeerMessage) {
+        if self.failure.is_some() {
+            return;
+        }
+        let peer = self.peers.entry(from).or_default();
+        peer.last_message_ms = Some(self.now_ms);
+        let view = GuardView {
+            sid: self.settings.sid,
+            term: self.node.term(),
+            leader: self.node.leader(),
+            last_index: self.node.last_index(),
+            persisted: self.node.persisted(),
+        };
+        if let Err(refusal) = guard::check(from, &message, &view) {
+            match refusal.reaction() {
+                Reaction::Reset => self.outputs.push_back(Output::Refuse {
+                    from,
+                    reason: refusal.to_string(),
+                }),
+                Reaction::Drop => {
+                    let level = match refusal {
+                        guard::Refusal::SecondLeader { .. } => Level::Error,
+                        _ => Level::Debug,
+                    };
+                    self.log(level, refusal.to_string());
+                }
+                Reaction::Stop => self.fail(&refusal.to_string()),
+            }
+            return;
+        }
+        match message {
+            PeerMessage::Forward {
+                term,
+                first,
+                answered,
+                forwards,
+            } => self.forwards_received(from, term, first, answered, forwards),
+            PeerMessage::Outcomes { term, outcomes } => {
+                self.outcomes_received(from, term, outcomes);
+            }
+            PeerMessage::SnapshotOffer { term, snapshot } => {
+                self.snapshot_offered(from, term, snapshot);
+            }
+            PeerMessage::SnapshotChunk {
+                term,
+                index,
+                offset,
+                bytes,
+            } => self.chunk_received(from, term, index, offset, bytes),
+            PeerMessage::SnapshotProgress {
+                term,
+                index,
+                offset,
+            } => self.progress_received(from, term, index, offset),
+            PeerMessage::AddServer { address, name } => self.add_server(from, &address, &name),
+            PeerMessage::AddServerReply {
+                is_success,
+                comment,
+                remote_addresses,
+            } => self.add_server_reply(from, is_success, &comment, remote_addresses),
+            PeerMessage::RemoveServer { server_id } => {
+                self.remove_server(from, server_id);
+            }
+            PeerMessage::RemoveServerReply {
+                is_success,
+                target,
+                comment,
+            } => self.remove_server_reply(from, is_success, target, &comment),
+            PeerMessage::NotMember { term } => self.not_member(from, term),
+            message => self.algorithm_message(from, message),
+        }
+    }
+
+    /// A message of the algorithm.
+    fn algorithm_message(&mut self, from: Sid, message: PeerMessage) {
+        if self.is_installing() {
+            return;
+        }
+        if let PeerMessage::Vote { .. } = &message
+            && self.tell_not_member(from)
+        {
+            return;
+        }
+        if let PeerMessage::VoteReply {
+            is_granted: true,
+            is_prevote: false,
+            ..
+        } = &message
+        {
+            self.peers.entry(from).or_default().voted_for = Some(self.settings.sid);
+        }
+        if let PeerMessage::TimeoutNow { term } = &message {
+            let text = format!("received leadership transfer from {from} in term {term}");
+            self.log(Level::Info, text);
+            self.view.election_began(self.now_ms, true);
+        }
+        self.departure_noted(from, &message);
+        self.node.step(from, message);
+    }
+
+    /// A connection is there; messages on the one before may have been lost.
+    pub(super) fn peer_up(&mut self, sid: Sid) {
+        self.peers.entry(sid).or_default().is_up = true;
+        self.node.unreachable(sid);
+        self.sending_interrupted(sid);
+        if self.node.leader() == Some(sid) {
+            self.receiving_resumed(sid);
+            self.resend_forwards();
+        }
+        if let Some(joining) = &mut self.joining {
+            joining.next_ms = self.now_ms;
+            self.joining_time();
+        }
+    }
+
+    /// There is no connection any more.
+    pub(super) fn peer_down(&mut self, sid: Sid) {
+        if let Some(peer) = self.peers.get_mut(&sid) {
+            peer.is_up = false;
+        }
+        self.node.unreachable(sid);
+        self.sending_interrupted(sid);
+        self.joiner_down(sid);
+    }
+
+    /// Whether messages can be sent to this peer.
+    pub(super) fn is_up(&self, sid: Sid) -> bool {
+        self.peers.get(&sid).is_some_and(|peer| peer.is_up)
+    }
+}
