@@ -68,8 +68,18 @@ pub fn run_seed<P: Simulation>(seed: u64, is_printed: bool) -> Result<P, Failure
 /// Runs `count` seeds from `first` on, on all cores. Returns the sum of their statistics, and the failures in the order of their seeds.
 #[must_use]
 pub fn run_seeds<P: Simulation>(first: u64, count: u64) -> (P, Vec<Failure>) {
+    watch_seeds(first, count, |_, _| {})
+}
+
+/// As [`run_seeds`]; `ended` is told after each run how many have ended, and its failure.
+#[must_use]
+pub fn watch_seeds<P: Simulation>(
+    first: u64,
+    count: u64,
+    ended: impl Fn(u64, Option<&Failure>) + Sync,
+) -> (P, Vec<Failure>) {
     let next = AtomicU64::new(first);
-    let results = Mutex::new((P::default(), Vec::new()));
+    let results = Mutex::new((P::default(), Vec::new(), 0));
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -80,6 +90,8 @@ pub fn run_seeds<P: Simulation>(first: u64, count: u64) -> (P, Vec<Failure>) {
             let Ok(mut results) = results.lock() else {
                 return;
             };
+            results.2 += 1;
+            ended(results.2, outcome.as_ref().err());
             match outcome {
                 Ok(summary) => results.0.add(&summary),
                 Err(failure) => results.1.push(failure),
@@ -92,7 +104,7 @@ pub fn run_seeds<P: Simulation>(first: u64, count: u64) -> (P, Vec<Failure>) {
             scope.spawn(work);
         }
     });
-    let (summary, mut failures) = results.into_inner().unwrap_or_default();
+    let (summary, mut failures, _) = results.into_inner().unwrap_or_default();
     failures.sort_by_key(|failure| failure.seed);
     (summary, failures)
 }

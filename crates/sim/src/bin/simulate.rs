@@ -2,13 +2,16 @@
 //! clients beside servers, or of clusters; with `--seed S [--trace]` it runs one. `simulate --replay DIR` replays recordings of a real server.
 
 use std::fmt::Debug;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use corvid_log::storage::StorageRequest;
 use corvid_service::message::{Control, Piece, ToDatabase};
 use corvid_service::pump::Output;
 use corvid_service::recording::{Replay, ReplayEvent};
-use corvid_sim::seeds::{Simulation, run_seed, run_seeds};
+use corvid_sim::seeds::{Simulation, run_seed, watch_seeds};
 use corvid_sim::{clients, cluster, server};
 
 const USAGE: &str = "\
@@ -21,8 +24,11 @@ Without --clients and --cluster the server, its storage and its disk are simulat
 /// Maximum number of characters of an input or output that are printed.
 const SHOWN_CHARS: usize = 2000;
 
-/// Maximum number of failures that are printed.
-const SHOWN: usize = 5;
+/// Maximum number of failures that are printed as they happen.
+const SHOWN: u64 = 20;
+
+/// Runs between two reports of progress.
+const PROGRESS_EVERY: u64 = 500;
 
 #[derive(Clone, Copy, Debug)]
 enum Subject {
@@ -196,15 +202,37 @@ fn simulate<P: Simulation + Debug>(options: &Options) -> ExitCode {
             }
         };
     }
-    let (summary, failures) = run_seeds::<P>(options.from, options.seeds);
-    println!("{} seeds: {summary:?}", options.seeds);
-    for failure in failures.iter().take(SHOWN) {
-        eprintln!("{failure}");
-    }
+    let count = options.seeds;
+    let began = Instant::now();
+    let shown = AtomicU64::new(0);
+    let is_terminal = std::io::stderr().is_terminal();
+    let (summary, failures) = watch_seeds::<P>(options.from, count, |done, failure| {
+        if let Some(failure) = failure
+            && shown.fetch_add(1, Ordering::Relaxed) < SHOWN
+        {
+            eprintln!("{failure}");
+        }
+        if is_terminal && done % PROGRESS_EVERY == 0 {
+            let seconds = began.elapsed().as_secs_f64();
+            let rate = done as f64 / seconds.max(0.001);
+            let left = (count - done) as f64 / rate;
+            eprint!("\r{done} of {count} seeds, {rate:.0} in a second, {left:.0} s left \r");
+        }
+    });
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "{count} seeds from {} in {seconds:.0} s: {summary:#?}",
+        options.from
+    );
     if failures.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        eprintln!("{} of {} seeds fail", failures.len(), options.seeds);
-        ExitCode::FAILURE
+        println!("none of {count} seeds fails");
+        return ExitCode::SUCCESS;
     }
+    let seeds: Vec<String> = failures.iter().map(|it| it.seed.to_string()).collect();
+    eprintln!(
+        "{} of {count} seeds fail: {}",
+        failures.len(),
+        seeds.join(", ")
+    );
+    ExitCode::FAILURE
 }

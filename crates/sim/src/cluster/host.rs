@@ -65,6 +65,8 @@ struct Unanswered {
     is_durable: bool,
     entries: Vec<(Index, Term)>,
     ballot: Option<(Term, Option<Sid>)>,
+    /// The term, and the last entry of the log, when this was the newest append.
+    accepted: (Term, Index),
 }
 
 /// An entry that is written.
@@ -130,6 +132,8 @@ pub(super) struct Life {
     /// Term and vote as the records say, and as they are synced.
     ballot: (Term, Option<Sid>),
     pub(super) synced_ballot: (Term, Option<Sid>),
+    /// For each term: the last entry of the log that was synced in it, also if a leader of a later term has replaced it since.
+    accepted: BTreeMap<Term, Index>,
 }
 
 impl Life {
@@ -243,6 +247,7 @@ impl Host {
                 .filter_map(|index| Some((Index(index), self.log.term(Index(index))?)))
                 .collect(),
             ballot: Some(ballot),
+            accepted: (ballot.0, self.log.last()),
         };
         let reported = recovered.commit;
         let local_ms = self.clock.local(now_ms);
@@ -267,9 +272,24 @@ impl Host {
             ended: None,
             ballot,
             synced_ballot: (self.promised_term, None),
+            accepted: BTreeMap::new(),
         });
         self.start_ms = None;
         Ok(())
+    }
+
+    /// Whether an acknowledgement of a leader's term through this entry is true.
+    ///
+    /// One of a term that is over is true if the entries were synced while the term lasted, although they may be replaced by now: it is as if
+    /// the message had left then and were late. If such replies make a quorum, none of its members had granted a vote of a later term
+    /// before it accepted the entry; so every later leader has the entry, and nothing has replaced it.
+    pub(super) fn may_acknowledge(&self, term: Term, index: Index) -> bool {
+        let Some(life) = &self.life else {
+            return false;
+        };
+        let is_over = term < life.ballot.0;
+        let was_accepted = life.accepted.get(&term).is_some_and(|last| *last >= index);
+        index <= self.log.synced || is_over && was_accepted
     }
 
     /// The process ends.
@@ -334,6 +354,7 @@ impl Host {
                 is_durable: *durable,
                 entries: Vec::new(),
                 ballot: None,
+                accepted: (Term(0), Index(0)),
             };
             for record in file::records(record)? {
                 match &record.kind {
@@ -361,6 +382,7 @@ impl Host {
                 }
             }
             unanswered.ballot = Some(life.ballot);
+            unanswered.accepted = (life.ballot.0, self.log.last());
             life.unanswered.push_back(unanswered);
         }
         Ok(written)
@@ -421,6 +443,9 @@ impl Host {
         }
         for append in &answered[..=last] {
             self.log.synced_through(&append.entries);
+            let (term, through) = append.accepted;
+            let known = life.accepted.entry(term).or_default();
+            *known = through.max(*known);
         }
     }
 

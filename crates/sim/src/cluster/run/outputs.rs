@@ -223,11 +223,12 @@ impl Run {
         };
         match message {
             PeerMessage::AppendReply {
+                term,
                 index,
                 rejection: None,
                 ..
-            } if *index > host.log.synced => Err(format!(
-                "host {number} acknowledges {index}, and has synced {}",
+            } if !host.may_acknowledge(*term, *index) => Err(format!(
+                "host {number} acknowledges {index} in term {term}, and has synced {}",
                 host.log.synced
             )),
             PeerMessage::VoteReply {
