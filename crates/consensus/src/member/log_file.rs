@@ -154,6 +154,15 @@ impl LogFile {
         self.rewriting = None;
     }
 
+    /// Another file is in place, which holds this. If the next append fails, only what is behind it is missing: entries that are written
+    /// again behind a commit index that includes them make a file that does not open. Term and vote are promised when the name lasts.
+    pub(super) fn replaced(&mut self, mark: Mark) {
+        self.mark = Mark {
+            hard: self.mark.hard,
+            ..mark
+        };
+    }
+
     /// A list of members is committed: the next work's records say so.
     pub(super) fn list_committed(&mut self) {
         if self.is_recording {
@@ -200,6 +209,9 @@ impl LogFile {
             self.mark.last = self.mark.last.min(before);
             for waiting in &mut self.waiting {
                 waiting.mark.last = waiting.mark.last.min(before);
+            }
+            if let Some(rewriting) = &mut self.rewriting {
+                rewriting.truncate(before);
             }
         }
         let hard = (node.term(), node.vote());

@@ -118,7 +118,16 @@ impl Member {
             self.view.election_began(self.now_ms, true);
         }
         self.departure_noted(from, &message);
+        let is_of_leader = matches!(
+            &message,
+            PeerMessage::Append { .. } | PeerMessage::Heartbeat { .. }
+        );
+        let term = message.term();
         self.node.step(from, message);
+        // A timeout that began no election has changed neither role nor leader.
+        if is_of_leader && term == Some(self.node.term()) && self.node.leader() == Some(from) {
+            self.view.leader_heard();
+        }
     }
 
     /// A connection is there; messages on the one before may have been lost.

@@ -41,6 +41,8 @@ pub(super) struct Rewriting {
     pub(super) stage: Stage,
     journal: Vec<u8>,
     rounds: u32,
+    /// What it holds, without the journal.
+    mark: Mark,
     index: Index,
     term: Term,
     eid: Eid,
@@ -62,6 +64,11 @@ fn refused(reason: &str) -> StoreError {
 impl Rewriting {
     pub(super) fn journal(&mut self, records: &[u8]) {
         self.journal.extend_from_slice(records);
+    }
+
+    /// Entries from this one on are replaced.
+    pub(super) fn truncate(&mut self, before: Index) {
+        self.mark.last = self.mark.last.min(before);
     }
 
     pub(super) fn is_holding(&self) -> bool {
@@ -96,6 +103,8 @@ impl Member {
         eid: Eid,
         contents: Option<(Option<u64>, Snapshot)>,
     ) {
+        // What the algorithm has found up to now belongs to both files.
+        self.work();
         let (token, snapshot) = match contents {
             Some((token, snapshot)) => (Some(token), Some(snapshot)),
             None => (None, None),
@@ -121,7 +130,7 @@ impl Member {
             last: index,
             commit: index,
         };
-        let (records, _) = self.file.missing(&self.node, from);
+        let (records, mark) = self.file.missing(&self.node, from);
         let number = RewriteNumber(self.file.next_rewrite);
         self.file.next_rewrite += 1;
         self.file.rewriting = Some(Rewriting {
@@ -129,6 +138,7 @@ impl Member {
             stage: Stage::Writing,
             journal: Vec::new(),
             rounds: 0,
+            mark,
             index,
             term,
             eid,
@@ -194,6 +204,9 @@ impl Member {
         number: RewriteNumber,
         outcome: Result<RewriteStage, StoreError>,
     ) {
+        // What the algorithm has found up to now is in the journal before it is taken.
+        self.work();
+        let mark = self.file.whole_mark(&self.node);
         let Some(rewriting) = &mut self.file.rewriting else {
             return;
         };
@@ -204,6 +217,7 @@ impl Member {
             (Ok(RewriteStage::Written), Stage::Writing) => {
                 let journal = std::mem::take(&mut rewriting.journal);
                 rewriting.rounds += 1;
+                rewriting.mark = mark;
                 if journal.len() <= SMALL_BYTES || rewriting.rounds > ROUNDS_MAX {
                     rewriting.stage = Stage::Holding;
                 }
@@ -213,6 +227,8 @@ impl Member {
             (Ok(RewriteStage::Written), _) => self.swap(number),
             (Ok(RewriteStage::InPlace(_)), _) => {
                 let (index, term, eid) = (rewriting.index, rewriting.term, rewriting.eid);
+                let mark = rewriting.mark;
+                self.file.replaced(mark);
                 self.new_snapshot(index, term, eid);
             }
             (Ok(RewriteStage::Lasting), _) => {

@@ -82,6 +82,11 @@ impl View {
         self.elections_in_vain += 1;
     }
 
+    /// A message of the leader has come.
+    pub(super) fn leader_heard(&mut self) {
+        self.elections_in_vain = 0;
+    }
+
     pub(super) fn is_retrying(&self) -> bool {
         self.elections_in_vain >= 2
     }

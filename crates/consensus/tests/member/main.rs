@@ -3,6 +3,7 @@
 mod cluster;
 mod disk;
 mod elections;
+mod failing_files;
 mod faults;
 mod membership;
 mod opening;

@@ -65,6 +65,8 @@ struct Unanswered {
     is_durable: bool,
     entries: Vec<(Index, Term)>,
     ballot: Option<(Term, Option<Sid>)>,
+    /// All terms and votes in it.
+    ballots: Vec<(Term, Option<Sid>)>,
     /// The term, and the last entry of the log, when this was the newest append.
     accepted: (Term, Index),
 }
@@ -134,6 +136,8 @@ pub(super) struct Life {
     pub(super) synced_ballot: (Term, Option<Sid>),
     /// For each term: the last entry of the log that was synced in it, also if a leader of a later term has replaced it since.
     accepted: BTreeMap<Term, Index>,
+    /// The synced vote of each term, also of terms that are over.
+    votes: BTreeMap<Term, Option<Sid>>,
 }
 
 impl Life {
@@ -247,6 +251,7 @@ impl Host {
                 .filter_map(|index| Some((Index(index), self.log.term(Index(index))?)))
                 .collect(),
             ballot: Some(ballot),
+            ballots: vec![ballot],
             accepted: (ballot.0, self.log.last()),
         };
         let reported = recovered.commit;
@@ -273,6 +278,7 @@ impl Host {
             ballot,
             synced_ballot: (self.promised_term, None),
             accepted: BTreeMap::new(),
+            votes: BTreeMap::new(),
         });
         self.start_ms = None;
         Ok(())
@@ -290,6 +296,20 @@ impl Host {
         let is_over = term < life.ballot.0;
         let was_accepted = life.accepted.get(&term).is_some_and(|last| *last >= index);
         index <= self.log.synced || is_over && was_accepted
+    }
+
+    /// Whether a vote for this server is synced. The term may be over by now: it is as if the message had left while it lasted and were late.
+    pub(super) fn has_voted(&self, term: Term, vote: Sid) -> bool {
+        let Some(life) = &self.life else {
+            return false;
+        };
+        life.synced_ballot == (term, Some(vote)) || life.votes.get(&term) == Some(&Some(vote))
+    }
+
+    /// The highest term that is synced.
+    pub(super) fn synced_term(&self) -> Term {
+        let of_life = self.life.as_ref().map(|life| life.synced_ballot.0);
+        self.promised_term.max(of_life.unwrap_or_default())
     }
 
     /// The process ends.
@@ -354,6 +374,7 @@ impl Host {
                 is_durable: *durable,
                 entries: Vec::new(),
                 ballot: None,
+                ballots: Vec::new(),
                 accepted: (Term(0), Index(0)),
             };
             for record in file::records(record)? {
@@ -371,12 +392,17 @@ impl Host {
                         let before = self.log.term(entry.index.previous());
                         written.push(Written::of(entry, before));
                     }
-                    Kind::Term(term) => life.ballot = (*term, None),
+                    Kind::Term(term) => {
+                        let vote = life.ballot.1.filter(|_| life.ballot.0 == *term);
+                        life.ballot = (*term, vote);
+                        unanswered.ballots.push(life.ballot);
+                    }
                     Kind::Vote { term, vote } => {
                         if life.ballot.0 == *term && life.ballot.1.is_some_and(|was| was != *vote) {
                             return Err(format!("a second vote in term {term} is written"));
                         }
                         life.ballot = (*term, Some(*vote));
+                        unanswered.ballots.push(life.ballot);
                     }
                     _ => {}
                 }
@@ -446,6 +472,9 @@ impl Host {
             let (term, through) = append.accepted;
             let known = life.accepted.entry(term).or_default();
             *known = through.max(*known);
+            for (term, vote) in &append.ballots {
+                life.votes.insert(*term, *vote);
+            }
         }
     }
 

@@ -170,6 +170,21 @@ impl Oracle {
         self.listed.insert((index, term), members);
     }
 
+    /// A leader went down, and has synced terms through this one. What it has written in a later one never left it, so after its restart
+    /// it may lead in the same term again, with other entries. Only a sole member leads before its vote is synced.
+    pub(super) fn forget_unsynced(&mut self, host: usize, synced: Term) {
+        let is_forgotten = |term: Term, leaders: &BTreeMap<Term, usize>| {
+            term > synced && leaders.get(&term) == Some(&host)
+        };
+        let leaders = &self.leaders;
+        self.written
+            .retain(|(_, term), _| !is_forgotten(*term, leaders));
+        self.payloads
+            .retain(|(_, term), _| !is_forgotten(*term, leaders));
+        self.listed
+            .retain(|(_, term), _| !is_forgotten(*term, leaders));
+    }
+
     /// The last committed entry.
     pub(super) fn commit(&self) -> Index {
         self.committed

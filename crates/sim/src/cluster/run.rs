@@ -570,6 +570,9 @@ impl Run {
         }
         let host = &mut self.hosts[number];
         host.end();
+        let synced = host.synced_term();
+        self.oracle.forget_unsynced(number, synced);
+        let host = &mut self.hosts[number];
         let seen = host.disk.restart(crash);
         if seen == Crash::PowerLoss {
             self.summary.power_losses += 1;

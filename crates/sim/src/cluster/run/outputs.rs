@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use corvid_consensus::wire::{self, Envelope, Incoming, Receiver};
 use corvid_consensus::{Input, MemberEvent, Output, PeerMessage};
-use corvid_log::cluster::Index;
+use corvid_log::cluster::{Index, Sid};
 use corvid_log::storage::StoreError;
 
 use super::Run;
@@ -29,7 +29,7 @@ impl Run {
                 }
             }
             Output::Send { to, message } => {
-                self.check_promise(number, &message)?;
+                self.check_promise(number, to, &message)?;
                 let to = self.hosts.iter().position(|host| host.identity.sid == to);
                 if let Some(to) = to {
                     let message = self.over_the_wire(number, to, &message)?;
@@ -216,7 +216,7 @@ impl Run {
     }
 
     /// A message leaves: what it promises must be synced.
-    fn check_promise(&self, number: usize, message: &PeerMessage) -> Result<(), String> {
+    fn check_promise(&self, number: usize, to: Sid, message: &PeerMessage) -> Result<(), String> {
         let host = &self.hosts[number];
         let Some(life) = &host.life else {
             return Ok(());
@@ -236,22 +236,29 @@ impl Run {
                 is_prevote: false,
                 is_granted: true,
                 ..
-            } if life.synced_ballot.0 < *term
-                || life.synced_ballot.0 == *term && life.synced_ballot.1.is_none() =>
-            {
-                Err(format!(
-                    "host {number} votes in term {term}, and has synced {:?}",
-                    life.synced_ballot
-                ))
-            }
+            } if !host.has_voted(*term, to) => Err(format!(
+                "host {number} votes for {to} in term {term}, and has synced {:?}",
+                life.synced_ballot
+            )),
             PeerMessage::Vote {
                 term,
                 is_prevote: false,
                 ..
-            } if life.synced_ballot != (*term, Some(host.identity.sid)) => Err(format!(
+            } if !host.has_voted(*term, host.identity.sid) => Err(format!(
                 "host {number} stands in term {term}, and has synced {:?}",
                 life.synced_ballot
             )),
+            // Nothing of a leadership leaves before its term is synced.
+            PeerMessage::Append { term, .. }
+            | PeerMessage::Heartbeat { term, .. }
+            | PeerMessage::SnapshotOffer { term, .. }
+                if host.synced_term() < *term =>
+            {
+                Err(format!(
+                    "host {number} leads others in term {term}, and has synced {:?}",
+                    life.synced_ballot
+                ))
+            }
             _ => Ok(()),
         }
     }

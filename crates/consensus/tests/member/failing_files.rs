@@ -1,0 +1,76 @@
+//! Members whose files take no records for some time.
+
+use corvid_consensus::member::Command;
+use corvid_log::cluster::{Index, Sid};
+
+use crate::cluster::{Cluster, Node, sid};
+
+fn node(cluster: &mut Cluster, sid: Sid) -> &mut Node {
+    cluster.nodes.get_mut(&sid).expect("a server")
+}
+
+fn snapshot(cluster: &Cluster, sid: Sid) -> Index {
+    let meta = cluster.nodes[&sid].disk.meta.as_ref();
+    meta.map_or(Index(0), |meta| meta.index)
+}
+
+/// A member that does not lead.
+fn follower(cluster: &mut Cluster) -> (Sid, Sid) {
+    let leader = cluster.await_leader();
+    cluster.run(1500);
+    let mut others = (1..=3).map(sid).filter(|other| *other != leader);
+    (leader, others.next().expect("another"))
+}
+
+#[test]
+fn records_behind_a_new_file_are_not_written_twice_when_the_first_append_to_it_fails() {
+    for seed in 0..20 {
+        println!("seed {seed}");
+        let mut cluster = Cluster::new(3, seed);
+        let (leader, follower) = follower(&mut cluster);
+        cluster.write(leader, 5);
+        cluster.run(200);
+        // A sync fails, and later the disk is full: the new file gets entries that are committed while it is written.
+        node(&mut cluster, follower).disk.is_poisoned = true;
+        node(&mut cluster, follower).disk.is_full = true;
+        let before = snapshot(&cluster, follower);
+        cluster.write(leader, 3);
+        cluster.run_until("a new file", 5000, |cluster| {
+            snapshot(cluster, follower) > before
+        });
+        cluster.run(20);
+        node(&mut cluster, follower).disk.is_full = false;
+        cluster.run(3000);
+        // Its file opens.
+        cluster.crash(follower);
+        cluster.start(follower);
+        cluster.write(leader, 1);
+        cluster.run(500);
+        cluster.await_equal();
+    }
+}
+
+#[test]
+fn a_timeout_that_begins_no_election_is_forgotten_when_the_leader_is_heard_again() {
+    let mut cluster = Cluster::new(3, 7);
+    let (leader, follower) = follower(&mut cluster);
+    // The follower cannot stand for election: it knows that a new list of members is committed, and cannot store it.
+    node(&mut cluster, follower).disk.is_full = true;
+    cluster.join(4);
+    cluster.run(3000);
+    cluster.cut(follower);
+    cluster.run(8000);
+    assert!(!cluster.nodes[&follower].is_connected, "it hears no leader");
+    cluster.cuts.clear();
+    cluster.run_until("a connected row", 3000, |cluster| {
+        cluster.nodes[&follower].is_connected
+    });
+    node(&mut cluster, follower).disk.is_full = false;
+    cluster.run(5000);
+    assert!(
+        cluster
+            .reply(leader, Command::TransferLeadership(None))
+            .is_ok()
+    );
+    cluster.await_equal();
+}
