@@ -22,6 +22,7 @@
 //! | `membership.rs`, `joining.rs`, `leaving.rs` | lists of members and their changes |
 //! | `sending.rs`, `receiving.rs` | snapshots for members that are far behind |
 //! | `commands.rs` | operators' commands, handing the leadership over |
+//! | `rehearsal.rs` | failures that are provoked |
 //!
 //! Invariant: a message leaves only after the records that it promises are stored ([`Input::Storage`]). Called by the server and the
 //! simulator. It must not know sockets, files or clocks.
@@ -39,6 +40,7 @@ mod output;
 mod peer;
 mod receiving;
 mod records;
+mod rehearsal;
 mod requests;
 mod rewrite;
 mod sending;
@@ -55,7 +57,7 @@ use corvid_log::cluster::{Cid, Eid, Index, Sid, Term};
 use corvid_log::storage::StorageReply;
 use corvid_rpc::Level;
 
-pub use input::{Command, CommandToken, Input};
+pub use input::{Command, CommandToken, Input, Rehearsal};
 pub use output::{Output, Rewrite, ServerRow};
 pub use settings::{Recovered, Settings};
 pub use status::{Connected, PeerStatus, Phase, Role, Status};
@@ -108,6 +110,7 @@ pub struct Member {
     /// The commit index at the last heartbeat: who has it is not behind.
     commit_before: Index,
     next_rewrite_ms: u64,
+    rehearsal: Rehearsal,
     /// The member cannot take part any more; the text says why.
     failure: Option<String>,
     has_left: bool,
@@ -156,6 +159,7 @@ impl Member {
             next_timer_ms: None,
             commit_before: Index(0),
             next_rewrite_ms: u64::MAX,
+            rehearsal: Rehearsal::None,
             failure: None,
             has_left: false,
             is_dirty: true,
@@ -273,12 +277,17 @@ impl Member {
     fn tick(&mut self) {
         let was_leader = self.node.is_leader();
         if self.node.tick() && !was_leader {
-            let ticks = self.ticker.draw();
-            self.node.set_timeout(ticks);
+            self.draw_timeout();
             self.view.timeout_fired(self.now_ms);
             self.log_election();
         }
         self.commit_before = self.node.commit();
+    }
+
+    /// Draws a new election timeout.
+    fn draw_timeout(&mut self) {
+        let ticks = self.ticker.draw();
+        self.node.set_timeout(ticks);
     }
 
     fn send(&mut self, to: Sid, message: PeerMessage) {

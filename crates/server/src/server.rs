@@ -48,6 +48,7 @@ use crate::database::recorder::RecorderSettings;
 use crate::limits;
 use crate::liveness::LivenessRegistry;
 use crate::main_handle::{MainHandle, MainMessage};
+use crate::member::failure::Scenario;
 use crate::metrics::{Metrics, SharedState, Stage};
 use crate::remotes::Remotes;
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
@@ -122,6 +123,8 @@ pub(crate) struct Server {
     keeps_history: bool,
     /// A clustered database has been served.
     has_clusters: bool,
+    /// The scenario of `cluster/failure-test`, for members that are served later.
+    failure_scenario: Scenario,
 }
 
 impl Server {
@@ -200,6 +203,7 @@ impl Server {
             last_source: 0,
             keeps_history,
             has_clusters: false,
+            failure_scenario: Scenario::Clear,
         };
         let schema =
             server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;

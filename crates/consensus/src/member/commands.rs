@@ -20,6 +20,10 @@ impl Member {
             },
             Command::Leave => self.start_leaving(),
             Command::Kick(server) => self.kick(&server),
+            Command::Rehearse(rehearsal) => {
+                self.rehearse(rehearsal);
+                Ok(String::new())
+            }
             Command::Shutdown => {
                 if !self.node.is_leader() || !self.hand_over_leadership() {
                     Ok(String::new())
@@ -184,7 +188,7 @@ impl Member {
         self.request(requests);
     }
 
-    fn await_transfer(&mut self, token: Option<CommandToken>, is_shutdown: bool) {
+    pub(super) fn await_transfer(&mut self, token: Option<CommandToken>, is_shutdown: bool) {
         let until_ms = self.now_ms + self.ticker.timer_ms();
         self.transfer = Some(Transfer {
             token,

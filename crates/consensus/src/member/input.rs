@@ -89,7 +89,23 @@ pub enum Command {
     Leave,
     /// `cluster/kick`: an exact address or the beginning of an id.
     Kick(String),
+    /// `cluster/failure-test`, as far as the member decides what happens.
+    Rehearse(Rehearsal),
     /// The process exits or the database is removed: hand the leadership over. Done when another member leads, when that is hopeless, or
     /// after an election timer.
     Shutdown,
+}
+
+/// A failure that is provoked (`cluster/failure-test`, docs/spec/distribution.md 1.12). A new one ends the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rehearsal {
+    /// None.
+    #[default]
+    None,
+    /// Election timeouts are longer by an election timer, that under way included.
+    DelayElections,
+    /// Stand for election now, unless this member leads. The one before goes on.
+    ForceElection,
+    /// The next time that this member, as leader, begins to add a server, it hands the leadership over.
+    TransferAfterStartingToAdd,
 }

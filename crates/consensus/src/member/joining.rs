@@ -94,6 +94,7 @@ impl Member {
             is_proposed: false,
         };
         self.membership.joiners.insert(from, joiner);
+        self.started_to_add();
         None
     }
 

@@ -16,6 +16,8 @@ pub(super) struct Ticker {
     timer_ms: u64,
     next_ms: u64,
     random: u64,
+    /// Election timeouts are longer by an election timer.
+    is_delayed: bool,
 }
 
 impl Ticker {
@@ -24,6 +26,7 @@ impl Ticker {
             timer_ms: timer_ms.max(10),
             next_ms: 0,
             random: seed,
+            is_delayed: false,
         };
         ticker.next_ms = now_ms + ticker.period_ms();
         ticker
@@ -52,7 +55,13 @@ impl Ticker {
         let more = self.random(SPREAD_MS);
         let period = self.period_ms();
         self.next_ms += more % period;
-        ELECTION_TICKS + usize::try_from(more / period).unwrap_or(0)
+        let delay = if self.is_delayed { ELECTION_TICKS } else { 0 };
+        ELECTION_TICKS + delay + usize::try_from(more / period).unwrap_or(0)
+    }
+
+    /// Makes the timeouts that are drawn from now on longer by an election timer, or not any more. Returns whether that is a change.
+    pub(super) fn set_delayed(&mut self, is_delayed: bool) -> bool {
+        std::mem::replace(&mut self.is_delayed, is_delayed) != is_delayed
     }
 
     /// A number below `below`: splitmix64.
@@ -104,6 +113,19 @@ mod tests {
                 "{timer}: {longest}"
             );
         }
+    }
+
+    #[test]
+    fn delayed_timeouts_are_longer_by_the_timer() {
+        let mut usual = Ticker::new(1000, 0, 7);
+        let mut delayed = Ticker::new(1000, 0, 7);
+        assert!(delayed.set_delayed(true));
+        assert!(!delayed.set_delayed(true));
+        for _ in 0..100 {
+            assert_eq!(delayed.draw(), usual.draw() + ELECTION_TICKS);
+        }
+        assert!(delayed.set_delayed(false));
+        assert_eq!(delayed.draw(), usual.draw());
     }
 
     #[test]

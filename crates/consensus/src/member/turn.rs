@@ -106,8 +106,7 @@ impl Member {
         self.next_timer_ms = None;
         if timer_ms != old_ms {
             self.ticker.set_timer(timer_ms, self.now_ms);
-            let ticks = self.ticker.draw();
-            self.node.set_timeout(ticks);
+            self.draw_timeout();
             self.outputs.push_back(Output::ElectionTimer(timer_ms));
             let text = format!("Election timer changed from {old_ms} to {timer_ms}");
             self.log(Level::Info, text);

@@ -102,14 +102,17 @@ impl Member {
     pub(super) fn log_election(&mut self) {
         let ms = self.now_ms.saturating_sub(self.view.last_reset_ms);
         self.view.last_reset_ms = self.now_ms;
-        let kind = if self.node.is_precandidate() {
-            "pre-vote"
-        } else {
-            "vote"
-        };
-        let term = self.node.term();
+        let (term, kind) = (self.node.term(), self.election_kind());
         let text = format!("term {term}: {ms} ms timeout expired, starting election ({kind})");
         self.log(Level::Info, text);
+    }
+
+    /// The name of the election under way in log lines.
+    pub(super) fn election_kind(&self) -> &'static str {
+        match self.node.is_precandidate() {
+            true => "pre-vote",
+            false => "vote",
+        }
     }
 
     /// Tells everybody of changes.
@@ -156,8 +159,7 @@ impl Member {
             self.log(Level::Info, text);
         }
         (self.view.role, self.view.term, self.view.leader) = (role, term, leader);
-        let ticks = self.ticker.draw();
-        self.node.set_timeout(ticks);
+        self.draw_timeout();
         self.transfer_changed();
     }
 

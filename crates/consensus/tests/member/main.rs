@@ -7,4 +7,5 @@ mod failing_files;
 mod faults;
 mod membership;
 mod opening;
+mod rehearsals;
 mod replica;

@@ -1,11 +1,13 @@
 //! The scenarios of `cluster/failure-test` (docs/spec/distribution.md 1.12): failures at chosen moments, for tests and for operators who
 //! rehearse.
 //!
-//! Invariant: there is one scenario at a time for the whole process. A member's thread asks at each of these moments; without a scenario an
-//! answer is one comparison.
+//! Invariant: there is one scenario at a time for the whole process; members that are served later get it too. A member's thread asks at each
+//! of these moments; without a scenario an answer is one comparison.
 
 use corvid_consensus::PeerMessage;
+use corvid_consensus::member::Rehearsal;
 use corvid_shell::program;
+use corvid_shell::vlog::Module;
 
 /// A scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub(crate) enum Scenario {
     Transfer,
     /// The same after the next message with entries.
     TransferAfterAppend,
+    /// The member itself provokes it.
+    Rehearsal(Rehearsal),
     /// The process ends at a moment.
     Crash(Moment, &'static str),
 }
@@ -62,6 +66,11 @@ impl Scenario {
             "transfer-leadership-after-sending-append-request" => {
                 Some(Scenario::TransferAfterAppend)
             }
+            "transfer-leadership-after-starting-to-add" => {
+                Some(Scenario::Rehearsal(Rehearsal::TransferAfterStartingToAdd))
+            }
+            "delay-election" => Some(Scenario::Rehearsal(Rehearsal::DelayElections)),
+            "force-election" => Some(Scenario::Rehearsal(Rehearsal::ForceElection)),
             "crash-before-sending-append-request" => crash(
                 BeforeSending(Entries),
                 "crash before sending append_request.",
@@ -97,12 +106,13 @@ impl Scenario {
         }
     }
 
-    /// Whether the reference has a scenario of this name that this server cannot provoke.
-    pub(crate) fn is_missing(name: &str) -> bool {
-        matches!(
-            name,
-            "delay-election" | "force-election" | "transfer-leadership-after-starting-to-add"
-        )
+    /// The scenario that goes on when this one is engaged after another.
+    pub(crate) fn lasting(self, before: Scenario) -> Scenario {
+        match self {
+            Scenario::Rehearsal(Rehearsal::ForceElection) => before,
+            Scenario::Transfer => Scenario::Clear,
+            _ => self,
+        }
     }
 
     /// Ends the process if this is the scenario's moment.
@@ -110,7 +120,7 @@ impl Scenario {
         if let Scenario::Crash(awaited, text) = self
             && awaited == moment
         {
-            program::fatal(format_args!("Raft test: {text}"));
+            program::fatal_logged(Module::Raft, format_args!("Raft test: {text}"));
         }
     }
 }
@@ -141,8 +151,7 @@ mod tests {
         let mut names = 0;
         for line in table {
             let name = line.split('`').nth(1).expect("a name");
-            let is_known = Scenario::parse(name).is_some() != Scenario::is_missing(name);
-            assert!(is_known, "{name}");
+            assert!(Scenario::parse(name).is_some(), "{name}");
             names += 1;
         }
         assert!(names > 14, "{names}");

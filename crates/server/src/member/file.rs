@@ -442,13 +442,13 @@ impl MemberFile {
         let source = stored.map(|stored| (stored.body, stored.file.share()));
         let work = move || {
             let contents = load(&shown, source, index, eid, seed);
-            owner.post([ToMember::Loaded(Box::new(contents))]);
+            owner.post([ToMember::Loaded(index, Box::new(contents))]);
         };
         let thread = std::thread::Builder::new().name("open".to_owned());
         if let Err(error) = thread.spawn(work) {
             let error = corvid_net::errno::text(&error);
             let owner = self.owner.clone();
-            owner.post([ToMember::Loaded(Box::new(Err(error)))]);
+            owner.post([ToMember::Loaded(index, Box::new(Err(error)))]);
         }
     }
 

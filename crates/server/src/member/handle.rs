@@ -27,8 +27,8 @@ pub(crate) enum ToMember {
     Command(CommandToken, Command),
     /// Answered in the same way with the text of `cluster/status`.
     Status(CommandToken),
-    /// The contents of the snapshot that was installed last, or why they cannot be loaded.
-    Loaded(Box<Result<Contents, String>>),
+    /// The contents of a snapshot that was installed, which ends with this entry, or why they cannot be loaded.
+    Loaded(Index, Box<Result<Contents, String>>),
     /// The database of a server that has joined its cluster is served, with the contents after this entry.
     Served(Index, Box<DatabaseHandle>),
     /// `cluster/set-backlog-threshold`.

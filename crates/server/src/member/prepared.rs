@@ -17,12 +17,13 @@ use corvid_service::message::DatabaseId;
 use corvid_shell::log_file::LogFile;
 use mio::{Poll, Waker};
 
+use super::database_queue::DatabaseQueue;
 use super::failure::Scenario;
 use super::file::MemberFile;
 use super::handle::{MemberHandle, ToMember};
 use super::links::{Links, WAKER};
 use super::meter::Meter;
-use super::row::RowSlot;
+use super::row::{RowPacer, RowSlot};
 use super::thread::{Ending, MemberThread};
 use crate::database::handle::DatabaseHandle;
 use crate::liveness::Liveness;
@@ -147,17 +148,16 @@ impl PreparedMember {
             links: Links::new(poll, &address, credentials),
             file,
             inbox: handle.clone(),
-            is_loading: database.is_none(),
+            to_database: DatabaseQueue::new(database.is_some()),
             database,
             main,
-            row: slot.clone(),
+            row: RowPacer::new(slot.clone()),
             meter: Meter::new(figures),
             liveness,
-            to_database: Vec::new(),
             ending: Ending::Running,
             counted_ms: 0,
             scenario: Scenario::Clear,
-            last_sent: None,
+            sent_kinds: Vec::new(),
         };
         let thread = std::thread::Builder::new()
             .name(format!("raft:{name}"))

@@ -10,7 +10,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use corvid_consensus::member::{Command, CommandToken, Connected};
+use corvid_consensus::member::{Command, CommandToken, Connected, Rehearsal};
 use corvid_consensus::{
     Input, Member, MemberEvent, MemberRequest, Output, PeerMessage, Peers, PeersOutput,
 };
@@ -20,12 +20,13 @@ use corvid_net::{clock, errno};
 use corvid_reactor::poll_interval::PollInterval;
 use corvid_service::message::{Control, DatabaseId, Event, InstalledSnapshot, ToDatabase};
 
+use super::database_queue::DatabaseQueue;
 use super::failure::{self, Kind, Moment, Scenario};
 use super::file::{Consequences, MemberFile};
 use super::handle::{MemberHandle, ToMember};
 use super::links::Links;
 use super::meter::Meter;
-use super::row::RowSlot;
+use super::row::RowPacer;
 use super::status_text;
 use crate::database::handle::DatabaseHandle;
 use crate::database::open::Contents;
@@ -66,26 +67,24 @@ pub(crate) struct MemberThread {
     pub(crate) inbox: MemberHandle,
     /// Its database; `None` until the server has joined its cluster and has a snapshot.
     pub(crate) database: Option<DatabaseHandle>,
-    /// The database is being loaded from a snapshot that has been installed: events wait until it has the contents.
-    pub(crate) is_loading: bool,
     /// The main thread.
     pub(crate) main: MainHandle,
     /// The columns of the row in `_Server` that the main thread has not shown yet.
-    pub(crate) row: RowSlot,
+    pub(crate) row: RowPacer,
     /// Its figures.
     pub(crate) meter: Meter,
     /// Its signs of life.
     pub(crate) liveness: Liveness,
     /// Events for the database, in order.
-    pub(crate) to_database: Vec<ToDatabase>,
+    pub(crate) to_database: DatabaseQueue<Contents>,
     /// When amounts for `memory/show` were counted last, monotonic ms.
     pub(crate) counted_ms: u64,
     /// How it ends.
     pub(crate) ending: Ending,
     /// The failure that is provoked.
     pub(crate) scenario: Scenario,
-    /// The kind of the last message of this turn that scenarios tell from others.
-    pub(crate) last_sent: Option<Kind>,
+    /// The kinds of messages of this turn that scenarios tell from others.
+    pub(crate) sent_kinds: Vec<Kind>,
 }
 
 /// Whether the thread goes on.
@@ -118,6 +117,8 @@ impl MemberThread {
             }
             self.carry_out(now_ms);
             self.peers.time(now_ms);
+            let is_news = self.row.time(now_ms);
+            self.tell_of_row(is_news);
             if self.database.is_some() && self.file.is_compaction_due(now_ms) {
                 self.make_snapshot();
             }
@@ -148,6 +149,13 @@ impl MemberThread {
         self.end();
     }
 
+    /// Tells the main thread that there is a row to be shown.
+    fn tell_of_row(&self, is_news: bool) {
+        if is_news {
+            self.main.report(MainMessage::MemberRowChanged(self.id));
+        }
+    }
+
     /// Counts amounts for `memory/show`.
     fn count(&mut self, now_ms: u64) {
         self.counted_ms = now_ms;
@@ -172,6 +180,7 @@ impl MemberThread {
             Some(self.member.deadline_ms()),
             self.peers.deadline_ms(now.mono_ms),
             self.links.deadline_ms(),
+            self.row.deadline_ms(),
             match self.database {
                 Some(_) => self.file.deadline_ms(now.mono_ms),
                 None => None,
@@ -190,44 +199,42 @@ impl MemberThread {
             .map(|at_ms| now.until(at_ms))
     }
 
-    /// Has the database handle the events that have occurred, unless it is being loaded.
+    /// Has the database handle the events that have occurred, but for those behind a snapshot that is being loaded.
     fn post_to_database(&mut self) {
-        if let Some(database) = self.database.as_ref().filter(|_| !self.is_loading)
-            && !self.to_database.is_empty()
+        let events = self.to_database.ready();
+        if let Some(database) = &self.database
+            && !events.is_empty()
         {
-            database.send_or_execute(&mut self.to_database);
+            database.send_or_execute(events);
         }
     }
 
     /// Begins to load the database from the snapshot that is in the file now.
     fn load(&mut self, index: Index, eid: Eid) {
-        self.post_to_database();
-        self.is_loading = true;
-        // The contents replace those that events before the snapshot would have led to.
-        self.to_database.clear();
+        self.to_database.begin_load(index);
         self.file.load_snapshot(index, eid);
     }
 
-    /// The contents of the snapshot are loaded: the database gets them, or the main thread makes it.
-    fn loaded(&mut self, contents: Result<Contents, String>) {
-        let contents = match contents {
-            Ok(contents) => contents,
-            Err(error) => {
-                let name = &self.name;
-                logging::err(Module::Raft, format_args!("{name}: {error}"));
-                return;
-            }
-        };
-        if self.database.is_some() {
-            self.is_loading = false;
-            let installed = InstalledSnapshot {
+    /// The contents of a snapshot are loaded: the database gets them, or the main thread makes it.
+    fn loaded(&mut self, index: Index, contents: Result<Contents, String>) {
+        if let Err(error) = &contents {
+            let name = &self.name;
+            logging::err(
+                Module::Raft,
+                format_args!(
+                    "{name}: the snapshot that the leader sent cannot be loaded ({error}); clients see older contents: check the disk, and \
+                     start this server again"
+                ),
+            );
+        }
+        let installed = |contents: Contents| {
+            ToDatabase::Installed(Box::new(InstalledSnapshot {
                 database: contents.database,
                 index: contents.applied,
                 eid: contents.eid,
-            };
-            let installed = ToDatabase::Installed(Box::new(installed));
-            self.to_database.insert(0, installed);
-        } else {
+            }))
+        };
+        if let Some(contents) = self.to_database.loaded(index, contents.ok(), installed) {
             let message = MainMessage::MemberJoined(self.id, Box::new(contents));
             self.main.report(message);
         }
@@ -265,10 +272,9 @@ impl MemberThread {
                 self.main
                     .report(MainMessage::MemberAnswered(token.0, Ok(text)));
             }
-            ToMember::Loaded(contents) => self.loaded(*contents),
+            ToMember::Loaded(index, contents) => self.loaded(index, *contents),
             ToMember::Served(index, database) => {
                 self.database = Some(*database);
-                self.is_loading = false;
                 let applied = MemberRequest::Applied(index);
                 self.member.handle(now_ms, Input::Database(applied));
             }
@@ -296,14 +302,23 @@ impl MemberThread {
         for input in consequences.inputs {
             self.member.handle(now_ms, input);
         }
-        let event = consequences.event.map(ToDatabase::Member);
-        self.to_database.extend(event);
+        if let Some(event) = consequences.event {
+            self.to_database.push(ToDatabase::Member(event));
+        }
     }
 
     /// Begins or ends a scenario of `cluster/failure-test`.
     fn engage(&mut self, now_ms: u64, scenario: Scenario) {
-        self.scenario = scenario;
-        self.links.set_stopped(scenario == Scenario::StopTraffic);
+        let rehearsal = match scenario {
+            Scenario::Rehearsal(rehearsal) => rehearsal,
+            _ => Rehearsal::None,
+        };
+        let (token, command) = (TEST, Command::Rehearse(rehearsal));
+        self.member
+            .handle(now_ms, Input::Command { token, command });
+        self.scenario = scenario.lasting(self.scenario);
+        self.links
+            .set_stopped(self.scenario == Scenario::StopTraffic);
         if scenario == Scenario::Transfer {
             self.transfer(now_ms);
         }
@@ -311,13 +326,14 @@ impl MemberThread {
 
     /// The messages of this turn have been handed to the connections.
     fn sent(&mut self, now_ms: u64) {
-        let Some(kind) = self.last_sent.take() else {
-            return;
-        };
-        self.scenario.reach(Moment::AfterSending(kind));
-        if self.scenario == Scenario::TransferAfterAppend && kind == Kind::Entries {
-            self.transfer(now_ms);
+        for at in 0..self.sent_kinds.len() {
+            let kind = self.sent_kinds[at];
+            self.scenario.reach(Moment::AfterSending(kind));
+            if self.scenario == Scenario::TransferAfterAppend && kind == Kind::Entries {
+                self.transfer(now_ms);
+            }
         }
+        self.sent_kinds.clear();
     }
 
     /// Hands the leadership over for a scenario, which ends.
@@ -353,9 +369,11 @@ impl MemberThread {
                 if self.scenario == Scenario::NoVoteRequests
                     && matches!(message, PeerMessage::Vote { .. }) => {}
             Output::Send { to, message } => {
-                if let Some(kind) = failure::kind(&message) {
+                if self.scenario != Scenario::Clear
+                    && let Some(kind) = failure::kind(&message)
+                {
                     self.scenario.reach(Moment::BeforeSending(kind));
-                    self.last_sent = Some(kind);
+                    self.sent_kinds.push(kind);
                 }
                 self.meter.sent(&message);
                 self.peers.send(now_ms, to, &message);
@@ -369,9 +387,8 @@ impl MemberThread {
             Output::Refuse { from, reason } => self.peers.refuse(now_ms, from, &reason),
             Output::ElectionTimer(timer_ms) => self.peers.set_election_timer(timer_ms),
             Output::Row(row) => {
-                if self.row.set(row) {
-                    self.main.report(MainMessage::MemberRowChanged(self.id));
-                }
+                let is_news = self.row.changed(now_ms, row);
+                self.tell_of_row(is_news);
             }
             Output::CommandDone(END, _) => self.ending = Ending::Done,
             Output::CommandDone(TEST, _) => {}
@@ -435,7 +452,9 @@ impl MemberThread {
                     }
                 };
                 let compacted = self.file.reject_snapshot(reason);
-                self.to_database.extend(compacted.map(ToDatabase::Member));
+                if let Some(compacted) = compacted {
+                    self.to_database.push(ToDatabase::Member(compacted));
+                }
             }
             Output::Left => self.main.report(MainMessage::MemberLeft(self.id)),
             Output::Failed(reason) => {
@@ -472,12 +491,15 @@ impl MemberThread {
     /// Sends what is queued, closes the file, and lets the database end.
     fn end(mut self) {
         self.links.flush(clock::mono_ms(), &mut self.peers);
+        // Before anybody learns that the database is removed, and may add it again: the file's next member listens on the same address.
+        drop(self.links);
         self.file.close();
         match self.database {
             Some(database) => {
-                let remove = ToDatabase::Control(Control::Remove);
-                self.to_database.push(remove);
-                database.send_or_execute(&mut self.to_database);
+                // A snapshot that is still being loaded, and what is behind it, is in the file.
+                let events = self.to_database.ready();
+                events.push(ToDatabase::Control(Control::Remove));
+                database.send_or_execute(events);
             }
             None => self.main.post([Event::Removed(self.id)]),
         }

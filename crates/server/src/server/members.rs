@@ -50,6 +50,11 @@ impl Server {
         let member =
             PreparedMember::new(opened.recovered, opened.file, credentials, seed, liveness)
                 .map_err(|error| error.to_string())?;
+        if self.failure_scenario != Scenario::Clear {
+            member
+                .handle()
+                .post([ToMember::Fail(self.failure_scenario)]);
+        }
         let member = Box::new(member);
         self.has_clusters = true;
         let row = match opened.contents {
@@ -250,13 +255,9 @@ impl Server {
     }
 
     /// `cluster/failure-test`. Concerns all clustered databases of the process.
-    pub(crate) fn test_failure(&self, name: &str) -> Result<&'static str, String> {
-        let Some(scenario) = Scenario::parse(name) else {
-            return Err(match Scenario::is_missing(name) {
-                true => format!("{name}: this scenario is not built yet"),
-                false => "unknown test scenario".to_owned(),
-            });
-        };
+    pub(crate) fn test_failure(&mut self, name: &str) -> Result<&'static str, String> {
+        let scenario = Scenario::parse(name).ok_or("unknown test scenario")?;
+        self.failure_scenario = scenario.lasting(self.failure_scenario);
         for member in self.members() {
             member.handle.post([ToMember::Fail(scenario)]);
         }

@@ -1,0 +1,368 @@
+//! Every scenario of `cluster/failure-test` (docs/spec/distribution.md 1.12), engaged in processes that serve clients.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::time::Duration;
+
+use corvid_tests::client::Client;
+use corvid_tests::cluster::Cluster;
+use serde_json::{Value, json};
+
+fn schema() -> Value {
+    json!({"name": "D", "version": "1.0.0", "tables": {"T": {"isRoot": true, "columns": {
+        "n": {"type": "integer"}}}}})
+}
+
+fn add(client: &mut Client, n: i64) -> io::Result<()> {
+    let insert = json!(["D", {"op": "insert", "table": "T", "row": {"n": n}}]);
+    let reply = client.call("transact", &insert)?;
+    match reply["result"][0]["uuid"].is_null() {
+        false => Ok(()),
+        true => Err(io::Error::other(reply.to_string())),
+    }
+}
+
+/// The numbers of all rows at a member. Fails when a number is there twice.
+fn numbers(cluster: &Cluster, member: usize) -> io::Result<BTreeSet<i64>> {
+    let select = json!({"op": "select", "table": "T", "where": [], "columns": ["_uuid", "n"]});
+    let reply = cluster
+        .connect(member)?
+        .call("transact", &json!(["D", select]))?;
+    let rows = reply["result"][0]["rows"].as_array().cloned();
+    let rows = rows.ok_or_else(|| io::Error::other(reply.to_string()))?;
+    let all: Vec<i64> = rows.iter().filter_map(|row| row["n"].as_i64()).collect();
+    let set: BTreeSet<i64> = all.iter().copied().collect();
+    match set.len() == all.len() {
+        true => Ok(set),
+        false => Err(io::Error::other(format!("twice: {all:?}"))),
+    }
+}
+
+/// A cluster of three that has row 0, its leader and its followers.
+fn three() -> (Cluster, usize, Vec<usize>) {
+    let mut cluster = Cluster::of(3, &schema()).expect("made");
+    cluster.start().expect("started");
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let mut client = cluster.connect(leader).expect("a connection");
+    add(&mut client, 0).expect("inserted");
+    let others = (0..3).filter(|number| *number != leader).collect();
+    (cluster, leader, others)
+}
+
+fn engage(cluster: &Cluster, member: usize, scenario: &str) {
+    let reply = cluster.control(member, "cluster/failure-test", &[scenario]);
+    assert_eq!(reply.expect("a reply").trim(), "test engaged", "{scenario}");
+}
+
+fn clear(cluster: &Cluster, member: usize) {
+    let reply = cluster.control(member, "cluster/failure-test", &["clear"]);
+    assert_eq!(reply.expect("a reply").trim(), "test dismissed");
+}
+
+/// The member has ended with this text.
+fn await_crash(cluster: &mut Cluster, member: usize, text: &str) {
+    for _ in 0..6000 {
+        if cluster.member(member).has_ended() {
+            let said = cluster.member(member).said();
+            let line = format!("|EMER|Raft test: {text}\n");
+            assert!(said.contains(&line), "{said}");
+            assert!(
+                said.contains(&format!("ovsdb-server: Raft test: {text}\n")),
+                "{said}"
+            );
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{text}: it goes on\n{}", cluster.said());
+}
+
+/// Starts a crashed member, and waits until all members have equal rows, which are these.
+fn recover(cluster: &mut Cluster, member: usize, expected: &BTreeSet<i64>) {
+    cluster.member(member).start().expect("started again");
+    let holds =
+        || (0..3).all(|member| numbers(cluster, member).is_ok_and(|rows| rows == *expected));
+    cluster
+        .wait_until("all members have equal rows", holds)
+        .expect("in time");
+}
+
+/// Engages a crash of the leader, writes at the leader, and says whether the row is there afterwards.
+fn is_kept_by_crash_of_leader(scenario: &str, text: &str) -> bool {
+    let (mut cluster, leader, others) = three();
+    engage(&cluster, leader, scenario);
+    let mut client = cluster.connect(leader).expect("a connection");
+    add(&mut client, 1).expect_err("no reply");
+    await_crash(&mut cluster, leader, text);
+    let (next, _) = cluster.leader_among(&others).expect("a new leader");
+    let found = numbers(&cluster, next).expect("rows");
+    assert!(found.contains(&0), "{found:?}");
+    recover(&mut cluster, leader, &found);
+    found.contains(&1)
+}
+
+#[test]
+fn leader_crashes_around_its_append_requests() {
+    let is_kept = is_kept_by_crash_of_leader(
+        "crash-before-sending-append-request",
+        "crash before sending append_request.",
+    );
+    assert!(!is_kept, "no other member had the entry");
+    let is_kept = is_kept_by_crash_of_leader(
+        "crash-after-sending-append-request",
+        "crash after sending append_request.",
+    );
+    assert!(is_kept, "the others have the entry");
+}
+
+#[test]
+fn leader_crashes_around_its_answer_to_a_forwarded_transaction() {
+    for (scenario, text) in [
+        (
+            "crash-before-sending-execute-command-reply",
+            "crash before sending execute_command_reply",
+        ),
+        (
+            "crash-after-sending-execute-command-reply",
+            "crash after sending execute_command_reply.",
+        ),
+    ] {
+        let (mut cluster, leader, others) = three();
+        engage(&cluster, leader, scenario);
+        let mut client = cluster.connect(others[0]).expect("a connection");
+        // The session stays on its member, so it gets its reply, from the next leader if need be, and the row is there once.
+        add(&mut client, 1).expect("inserted");
+        await_crash(&mut cluster, leader, text);
+        recover(&mut cluster, leader, &BTreeSet::from([0, 1]));
+    }
+}
+
+#[test]
+fn follower_crashes_around_a_forwarded_transaction() {
+    for (scenario, text, expected) in [
+        (
+            "crash-before-sending-execute-command-request",
+            "crash before sending execute_command_request",
+            BTreeSet::from([0, 2]),
+        ),
+        (
+            "crash-after-sending-execute-command-request",
+            "crash after sending execute_command_request",
+            BTreeSet::from([0, 1, 2]),
+        ),
+    ] {
+        let (mut cluster, leader, others) = three();
+        engage(&cluster, others[0], scenario);
+        let mut client = cluster.connect(others[0]).expect("a connection");
+        add(&mut client, 1).expect_err("no reply");
+        await_crash(&mut cluster, others[0], text);
+        let holds = || numbers(&cluster, leader).is_ok_and(|rows| rows.len() + 1 == expected.len());
+        cluster
+            .wait_until("the leader has executed it", holds)
+            .expect("in time");
+        let mut client = cluster.connect(leader).expect("a connection");
+        add(&mut client, 2).expect("inserted");
+        recover(&mut cluster, others[0], &expected);
+    }
+}
+
+#[test]
+fn follower_crashes_when_it_gets_entries() {
+    let (mut cluster, leader, others) = three();
+    engage(
+        &cluster,
+        others[0],
+        "crash-after-receiving-append-request-update",
+    );
+    let mut client = cluster.connect(leader).expect("a connection");
+    add(&mut client, 1).expect("the others are a majority");
+    let text = "crash after receiving append_request with update.";
+    await_crash(&mut cluster, others[0], text);
+    recover(&mut cluster, others[0], &BTreeSet::from([0, 1]));
+}
+
+#[test]
+fn joining_server_crashes_when_it_has_its_snapshot() {
+    let mut cluster = Cluster::created(&schema()).expect("made");
+    cluster.start().expect("started");
+    cluster.leader_among(&[0]).expect("a leader");
+    let mut client = cluster.connect(0).expect("a connection");
+    add(&mut client, 0).expect("inserted");
+    engage(&cluster, 0, "stop-raft-rpc");
+    let joiner = cluster.add_joining().expect("made");
+    cluster.member(joiner).start().expect("started");
+    engage(
+        &cluster,
+        joiner,
+        "crash-before-sending-install-snapshot-reply",
+    );
+    clear(&cluster, 0);
+    let text = "crash before sending install_snapshot_reply";
+    await_crash(&mut cluster, joiner, text);
+    // Its file is still that of a joining server.
+    let file = std::fs::read_to_string(cluster.file(joiner)).expect("a file");
+    assert!(file.contains("\"remote_addresses\""), "{file}");
+    cluster.member(joiner).start().expect("started again");
+    let holds = || numbers(&cluster, joiner).is_ok_and(|rows| rows == BTreeSet::from([0]));
+    cluster.wait_until("joined", holds).expect("in time");
+}
+
+/// How many elections a member has begun by its log.
+fn elections(cluster: &mut Cluster, member: usize) -> usize {
+    let log = cluster.member(member).log();
+    log.matches("timeout expired, starting election").count()
+}
+
+#[test]
+fn elections_are_delayed_and_forced_and_get_no_votes() {
+    let (mut cluster, leader, others) = three();
+    // Each waits for twice the timer at least, from the last heartbeat on.
+    for member in &others {
+        engage(&cluster, *member, "delay-election");
+    }
+    cluster.member(leader).kill();
+    let (next, waited) = cluster.leader_among(&others).expect("a new leader");
+    assert!(waited > Duration::from_millis(1600), "{waited:?}");
+    for member in &others {
+        clear(&cluster, *member);
+    }
+    cluster.member(leader).start().expect("started again");
+
+    // A healthy cluster does not mind that a follower stands for election.
+    let holds = || {
+        cluster
+            .status(leader)
+            .is_ok_and(|it| !it.contains("Leader: unknown"))
+    };
+    cluster.wait_until("it follows", holds).expect("in time");
+    let before = cluster.status(leader).expect("a status");
+    assert!(!before.contains("Last Election started"), "{before}");
+    engage(&cluster, leader, "force-election");
+    let holds = || {
+        let status = cluster.status(leader).unwrap_or_default();
+        status.contains("Last Election started") && status.contains("Role: follower")
+    };
+    cluster
+        .wait_until("it follows again", holds)
+        .expect("in time");
+    let log = cluster.member(leader).log();
+    assert!(log.contains(": starting election (pre-vote)"), "{log}");
+    assert!(cluster.leads(next).expect("a row"), "{}", cluster.said());
+
+    // Nobody is elected without requests for votes.
+    let voters: Vec<usize> = (0..3).filter(|member| *member != next).collect();
+    for member in &voters {
+        engage(&cluster, *member, "dont-send-vote-request");
+    }
+    let before: Vec<usize> = voters
+        .iter()
+        .map(|it| elections(&mut cluster, *it))
+        .collect();
+    cluster.member(next).kill();
+    for (member, before) in voters.iter().zip(before) {
+        for _ in 0..6000 {
+            if elections(&mut cluster, *member) >= before + 2 {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(elections(&mut cluster, *member) >= before + 2);
+        assert!(!cluster.leads(*member).expect("a row"));
+    }
+    for member in &voters {
+        clear(&cluster, *member);
+    }
+    cluster.leader_among(&voters).expect("a new leader");
+}
+
+#[test]
+fn leader_whose_traffic_stops_is_replaced_and_follows_later() {
+    let (cluster, leader, others) = three();
+    engage(&cluster, leader, "stop-raft-rpc");
+    let (next, _) = cluster.leader_among(&others).expect("a new leader");
+    let holds = || cluster.leads(leader).is_ok_and(|leads| !leads);
+    cluster
+        .wait_until("it stops leading", holds)
+        .expect("in time");
+    // Its clients are served from what it has.
+    let found = numbers(&cluster, leader).expect("rows");
+    assert_eq!(found, BTreeSet::from([0]));
+    let mut client = cluster.connect(next).expect("a connection");
+    add(&mut client, 1).expect("inserted");
+    assert_eq!(numbers(&cluster, leader).expect("rows"), found);
+    clear(&cluster, leader);
+    let holds = || numbers(&cluster, leader).is_ok_and(|rows| rows == BTreeSet::from([0, 1]));
+    cluster.wait_until("it follows", holds).expect("in time");
+}
+
+#[test]
+fn leader_hands_over_at_once_after_an_entry_and_when_it_adds_a_server() {
+    let (mut cluster, leader, _) = three();
+    let others = |leader: usize| -> Vec<usize> { (0..3).filter(|it| *it != leader).collect() };
+    engage(&cluster, leader, "transfer-leadership");
+    let (leader, _) = cluster.leader_among(&others(leader)).expect("a new leader");
+
+    engage(
+        &cluster,
+        leader,
+        "transfer-leadership-after-sending-append-request",
+    );
+    assert!(cluster.leads(leader).expect("a row"));
+    let mut client = cluster.connect(leader).expect("a connection");
+    add(&mut client, 1).expect("the client gets its reply");
+    let (leader, _) = cluster.leader_among(&others(leader)).expect("a new leader");
+    // It has happened once.
+    for n in 2..9 {
+        let mut client = cluster.connect(leader).expect("a connection");
+        add(&mut client, n).expect("inserted");
+    }
+    assert!(cluster.leads(leader).expect("a row"));
+
+    // The scenario that is given to a server without members of the cluster concerns those that it serves later.
+    for member in 0..3 {
+        engage(
+            &cluster,
+            member,
+            "transfer-leadership-after-starting-to-add",
+        );
+    }
+    let file = cluster.file(leader).display().to_string();
+    cluster
+        .control(leader, "ovsdb-server/remove-db", &["D"])
+        .expect("removed");
+    cluster.leader_among(&others(leader)).expect("a new leader");
+    cluster
+        .control(leader, "ovsdb-server/add-db", &[&file])
+        .expect("added");
+    let joiner = cluster.add_joining().expect("made");
+    cluster.member(joiner).start().expect("started");
+    // Each member hands over once, and the joiner is admitted all the same.
+    let holds = || numbers(&cluster, joiner).is_ok_and(|rows| rows == (0..9).collect());
+    cluster.wait_until("joined", holds).expect("in time");
+    let said: Vec<String> = (0..3).map(|it| cluster.member(it).said()).collect();
+    let handed_over = "failed (lost leadership)";
+    assert!(
+        said.iter().any(|said| said.contains(handed_over)),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn cleared_crash_does_not_happen() {
+    let (mut cluster, leader, _) = three();
+    engage(&cluster, leader, "crash-before-sending-append-request");
+    clear(&cluster, leader);
+    let mut client = cluster.connect(leader).expect("a connection");
+    add(&mut client, 1).expect("inserted");
+    // The second scenario takes the place of the first.
+    engage(&cluster, leader, "crash-before-sending-append-request");
+    engage(&cluster, leader, "stop-raft-rpc");
+    clear(&cluster, leader);
+    add(&mut client, 2).expect("inserted");
+    assert!(!cluster.member(leader).has_ended());
+    // A scenario that is engaged goes on while an election is forced.
+    engage(&cluster, leader, "crash-before-sending-append-request");
+    engage(&cluster, leader, "force-election");
+    add(&mut client, 3).expect_err("no reply");
+    await_crash(&mut cluster, leader, "crash before sending append_request.");
+}
