@@ -18,7 +18,7 @@ fn has_line(cluster: &Cluster, member: Sid, text: &str) -> bool {
 }
 
 /// How long this member, which hears of nobody any more, waits before it stands for election, ms.
-fn patience_ms(cluster: &mut Cluster, member: Sid) -> u64 {
+fn election_after_ms(cluster: &mut Cluster, member: Sid) -> u64 {
     let elections = |cluster: &Cluster| {
         let node = &cluster.nodes[&member];
         let member = node.member.as_ref().expect("it runs");
@@ -41,13 +41,13 @@ fn a_delayed_member_stands_for_election_later_by_the_timer() {
         cluster.crash(leader);
         cluster.crash(others[1]);
         // The last heartbeat may be a third of the timer old.
-        let waited_ms = patience_ms(&mut cluster, others[0]);
+        let waited_ms = election_after_ms(&mut cluster, others[0]);
         assert!((1650..3150).contains(&waited_ms), "{waited_ms}");
-        let waited_ms = patience_ms(&mut cluster, others[0]);
+        let waited_ms = election_after_ms(&mut cluster, others[0]);
         assert!((1990..3150).contains(&waited_ms), "{waited_ms}");
         // The timeout that was drawn is not kept.
         rehearse(&mut cluster, others[0], Rehearsal::None);
-        let waited_ms = patience_ms(&mut cluster, others[0]);
+        let waited_ms = election_after_ms(&mut cluster, others[0]);
         assert!(waited_ms < 2150, "{waited_ms}");
     }
 }
