@@ -19,6 +19,5 @@ mod links;
 mod meter;
 pub(crate) mod prepared;
 pub(crate) mod row;
-pub(crate) mod server_row;
 mod status_text;
 mod thread;

@@ -21,7 +21,7 @@
 //! |---|---|
 //! | [`Model`] | how databases differ in who may write, where commits come from and when they are stored; further service models go there |
 //! | [`locks`] | the lock table of the server, shared by shards and databases |
-//! | [`server_db`] | the `_Server` database |
+//! | [`server_db`], [`member_row`] | the `_Server` database |
 //! | [`schema_epoch`] | which sessions began before a conversion |
 //! | [`replication`] | a backup's conversation with its source |
 //! | [`remote_rows`], [`remote_status`] | remotes that rows configure, and the status written back to those rows |
@@ -34,6 +34,7 @@ pub mod database;
 pub mod frontend;
 pub mod job;
 pub mod locks;
+pub mod member_row;
 pub mod message;
 pub mod pump;
 pub mod recording;

@@ -14,10 +14,12 @@
 //! dice --> server    (disk, machine, client; run)     the server, its storage and its disk, with crashes
 //!      --> clients   (host, network, member; run)     replicas beside two servers and a network
 //!      --> cluster   (host, network, registers; run)  members of a cluster, their disks and a network
+//!      --> whole_cluster (host, wires, process; run)  servers of a cluster with clients, connections and files
 //! seeds: many runs on all cores, for tests and for the program `simulate`
 //! ```
 
 pub mod clients;
+mod clock;
 pub mod cluster;
 pub mod dice;
 pub mod differential;
@@ -28,3 +30,4 @@ pub mod normal;
 pub mod replica;
 pub mod seeds;
 pub mod server;
+pub mod whole_cluster;

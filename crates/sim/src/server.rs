@@ -10,7 +10,7 @@
 //!     +------- history: transactions sent, acknowledged, refused, lost ----- after each restart
 //! ```
 
-mod client;
+pub(crate) mod client;
 pub mod disk;
 mod history;
 mod inode;
@@ -19,6 +19,6 @@ pub(crate) mod opening;
 pub mod run;
 pub(crate) mod storage;
 pub mod trace;
-mod workload;
+pub(crate) mod workload;
 
 pub use run::{Summary, run};

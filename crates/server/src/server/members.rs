@@ -11,6 +11,7 @@ use corvid_consensus::member::{Command, CommandToken};
 use corvid_consensus::peers::BACKLOG_CHECKED_FROM;
 use corvid_net::errno;
 use corvid_net::logging::{self, Module};
+use corvid_service::member_row;
 use corvid_service::message::DatabaseId;
 use corvid_shell::unixctl::Replier;
 
@@ -21,7 +22,6 @@ use crate::database::open::{Contents, OpenedMember};
 use crate::member::failure::Scenario;
 use crate::member::handle::ToMember;
 use crate::member::prepared::{PreparedMember, ServedMember};
-use crate::member::server_row;
 use crate::metrics::member::MemberFigures;
 
 /// The answer to a command about a database that is not clustered.
@@ -75,7 +75,7 @@ impl Server {
         member: Box<PreparedMember>,
     ) -> std::io::Result<Vec<u8>> {
         let id = self.new_database_id();
-        let row = server_row::insert(database, None, member.row());
+        let row = member_row::insert(database, None, member.row());
         let joining = JoiningMember {
             id,
             name: name.to_owned(),
@@ -141,7 +141,7 @@ impl Server {
             return;
         };
         if let Some(row) = member.take_row() {
-            let update = server_row::update(name, &row);
+            let update = member_row::update(name, &row);
             self.update_server_db(update);
         }
     }

@@ -18,7 +18,7 @@ use corvid_service::pump::Limits as PumpLimits;
 use corvid_service::replication::SourceId;
 use corvid_service::served_databases::ServedDatabases;
 use corvid_service::storage::FileState;
-use corvid_service::{DatabaseService, Model, Options, Pump, server_db};
+use corvid_service::{DatabaseService, Model, Options, Pump, member_row, server_db};
 use corvid_shell::log_file::{LogFile, UnforcedName};
 use corvid_shell::vlog::{self, Module};
 
@@ -33,7 +33,6 @@ use crate::database::storage::{FileOwner, ReplySender, Storage};
 use crate::database::thread::DatabaseThread;
 use crate::member::handle::ToMember;
 use crate::member::prepared::{PreparedMember, ServedMember};
-use crate::member::server_row;
 use crate::metrics::database::DatabaseFigures;
 use crate::shard::ShardMessage;
 
@@ -165,7 +164,7 @@ impl Server {
             batch: BatchState::default(),
         };
         let row = match (&member, &joined) {
-            (Some(member), _) => server_row::insert(&schema.name, Some(&schema), member.row()),
+            (Some(member), _) => member_row::insert(&schema.name, Some(&schema), member.row()),
             // The row has been there since the server began to join.
             (None, Some(_)) => server_db::update_schema(&schema),
             (None, None) => server_db::insert(&schema, pump.service().model().server_row()),

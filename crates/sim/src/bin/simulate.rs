@@ -1,5 +1,6 @@
-//! The simulator as a program. `simulate [--clients | --cluster] [--seeds N] [--from S]` runs many seeds of the simulation of the server, of
-//! clients beside servers, or of clusters; with `--seed S [--trace]` it runs one. `simulate --replay DIR` replays recordings of a real server.
+//! The simulator as a program. `simulate [SUBJECT] [--seeds N] [--from S]` runs many seeds of the simulation of the server, of clients beside
+//! servers, of members of clusters, or of whole servers of clusters; with `--seed S [--trace]` it runs one. `simulate --replay DIR` replays
+//! recordings of a real server.
 
 use std::fmt::Debug;
 use std::io::IsTerminal as _;
@@ -12,14 +13,14 @@ use corvid_service::message::{Control, Piece, ToDatabase};
 use corvid_service::pump::Output;
 use corvid_service::recording::{Replay, ReplayEvent};
 use corvid_sim::seeds::{Simulation, run_seed, watch_seeds};
-use corvid_sim::{clients, cluster, server};
+use corvid_sim::{clients, cluster, server, whole_cluster};
 
 const USAGE: &str = "\
-usage: simulate [--clients | --cluster] [--seeds N] [--from S]   run N seeds (2000), beginning with S (0), on all cores
-       simulate [--clients | --cluster] --seed S [--trace]       run one seed; --trace prints a line for each event
-       simulate --replay DIR                                     replay the recordings of a server in DIR
-Without --clients and --cluster the server, its storage and its disk are simulated; with --clients, clients beside two servers; with
---cluster, the members of a cluster.";
+usage: simulate [SUBJECT] [--seeds N] [--from S]   run N seeds (2000), beginning with S (0), on all cores
+       simulate [SUBJECT] --seed S [--trace]       run one seed; --trace prints a line for each event
+       simulate --replay DIR                       replay the recordings of a server in DIR
+SUBJECT is --clients, clients beside two servers; --cluster, the members of a cluster; --whole-clusters, whole servers of a cluster with
+their clients. Without it a server, its storage and its disk are simulated.";
 
 /// Maximum number of characters of an input or output that are printed.
 const SHOWN_CHARS: usize = 2000;
@@ -35,6 +36,7 @@ enum Subject {
     Server,
     Clients,
     Cluster,
+    WholeClusters,
 }
 
 struct Options {
@@ -61,6 +63,7 @@ fn parse() -> Option<Options> {
         match word.as_str() {
             "--clients" => options.subject = Subject::Clients,
             "--cluster" => options.subject = Subject::Cluster,
+            "--whole-clusters" => options.subject = Subject::WholeClusters,
             "--seeds" => options.seeds = words.next()?.parse().ok()?,
             "--from" => options.from = words.next()?.parse().ok()?,
             "--seed" => options.seed = Some(words.next()?.parse().ok()?),
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
             Subject::Server => simulate::<server::Summary>(&options),
             Subject::Clients => simulate::<clients::Summary>(&options),
             Subject::Cluster => simulate::<cluster::Summary>(&options),
+            Subject::WholeClusters => simulate::<whole_cluster::Summary>(&options),
         },
         None => {
             eprintln!("{USAGE}");

@@ -17,46 +17,13 @@ use corvid_log::{Disk as _, DiskFile as _, Fault, LogWriter};
 use super::file::{self, Identity, Opened};
 use super::oracle::{MemberLog, hash};
 use super::registers::Registers;
+use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::server::disk::{Handle, SimDisk};
 use crate::server::storage::Storage;
 
 /// Outputs of a member for one input, at most: one that has more never comes to rest.
 pub(super) const OUTPUTS_MAX: usize = 20_000;
-
-/// A clock that runs at its own rate, and never goes back.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
-    anchor_ms: u64,
-    anchor_local_ms: u64,
-    /// In percent of the true rate.
-    rate: u64,
-}
-
-impl Clock {
-    pub(super) fn new(now_ms: u64, local_ms: u64, rate: u64) -> Clock {
-        Clock {
-            anchor_ms: now_ms,
-            anchor_local_ms: local_ms,
-            rate,
-        }
-    }
-
-    pub(super) fn local(self, now_ms: u64) -> u64 {
-        self.anchor_local_ms + now_ms.saturating_sub(self.anchor_ms) * self.rate / 100
-    }
-
-    /// The first moment at which this clock shows `local_ms`.
-    pub(super) fn global(self, local_ms: u64) -> u64 {
-        let ahead = local_ms.saturating_sub(self.anchor_local_ms);
-        self.anchor_ms
-            .saturating_add(ahead.saturating_mul(100).div_ceil(self.rate))
-    }
-
-    pub(super) fn set_rate(&mut self, now_ms: u64, rate: u64) {
-        *self = Clock::new(now_ms, self.local(now_ms), rate);
-    }
-}
 
 /// An append that is not answered.
 #[derive(Debug)]

@@ -13,10 +13,11 @@ use corvid_log::cluster::{Cid, Sid};
 use corvid_log::storage::StorageReply;
 
 use super::file::{self, Identity};
-use super::host::{Clock, Host, OUTPUTS_MAX};
+use super::host::{Host, OUTPUTS_MAX};
 use super::network::{Arrival, Network, Weather};
 use super::oracle::Oracle;
 use super::registers::{KEYS, News, Swap};
+use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::server::disk::{Crash, SimDisk};
 use crate::server::trace::Trace;

@@ -9,8 +9,6 @@ use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::{SessionId, Version};
 
-use super::disk::Failures;
-use super::history::History;
 use super::workload::{MONITORED, Txn, schema_json};
 use crate::model::datum::{Datum, no_names};
 use crate::model::monitor::Monitor;
@@ -19,7 +17,7 @@ use crate::model::{Row, Tables};
 use crate::replica;
 
 /// Locks that clients compete for.
-pub(super) const LOCKS: [&str; 2] = ["L", "M"];
+pub(crate) const LOCKS: [&str; 2] = ["L", "M"];
 
 /// The subject of a request.
 #[derive(Debug)]
@@ -38,15 +36,33 @@ enum RequestKind {
     Conversion,
 }
 
+/// The record of the outcomes of transactions, by their numbers.
+pub(crate) trait Outcomes {
+    /// A client got the reply that its transaction committed as the `seq`-th.
+    ///
+    /// # Errors
+    /// That breaks a rule.
+    fn acknowledged(&mut self, number: i64, seq: i64) -> Result<(), String>;
+
+    /// A client got an error for its transaction.
+    ///
+    /// # Errors
+    /// That breaks a rule.
+    fn failed(&mut self, number: i64, error: &Value) -> Result<(), String>;
+
+    /// Whether no client may ever see this transaction.
+    fn is_void(&self, number: i64) -> bool;
+}
+
 /// The columns of monitored tables.
 #[derive(Debug)]
-pub(super) struct View {
+pub(crate) struct View {
     schema: Schema,
     monitors: [Monitor; 2],
 }
 
 impl View {
-    pub(super) fn new() -> View {
+    pub(crate) fn new() -> View {
         let json = Value::parse(schema_json(false).as_bytes()).expect("a constant");
         let schema = Schema::read(&json);
         let requests = Value::parse(MONITORED.as_bytes()).expect("a constant");
@@ -84,16 +100,16 @@ impl View {
 
 /// One client.
 #[derive(Debug)]
-pub(super) struct Client {
-    pub(super) session: SessionId,
+pub(crate) struct Client {
+    pub(crate) session: SessionId,
     /// Sent and not read by the server yet.
-    pub(super) texts: VecDeque<Vec<u8>>,
+    pub(crate) texts: VecDeque<Vec<u8>>,
     /// The server does not read now.
-    pub(super) is_paused: bool,
+    pub(crate) is_paused: bool,
     /// Output was written to it and not reported as drained.
-    pub(super) is_full: bool,
+    pub(crate) is_full: bool,
     /// It does not read: its output stays in the server.
-    pub(super) is_stalled: bool,
+    pub(crate) is_stalled: bool,
     open: BTreeMap<i64, RequestKind>,
     version: Version,
     replica: Option<Tables>,
@@ -102,14 +118,16 @@ pub(super) struct Client {
     /// The last transaction of its replica, for monitors of version 3.
     last_txn: Uuid,
     monitor_id: i64,
-    pub(super) owned: BTreeSet<String>,
+    pub(crate) owned: BTreeSet<String>,
+    /// Monitors that continued with the changes since the last transaction.
+    pub(crate) continued: u64,
     /// The outcome of the conversion that it requested.
-    pub(super) converted: Option<Result<(), String>>,
+    pub(crate) converted: Option<Result<(), String>>,
 }
 
 impl Client {
     /// A client that continues with the replica of an earlier one.
-    pub(super) fn new(session: SessionId, version: Version, earlier: Option<Client>) -> Client {
+    pub(crate) fn new(session: SessionId, version: Version, earlier: Option<Client>) -> Client {
         let (replica, last_txn) = match earlier {
             Some(earlier) if earlier.version == version => (earlier.replica, earlier.last_txn),
             _ => (None, Uuid::ZERO),
@@ -127,33 +145,40 @@ impl Client {
             last_txn,
             monitor_id: 0,
             owned: BTreeSet::new(),
+            continued: 0,
             converted: None,
         }
     }
 
     /// Whether the server would read a message of it.
-    pub(super) fn can_send(&self) -> bool {
+    pub(crate) fn can_send(&self) -> bool {
         let is_stuck = self.is_stalled && self.is_full;
         !self.texts.is_empty() && !self.is_paused && !is_stuck
     }
 
     /// Whether it waits for no reply.
-    pub(super) fn is_content(&self) -> bool {
+    pub(crate) fn is_content(&self) -> bool {
         self.open.is_empty() && self.texts.is_empty()
     }
 
     /// Ids of requests without a reply.
-    pub(super) fn open_requests(&self) -> Vec<String> {
+    pub(crate) fn open_requests(&self) -> Vec<String> {
         let open = self.open.iter();
         open.map(|(id, asked)| format!("{id}: {asked:?}")).collect()
     }
 
     /// Transactions without a reply.
-    pub(super) fn open_transactions(&self) -> impl Iterator<Item = i64> + '_ {
+    pub(crate) fn open_transactions(&self) -> impl Iterator<Item = i64> + '_ {
         self.open.values().filter_map(|asked| match asked {
             RequestKind::Transaction { number, .. } => Some(*number),
             _ => None,
         })
+    }
+
+    /// Whether it waits for the outcome of a conversion.
+    pub(crate) fn is_converting(&self) -> bool {
+        let mut open = self.open.values();
+        open.any(|asked| matches!(asked, RequestKind::Conversion))
     }
 
     fn ask(&mut self, id: i64, asked: RequestKind, method: &str, params: &str) {
@@ -163,7 +188,7 @@ impl Client {
     }
 
     /// Turns change awareness on and starts its replica.
-    pub(super) fn begin(&mut self, ids: &mut i64) {
+    pub(crate) fn begin(&mut self, ids: &mut i64) {
         *ids += 1;
         self.ask(
             *ids,
@@ -190,7 +215,7 @@ impl Client {
         self.ask(id, RequestKind::Monitor, method, &params);
     }
 
-    pub(super) fn transact(&mut self, ids: &mut i64, txn: &Txn) {
+    pub(crate) fn transact(&mut self, ids: &mut i64, txn: &Txn) {
         *ids += 1;
         let asked = RequestKind::Transaction {
             number: txn.number,
@@ -199,7 +224,7 @@ impl Client {
         self.ask(*ids, asked, "transact", &txn.params());
     }
 
-    pub(super) fn lock(&mut self, ids: &mut i64, method: &str, lock: &'static str) {
+    pub(crate) fn lock(&mut self, ids: &mut i64, method: &str, lock: &'static str) {
         *ids += 1;
         let asked = RequestKind::Lock {
             is_unlock: method == "unlock",
@@ -208,27 +233,26 @@ impl Client {
         self.ask(*ids, asked, method, &format!(r#"["{lock}"]"#));
     }
 
-    pub(super) fn convert(&mut self, ids: &mut i64, is_wide: bool) {
+    pub(crate) fn convert(&mut self, ids: &mut i64, is_wide: bool) {
         *ids += 1;
         let params = format!(r#"["A",{}]"#, schema_json(is_wide));
         self.ask(*ids, RequestKind::Conversion, "convert", &params);
     }
 
     /// Handles a message of the server.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         message: &Value,
         view: &View,
         ids: &mut i64,
-        history: &mut History,
-        failures: Failures,
+        outcomes: &mut dyn Outcomes,
     ) -> Result<(), String> {
         let method = message.get("method").and_then(Value::as_str);
         let Some(method) = method else {
             let id = message.get("id").and_then(Value::as_integer);
             let asked = id.and_then(|id| self.open.remove(&id));
             let asked = asked.ok_or("a reply to no request")?;
-            return self.take_reply(&asked, message, view, history, failures);
+            return self.take_reply(&asked, message, view, outcomes);
         };
         let params = message.get("params").and_then(Value::as_array);
         let params = params.ok_or("no params")?;
@@ -240,12 +264,13 @@ impl Client {
             "stolen" => drop(self.owned.remove(name)),
             "monitor_canceled" if is_mine => {
                 self.replica = None;
+                self.is_current = false;
                 self.start_monitor(ids);
             }
-            "update" | "update2" if is_mine => self.apply(view, history, &params[1])?,
+            "update" | "update2" if is_mine => self.apply(view, outcomes, &params[1])?,
             "update3" if is_mine => {
                 self.last_txn = uuid(&params[1])?;
-                self.apply(view, history, &params[2])?;
+                self.apply(view, outcomes, &params[2])?;
             }
             other => return Err(format!("an unexpected notification: {other}")),
         }
@@ -257,8 +282,7 @@ impl Client {
         asked: &RequestKind,
         message: &Value,
         view: &View,
-        history: &mut History,
-        failures: Failures,
+        outcomes: &mut dyn Outcomes,
     ) -> Result<(), String> {
         let error = message.get("error").filter(|error| **error != Value::Null);
         let result = message.get("result").unwrap_or(&Value::Null);
@@ -270,10 +294,7 @@ impl Client {
                 let results = result.as_array().unwrap_or_default();
                 let of_result = results.iter().find_map(|result| result.get("error"));
                 match error.or(of_result) {
-                    Some(error) if error.as_str() == Some("I/O error") => {
-                        history.failed(*number, failures)?;
-                    }
-                    Some(_) => history.refused(*number)?,
+                    Some(error) => outcomes.failed(*number, error)?,
                     None => {
                         let seq = results
                             .get(*seq_operation)
@@ -282,7 +303,13 @@ impl Client {
                             .and_then(<[Value]>::first)
                             .and_then(|row| row.get("seq"))
                             .and_then(Value::as_integer);
-                        history.acknowledged(*number, seq.ok_or("no seq")?)?;
+                        let seq = seq.ok_or_else(|| format!("no seq: {message}"))?;
+                        outcomes.acknowledged(*number, seq)?;
+                        if self.is_current && !self.shown_transactions().contains(number) {
+                            return Err(format!(
+                                "transaction {number} is acknowledged before its update"
+                            ));
+                        }
                     }
                 }
             }
@@ -296,7 +323,7 @@ impl Client {
             RequestKind::Lock { .. } if error.is_some() => {}
             _ if error.is_some() => return Err(format!("{asked:?} is refused: {message}")),
             RequestKind::Awareness => {}
-            RequestKind::Monitor => self.take_first(view, history, result)?,
+            RequestKind::Monitor => self.take_first(view, outcomes, result)?,
             RequestKind::Lock { is_unlock, lock } => {
                 if *is_unlock {
                     self.owned.remove(*lock);
@@ -309,27 +336,40 @@ impl Client {
     }
 
     /// The initial contents of a monitor, or the changes that an earlier client missed.
-    fn take_first(&mut self, view: &View, history: &History, result: &Value) -> Result<(), String> {
+    fn take_first(
+        &mut self,
+        view: &View,
+        outcomes: &dyn Outcomes,
+        result: &Value,
+    ) -> Result<(), String> {
+        self.is_current = true;
         if self.version != Version::V3 {
             self.replica = Some(Tables::new());
-            return self.apply(view, history, result);
+            return self.apply(view, outcomes, result);
         }
         let Some([found, last, updates]) = result.as_array() else {
             return Err("not a triple".to_owned());
         };
         if *found != Value::Bool(true) || self.replica.is_none() {
             self.replica = Some(Tables::new());
+        } else {
+            self.continued += 1;
         }
         self.last_txn = uuid(last)?;
-        self.apply(view, history, updates)
+        self.apply(view, outcomes, updates)
     }
 
-    fn apply(&mut self, view: &View, history: &History, updates: &Value) -> Result<(), String> {
+    fn apply(
+        &mut self,
+        view: &View,
+        outcomes: &dyn Outcomes,
+        updates: &Value,
+    ) -> Result<(), String> {
         let replica = self.replica.as_mut().ok_or("updates before a content")?;
         let monitor = view.monitor(self.version);
         replica::apply(&view.schema, monitor, replica, updates)?;
         for number in self.shown_transactions() {
-            if history.is_void(number) {
+            if outcomes.is_void(number) {
                 return Err(format!(
                     "transaction {number} is shown and has never happened"
                 ));
@@ -339,7 +379,7 @@ impl Client {
     }
 
     /// The transactions that this server has sent to it.
-    pub(super) fn shown_transactions(&self) -> BTreeSet<i64> {
+    pub(crate) fn shown_transactions(&self) -> BTreeSet<i64> {
         let replica = self.replica.iter().filter(|_| self.is_current);
         let heads = replica.filter_map(|tables| tables.get("Head"));
         let heads = heads.flat_map(BTreeMap::values);
@@ -353,7 +393,7 @@ impl Client {
     }
 
     /// Whether its replica equals the database's content.
-    pub(super) fn check_replica(&self, view: &View, database: &Database) -> Result<(), String> {
+    pub(crate) fn check_replica(&self, view: &View, database: &Database) -> Result<(), String> {
         let mut replica = self.replica.clone().ok_or("there is no replica")?;
         for name in view.schema.tables.keys() {
             replica.entry(name.clone()).or_default();

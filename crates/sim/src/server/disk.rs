@@ -341,6 +341,14 @@ impl SimDisk {
         inode.map_or_else(Vec::new, |inode| inode.bytes().to_vec())
     }
 
+    /// The content of the database's file as far as no crash can lose it.
+    #[must_use]
+    pub fn lasting_bytes(&self) -> Vec<u8> {
+        let platter = self.lock();
+        let inode = platter.inodes.get(&platter.lasting_names.database);
+        inode.map_or_else(Vec::new, |inode| inode.lasting_bytes().to_vec())
+    }
+
     /// Makes an empty file; `name` gives it a name.
     fn create(&self, what: &str, name: impl FnOnce(&mut Names, u64)) -> Result<Handle, Fault> {
         let mut platter = self.lock();

@@ -6,6 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use corvid_json::Value;
+
+use super::client::Outcomes;
 use super::disk::{Crash, Failures};
 use super::workload::{Content, Txn};
 
@@ -62,6 +65,29 @@ pub(super) struct History {
     /// Those that a restart has shown to be lost, in order, while the medium may still hold them: their removal was not synced when the
     /// process was killed.
     hidden: Vec<i64>,
+}
+
+/// A history that is told of outcomes while the disk has had these failures.
+pub(super) struct Judge<'h> {
+    pub(super) history: &'h mut History,
+    pub(super) failures: Failures,
+}
+
+impl Outcomes for Judge<'_> {
+    fn acknowledged(&mut self, number: i64, seq: i64) -> Result<(), String> {
+        self.history.acknowledged(number, seq)
+    }
+
+    fn failed(&mut self, number: i64, error: &Value) -> Result<(), String> {
+        match error.as_str() {
+            Some("I/O error") => self.history.failed(number, self.failures),
+            _ => self.history.refused(number),
+        }
+    }
+
+    fn is_void(&self, number: i64) -> bool {
+        self.history.is_void(number)
+    }
 }
 
 impl History {

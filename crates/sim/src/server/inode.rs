@@ -41,6 +41,11 @@ impl Inode {
         &self.current
     }
 
+    /// The bytes that are on the medium whatever happens.
+    pub(super) fn lasting_bytes(&self) -> &[u8] {
+        &self.medium
+    }
+
     /// Whether the medium has every change.
     pub(super) fn is_synced(&self) -> bool {
         self.changes.is_empty() && !self.is_doubtful

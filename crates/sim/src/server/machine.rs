@@ -3,6 +3,10 @@
 //!
 //! Invariant: messages between two parts stay in order and causes precede effects; no other order is kept.
 
+mod clustered;
+
+use corvid_consensus::MemberRequest;
+use corvid_consensus::member::ServerRow;
 use corvid_log::storage::{Rewriter, StorageReply, StorageRequest, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -24,7 +28,7 @@ use corvid_service::replication::{Role, SourceEvent, SourceId, SourceOrder};
 use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::storage::FileState;
 use corvid_service::{
-    DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, server_db,
+    DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, member_row, server_db,
 };
 
 use super::disk::{Handle, SimDisk};
@@ -157,12 +161,23 @@ impl Holder for Hand<'_> {
     fn executed(&mut self) {}
 }
 
+/// The database that a server serves beside `_Server`.
+struct Content {
+    database: Database,
+    model: Model,
+    file: Option<(Storage, FileState)>,
+    history: bool,
+    /// Its row in `_Server`, if its member decides it.
+    row: Option<ServerRow>,
+}
+
 /// A running server.
 pub(crate) struct Machine {
     disk: SimDisk,
     shards: Vec<Shard>,
     databases: BTreeMap<DatabaseId, Served>,
-    storage: Storage,
+    /// `None`: the database is clustered, and its member has the file.
+    storage: Option<Storage>,
     locks: Arc<Mutex<Locks>>,
     execution: Execution,
     jobs: VecDeque<(DatabaseId, Job)>,
@@ -182,10 +197,14 @@ pub(crate) struct Machine {
     pub(crate) batches: Batches,
     /// Requests to the source that the database replicates.
     pub(crate) to_source: Vec<(SourceId, u64, SourceOrder)>,
+    /// Requests to the member of the clustered database.
+    pub(crate) to_member: Vec<MemberRequest>,
     /// Roles that the database has taken, by their tokens.
     pub(crate) roles_taken: Vec<u64>,
     /// The database has reported that it is removed.
     pub(crate) is_removed: bool,
+    /// Why the clustered database cannot apply a committed entry.
+    pub(crate) refused_entry: Option<String>,
 }
 
 impl Machine {
@@ -198,8 +217,30 @@ impl Machine {
         opened: Opened,
         history: bool,
     ) -> Machine {
+        let mut writer = LogWriter::new(disk.clone(), file);
+        writer.set_end(opened.state.size.end);
+        let storage = Storage::new(writer, seed.is_multiple_of(2));
+        let served = Content {
+            database: opened.database,
+            model: Model::standalone(),
+            file: Some((storage, opened.state)),
+            history,
+            row: None,
+        };
+        Machine::assemble(now, seed, disk, served)
+    }
+
+    fn assemble(now: Now, seed: u64, disk: &SimDisk, content: Content) -> Machine {
+        let Content {
+            database: stored,
+            model,
+            file,
+            history,
+            row,
+        } = content;
+        let (storage, state) = file.unzip();
         let (locks, epochs) = (Arc::new(Mutex::new(Locks::new())), SchemaEpochs::default());
-        let schema = opened.database.schema().clone();
+        let schema = stored.schema().clone();
         let mut directory = ServedDatabases::default();
         directory.insert(server_db::NAME, SERVER);
         directory.insert(&schema.name, STORED);
@@ -215,19 +256,14 @@ impl Machine {
             inbox: VecDeque::new(),
             texts: VecDeque::new(),
         };
-        let mut writer = LogWriter::new(disk.clone(), file);
-        writer.set_end(opened.state.size.end);
         let server_schema = server_db::schema().unwrap_or_else(|error| panic!("{error}"));
-        let hash_seed = opened.database.hash_seed();
+        let hash_seed = stored.hash_seed();
         let server = Database::new(corvid_data::Arc::new(server_schema), hash_seed);
         let execution = Execution::draw(&mut Dice::new(seed.rotate_left(32)));
-        let serve = |id, database, file: Option<FileState>| {
+        let serve = |id, model, database, file: Option<FileState>| {
             let options = Options {
                 id,
-                model: match id {
-                    SERVER => Model::server_db(),
-                    _ => Model::standalone(),
-                },
+                model,
                 file,
                 column_diff: true,
                 history: history && id != SERVER,
@@ -250,14 +286,14 @@ impl Machine {
             (id, served)
         };
         let databases = BTreeMap::from([
-            serve(SERVER, server, None),
-            serve(STORED, opened.database, Some(opened.state)),
+            serve(SERVER, Model::server_db(), server, None),
+            serve(STORED, model, stored, state),
         ]);
         let mut machine = Machine {
             disk: disk.clone(),
             shards: (0..SHARDS).map(shard).collect(),
             databases,
-            storage: Storage::new(writer, seed.is_multiple_of(2)),
+            storage,
             locks: locks.clone(),
             execution,
             jobs: VecDeque::new(),
@@ -272,15 +308,17 @@ impl Machine {
             store_failures: 0,
             batches: Batches::default(),
             to_source: Vec::new(),
+            to_member: Vec::new(),
             roles_taken: Vec::new(),
             is_removed: false,
+            refused_entry: None,
         };
-        let row = machine.databases[&STORED]
-            .pump
-            .service()
-            .model()
-            .server_row();
-        machine.update_server_db(server_db::insert(&schema, row));
+        let model = machine.databases[&STORED].pump.service().model();
+        let insertion = match row {
+            Some(row) => member_row::insert(&schema.name, Some(&schema), &row),
+            None => server_db::insert(&schema, model.server_row()),
+        };
+        machine.update_server_db(insertion);
         machine
     }
 
@@ -345,7 +383,7 @@ impl Machine {
 
     /// Whether no new file is being written or requested.
     pub(crate) fn has_no_rewrite(&self) -> bool {
-        self.storage.has_no_rewrite()
+        self.storage.as_ref().is_none_or(Storage::has_no_rewrite)
     }
 
     /// The database is to accept writes, or to replicate another server; `token` is in `roles_taken` once it does.
@@ -386,10 +424,10 @@ impl Machine {
                 choices.push(Choice::Inline(*id));
             }
         }
-        if self.storage.disk_has_work() {
+        if self.storage.as_ref().is_some_and(Storage::disk_has_work) {
             choices.push(Choice::Disk);
         }
-        if self.storage.rewrite_has_work() {
+        if self.storage.as_ref().is_some_and(Storage::rewrite_has_work) {
             choices.push(Choice::Rewrite);
         }
         if !self.jobs.is_empty() || self.turns.iter().any(|(_, turns)| !turns.is_empty()) {
@@ -427,13 +465,17 @@ impl Machine {
             Choice::Database(id) => self.execute_batch(now, id, dice),
             Choice::Inline(id) => self.execute_inline(now, id, dice),
             Choice::Disk => {
-                let answers = self.storage.work_on_disk(dice);
-                self.answer(answers);
+                if let Some(storage) = &mut self.storage {
+                    let answers = storage.work_on_disk(dice);
+                    self.answer(answers);
+                }
             }
             Choice::Rewrite => {
-                let (rewriter, answer) = self.storage.work_on_rewrite();
-                self.answer(answer);
-                return rewriter;
+                if let Some(storage) = &mut self.storage {
+                    let (rewriter, answer) = storage.work_on_rewrite();
+                    self.answer(answer);
+                    return rewriter;
+                }
             }
             Choice::Job => {
                 if self.jobs.is_empty() || dice.below(2) == 0 {
@@ -478,18 +520,20 @@ impl Machine {
 
     /// The end of the file, for the thread that copies it.
     pub(crate) fn end(&self) -> u64 {
-        self.storage.end()
+        self.storage.as_ref().map_or(0, Storage::end)
     }
 
     /// Whether the file that is being written is still wanted.
     pub(crate) fn is_rewrite_wanted(&self) -> bool {
-        self.storage.is_wanted()
+        self.storage.as_ref().is_some_and(Storage::is_wanted)
     }
 
     /// A new file has been written, or has failed.
     pub(crate) fn written(&mut self, rewriter: Rewriter<SimDisk>, outcome: Result<(), StoreError>) {
-        let answer = self.storage.written(rewriter, outcome);
-        self.answer(answer);
+        if let Some(storage) = &mut self.storage {
+            let answer = storage.written(rewriter, outcome);
+            self.answer(answer);
+        }
     }
 
     fn answer(&mut self, answers: impl IntoIterator<Item = StorageReply>) {
@@ -521,7 +565,7 @@ impl Machine {
         };
         let mut hand = Hand {
             now,
-            storage: (id == STORED).then_some(&mut self.storage),
+            storage: self.storage.as_mut().filter(|_| id == STORED),
             store_failures: &mut self.store_failures,
         };
         served.is_left = false;
@@ -544,7 +588,7 @@ impl Machine {
         };
         let mut hand = Hand {
             now,
-            storage: (id == STORED).then_some(&mut self.storage),
+            storage: self.storage.as_mut().filter(|_| id == STORED),
             store_failures: &mut self.store_failures,
         };
         // Inputs that arrived meanwhile are in the next batch.
@@ -589,10 +633,13 @@ impl Machine {
                             self.records.push((position.0, record.clone()));
                         }
                     }
-                    let answers = self.storage.store(stores);
+                    let Some(storage) = &mut self.storage else {
+                        continue;
+                    };
+                    let answers = storage.store(stores);
                     let mut hand = Hand {
                         now,
-                        storage: Some(&mut self.storage),
+                        storage: Some(storage),
                         store_failures: &mut self.store_failures,
                     };
                     served.pump.stored(
@@ -612,7 +659,7 @@ impl Machine {
                 }
                 Output::Event(event) => self.main.push_back(event),
                 // No client connects to configured remotes; every delivery is posted at once; the file stays with the machine.
-                Output::Member(_) => unreachable!("no database is clustered here"),
+                Output::Member(request) => self.to_member.push(request),
                 Output::Audit(_)
                 | Output::AwaitMain
                 | Output::PostDeliveries
@@ -636,6 +683,12 @@ impl Machine {
             }
             Event::RoleSet(token) => self.roles_taken.push(token),
             Event::Removed(_) => self.is_removed = true,
+            Event::OutcomeUnknown(session, reason) => {
+                let shard = usize::from(shard_of(session));
+                let message = ToShard::CloseSession(session, reason);
+                self.shards[shard].inbox.push_back(message);
+            }
+            Event::EntryRefused(line) => self.refused_entry = Some(line),
             _ => {}
         }
     }

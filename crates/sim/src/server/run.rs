@@ -13,7 +13,7 @@ use corvid_service::Now;
 
 use super::client::{Client, LOCKS, View};
 use super::disk::{Crash, Moment, SimDisk, Troubles};
-use super::history::{History, Observation};
+use super::history::{History, Judge, Observation};
 use super::machine::{Choice, Machine, ToClient};
 use super::trace::Trace;
 use super::workload::{self, Txn};
@@ -501,15 +501,12 @@ impl Run {
                 self.trace.line(format_args!("client {number} <- {shown}"));
                 let value = Value::parse(&bytes).map_err(|error| error.to_string())?;
                 client.is_full = true;
-                let failures = self.disk.failures();
+                let mut judge = Judge {
+                    history: &mut self.history,
+                    failures: self.disk.failures(),
+                };
                 client
-                    .take(
-                        &value,
-                        &self.view,
-                        &mut self.next_id,
-                        &mut self.history,
-                        failures,
-                    )
+                    .take(&value, &self.view, &mut self.next_id, &mut judge)
                     .map_err(|problem| format!("client {number}: {problem}"))?;
                 if let Some(result) = client.converted.take() {
                     self.converted(&result);

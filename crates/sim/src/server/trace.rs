@@ -41,6 +41,14 @@ impl Trace {
         }
     }
 
+    /// Prints a line that is too long to be hashed in every run; it has no number.
+    pub fn detail(&self, text: impl FnOnce() -> String) {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.is_printed {
+            println!("      {}", text());
+        }
+    }
+
     /// FNV-1a of all lines so far.
     #[must_use]
     pub fn hash(&self) -> u64 {

@@ -25,11 +25,11 @@ const TABLES: &str = r#"{"Head":{"isRoot":true,"maxRows":1,"columns":{"seq":{"ty
 "map":{"type":{"key":"string","value":"integer","min":0,"max":"unlimited"}},"txn":{"type":"integer"}}}}"#;
 
 /// The columns that clients monitor.
-pub(super) const MONITORED: &str =
+pub(crate) const MONITORED: &str =
     r#"{"Head":{"columns":["seq","txns"]},"Item":{"columns":["k","map","n","opt","tags","txn"]}}"#;
 
 /// The schema as JSON; the wide one has one more column.
-pub(super) fn schema_json(is_wide: bool) -> String {
+pub(crate) fn schema_json(is_wide: bool) -> String {
     let wide = if is_wide {
         r#""extra":{"type":"integer"},"#
     } else {
@@ -41,21 +41,24 @@ pub(super) fn schema_json(is_wide: bool) -> String {
 }
 
 /// Whether this is the wide schema.
-pub(super) fn is_wide(schema: &Schema) -> bool {
+pub(crate) fn is_wide(schema: &Schema) -> bool {
     schema.version == "2.0.0"
 }
 
+/// The record of an empty head.
+pub(crate) const FIRST_ROWS: &str =
+    r#"{"_date":0,"_is_diff":true,"Head":{"00000000-0000-4000-8000-000000000001":{}}}"#;
+
 /// A file with the narrow schema and an empty head.
-pub(super) fn first_file() -> Vec<u8> {
+pub(crate) fn first_file() -> Vec<u8> {
     let schema = Value::parse(schema_json(false).as_bytes());
     let schema = schema.expect("a constant");
     let schema = Schema::from_json(&schema).expect("a constant");
     let mut file = Vec::new();
     corvid_log::write_schema(&mut file, &schema);
-    let body =
-        b"{\"_date\":0,\"_is_diff\":true,\"Head\":{\"00000000-0000-4000-8000-000000000001\":{}}}\n";
-    corvid_log::header::Header::of(body).write(corvid_log::Magic::Standalone, &mut file);
-    file.extend_from_slice(body);
+    let body = format!("{FIRST_ROWS}\n").into_bytes();
+    corvid_log::header::Header::of(&body).write(corvid_log::Magic::Standalone, &mut file);
+    file.extend_from_slice(&body);
     file
 }
 
@@ -81,10 +84,10 @@ enum Deed {
 
 /// The other effects of a transaction, besides marking and counting.
 #[derive(Clone, Debug)]
-pub(super) struct Txn {
-    pub(super) number: i64,
+pub(crate) struct Txn {
+    pub(crate) number: i64,
     deeds: BTreeMap<String, Deed>,
-    pub(super) is_durable: bool,
+    pub(crate) is_durable: bool,
     /// It waits this long for an item to exist, ms.
     wait: Option<(String, u64)>,
     /// Rows of filling, so that files become longer than one copied block.
@@ -93,7 +96,7 @@ pub(super) struct Txn {
 
 impl Txn {
     /// A transaction of several kinds and sizes.
-    pub(super) fn draw(number: i64, dice: &mut Dice) -> Txn {
+    pub(crate) fn draw(number: i64, dice: &mut Dice) -> Txn {
         let mut deeds = BTreeMap::new();
         let rows = if dice.chance(40) {
             1
@@ -131,7 +134,7 @@ impl Txn {
     }
 
     /// A durable transaction that only counts, and has no reason to fail.
-    pub(super) fn plain(number: i64) -> Txn {
+    pub(crate) fn plain(number: i64) -> Txn {
         Txn {
             number,
             deeds: BTreeMap::new(),
@@ -142,7 +145,7 @@ impl Txn {
     }
 
     /// The `params` of its request. The result of operation [`Txn::seq_operation`] shows its number in the order of commits.
-    pub(super) fn params(&self) -> String {
+    pub(crate) fn params(&self) -> String {
         let t = self.number;
         let mut text = String::from(r#"["A""#);
         if let Some((k, timeout)) = &self.wait {
@@ -196,7 +199,7 @@ impl Txn {
     }
 
     /// The element of its result that shows [`Content::seq`] right after it.
-    pub(super) fn seq_operation(&self) -> usize {
+    pub(crate) fn seq_operation(&self) -> usize {
         1 + usize::from(self.wait.is_some())
     }
 }
@@ -221,11 +224,11 @@ struct Item {
 
 /// The content of the database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Content {
+pub(crate) struct Content {
     /// The number of transactions in it.
-    pub(super) seq: i64,
+    pub(crate) seq: i64,
     /// Their numbers.
-    pub(super) txns: BTreeSet<i64>,
+    pub(crate) txns: BTreeSet<i64>,
     items: BTreeMap<String, Item>,
     /// Rows of `Head`.
     heads: usize,
@@ -233,7 +236,7 @@ pub(super) struct Content {
 
 impl Content {
     /// The content of the first file.
-    pub(super) fn first() -> Content {
+    pub(crate) fn first() -> Content {
         Content {
             heads: 1,
             ..Content::default()
@@ -244,7 +247,7 @@ impl Content {
     ///
     /// # Errors
     /// The transaction cannot have committed on this content.
-    pub(super) fn apply(&mut self, txn: &Txn) -> Result<(), String> {
+    pub(crate) fn apply(&mut self, txn: &Txn) -> Result<(), String> {
         self.seq += 1;
         self.txns.insert(txn.number);
         if let Some((k, _)) = &txn.wait
@@ -285,7 +288,7 @@ impl Content {
     }
 
     /// The content of a real database.
-    pub(super) fn of(database: &Database) -> Content {
+    pub(crate) fn of(database: &Database) -> Content {
         let mut content = Content::default();
         for (id, table) in database.schema().iter() {
             for row in database.rows(id) {
@@ -310,7 +313,7 @@ impl Content {
     }
 
     /// Where two contents differ, in words.
-    pub(super) fn difference(&self, other: &Content) -> String {
+    pub(crate) fn difference(&self, other: &Content) -> String {
         let mut text = String::new();
         if (self.seq, self.heads) != (other.seq, other.heads) {
             let _ = write!(text, "seq {} and {}; ", self.seq, other.seq);

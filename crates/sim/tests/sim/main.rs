@@ -12,3 +12,4 @@ mod member_reference;
 mod model;
 mod monitors;
 mod replication;
+mod whole_clusters;

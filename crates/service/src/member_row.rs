@@ -1,4 +1,4 @@
-//! The row of a clustered database in `_Server` (docs/spec/distribution.md 1.8), as `params` of transactions.
+//! The row of a clustered database in `_Server` (docs/spec/distribution.md 1.8), as `params` of transactions. The main thread executes them.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,12 @@ use corvid_consensus::member::ServerRow;
 use corvid_data::{Schema, Uuid};
 use corvid_json::Value;
 use corvid_log::cluster::Cid;
-use corvid_service::server_db;
+
+use crate::server_db;
 
 /// Adds the row; `schema` is `None` while the server joins.
-pub(crate) fn insert(name: &str, schema: Option<&Schema>, row: &ServerRow) -> Vec<u8> {
+#[must_use]
+pub fn insert(name: &str, schema: Option<&Schema>, row: &ServerRow) -> Vec<u8> {
     let mut columns = columns(row);
     columns.insert("name".into(), Value::string(name));
     columns.insert("model".into(), Value::string("clustered"));
@@ -23,7 +25,8 @@ pub(crate) fn insert(name: &str, schema: Option<&Schema>, row: &ServerRow) -> Ve
 }
 
 /// Changes the columns that the member decides.
-pub(crate) fn update(name: &str, row: &ServerRow) -> Vec<u8> {
+#[must_use]
+pub fn update(name: &str, row: &ServerRow) -> Vec<u8> {
     let is_named = [
         Value::string("name"),
         Value::string("=="),

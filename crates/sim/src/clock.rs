@@ -1,0 +1,35 @@
+//! Clocks of simulated hosts: each runs at a rate of its own, which may change. Used by the simulations of clusters.
+
+/// A clock that runs at its own rate, and never goes back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    anchor_ms: u64,
+    anchor_local_ms: u64,
+    /// In percent of the true rate.
+    rate: u64,
+}
+
+impl Clock {
+    pub(crate) fn new(now_ms: u64, local_ms: u64, rate: u64) -> Clock {
+        Clock {
+            anchor_ms: now_ms,
+            anchor_local_ms: local_ms,
+            rate,
+        }
+    }
+
+    pub(crate) fn local(self, now_ms: u64) -> u64 {
+        self.anchor_local_ms + now_ms.saturating_sub(self.anchor_ms) * self.rate / 100
+    }
+
+    /// The first moment at which this clock shows `local_ms`.
+    pub(crate) fn global(self, local_ms: u64) -> u64 {
+        let ahead = local_ms.saturating_sub(self.anchor_local_ms);
+        self.anchor_ms
+            .saturating_add(ahead.saturating_mul(100).div_ceil(self.rate))
+    }
+
+    pub(crate) fn set_rate(&mut self, now_ms: u64, rate: u64) {
+        *self = Clock::new(now_ms, self.local(now_ms), rate);
+    }
+}

@@ -1,0 +1,91 @@
+//! A server whose database is clustered: its member, which is not part of the machine, has the file.
+//!
+//! Invariant: events of the member reach the database in order. Called by the simulation of whole clusters.
+
+use corvid_consensus::member::ServerRow;
+use corvid_engine::Database;
+use corvid_log::cluster::{Eid, Index};
+use corvid_service::message::ToDatabase;
+use corvid_service::{Model, Now, member_row};
+
+use super::{Content, Machine, SERVER, STORED};
+use crate::server::disk::SimDisk;
+
+impl Machine {
+    /// Starts a server of a clustered database whose contents are those after an entry. Its member has the file.
+    pub(crate) fn start_clustered(
+        now: Now,
+        seed: u64,
+        disk: &SimDisk,
+        database: Database,
+        applied: (Index, Eid),
+        row: ServerRow,
+    ) -> Machine {
+        let (index, eid) = applied;
+        let served = Content {
+            database,
+            model: Model::clustered(index, eid),
+            file: None,
+            history: true,
+            row: Some(row),
+        };
+        Machine::assemble(now, seed, disk, served)
+    }
+
+    /// An event of the member of the clustered database, or the contents of a snapshot that the member has installed.
+    pub(crate) fn member(&mut self, event: ToDatabase) {
+        self.post(STORED, event);
+    }
+
+    /// The main thread shows the newest state of the member in `_Server`.
+    pub(crate) fn show_member(&mut self, row: &ServerRow) {
+        let name = self.database().schema().name.to_string();
+        self.update_server_db(member_row::update(&name, row));
+    }
+
+    /// Checks what `_Server` shows of the clustered database.
+    ///
+    /// # Errors
+    /// It does not show this row.
+    pub(crate) fn check_row(&self, row: &ServerRow) -> Result<(), String> {
+        let database = self.databases[&SERVER].pump.service().database();
+        let rows = database.schema().iter().flat_map(|(id, table)| {
+            let columns = table.columns();
+            database.rows(id).map(move |row| {
+                let cells = columns.iter().zip(row.columns.iter());
+                let cells = cells.filter(|(column, _)| column.name.as_str() != "schema");
+                let cells = cells
+                    .map(|(column, datum)| format!("{}: {}", column.name, datum.to_json(false)));
+                cells.collect::<Vec<_>>().join(", ")
+            })
+        });
+        let shown: Vec<String> = rows.collect();
+        let (connected, leader) = (row.is_connected, row.is_leader);
+        let index = row.index.map_or(0, |index| index.0);
+        let expected = [
+            format!("connected: {connected}"),
+            format!("leader: {leader}"),
+            format!("index: {index}"),
+            format!("{}", row.sid.0),
+            "\"clustered\"".to_owned(),
+        ];
+        let is_shown = |shown: &String| expected.iter().all(|part| shown.contains(part));
+        if shown.len() == 1 && shown.iter().all(is_shown) {
+            return Ok(());
+        }
+        Err(format!("shows {shown:?} in `_Server`, instead of {row:?}"))
+    }
+
+    /// Whether the database beside `_Server` has handled all its inputs.
+    pub(crate) fn has_handled_inputs(&self) -> bool {
+        let served = &self.databases[&STORED];
+        served.inbox.is_empty() && !served.is_left
+    }
+
+    /// Inputs that wait for databases and shards.
+    pub(crate) fn queued(&self) -> usize {
+        let databases = self.databases.values().map(|served| served.inbox.len());
+        let shards = self.shards.iter().map(|shard| shard.inbox.len());
+        databases.chain(shards).sum::<usize>() + self.main.len() + self.jobs.len()
+    }
+}

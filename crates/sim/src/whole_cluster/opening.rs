@@ -1,0 +1,207 @@
+//! Files of members: the first one of a server, and its content when a process starts, read with the server's own code.
+
+use corvid_consensus::{EntryBody, Recovered as MemberState};
+use corvid_data::HashSeed;
+use corvid_engine::Database;
+use corvid_json::Value;
+use corvid_log::cluster::{
+    BodyLocation, Cid, Data, Eid, Header, Index, Membership, Recovered, RecoveredMembership,
+    Servers, Sid, Snapshot, StoredEntry, Term, recover,
+};
+use corvid_log::storage::LogPosition;
+use corvid_log::{DiskFile as _, Magic, Source};
+use corvid_service::storage::{loading, member_loading};
+
+use crate::dice::Dice;
+use crate::server::disk::Handle;
+use crate::server::machine::SeededUuids;
+use crate::server::opening::FileSource;
+use crate::server::workload;
+
+/// The name of the database.
+pub(super) const NAME: &str = "A";
+
+/// The id of the last entry of the first snapshot.
+const FIRST_EID: Eid = Eid(corvid_data::Uuid([1; 16]));
+
+/// The identity of a server.
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
+    pub(super) sid: Sid,
+    pub(super) address: String,
+    pub(super) cid: Option<Cid>,
+}
+
+/// The contents of a database after an entry.
+#[derive(Debug)]
+pub(super) struct Contents {
+    pub(super) database: Database,
+    pub(super) applied: Index,
+    pub(super) eid: Eid,
+}
+
+/// The list of these servers.
+pub(super) fn servers(identities: &[Identity]) -> Servers {
+    let listed: Vec<String> = identities
+        .iter()
+        .map(|identity| format!("\"{}\":\"{}\"", identity.sid.0, identity.address))
+        .collect();
+    let text = format!("{{{}}}", listed.join(","));
+    Servers::decode(text.as_bytes()).expect("it has ids and addresses")
+}
+
+/// The file of a member of a new cluster, as `ovsdb-tool create-cluster` makes it.
+pub(super) fn first_file(identity: &Identity, servers: &Servers) -> Vec<u8> {
+    let schema = Value::parse(workload::schema_json(false).as_bytes()).expect("a constant");
+    let rows = workload::FIRST_ROWS;
+    framed(&Header {
+        server_id: identity.sid,
+        name: NAME.to_owned(),
+        local_address: identity.address.clone(),
+        cluster_id: identity.cid,
+        membership: Membership::Joined {
+            servers: servers.clone(),
+            snapshot: Some(Snapshot {
+                index: Index(1),
+                term: Term(1),
+                eid: FIRST_EID,
+                data: Data::of(Some(&schema.to_bytes()), Some(rows.as_bytes())),
+                election_timer_ms: None,
+            }),
+        },
+    })
+}
+
+/// The file of a server that is to join, as `ovsdb-tool join-cluster` makes it.
+pub(super) fn joining_file(identity: &Identity, remote_addresses: Vec<String>) -> Vec<u8> {
+    framed(&Header {
+        server_id: identity.sid,
+        name: NAME.to_owned(),
+        local_address: identity.address.clone(),
+        cluster_id: identity.cid,
+        membership: Membership::Joining { remote_addresses },
+    })
+}
+
+fn framed(header: &Header) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut record = corvid_log::Record::begin(&mut file, Magic::Clustered);
+    header.encode(record.body());
+    record.finish();
+    file
+}
+
+/// Reads a member's file.
+///
+/// # Errors
+/// A server would not open it, in words.
+pub(super) fn read(file: &Handle) -> Result<Recovered, String> {
+    let length = file.length().map_err(|fault| fault.text)?;
+    let recovered = recover(FileSource { file, offset: 0 }, length);
+    recovered.map_err(|error| format!("the file does not open: {error:?}"))
+}
+
+/// The database of a member's file after its committed entries; `None` while the server joins.
+///
+/// # Errors
+/// It cannot be made.
+pub(super) fn load(
+    file: &Handle,
+    recovered: &Recovered,
+    seed: u64,
+) -> Result<Option<Contents>, String> {
+    let Some(joined) = recovered.joined() else {
+        return Ok(None);
+    };
+    let committed = joined.committed();
+    let database = load_body(file, joined.body, committed, seed)?;
+    let mut eids = committed.iter().rev().filter_map(|entry| {
+        let (eid, _) = entry.commit.as_ref()?;
+        Some(*eid)
+    });
+    Ok(Some(Contents {
+        database,
+        applied: joined.commit,
+        eid: eids.next().unwrap_or(joined.snapshot.eid),
+    }))
+}
+
+/// The database of a snapshot and the committed entries behind it.
+///
+/// # Errors
+/// It cannot be made.
+pub(super) fn load_body(
+    file: &Handle,
+    body: BodyLocation,
+    committed: &[StoredEntry],
+    seed: u64,
+) -> Result<Database, String> {
+    let open = || {
+        Ok(Body {
+            source: FileSource {
+                file,
+                offset: body.offset,
+            },
+            end: body.end(),
+        })
+    };
+    let mut uuids = SeededUuids(Dice::new(seed));
+    let mut versions = SeededUuids(Dice::new(seed ^ 1));
+    let database = member_loading::load_member(
+        body,
+        committed,
+        open,
+        HashSeed::new(seed),
+        &mut uuids,
+        |feed, database, uuids| loading::run(feed, database, uuids, &mut versions),
+    );
+    database.map_err(|error| format!("the database does not load: {error:?}"))
+}
+
+/// The state of a file as the member starts with it.
+///
+/// # Errors
+/// An entry cannot be read.
+pub(super) fn for_member(recovered: Recovered) -> Result<MemberState, String> {
+    let mut state = MemberState {
+        cid: recovered.cluster_id,
+        remote_addresses: Vec::new(),
+        snapshot: None,
+        term: recovered.term,
+        vote: recovered.vote,
+        commit: Index(0),
+        entries: Vec::new(),
+        position: LogPosition::OPENING,
+    };
+    match recovered.membership {
+        RecoveredMembership::Joining { remote_addresses } => {
+            state.remote_addresses = remote_addresses;
+        }
+        RecoveredMembership::Joined(joined) => {
+            state.commit = joined.commit;
+            state.snapshot = Some(joined.snapshot);
+            for entry in joined.entries {
+                let body = EntryBody::from_text(entry.text);
+                let entry = body.parse(entry.term, entry.index);
+                state
+                    .entries
+                    .push(entry.map_err(|error| error.to_string())?);
+            }
+        }
+    }
+    Ok(state)
+}
+
+/// The bytes of a snapshot's body.
+struct Body<'f> {
+    source: FileSource<'f>,
+    end: u64,
+}
+
+impl Source for Body<'_> {
+    fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
+        let left = usize::try_from(self.end - self.source.offset).unwrap_or(usize::MAX);
+        let bytes = left.min(room.len());
+        self.source.read(&mut room[..bytes])
+    }
+}

@@ -1,0 +1,669 @@
+//! One life of a server's process: shards and databases ([`Machine`]), the member with its connections and its file, the thread that loads
+//! installed snapshots, and the main thread as far as a member concerns it.
+//!
+//! The member's turn is that of the server's `member/thread.rs`: what has arrived on sockets, then messages of other threads, then time; then
+//! all outputs in order; then events to the database, and bytes to the sockets. Invariant: messages between two threads stay in order; which
+//! thread acts next is drawn by the caller, who also sees everything that happens ([`Observed`]).
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use corvid_consensus::member::{Command, CommandToken, ServerRow};
+use corvid_consensus::{
+    Committed, Input, Member, MemberEvent, MemberRequest, Output, Peers, PeersOutput,
+    PeersSettings, Settings,
+};
+use corvid_log::cluster::{BodyLocation, Cid, Eid, Index, Recovered, Sid, Term};
+use corvid_log::storage::StorageReply;
+use corvid_service::Now;
+use corvid_service::message::{Control, InstalledSnapshot, ToDatabase};
+
+use super::member_file::{Consequences, MemberFile};
+use super::opening::{self, Contents};
+use super::wires::{Arrival, Wires};
+use crate::dice::Dice;
+use crate::server::disk::{Handle, SimDisk};
+use crate::server::machine::{Choice, Machine};
+use crate::server::trace::Trace;
+
+/// Bytes of one message of another member, at most.
+const MESSAGE_BYTES_MAX: usize = 1 << 26;
+/// Outputs of one turn, at most: one that has more never comes to rest.
+const OUTPUTS_MAX: usize = 50_000;
+
+/// A message to the member's thread.
+enum Mail {
+    Request(MemberRequest),
+    Storage(StorageReply),
+    Command(CommandToken, Command),
+    Loaded(Contents),
+    Served(Index),
+}
+
+/// An event for the main thread.
+enum ToMain {
+    RowChanged,
+    Joined(Contents),
+}
+
+/// An installed snapshot whose contents are to be loaded.
+struct Loading {
+    index: Index,
+    eid: Eid,
+    source: Result<(Handle, BodyLocation), String>,
+}
+
+/// A step that is possible next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A turn of the member's thread.
+    Member,
+    /// A shard, a database, or what belongs to them.
+    Machine(Choice),
+    /// The disk thread acts.
+    Disk,
+    /// The rewrite thread acts.
+    Rewrite,
+    /// The contents of an installed snapshot are loaded.
+    Load,
+    /// The main thread handles an event.
+    Main,
+}
+
+/// Something that has happened and concerns the rules of the cluster.
+#[derive(Debug)]
+pub(super) enum Observed {
+    /// The database has proposed an entry.
+    Proposed(Eid, Bytes),
+    /// The member reports entries as committed.
+    Committed {
+        through: Index,
+        term: Term,
+        entries: Vec<Committed>,
+    },
+    /// The member's file has been replaced by a snapshot through this entry.
+    Replaced(Index),
+    /// The database has applied everything through this entry.
+    Applied(Index),
+    /// The database is told that it leads.
+    Leads(Term),
+    /// A command is done.
+    CommandDone(CommandToken, Result<String, String>),
+    /// The member cannot go on.
+    Failed(String),
+    /// The member refuses a message.
+    Refused(Sid, String),
+    /// A joining server has learned its cluster.
+    LearnedCluster(Cid),
+    /// The server has left its cluster.
+    Left,
+}
+
+/// See the module.
+pub(super) struct Process {
+    pub(super) member: Member,
+    pub(super) peers: Peers,
+    pub(super) file: MemberFile,
+    /// `None` until the server has joined its cluster.
+    pub(super) machine: Option<Machine>,
+    disk: SimDisk,
+    host: usize,
+    dice: Dice,
+    trace: Trace,
+    mail: VecDeque<Mail>,
+    main: VecDeque<ToMain>,
+    /// Snapshots to be loaded, each by a thread of its own.
+    loads: Vec<Loading>,
+    /// The database is being loaded: events wait until it has the contents.
+    is_loading: bool,
+    to_database: Vec<ToDatabase>,
+    /// The database was told that it leads, and has not handled the news of its end.
+    is_told_to_lead: bool,
+    may_be_ahead: bool,
+    /// The newest row for `_Server`.
+    pub(super) row: Option<ServerRow>,
+    is_row_shown: bool,
+    /// The disk thread works until then, in the time of all.
+    pub(super) disk_ms: u64,
+    pub(super) has_left: bool,
+    pub(super) observed: Vec<Observed>,
+}
+
+impl std::fmt::Debug for Process {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Process").finish_non_exhaustive()
+    }
+}
+
+/// The beginning of a process.
+pub(super) struct Start {
+    pub(super) host: usize,
+    pub(super) disk: SimDisk,
+    pub(super) file: Handle,
+    pub(super) recovered: Recovered,
+    pub(super) contents: Option<Contents>,
+    pub(super) now: Now,
+    pub(super) seed: u64,
+    pub(super) trace: Trace,
+}
+
+impl Process {
+    /// Starts a process on an opened file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn start(start: Start) -> Result<Process, String> {
+        let Start {
+            host,
+            disk,
+            file,
+            recovered,
+            contents,
+            now,
+            seed,
+            trace,
+        } = start;
+        let mut dice = Dice::new(seed);
+        let settings = Settings {
+            sid: recovered.server_id,
+            name: recovered.name.clone(),
+            address: recovered.local_address.clone(),
+        };
+        let peers = Peers::new(PeersSettings {
+            sid: recovered.server_id,
+            cid: recovered.cluster_id,
+            address: recovered.local_address.clone(),
+            message_bytes_max: MESSAGE_BYTES_MAX,
+        });
+        let row = ServerRow {
+            is_connected: false,
+            is_leader: false,
+            cid: recovered.cluster_id,
+            sid: recovered.server_id,
+            index: recovered.joined().map(|joined| joined.commit),
+        };
+        let machine = contents.map(|contents| {
+            let applied = (contents.applied, contents.eid);
+            Machine::start_clustered(
+                now,
+                dice.draw(),
+                &disk,
+                contents.database,
+                applied,
+                row.clone(),
+            )
+        });
+        let file = MemberFile::open(&disk, file, &recovered, dice.chance(50))?;
+        let recovered = opening::for_member(recovered)?;
+        let member = Member::new(settings, recovered, now.mono_ms, dice.draw());
+        Ok(Process {
+            member,
+            peers,
+            file,
+            is_loading: machine.is_none(),
+            machine,
+            disk,
+            host,
+            dice,
+            trace,
+            mail: VecDeque::new(),
+            main: VecDeque::new(),
+            loads: Vec::new(),
+            to_database: Vec::new(),
+            is_told_to_lead: false,
+            may_be_ahead: false,
+            row: Some(row),
+            is_row_shown: true,
+            disk_ms: 0,
+            has_left: false,
+            observed: Vec::new(),
+        })
+    }
+
+    /// An operator's command.
+    pub(super) fn command(&mut self, token: CommandToken, command: Command) {
+        self.mail.push_back(Mail::Command(token, command));
+    }
+
+    /// Whether the database may have executed more than is committed.
+    pub(super) fn may_be_ahead(&mut self) -> bool {
+        let has_handled = self
+            .machine
+            .as_ref()
+            .is_some_and(Machine::has_handled_inputs);
+        if has_handled && !self.is_told_to_lead {
+            self.may_be_ahead = false;
+        }
+        self.may_be_ahead
+    }
+
+    /// Messages and events that wait.
+    pub(super) fn queued(&self) -> usize {
+        let machine = self.machine.as_ref().map_or(0, Machine::queued);
+        self.mail.len() + self.to_database.len() + machine
+    }
+
+    /// Whether the database waits for a snapshot to be loaded.
+    pub(super) fn is_loading(&self) -> bool {
+        self.is_loading
+    }
+
+    /// The next moment at which something happens without input, by the process's clock.
+    pub(super) fn deadline_ms(&self, now: Now) -> u64 {
+        let machine = self.machine.as_ref();
+        let machine = machine.and_then(|machine| machine.next_deadline_ms(now));
+        let peers = self.peers.deadline_ms(now.mono_ms);
+        let deadlines = [Some(self.member.deadline_ms()), machine, peers];
+        deadlines.into_iter().flatten().min().unwrap_or(u64::MAX)
+    }
+
+    /// All steps that are possible now.
+    pub(super) fn steps(&self, now: Now, now_ms: u64, wires: &Wires) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if self.has_left {
+            return steps;
+        }
+        let peers = self.peers.deadline_ms(now.mono_ms);
+        let is_due = self.member.deadline_ms() <= now.mono_ms
+            || peers.is_some_and(|at_ms| at_ms <= now.mono_ms);
+        if is_due
+            || !self.mail.is_empty()
+            || !self.to_database.is_empty() && !self.is_loading
+            || wires.has_arrived(self.host)
+            || wires.can_flush(self.host)
+        {
+            steps.push(Step::Member);
+        }
+        if let Some(machine) = &self.machine {
+            steps.extend(machine.choices(now).into_iter().map(Step::Machine));
+        }
+        if self.file.disk_has_work() && self.disk_ms <= now_ms {
+            steps.push(Step::Disk);
+        }
+        if self.file.rewrite_has_work() {
+            steps.push(Step::Rewrite);
+        }
+        if !self.loads.is_empty() {
+            steps.push(Step::Load);
+        }
+        if !self.main.is_empty() {
+            steps.push(Step::Main);
+        }
+        steps
+    }
+
+    /// Takes a step.
+    ///
+    /// # Errors
+    /// A part breaks its contract.
+    pub(super) fn act(
+        &mut self,
+        step: Step,
+        now: Now,
+        now_ms: u64,
+        wires: &mut Wires,
+    ) -> Result<(), String> {
+        match step {
+            Step::Member => self.turn(now, now_ms, wires)?,
+            Step::Machine(choice) => {
+                if let Some(machine) = &mut self.machine {
+                    machine.act(now, choice, &mut self.dice);
+                }
+                self.collect_requests();
+            }
+            Step::Disk => {
+                let replies = self.file.work_on_disk(&mut self.dice);
+                self.mail.extend(replies.into_iter().map(Mail::Storage));
+            }
+            Step::Rewrite => {
+                let reply = self.file.work_on_rewrite();
+                self.mail.extend(reply.map(Mail::Storage));
+            }
+            Step::Load => self.load()?,
+            Step::Main => self.main_event(now),
+        }
+        Ok(())
+    }
+
+    /// The requests of the database go to the member.
+    fn collect_requests(&mut self) {
+        let Some(machine) = &mut self.machine else {
+            return;
+        };
+        for request in machine.to_member.drain(..) {
+            match &request {
+                MemberRequest::Applied(index) => self.observed.push(Observed::Applied(*index)),
+                MemberRequest::Propose { proposals, .. } => {
+                    let proposals = proposals.iter();
+                    self.observed.extend(
+                        proposals.map(|proposal| {
+                            Observed::Proposed(proposal.eid, proposal.data.clone())
+                        }),
+                    );
+                }
+                _ => {}
+            }
+            self.mail.push_back(Mail::Request(request));
+        }
+    }
+
+    /// One of the threads that load contents.
+    fn load(&mut self) -> Result<(), String> {
+        let chosen = self.dice.below(self.loads.len());
+        let Loading { index, eid, source } = self.loads.remove(chosen);
+        let (file, body) =
+            source.map_err(|problem| format!("snapshot {index} cannot be loaded: {problem}"))?;
+        let database = opening::load_body(&file, body, &[], self.dice.draw())?;
+        self.mail.push_back(Mail::Loaded(Contents {
+            database,
+            applied: index,
+            eid,
+        }));
+        Ok(())
+    }
+
+    fn main_event(&mut self, now: Now) {
+        match self.main.pop_front() {
+            Some(ToMain::RowChanged) => {
+                if let (Some(machine), Some(row)) = (&mut self.machine, &self.row) {
+                    machine.show_member(row);
+                }
+                self.is_row_shown = true;
+            }
+            Some(ToMain::Joined(contents)) => {
+                let applied = (contents.applied, contents.eid);
+                let seed = self.dice.draw();
+                let Some(row) = self.row.clone() else {
+                    return;
+                };
+                let machine = Machine::start_clustered(
+                    now,
+                    seed,
+                    &self.disk,
+                    contents.database,
+                    applied,
+                    row,
+                );
+                self.machine = Some(machine);
+                self.mail.push_back(Mail::Served(applied.0));
+            }
+            None => {}
+        }
+    }
+
+    fn turn(&mut self, now: Now, now_ms: u64, wires: &mut Wires) -> Result<(), String> {
+        let local_ms = now.mono_ms;
+        for arrival in wires.take(self.host) {
+            self.arrive(local_ms, arrival, wires);
+        }
+        self.carry_out(local_ms, now_ms, wires)?;
+        for mail in std::mem::take(&mut self.mail) {
+            self.receive(local_ms, mail);
+        }
+        self.carry_out(local_ms, now_ms, wires)?;
+        self.peers.time(local_ms);
+        if self.member.deadline_ms() <= local_ms {
+            self.member.handle(local_ms, Input::Time);
+        }
+        self.carry_out(local_ms, now_ms, wires)?;
+        for (number, bytes) in wires.flush(now_ms, self.host) {
+            self.peers.written(local_ms, number, bytes);
+        }
+        self.carry_out(local_ms, now_ms, wires)?;
+        self.post_to_database();
+        Ok(())
+    }
+
+    fn arrive(&mut self, local_ms: u64, arrival: Arrival, wires: &mut Wires) {
+        match arrival {
+            Arrival::Incoming(end) => {
+                let number = self.peers.accepted(local_ms, "tcp:10.0.0.9:41514");
+                wires.accept(end, number);
+            }
+            Arrival::Connected(number) => self.peers.connected(local_ms, number),
+            Arrival::Bytes(end, bytes) => {
+                if let Some(number) = wires.number(end) {
+                    self.peers.received(local_ms, number, &bytes);
+                }
+            }
+            Arrival::Ended(end, how) => {
+                if let Some(number) = wires.number(end) {
+                    wires.ended(end);
+                    self.peers.closed(local_ms, number, how);
+                }
+            }
+            Arrival::Refused(number, how) => self.peers.closed(local_ms, number, how),
+        }
+    }
+
+    fn post_to_database(&mut self) {
+        if let Some(machine) = self.machine.as_mut().filter(|_| !self.is_loading) {
+            for message in self.to_database.drain(..) {
+                match &message {
+                    ToDatabase::Member(MemberEvent::Leads { .. }) => {
+                        (self.is_told_to_lead, self.may_be_ahead) = (true, true);
+                    }
+                    ToDatabase::Member(MemberEvent::Follows { .. }) => self.is_told_to_lead = false,
+                    _ => {}
+                }
+                machine.member(message);
+            }
+        }
+    }
+
+    fn receive(&mut self, local_ms: u64, mail: Mail) {
+        match mail {
+            Mail::Request(MemberRequest::Snapshot {
+                token,
+                index,
+                eid,
+                snapshot,
+            }) => match self.file.keep_snapshot(token, snapshot) {
+                Ok(()) => self
+                    .member
+                    .handle(local_ms, Input::SnapshotMade { index, eid }),
+                Err(event) => self.to_database.push(ToDatabase::Member(event)),
+            },
+            Mail::Request(request) => self.member.handle(local_ms, Input::Database(request)),
+            Mail::Storage(reply) => {
+                let consequences = self.file.receive(reply);
+                self.carry_on(local_ms, consequences);
+            }
+            Mail::Command(token, command) => {
+                self.member
+                    .handle(local_ms, Input::Command { token, command });
+            }
+            Mail::Loaded(contents) => self.loaded(contents),
+            Mail::Served(index) => {
+                self.is_loading = false;
+                let applied = MemberRequest::Applied(index);
+                self.member.handle(local_ms, Input::Database(applied));
+            }
+        }
+    }
+
+    fn loaded(&mut self, contents: Contents) {
+        if self.machine.is_none() {
+            self.main.push_back(ToMain::Joined(contents));
+            return;
+        }
+        self.is_loading = false;
+        let installed = InstalledSnapshot {
+            database: contents.database,
+            index: contents.applied,
+            eid: contents.eid,
+        };
+        let installed = ToDatabase::Installed(Box::new(installed));
+        self.to_database.insert(0, installed);
+    }
+
+    fn carry_on(&mut self, local_ms: u64, consequences: Consequences) {
+        for input in consequences.inputs {
+            self.member.handle(local_ms, input);
+        }
+        let event = consequences.event.map(ToDatabase::Member);
+        self.to_database.extend(event);
+    }
+
+    fn make_snapshot(&mut self) {
+        let compact = ToDatabase::Control(Control::Compact(None));
+        self.to_database.push(compact);
+    }
+
+    /// Carries out the outputs of both machines until there are none, or the machine goes down.
+    fn carry_out(&mut self, local_ms: u64, now_ms: u64, wires: &mut Wires) -> Result<(), String> {
+        for _ in 0..OUTPUTS_MAX {
+            if self.disk.is_down() {
+                return Ok(());
+            }
+            if let Some(output) = self.member.next_output() {
+                self.carry_out_of_member(local_ms, output);
+            } else if let Some(output) = self.peers.next_output() {
+                self.carry_out_of_peers(local_ms, now_ms, output, wires);
+            } else {
+                return Ok(());
+            }
+        }
+        Err(format!("host {} has outputs without end", self.host))
+    }
+
+    fn carry_out_of_member(&mut self, local_ms: u64, output: Output) {
+        let host = self.host;
+        if !matches!(output, Output::Store(_)) {
+            self.trace
+                .detail(|| format!("{local_ms} member {host} -> {output:?}"));
+        }
+        match output {
+            Output::Store(requests) => {
+                for reply in self.file.store(requests) {
+                    let consequences = self.file.receive(reply);
+                    self.carry_on(local_ms, consequences);
+                }
+            }
+            Output::Send { to, message } => self.peers.send(local_ms, to, &message),
+            Output::Database(MemberEvent::Replaced { index, eid, .. }) => {
+                self.observed.push(Observed::Replaced(index));
+                self.post_to_database();
+                self.is_loading = true;
+                self.to_database.clear();
+                let source = self.file.snapshot(index);
+                self.loads.push(Loading { index, eid, source });
+            }
+            Output::Database(event) => {
+                match &event {
+                    MemberEvent::Committed {
+                        through,
+                        term,
+                        entries,
+                    } => self.observed.push(Observed::Committed {
+                        through: *through,
+                        term: *term,
+                        entries: entries.clone(),
+                    }),
+                    MemberEvent::Leads { term } => self.observed.push(Observed::Leads(*term)),
+                    _ => {}
+                }
+                self.to_database.push(ToDatabase::Member(event));
+            }
+            Output::Dial(targets) => self.peers.set_targets(local_ms, &targets),
+            Output::Refuse { from, reason } => {
+                self.observed.push(Observed::Refused(from, reason.clone()));
+                self.peers.refuse(local_ms, from, &reason);
+            }
+            Output::ElectionTimer(timer_ms) => self.peers.set_election_timer(timer_ms),
+            Output::Row(row) => {
+                self.row = Some(row);
+                if std::mem::replace(&mut self.is_row_shown, false) {
+                    self.main.push_back(ToMain::RowChanged);
+                }
+            }
+            Output::CommandDone(token, outcome) => {
+                self.observed.push(Observed::CommandDone(token, outcome));
+            }
+            Output::Log(level, text) => self
+                .trace
+                .line(format_args!("{local_ms} host {host}: {level:?}: {text}")),
+            Output::ReadSnapshot {
+                to,
+                index,
+                offset,
+                bytes_max,
+            } => {
+                let bytes = self.file.read_snapshot(index, offset, bytes_max);
+                let input = Input::SnapshotRead {
+                    to,
+                    index,
+                    offset,
+                    bytes,
+                };
+                self.member.handle(local_ms, input);
+            }
+            Output::BeginSnapshot(meta) => self.file.begin_snapshot(meta),
+            Output::WriteSnapshot {
+                index,
+                offset,
+                bytes,
+            } => {
+                let end = self.file.write_snapshot(index, offset, &bytes);
+                self.member
+                    .handle(local_ms, Input::SnapshotWritten { index, end });
+            }
+            Output::AbandonSnapshot => self.file.abandon_snapshot(),
+            Output::InstallSnapshot {
+                snapshot,
+                cid,
+                records,
+            } => {
+                let consequences = self.file.install_snapshot(snapshot, cid, records);
+                self.carry_on(local_ms, consequences);
+            }
+            Output::MakeSnapshot => self.make_snapshot(),
+            Output::Rewrite(rewrite) => {
+                for reply in self.file.rewrite(*rewrite) {
+                    let consequences = self.file.receive(reply);
+                    self.carry_on(local_ms, consequences);
+                }
+            }
+            Output::RejectSnapshot => {
+                let compacted = self.file.reject_snapshot();
+                self.to_database.extend(compacted.map(ToDatabase::Member));
+            }
+            Output::Left => {
+                self.has_left = true;
+                self.observed.push(Observed::Left);
+            }
+            Output::Failed(reason) => self.observed.push(Observed::Failed(reason)),
+        }
+    }
+
+    fn carry_out_of_peers(
+        &mut self,
+        local_ms: u64,
+        now_ms: u64,
+        output: PeersOutput,
+        wires: &mut Wires,
+    ) {
+        let host = self.host;
+        if !matches!(output, PeersOutput::Write { .. }) {
+            self.trace
+                .detail(|| format!("{local_ms} peers {host} -> {output:?}"));
+        }
+        match output {
+            PeersOutput::Dial { number, address } => wires.dial(now_ms, host, number, &address),
+            PeersOutput::Write { number, bytes } => wires.write(host, number, bytes),
+            PeersOutput::Close { number } => wires.close(now_ms, host, number),
+            PeersOutput::PeerUp(sid) => self.member.handle(local_ms, Input::PeerUp(sid)),
+            PeersOutput::PeerDown(sid) => self.member.handle(local_ms, Input::PeerDown(sid)),
+            PeersOutput::Message { from, message } => {
+                self.member.handle(local_ms, Input::Peer { from, message });
+            }
+            PeersOutput::LearnedCluster(cid) => {
+                self.observed.push(Observed::LearnedCluster(cid));
+                self.member.handle(local_ms, Input::LearnedCluster(cid));
+            }
+            PeersOutput::Log { level, text } => self
+                .trace
+                .line(format_args!("{local_ms} host {host}: {level:?}: {text}")),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! One run: servers, clients and a network under a scheduler that draws which part acts next, and which faults happen.
+
+mod actions;
+mod calm;
+mod checks;
+mod clients;
+mod faults;
+mod summary;
+
+use std::collections::BTreeMap;
+
+use corvid_consensus::member::{Command, CommandToken};
+use corvid_data::Uuid;
+use corvid_log::cluster::{Cid, Sid};
+
+use super::host::Host;
+use super::opening::{self, Identity};
+use super::process::Step;
+use super::wires::Wires;
+use super::witness::Witness;
+use crate::clock::Clock;
+use crate::dice::Dice;
+use crate::server::client::View;
+use crate::server::disk::{Crash, SimDisk};
+use crate::server::trace::Trace;
+
+use clients::SimClient;
+use faults::Faults;
+pub use summary::Summary;
+
+/// Actions of clients, operators and chance in a run.
+const ACTIONS: usize = 60;
+/// Steps in one millisecond, at most.
+const STEPS_PER_MS_MAX: u64 = 50_000;
+/// Messages and events that wait in one process, at most.
+const QUEUED_MAX: usize = 20_000;
+/// Bytes of all connections that have not arrived, at most.
+const WIRE_BYTES_MAX: usize = 1 << 26;
+
+/// A step of the whole.
+#[derive(Clone, Copy, Debug)]
+enum Choice {
+    /// A part of a server acts.
+    Server(usize, Step),
+    /// A shard reads a message of a client.
+    Send(usize),
+    /// A client has read everything.
+    Read(usize),
+}
+
+struct Run {
+    dice: Dice,
+    trace: Trace,
+    faults: Faults,
+    now_ms: u64,
+    wires: Wires,
+    hosts: Vec<Host>,
+    clients: Vec<SimClient>,
+    view: View,
+    witness: Witness,
+    next_id: i64,
+    next_txn: i64,
+    /// Commands under way.
+    commands: BTreeMap<CommandToken, Command>,
+    next_token: u64,
+    /// A conversion is under way.
+    is_converting: bool,
+    is_wide: bool,
+    /// The present millisecond, and the steps in it.
+    steps_at: (u64, u64),
+    summary: Summary,
+}
+
+/// Runs a seed; `is_printed`: its trace goes to standard output.
+///
+/// # Errors
+/// A description of the failure.
+pub fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
+    let trace = Trace::new(is_printed);
+    let mut run = Run::new(seed, trace);
+    let outcome = run.run();
+    if let Err(problem) = &outcome {
+        run.trace.line(format_args!("PROBLEM: {problem}"));
+    }
+    run.summary.hash = run.trace.hash();
+    run.summary.virtual_ms = run.now_ms;
+    run.summary.commits = run.witness.commits();
+    run.summary.acknowledged = run.witness.acknowledged_count();
+    run.summary.refused = run.witness.failed_count();
+    run.summary.repeated = run.witness.repeated;
+    run.summary.leaderships = run.witness.leaderships();
+    run.summary.broken_connections = run.wires.broken;
+    outcome.map(|()| run.summary)
+}
+
+fn uuid(dice: &mut Dice) -> Uuid {
+    let high = u128::from(dice.draw());
+    Uuid((high << 64 | u128::from(dice.draw())).to_be_bytes())
+}
+
+impl Run {
+    fn new(seed: u64, trace: Trace) -> Run {
+        let mut dice = Dice::new(seed);
+        let faults = Faults::draw(&mut dice);
+        let count = *dice.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 7]);
+        let cid = Cid::new(uuid(&mut dice));
+        let identities: Vec<Identity> = (0..count)
+            .map(|number| Identity {
+                sid: Sid(uuid(&mut dice)),
+                address: address(number),
+                cid,
+            })
+            .collect();
+        let servers = opening::servers(&identities);
+        let mut hosts = Vec::new();
+        for identity in identities {
+            let file = opening::first_file(&identity, &servers);
+            let disk = SimDisk::new(dice.draw(), trace.clone(), file);
+            let rate = faults.draw_rate(&mut dice);
+            let clock = Clock::new(0, dice.below(1_000_000) as u64, rate);
+            hosts.push(Host::new(identity, disk, dice.draw(), clock));
+        }
+        let summary = Summary {
+            servers: count as u64,
+            ..Summary::default()
+        };
+        let clients = (0..2 + dice.below(5)).map(|_| SimClient::draw(&mut dice));
+        Run {
+            clients: clients.collect(),
+            wires: Wires::new(dice.draw(), faults.weather),
+            dice,
+            trace,
+            faults,
+            now_ms: 1,
+            hosts,
+            view: View::new(),
+            witness: Witness::new(),
+            next_id: 0,
+            next_txn: 0,
+            commands: BTreeMap::new(),
+            next_token: 0,
+            is_converting: false,
+            is_wide: false,
+            steps_at: (0, 0),
+            summary,
+        }
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        self.advance(5000)?;
+        for _ in 0..ACTIONS {
+            self.do_something()?;
+            let for_ms = *self.dice.pick(&[0, 1, 20, 200, 1000]);
+            self.advance(for_ms)?;
+        }
+        self.calm_down()
+    }
+
+    /// Lets so much time pass.
+    fn advance(&mut self, for_ms: u64) -> Result<(), String> {
+        let until_ms = self.now_ms + for_ms;
+        loop {
+            while self.step()? {}
+            match self.next_ms() {
+                Some(next_ms) if next_ms <= until_ms => self.now_ms = next_ms.max(self.now_ms + 1),
+                _ => break,
+            }
+        }
+        self.now_ms = self.now_ms.max(until_ms);
+        Ok(())
+    }
+
+    /// The time of the next event.
+    fn next_ms(&self) -> Option<u64> {
+        let now_ms = self.now_ms;
+        let hosts = self.hosts.iter().filter_map(|host| {
+            let Some(process) = &host.process else {
+                return host.start_ms;
+            };
+            if process.has_left {
+                return None;
+            }
+            let deadline_ms = process.deadline_ms(host.now(now_ms));
+            let mut next_ms = host.clock.global(deadline_ms);
+            if process.file.disk_has_work() {
+                next_ms = next_ms.min(process.disk_ms);
+            }
+            if host.paused_ms > now_ms {
+                // Arrivals wait for the end of the pause.
+                next_ms = host.paused_ms;
+            }
+            Some(next_ms)
+        });
+        let clients = self.clients.iter().filter_map(SimClient::next_ms);
+        let next_ms = hosts.chain(clients).chain(self.wires.next_ms()).min();
+        next_ms.map(|next_ms| next_ms.max(now_ms))
+    }
+
+    /// Takes one step; false when none is possible now.
+    fn step(&mut self) -> Result<bool, String> {
+        let (at_ms, steps) = self.steps_at;
+        let is_same = at_ms == self.now_ms;
+        self.steps_at = (self.now_ms, if is_same { steps + 1 } else { 0 });
+        let mut choices = Vec::new();
+        for number in 0..self.hosts.len() {
+            if self.hosts[number]
+                .start_ms
+                .is_some_and(|at| at <= self.now_ms)
+            {
+                self.start(number)?;
+                return Ok(true);
+            }
+        }
+        self.wires.deliver(self.now_ms);
+        for (number, host) in self.hosts.iter().enumerate() {
+            if let Some(process) = host.running(self.now_ms) {
+                let now = host.now(self.now_ms);
+                let steps = process.steps(now, self.now_ms, &self.wires);
+                choices.extend(steps.into_iter().map(|step| Choice::Server(number, step)));
+            }
+        }
+        self.client_choices(&mut choices);
+        if steps > STEPS_PER_MS_MAX {
+            return Err(format!("the cluster spins: {choices:?}"));
+        }
+        if choices.is_empty() {
+            return Ok(false);
+        }
+        if self.dice.chance(3) {
+            self.now_ms += 1;
+        }
+        self.summary.steps += 1;
+        match choices[self.dice.below(choices.len())] {
+            Choice::Server(number, step) => self.act(number, step)?,
+            Choice::Send(client) => self.client_sends(client)?,
+            Choice::Read(client) => self.client_reads(client)?,
+        }
+        Ok(true)
+    }
+
+    fn act(&mut self, number: usize, step: Step) -> Result<(), String> {
+        let host = &mut self.hosts[number];
+        let now = host.now(self.now_ms);
+        let Some(process) = &mut host.process else {
+            return Ok(());
+        };
+        if step == Step::Disk {
+            let took_ms = self.dice.below(self.faults.disk_ms + 1) as u64;
+            process.disk_ms = self.now_ms + took_ms;
+        }
+        process
+            .act(step, now, self.now_ms, &mut self.wires)
+            .map_err(|problem| format!("host {number}: {problem}"))?;
+        self.collect(number)
+    }
+
+    /// Starts the server of a host.
+    fn start(&mut self, number: usize) -> Result<(), String> {
+        self.trace
+            .line(format_args!("{} host {number} starts", self.now_ms));
+        let host = &mut self.hosts[number];
+        host.start(number, self.now_ms, &mut self.witness, &self.trace)
+            .map_err(|problem| format!("host {number}: {problem}"))?;
+        let slow_ms = *self.dice.pick(&[0, 0, 20, 2000]);
+        if let Some(process) = &mut host.process {
+            process.disk_ms = self.now_ms + self.dice.below(slow_ms + 1) as u64;
+        }
+        let address = host.identity.address.clone();
+        self.wires.start(number, &address);
+        self.act(number, Step::Member)
+    }
+
+    /// The machine of a host has gone down.
+    fn crashed(&mut self, number: usize) {
+        let crash = self.faults.draw_crash(&mut self.dice);
+        let down_ms = *self.dice.pick(&[0, 10, 300, 3000, 8000]);
+        let down_ms = self.dice.below(down_ms + 1) as u64;
+        self.stop(number, crash);
+        self.hosts[number].start_ms = Some(self.now_ms + down_ms);
+    }
+
+    /// The server of a host ends, in whichever way, and does not start again by itself.
+    fn stop(&mut self, number: usize, crash: Crash) {
+        self.trace.line(format_args!(
+            "{} host {number} is down: {crash:?}",
+            self.now_ms
+        ));
+        self.clients_lose(number);
+        let host = &mut self.hosts[number];
+        host.process = None;
+        let seen = host.disk.restart(crash);
+        self.summary.restarts += 1;
+        self.summary.power_losses += u64::from(seen == Crash::PowerLoss);
+        self.wires.stop(self.now_ms, number, crash == Crash::Kill);
+    }
+}
+
+/// The address of a server.
+fn address(number: usize) -> String {
+    format!("tcp:10.0.0.{}:6641", number + 1)
+}

@@ -1,0 +1,122 @@
+//! The end of a run: faults end, and within a bound of virtual time there is one leader, every client has its replies, every database has
+//! applied everything, `_Server` tells so, and each server accepts a transaction.
+
+use super::Run;
+use super::faults::FAIR;
+use crate::server::disk::Troubles;
+use crate::server::workload::Txn;
+
+/// Within this time after the last fault everything is well, ms.
+const BOUND_MS: u64 = 60_000;
+
+impl Run {
+    /// Faults end.
+    fn heal(&mut self) {
+        self.trace.line(format_args!("{} faults end", self.now_ms));
+        self.wires.set_weather(FAIR);
+        self.wires.mend_all();
+        self.faults.disk_ms = 2;
+        for host in &mut self.hosts {
+            host.disk.set_troubles(Troubles::default());
+            host.disk.stay_up();
+            host.paused_ms = host.paused_ms.min(self.now_ms);
+            host.clock.set_rate(self.now_ms, 100);
+            host.start_ms = host.start_ms.map(|_| self.now_ms);
+        }
+        for client in 0..self.clients.len() {
+            self.stall(client, false);
+        }
+    }
+
+    pub(super) fn calm_down(&mut self) -> Result<(), String> {
+        self.heal();
+        self.wait_until_well("after the faults")?;
+        let mut numbers = Vec::new();
+        for client in 0..self.clients.len() {
+            let txn = Txn::plain(self.next_txn);
+            if self.transact(client, &txn) {
+                numbers.push(txn.number);
+            }
+        }
+        self.wait_until_well("with new transactions")?;
+        for number in numbers {
+            if !self.witness.is_acknowledged(number) {
+                return Err(format!("transaction {number} is refused without a fault"));
+            }
+        }
+        self.witness.check_order()
+    }
+
+    fn wait_until_well(&mut self, when: &str) -> Result<(), String> {
+        let until_ms = self.now_ms + BOUND_MS;
+        while self.now_ms < until_ms {
+            self.advance(100)?;
+            if self.problem().is_none() {
+                // Nothing changes any more.
+                self.advance(200)?;
+                if self.problem().is_none() {
+                    return Ok(());
+                }
+            }
+        }
+        let problem = self.problem().unwrap_or_default();
+        Err(format!("{problem}, {BOUND_MS} ms {when}"))
+    }
+
+    fn problem(&mut self) -> Option<String> {
+        for (number, client) in self.clients.iter().enumerate() {
+            let Some(session) = client.session() else {
+                return Some(format!("client {number} finds no server"));
+            };
+            if !session.is_content() {
+                let open = session.open_requests();
+                return Some(format!("client {number} waits for replies: {open:?}"));
+            }
+        }
+        let mut leaders = 0;
+        let members = self.members();
+        for number in 0..self.hosts.len() {
+            if !members.contains(&number) {
+                if self.hosts[number].ended.is_none() {
+                    return Some(format!("host {number} is no member and goes on"));
+                }
+                continue;
+            }
+            match self.problem_of(number) {
+                Ok(is_leader) => leaders += usize::from(is_leader),
+                Err(problem) => return Some(format!("host {number} {problem}")),
+            }
+        }
+        if leaders != 1 {
+            return Some(format!("{leaders} servers lead"));
+        }
+        self.check_clients().err()
+    }
+
+    /// Whether the server of a host leads.
+    fn problem_of(&self, number: usize) -> Result<bool, String> {
+        let host = &self.hosts[number];
+        let process = host.process.as_ref().ok_or("is down")?;
+        if process.is_loading() {
+            return Err("loads a snapshot".to_owned());
+        }
+        let machine = process.machine.as_ref().ok_or("has not joined")?;
+        let status = process.member.status(host.clock.local(self.now_ms));
+        let commit = self.witness.commit();
+        if status.applied != commit {
+            return Err(format!("has applied {} of {commit}", status.applied));
+        }
+        self.witness
+            .check_content(commit, machine.database(), false)?;
+        machine.database().check_invariants()?;
+        let row = process.row.as_ref().ok_or("has no row")?;
+        // The last member cannot leave, and says for ever that it is about to.
+        let may_leave = self.faults.has_changes && status.servers.len() == 1;
+        let is_true = (row.is_connected || may_leave) && row.index == Some(commit);
+        if !is_true {
+            return Err(format!("has the row {row:?}"));
+        }
+        machine.check_row(row)?;
+        Ok(row.is_leader)
+    }
+}

@@ -1,0 +1,299 @@
+//! The clients of a run: each has a session at one server at a time, and takes its replica along when it moves to another one.
+
+use corvid_json::Value;
+use corvid_monitor::Version;
+
+use super::{Choice, Run};
+use crate::dice::Dice;
+use crate::server::client::{Client, LOCKS};
+use crate::server::machine::ToClient;
+use crate::server::workload::Txn;
+
+/// A client.
+#[derive(Debug)]
+pub(super) struct SimClient {
+    version: Version,
+    /// The server, and its session there; while it has none, the session before, with its replica.
+    pub(super) host: Option<usize>,
+    client: Option<Client>,
+    /// When it connects again.
+    connect_ms: u64,
+}
+
+impl SimClient {
+    pub(super) fn draw(dice: &mut Dice) -> SimClient {
+        SimClient {
+            version: *dice.pick(&[Version::V1, Version::V2, Version::V3, Version::V3]),
+            host: None,
+            client: None,
+            connect_ms: 0,
+        }
+    }
+
+    /// Its session, while it is connected.
+    pub(super) fn session(&self) -> Option<&Client> {
+        self.client.as_ref().filter(|_| self.host.is_some())
+    }
+
+    /// When it acts by itself.
+    pub(super) fn next_ms(&self) -> Option<u64> {
+        self.host.is_none().then_some(self.connect_ms)
+    }
+}
+
+impl Run {
+    /// Steps of clients that are possible now.
+    pub(super) fn client_choices(&self, choices: &mut Vec<Choice>) {
+        for (number, client) in self.clients.iter().enumerate() {
+            let (Some(host), Some(session)) = (client.host, &client.client) else {
+                if client.connect_ms <= self.now_ms && client.host.is_none() {
+                    choices.push(Choice::Send(number));
+                }
+                continue;
+            };
+            if self.hosts[host].running(self.now_ms).is_none() {
+                continue;
+            }
+            if session.can_send() {
+                choices.push(Choice::Send(number));
+            }
+            if session.is_full && !session.is_stalled {
+                choices.push(Choice::Read(number));
+            }
+        }
+    }
+
+    /// A server reads a client's next message; a client without a server connects to one.
+    pub(super) fn client_sends(&mut self, number: usize) -> Result<(), String> {
+        let Some(host) = self.clients[number].host else {
+            self.connect(number);
+            return Ok(());
+        };
+        let now = self.hosts[host].now(self.now_ms);
+        let machine = self.hosts[host].process.as_mut();
+        let machine = machine.and_then(|process| process.machine.as_mut());
+        if let (Some(machine), Some(client)) = (machine, &mut self.clients[number].client)
+            && let Some(text) = client.texts.pop_front()
+        {
+            machine.text(now, client.session, text);
+        }
+        self.collect(host)
+    }
+
+    /// A client has read everything.
+    pub(super) fn client_reads(&mut self, number: usize) -> Result<(), String> {
+        let Some(host) = self.clients[number].host else {
+            return Ok(());
+        };
+        let machine = self.hosts[host].process.as_mut();
+        let machine = machine.and_then(|process| process.machine.as_mut());
+        if let (Some(machine), Some(client)) = (machine, &mut self.clients[number].client) {
+            client.is_full = false;
+            machine.drained(client.session);
+        }
+        self.collect(host)
+    }
+
+    /// Connects a client to any server that serves the database.
+    fn connect(&mut self, number: usize) {
+        let host = self.dice.below(self.hosts.len());
+        let is_running = self.hosts[host].running(self.now_ms).is_some();
+        let machine = self.hosts[host].process.as_mut().filter(|_| is_running);
+        let Some(machine) = machine.and_then(|process| process.machine.as_mut()) else {
+            let later_ms = 1 + self.dice.below(300) as u64;
+            self.clients[number].connect_ms = self.now_ms + later_ms;
+            return;
+        };
+        let client = &mut self.clients[number];
+        let earlier = client.client.take();
+        self.summary.moves += u64::from(earlier.is_some());
+        let session = machine.connect();
+        let mut session = Client::new(session, client.version, earlier);
+        session.begin(&mut self.next_id);
+        client.client = Some(session);
+        client.host = Some(host);
+        self.trace.line(format_args!(
+            "{} client {number} connects to host {host}",
+            self.now_ms
+        ));
+    }
+
+    /// The session of a client has ended.
+    pub(super) fn lose_session(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        if client.host.take().is_none() {
+            return;
+        }
+        if let Some(session) = &client.client {
+            for transaction in session.open_transactions() {
+                self.witness.orphaned(transaction);
+            }
+            self.summary.continued += session.continued;
+            self.is_converting &= !session.is_converting();
+        }
+        client.connect_ms = self.now_ms + self.dice.below(200) as u64;
+    }
+
+    /// A client disconnects.
+    pub(super) fn disconnect(&mut self, number: usize) -> Result<(), String> {
+        let client = &self.clients[number];
+        let (Some(host), Some(session)) = (client.host, &client.client) else {
+            return Ok(());
+        };
+        let session = session.session;
+        self.lose_session(number);
+        let machine = self.hosts[host].process.as_mut();
+        if let Some(machine) = machine.and_then(|process| process.machine.as_mut()) {
+            machine.disconnect(session);
+        }
+        self.collect(host)
+    }
+
+    /// The server of all clients of a host is gone.
+    pub(super) fn clients_lose(&mut self, host: usize) {
+        for number in 0..self.clients.len() {
+            if self.clients[number].host == Some(host) {
+                self.lose_session(number);
+            }
+        }
+    }
+
+    /// Delivers what the server of a host has sent to its clients.
+    pub(super) fn deliver(&mut self, host: usize) -> Result<(), String> {
+        loop {
+            let machine = self.hosts[host].process.as_mut();
+            let Some(machine) = machine.and_then(|process| process.machine.as_mut()) else {
+                return Ok(());
+            };
+            let messages = std::mem::take(&mut machine.to_clients);
+            if messages.is_empty() {
+                return Ok(());
+            }
+            for (session, message) in messages {
+                let is_of = |client: &SimClient| {
+                    client.host == Some(host)
+                        && client
+                            .client
+                            .as_ref()
+                            .is_some_and(|of| of.session == session)
+                };
+                if let Some(number) = self.clients.iter().position(is_of) {
+                    self.deliver_to(number, host, message)?;
+                }
+            }
+        }
+    }
+
+    fn deliver_to(&mut self, number: usize, host: usize, message: ToClient) -> Result<(), String> {
+        let Some(client) = &mut self.clients[number].client else {
+            return Ok(());
+        };
+        match message {
+            ToClient::Message(bytes) => {
+                let text = String::from_utf8_lossy(&bytes);
+                let shown: String = text.chars().take(300).collect();
+                self.trace
+                    .line(format_args!("{} client {number} <- {shown}", self.now_ms));
+                let value = Value::parse(&bytes).map_err(|error| error.to_string())?;
+                client.is_full = true;
+                client
+                    .take(&value, &self.view, &mut self.next_id, &mut self.witness)
+                    .map_err(|problem| format!("client {number} of host {host}: {problem}"))?;
+                if let Some(result) = client.converted.take() {
+                    self.is_converting = false;
+                    self.summary.conversions += u64::from(result.is_ok());
+                }
+            }
+            ToClient::Pause(is_paused) => client.is_paused = is_paused,
+            ToClient::Closed(why) => {
+                self.trace.line(format_args!(
+                    "{} client {number} closed: {why:?}",
+                    self.now_ms
+                ));
+                let session = client.session;
+                self.lose_session(number);
+                let machine = self.hosts[host].process.as_mut();
+                if let Some(machine) = machine.and_then(|process| process.machine.as_mut()) {
+                    machine.disconnect(session);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A client sends a transaction. False: it is not connected.
+    pub(super) fn transact(&mut self, number: usize, txn: &Txn) -> bool {
+        let client = &mut self.clients[number];
+        let Some(session) = client.client.as_mut().filter(|_| client.host.is_some()) else {
+            return false;
+        };
+        self.next_txn = txn.number + 1;
+        self.summary.transactions += 1;
+        self.trace.line(format_args!(
+            "{} client {number}: {}",
+            self.now_ms,
+            txn.params().chars().take(300).collect::<String>()
+        ));
+        session.transact(&mut self.next_id, txn);
+        self.witness.sent(txn.clone());
+        true
+    }
+
+    /// A client requests or releases a lock.
+    pub(super) fn lock(&mut self, number: usize) {
+        let method = *self.dice.pick(&["lock", "steal", "unlock", "unlock"]);
+        let lock = *self.dice.pick(&LOCKS);
+        let client = &mut self.clients[number];
+        if let Some(session) = client.client.as_mut().filter(|_| client.host.is_some()) {
+            session.lock(&mut self.next_id, method, lock);
+        }
+    }
+
+    /// A client stops reading, or goes on.
+    pub(super) fn stall(&mut self, number: usize, is_stalled: bool) {
+        if let Some(session) = &mut self.clients[number].client {
+            session.is_stalled = is_stalled;
+        }
+    }
+
+    /// A client requests a conversion, unless one is under way.
+    pub(super) fn convert(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        if self.is_converting {
+            return;
+        }
+        if let Some(session) = client.client.as_mut().filter(|_| client.host.is_some()) {
+            self.is_converting = true;
+            self.is_wide = !self.is_wide;
+            let is_wide = self.is_wide;
+            self.trace.line(format_args!(
+                "{} client {number} converts, wide: {is_wide}",
+                self.now_ms
+            ));
+            session.convert(&mut self.next_id, is_wide);
+        }
+    }
+
+    /// Checks the replicas and locks of all clients.
+    pub(super) fn check_clients(&self) -> Result<(), String> {
+        for (number, client) in self.clients.iter().enumerate() {
+            let (Some(host), Some(session)) = (client.host, client.session()) else {
+                continue;
+            };
+            let process = self.hosts[host].process.as_ref();
+            let Some(machine) = process.and_then(|process| process.machine.as_ref()) else {
+                continue;
+            };
+            session
+                .check_replica(&self.view, machine.database())
+                .map_err(|problem| format!("client {number} of host {host}: {problem}"))?;
+            for lock in LOCKS {
+                let owns = machine.owns(session.session, lock);
+                if owns != session.owned.contains(lock) {
+                    return Err(format!("client {number} owns {lock}: {owns}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}

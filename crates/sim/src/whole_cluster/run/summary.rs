@@ -1,0 +1,86 @@
+//! Statistics of a run, added up over many.
+
+use super::run;
+use crate::seeds::Simulation;
+
+/// Statistics of a run: they show whether runs reach the interesting situations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Hash of the trace.
+    pub hash: u64,
+    /// Servers at the beginning.
+    pub servers: u64,
+    /// Transactions sent.
+    pub transactions: u64,
+    /// Transactions committed.
+    pub commits: u64,
+    /// Those of them whose clients know it.
+    pub acknowledged: u64,
+    /// Transactions that were answered with an error.
+    pub refused: u64,
+    /// Transactions of sessions that had ended, committed twice.
+    pub repeated: u64,
+    /// Leaderships.
+    pub leaderships: u64,
+    /// Restarts.
+    pub restarts: u64,
+    /// Restarts after a power loss.
+    pub power_losses: u64,
+    /// Connections between servers that broke.
+    pub broken_connections: u64,
+    /// Partitions.
+    pub partitions: u64,
+    /// Pauses.
+    pub pauses: u64,
+    /// Servers that were to join.
+    pub joins: u64,
+    /// Servers that were to leave.
+    pub removals: u64,
+    /// Servers that have left.
+    pub left: u64,
+    /// Snapshots of leaders, installed.
+    pub snapshots: u64,
+    /// Conversions that succeeded.
+    pub conversions: u64,
+    /// Clients that moved to another server, or returned.
+    pub moves: u64,
+    /// Monitors that continued with the changes since the last transaction.
+    pub continued: u64,
+    /// Virtual time, ms.
+    pub virtual_ms: u64,
+    /// Steps.
+    pub steps: u64,
+}
+
+impl Simulation for Summary {
+    const OPTION: &'static str = "--whole-clusters ";
+
+    fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
+        run(seed, is_printed)
+    }
+
+    fn add(&mut self, other: &Summary) {
+        self.hash ^= other.hash;
+        self.servers += other.servers;
+        self.transactions += other.transactions;
+        self.commits += other.commits;
+        self.acknowledged += other.acknowledged;
+        self.refused += other.refused;
+        self.repeated += other.repeated;
+        self.leaderships += other.leaderships;
+        self.restarts += other.restarts;
+        self.power_losses += other.power_losses;
+        self.broken_connections += other.broken_connections;
+        self.partitions += other.partitions;
+        self.pauses += other.pauses;
+        self.joins += other.joins;
+        self.removals += other.removals;
+        self.left += other.left;
+        self.snapshots += other.snapshots;
+        self.conversions += other.conversions;
+        self.moves += other.moves;
+        self.continued += other.continued;
+        self.virtual_ms += other.virtual_ms;
+        self.steps += other.steps;
+    }
+}

@@ -1,0 +1,467 @@
+//! The connections between hosts: streams of bytes that are torn, late, held back in one direction or both, refused and broken, as those of
+//! TCP are. Nothing is lost while a connection lives.
+//!
+//! Invariant: bytes of one direction arrive in order, and its end behind them. An end that a host has closed hears nothing more. It knows no
+//! messages. Driven by a run of the simulation of whole clusters.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::Bytes;
+use corvid_consensus::ConnectionNumber;
+use corvid_rpc::log_event::End;
+
+use crate::dice::Dice;
+
+/// How the network treats connections in a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weather {
+    /// Longest usual delay, ms.
+    pub(super) delay_ms: usize,
+    /// Pieces with a delay of up to [`LATE_MS`], per thousand.
+    pub(super) late: usize,
+    /// Writes that break their connection, per thousand.
+    pub(super) breaks: usize,
+    /// Attempts that are refused, in percent.
+    pub(super) refusals: usize,
+    /// Messages are torn into pieces of this many bytes, at most.
+    pub(super) piece_bytes: usize,
+    /// Bytes that the systems of both ends hold, for each direction.
+    pub(super) buffer_bytes: usize,
+}
+
+/// The longest delay of a late piece, ms.
+const LATE_MS: usize = 3000;
+
+/// The longest time until a side learns that the other one is gone, ms.
+const NOTICE_MS: usize = 1500;
+
+/// One end of a connection.
+pub(super) type WireEnd = (WireNumber, usize);
+
+/// A connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct WireNumber(u64);
+
+/// An event at a host.
+#[derive(Debug)]
+pub(super) enum Arrival {
+    /// Another host has connected; to be answered by [`Wires::accept`].
+    Incoming(WireEnd),
+    /// A connection that this host has dialled is up.
+    Connected(ConnectionNumber),
+    /// Bytes.
+    Bytes(WireEnd, Bytes),
+    /// The other end has closed it, or it has broken.
+    Ended(WireEnd, End),
+    /// An attempt has failed.
+    Refused(ConnectionNumber, End),
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Stream {
+    /// Handed over by the sender, and not taken by its system yet.
+    unsent: VecDeque<Bytes>,
+    /// On its way, with the time of arrival; `None` is the end.
+    under_way: VecDeque<(u64, Option<Bytes>)>,
+    under_way_bytes: usize,
+    last_ms: u64,
+}
+
+#[derive(Debug)]
+struct Wire {
+    hosts: [usize; 2],
+    /// How each side calls it; `None` until it is accepted, and when it is closed.
+    numbers: [Option<ConnectionNumber>; 2],
+    is_closed: [bool; 2],
+    /// By the sending end.
+    streams: [Stream; 2],
+    /// One end has lost power: nothing arrives any more, and nobody tells.
+    is_dead: bool,
+}
+
+/// All connections.
+#[derive(Debug)]
+pub(super) struct Wires {
+    dice: Dice,
+    weather: Weather,
+    listeners: BTreeMap<String, usize>,
+    hosts_up: BTreeSet<usize>,
+    wires: BTreeMap<WireNumber, Wire>,
+    ends: BTreeMap<(usize, ConnectionNumber), WireEnd>,
+    last_number: u64,
+    /// Directions in which nothing arrives.
+    cut: BTreeSet<(usize, usize)>,
+    /// Attempts and refusals, by time and number.
+    timed: BTreeMap<(u64, u64), (usize, Arrival)>,
+    timed_count: u64,
+    /// Arrivals at each host that are not read.
+    arrived: BTreeMap<usize, VecDeque<Arrival>>,
+    pub(super) broken: u64,
+}
+
+impl Wires {
+    pub(super) fn new(seed: u64, weather: Weather) -> Wires {
+        Wires {
+            dice: Dice::new(seed),
+            weather,
+            listeners: BTreeMap::new(),
+            hosts_up: BTreeSet::new(),
+            wires: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            last_number: 0,
+            cut: BTreeSet::new(),
+            timed: BTreeMap::new(),
+            timed_count: 0,
+            arrived: BTreeMap::new(),
+            broken: 0,
+        }
+    }
+
+    pub(super) fn set_weather(&mut self, weather: Weather) {
+        self.weather = weather;
+    }
+
+    /// A host begins to listen. The last one that listens at an address gets its connections.
+    pub(super) fn start(&mut self, host: usize, address: &str) {
+        self.listeners.insert(address.to_owned(), host);
+        self.hosts_up.insert(host);
+        self.arrived.insert(host, VecDeque::new());
+    }
+
+    /// The process of a host has ended; `tells`: its system tells the other ends.
+    pub(super) fn stop(&mut self, now_ms: u64, host: usize, tells: bool) {
+        self.hosts_up.remove(&host);
+        self.arrived.remove(&host);
+        let numbers: Vec<WireNumber> = self.wires.keys().copied().collect();
+        for number in numbers {
+            let Some(wire) = self.wires.get(&number) else {
+                continue;
+            };
+            let sides: Vec<usize> = (0..2).filter(|side| wire.hosts[*side] == host).collect();
+            for side in sides {
+                if tells {
+                    self.close_end(now_ms, (number, side));
+                } else if let Some(wire) = self.wires.get_mut(&number) {
+                    wire.is_dead = true;
+                    self.forget((number, side));
+                }
+            }
+        }
+        let is_other = |(of, _): &mut (usize, Arrival)| *of != host;
+        self.timed.retain(|_, event| is_other(event));
+    }
+
+    /// Blocks one direction.
+    pub(super) fn cut(&mut self, from: usize, to: usize) {
+        self.cut.insert((from, to));
+    }
+
+    /// Opens all directions: what was held back arrives.
+    pub(super) fn mend_all(&mut self) {
+        self.cut.clear();
+    }
+
+    fn is_cut(&self, from: usize, to: usize) -> bool {
+        self.cut.contains(&(from, to))
+    }
+
+    fn delay_ms(&mut self) -> u64 {
+        let is_late = self.dice.below(1000) < self.weather.late;
+        let span = if is_late {
+            LATE_MS
+        } else {
+            self.weather.delay_ms
+        };
+        self.dice.below(span + 1) as u64
+    }
+
+    fn at(&mut self, at_ms: u64, host: usize, arrival: Arrival) {
+        self.timed_count += 1;
+        self.timed
+            .insert((at_ms, self.timed_count), (host, arrival));
+    }
+
+    /// A host dials.
+    pub(super) fn dial(&mut self, now_ms: u64, host: usize, number: ConnectionNumber, to: &str) {
+        let at_ms = now_ms + self.delay_ms();
+        let listener = self.listeners.get(to).copied();
+        let Some(peer) = listener.filter(|peer| self.hosts_up.contains(peer)) else {
+            let refused = Arrival::Refused(number, End::Failed("Connection refused".to_owned()));
+            return self.at(at_ms, host, refused);
+        };
+        if self.is_cut(host, peer) || self.is_cut(peer, host) {
+            // It hangs until the dialling side gives up.
+            return;
+        }
+        if self.dice.chance(self.weather.refusals) {
+            let refused = Arrival::Refused(number, End::Failed("Connection refused".to_owned()));
+            return self.at(at_ms, host, refused);
+        }
+        self.last_number += 1;
+        let wire = WireNumber(self.last_number);
+        self.wires.insert(
+            wire,
+            Wire {
+                hosts: [host, peer],
+                numbers: [Some(number), None],
+                is_closed: [false; 2],
+                streams: [Stream::default(), Stream::default()],
+                is_dead: false,
+            },
+        );
+        self.ends.insert((host, number), (wire, 0));
+        self.at(at_ms, peer, Arrival::Incoming((wire, 1)));
+        self.at(at_ms, host, Arrival::Connected(number));
+    }
+
+    /// The other side of a dialled connection has a number now. False when it is gone already.
+    pub(super) fn accept(&mut self, end: WireEnd, number: ConnectionNumber) -> bool {
+        let Some(wire) = self.wires.get_mut(&end.0) else {
+            return false;
+        };
+        wire.numbers[end.1] = Some(number);
+        self.ends.insert((wire.hosts[end.1], number), end);
+        true
+    }
+
+    /// How a host calls a connection, as long as it has not closed it.
+    pub(super) fn number(&self, end: WireEnd) -> Option<ConnectionNumber> {
+        self.wires.get(&end.0)?.numbers[end.1]
+    }
+
+    /// A host writes.
+    pub(super) fn write(&mut self, host: usize, number: ConnectionNumber, bytes: Bytes) {
+        if let Some((wire, side)) = self.ends.get(&(host, number)).copied()
+            && let Some(wire) = self.wires.get_mut(&wire)
+        {
+            wire.streams[side].unsent.push_back(bytes);
+        }
+    }
+
+    /// The system takes as much as it has room for. Returns how many bytes of each connection.
+    pub(super) fn flush(&mut self, now_ms: u64, host: usize) -> Vec<(ConnectionNumber, usize)> {
+        let mut written = Vec::new();
+        let ends: Vec<(ConnectionNumber, WireEnd)> = self
+            .ends
+            .range((host, ConnectionNumber(0))..=(host, ConnectionNumber(u64::MAX)))
+            .map(|((_, number), end)| (*number, *end))
+            .collect();
+        for (number, end) in ends {
+            let bytes = self.flush_end(now_ms, end);
+            if bytes > 0 {
+                written.push((number, bytes));
+            }
+        }
+        written
+    }
+
+    fn flush_end(&mut self, now_ms: u64, (number, side): WireEnd) -> usize {
+        let mut taken = 0;
+        loop {
+            let delay_ms = self.delay_ms();
+            let (room, piece_bytes) = (self.weather.buffer_bytes, self.weather.piece_bytes);
+            let breaks = self.dice.below(1000) < self.weather.breaks;
+            let Some(wire) = self.wires.get_mut(&number) else {
+                return taken;
+            };
+            let stream = &mut wire.streams[side];
+            let room = room.saturating_sub(stream.under_way_bytes).min(piece_bytes);
+            let Some(first) = stream.unsent.front_mut().filter(|_| room > 0) else {
+                return taken;
+            };
+            let piece = first.split_to(first.len().min(room));
+            if first.is_empty() {
+                stream.unsent.pop_front();
+            }
+            taken += piece.len();
+            if wire.is_dead {
+                stream.under_way_bytes += piece.len();
+                let host = wire.hosts[side];
+                if self.hosts_up.contains(&wire.hosts[1 - side]) {
+                    // The other host is back, and knows nothing of this connection.
+                    let end = End::Failed("Connection reset by peer".to_owned());
+                    self.at(now_ms + delay_ms, host, Arrival::Ended((number, side), end));
+                }
+                continue;
+            }
+            stream.last_ms = stream.last_ms.max(now_ms + delay_ms);
+            stream.under_way_bytes += piece.len();
+            let at_ms = stream.last_ms;
+            stream.under_way.push_back((at_ms, Some(piece)));
+            if breaks {
+                self.break_wire(now_ms, number);
+            }
+        }
+    }
+
+    /// A connection breaks: both sides learn of it, and what is under way is lost.
+    fn break_wire(&mut self, now_ms: u64, number: WireNumber) {
+        self.broken += 1;
+        let late_ms = [0; 2].map(|_| self.dice.below(NOTICE_MS) as u64);
+        let Some(wire) = self.wires.get_mut(&number) else {
+            return;
+        };
+        for (stream, late_ms) in wire.streams.iter_mut().zip(late_ms) {
+            let kept = self.dice.below(stream.under_way.len() + 1);
+            stream.under_way.truncate(kept);
+            stream.unsent.clear();
+            let at_ms = stream.last_ms.max(now_ms + late_ms);
+            stream.under_way.push_back((at_ms, None));
+        }
+    }
+
+    /// All connections between two hosts break.
+    pub(super) fn reset(&mut self, now_ms: u64, a: usize, b: usize) {
+        let is_between = |wire: &Wire| wire.hosts == [a, b] || wire.hosts == [b, a];
+        let wires = self.wires.iter().filter(|(_, wire)| is_between(wire));
+        let numbers: Vec<WireNumber> = wires.map(|(number, _)| *number).collect();
+        for number in numbers {
+            self.break_wire(now_ms, number);
+        }
+    }
+
+    /// A host closes a connection, or gives up an attempt.
+    pub(super) fn close(&mut self, now_ms: u64, host: usize, number: ConnectionNumber) {
+        if let Some(end) = self.ends.get(&(host, number)).copied() {
+            self.close_end(now_ms, end);
+        }
+    }
+
+    fn close_end(&mut self, now_ms: u64, end: WireEnd) {
+        let delay_ms = self.delay_ms();
+        if let Some(wire) = self.wires.get_mut(&end.0)
+            && !wire.is_dead
+        {
+            let stream = &mut wire.streams[end.1];
+            stream.unsent.clear();
+            stream.last_ms = stream.last_ms.max(now_ms + delay_ms);
+            stream.under_way.push_back((stream.last_ms, None));
+        }
+        self.forget(end);
+    }
+
+    /// An end is closed: nothing arrives there any more.
+    fn forget(&mut self, end: WireEnd) {
+        let Some(wire) = self.wires.get_mut(&end.0) else {
+            return;
+        };
+        if let Some(number) = wire.numbers[end.1].take() {
+            self.ends.remove(&(wire.hosts[end.1], number));
+        }
+        wire.is_closed[end.1] = true;
+        if wire.is_closed == [true; 2] {
+            self.wires.remove(&end.0);
+        }
+    }
+
+    /// Moves what is due to the hosts that it is for.
+    pub(super) fn deliver(&mut self, now_ms: u64) {
+        while let Some(first) = self.timed.first_entry()
+            && first.key().0 <= now_ms
+        {
+            let (host, arrival) = first.remove();
+            if let Some(arrived) = self.arrived.get_mut(&host) {
+                arrived.push_back(arrival);
+            }
+        }
+        let mut ended = Vec::new();
+        for (number, wire) in &mut self.wires {
+            for side in 0..2 {
+                let (from, to) = (wire.hosts[side], wire.hosts[1 - side]);
+                if wire.is_dead || self.cut.contains(&(from, to)) {
+                    continue;
+                }
+                let stream = &mut wire.streams[side];
+                while let Some((at_ms, _)) = stream.under_way.front()
+                    && *at_ms <= now_ms
+                    && let Some((_, piece)) = stream.under_way.pop_front()
+                {
+                    let end = (*number, 1 - side);
+                    let arrival = match piece {
+                        Some(bytes) => {
+                            stream.under_way_bytes -= bytes.len();
+                            Arrival::Bytes(end, bytes)
+                        }
+                        None => {
+                            ended.push(end);
+                            Arrival::Ended(end, End::Closed)
+                        }
+                    };
+                    if wire.is_closed[1 - side] {
+                        continue;
+                    }
+                    if let Some(arrived) = self.arrived.get_mut(&to) {
+                        arrived.push_back(arrival);
+                    }
+                }
+            }
+        }
+        for (number, _) in ended {
+            // The reader learns of it when it has read what came before.
+            if let Some(wire) = self.wires.get_mut(&number) {
+                for stream in &mut wire.streams {
+                    stream.unsent.clear();
+                }
+            }
+        }
+    }
+
+    /// The reader has learned that a connection has ended.
+    pub(super) fn ended(&mut self, end: WireEnd) {
+        self.forget(end);
+    }
+
+    /// Whether something has arrived at a host.
+    pub(super) fn has_arrived(&self, host: usize) -> bool {
+        self.arrived
+            .get(&host)
+            .is_some_and(|arrived| !arrived.is_empty())
+    }
+
+    /// Whether the system of a host takes bytes that it had no room for.
+    pub(super) fn can_flush(&self, host: usize) -> bool {
+        let mut ends = self
+            .ends
+            .range((host, ConnectionNumber(0))..=(host, ConnectionNumber(u64::MAX)));
+        ends.any(|(_, (number, side))| {
+            let stream = self.wires.get(number).map(|wire| &wire.streams[*side]);
+            stream.is_some_and(|stream| {
+                !stream.unsent.is_empty() && stream.under_way_bytes < self.weather.buffer_bytes
+            })
+        })
+    }
+
+    /// Takes what has arrived at a host.
+    pub(super) fn take(&mut self, host: usize) -> VecDeque<Arrival> {
+        self.arrived
+            .get_mut(&host)
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// The time of the next event.
+    pub(super) fn next_ms(&self) -> Option<u64> {
+        let timed = self.timed.keys().next().map(|(at_ms, _)| *at_ms);
+        let wires = self.wires.values().filter(|wire| !wire.is_dead);
+        let streams = wires.flat_map(|wire| {
+            (0..2).filter_map(|side| {
+                let is_cut = self.is_cut(wire.hosts[side], wire.hosts[1 - side]);
+                let first = wire.streams[side].under_way.front();
+                first.filter(|_| !is_cut).map(|(at_ms, _)| *at_ms)
+            })
+        });
+        timed.into_iter().chain(streams).min()
+    }
+
+    /// Bytes that no system has taken, and those under way.
+    pub(super) fn bytes(&self) -> usize {
+        let streams = self.wires.values().flat_map(|wire| &wire.streams);
+        streams
+            .map(|stream| {
+                let unsent: usize = stream.unsent.iter().map(Bytes::len).sum();
+                unsent + stream.under_way_bytes
+            })
+            .sum()
+    }
+}

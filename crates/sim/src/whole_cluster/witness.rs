@@ -1,0 +1,438 @@
+//! The rules of a cluster of whole servers, checked from outside: which entries are committed, on which disks they last, what contents follow
+//! from them, and what clients were told.
+//!
+//! Invariant: it knows every committed entry with data, by whichever member reported it first, and never forgets one. It knows nothing of how
+//! members, databases and connections work.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use corvid_consensus::Committed;
+use corvid_json::Value;
+use corvid_log::cluster::{Eid, Index, Recovered, Servers, Sid, Term};
+
+use crate::cluster::linearizability::{self, Action, Operation};
+use crate::server::client::Outcomes;
+use crate::server::workload::{Content, Txn};
+
+/// The outcome of a transaction, as its client knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It has no reply yet.
+    Open,
+    /// It committed as this one in the order of commits.
+    Acknowledged(i64),
+    /// It was answered with this error.
+    Failed(String),
+    /// Its session has ended before the reply.
+    Unknown,
+}
+
+#[derive(Debug)]
+struct Known {
+    txn: Txn,
+    fate: Fate,
+    called: u64,
+    returned: Option<u64>,
+}
+
+/// A committed entry with data.
+#[derive(Debug)]
+struct Entry {
+    eid: Eid,
+    data: Bytes,
+    /// The content after it, and whether the schema is the wide one.
+    content: Content,
+    is_wide: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Witness {
+    leaders: BTreeMap<Term, usize>,
+    /// Data of proposed entries.
+    proposed: BTreeMap<Eid, Bytes>,
+    /// Committed entries with data.
+    entries: BTreeMap<Index, Entry>,
+    eids: BTreeMap<Eid, Index>,
+    /// The last entry that is known to be committed, with its term.
+    commit: (Index, Term),
+    /// Positions in the order of commits, by numbers of transactions.
+    positions: BTreeMap<i64, i64>,
+    txns: BTreeMap<i64, Known>,
+    first: Content,
+    /// Ticks of a clock that orders calls and returns.
+    tick: u64,
+    /// Transactions whose session had ended, and which were executed twice.
+    pub(super) repeated: u64,
+}
+
+impl Witness {
+    pub(super) fn new() -> Witness {
+        Witness {
+            leaders: BTreeMap::new(),
+            proposed: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            eids: BTreeMap::new(),
+            commit: (Index(1), Term(1)),
+            positions: BTreeMap::new(),
+            txns: BTreeMap::new(),
+            first: Content::first(),
+            tick: 0,
+            repeated: 0,
+        }
+    }
+
+    /// The last entry that is known to be committed.
+    pub(super) fn commit(&self) -> Index {
+        self.commit.0
+    }
+
+    pub(super) fn commits(&self) -> u64 {
+        self.positions.len() as u64
+    }
+
+    pub(super) fn leaderships(&self) -> u64 {
+        self.leaders.len() as u64
+    }
+
+    /// Transactions that clients know to be committed.
+    pub(super) fn acknowledged_count(&self) -> u64 {
+        let is_acknowledged = |known: &&Known| matches!(known.fate, Fate::Acknowledged(_));
+        self.txns.values().filter(is_acknowledged).count() as u64
+    }
+
+    /// Transactions that were answered with an error.
+    pub(super) fn failed_count(&self) -> u64 {
+        let is_failed = |known: &&Known| matches!(known.fate, Fate::Failed(_));
+        self.txns.values().filter(is_failed).count() as u64
+    }
+
+    /// A member leads.
+    ///
+    /// # Errors
+    /// Another one leads in this term.
+    pub(super) fn leads(&mut self, host: usize, term: Term) -> Result<(), String> {
+        let first = *self.leaders.entry(term).or_insert(host);
+        if first == host {
+            return Ok(());
+        }
+        Err(format!("hosts {first} and {host} both lead in term {term}"))
+    }
+
+    /// A database begins to execute, and has applied the entries through `applied`.
+    ///
+    /// # Errors
+    /// It lacks a committed entry of an earlier term.
+    pub(super) fn began(&self, host: usize, term: Term, applied: Index) -> Result<(), String> {
+        let (commit, of_term) = self.commit;
+        if of_term < term && applied < commit {
+            return Err(format!(
+                "host {host} executes in term {term} on the state after {applied}, and {commit} is committed"
+            ));
+        }
+        Ok(())
+    }
+
+    /// A database proposes an entry.
+    pub(super) fn proposed(&mut self, eid: Eid, data: Bytes) {
+        self.proposed.insert(eid, data);
+    }
+
+    /// Whether nobody has reported this entry as committed before.
+    pub(super) fn is_new(&self, index: Index) -> bool {
+        index > self.commit.0
+    }
+
+    /// A member reports entries as committed, through `through` of this term.
+    ///
+    /// # Errors
+    /// Another entry is committed there, or a transaction twice.
+    pub(super) fn committed(
+        &mut self,
+        host: usize,
+        through: Index,
+        term: Term,
+        entries: &[Committed],
+    ) -> Result<(), String> {
+        for entry in entries {
+            match entry {
+                Committed::Own { index, eid } => {
+                    let data = self.proposed.get(eid).cloned();
+                    let data = data.ok_or_else(|| format!("{eid:?} was never proposed"))?;
+                    self.entry(host, *index, *eid, data)?;
+                }
+                Committed::Data { index, eid, data } => {
+                    self.entry(host, *index, *eid, data.clone())?;
+                }
+            }
+        }
+        self.commit = self.commit.max((through, term));
+        Ok(())
+    }
+
+    /// A file says that its entries through `commit` are committed.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn recovered(&mut self, host: usize, recovered: &Recovered) -> Result<(), String> {
+        let Some(joined) = recovered.joined() else {
+            return Ok(());
+        };
+        let mut term = joined.snapshot.term;
+        for entry in joined.committed() {
+            term = entry.term;
+            if let Some((eid, data)) = &entry.commit {
+                self.entry(host, entry.index, *eid, data.clone())?;
+            }
+        }
+        self.commit = self.commit.max((joined.commit, term));
+        Ok(())
+    }
+
+    fn entry(&mut self, host: usize, index: Index, eid: Eid, data: Bytes) -> Result<(), String> {
+        if let Some(known) = self.entries.get(&index) {
+            if (known.eid, &known.data) != (eid, &data) {
+                return Err(format!(
+                    "host {host} commits {eid:?} at {index}, where {:?} is committed",
+                    known.eid
+                ));
+            }
+            return Ok(());
+        }
+        if let Some(before) = self.eids.insert(eid, index) {
+            return Err(format!("{eid:?} is committed at {before} and at {index}"));
+        }
+        if self.entries.range(index..).next().is_some() {
+            return Err(format!(
+                "host {host} commits {eid:?} at {index}, which was committed without data"
+            ));
+        }
+        let (mut content, mut is_wide) = match self.entries.values().next_back() {
+            Some(last) => (last.content.clone(), last.is_wide),
+            None => (self.first.clone(), false),
+        };
+        match number_of(&data) {
+            Some(number) => {
+                let known = self.txns.get(&number);
+                let known = known.ok_or_else(|| format!("transaction {number} was never sent"))?;
+                if let Fate::Failed(error) = &known.fate {
+                    return Err(format!(
+                        "transaction {number} was answered with {error} and is committed at {index}"
+                    ));
+                }
+                content.apply(&known.txn)?;
+                if self.positions.insert(number, content.seq).is_some() {
+                    self.repeated += 1;
+                    if known.fate != Fate::Unknown {
+                        return Err(format!("transaction {number} is committed twice"));
+                    }
+                }
+            }
+            None => is_wide = is_wide_schema(&data)?,
+        }
+        let entry = Entry {
+            eid,
+            data,
+            content,
+            is_wide,
+        };
+        self.entries.insert(index, entry);
+        Ok(())
+    }
+
+    /// Checks the content of a database that has applied the entries through `index`. `may_be_ahead`: it leads, and may have executed more.
+    ///
+    /// # Errors
+    /// The content is another one.
+    pub(super) fn check_content(
+        &self,
+        index: Index,
+        database: &corvid_engine::Database,
+        may_be_ahead: bool,
+    ) -> Result<(), String> {
+        let entry = self.entries.range(..=index).next_back();
+        let (expected, is_wide) = match entry {
+            Some((_, entry)) => (&entry.content, entry.is_wide),
+            None => (&self.first, false),
+        };
+        let content = Content::of(database);
+        if may_be_ahead && content.seq > expected.seq {
+            return Ok(());
+        }
+        if content != *expected {
+            return Err(format!(
+                "the content after {index} is not that of the committed entries (is, should be): {}",
+                content.difference(expected)
+            ));
+        }
+        if crate::server::workload::is_wide(database.schema()) != is_wide && !may_be_ahead {
+            return Err(format!("after {index} the schema is another one"));
+        }
+        Ok(())
+    }
+
+    /// A client sends a transaction.
+    pub(super) fn sent(&mut self, txn: Txn) {
+        self.tick += 1;
+        let known = Known {
+            fate: Fate::Open,
+            called: self.tick,
+            returned: None,
+            txn,
+        };
+        self.txns.insert(known.txn.number, known);
+    }
+
+    /// The session of a transaction has ended before its reply.
+    pub(super) fn orphaned(&mut self, number: i64) {
+        if let Some(known) = self.txns.get_mut(&number)
+            && known.fate == Fate::Open
+        {
+            known.fate = Fate::Unknown;
+        }
+    }
+
+    /// Whether a transaction was acknowledged.
+    pub(super) fn is_acknowledged(&self, number: i64) -> bool {
+        let known = self.txns.get(&number);
+        known.is_some_and(|known| matches!(known.fate, Fate::Acknowledged(_)))
+    }
+
+    fn returned(&mut self, number: i64, fate: Fate) -> Result<(), String> {
+        self.tick += 1;
+        let known = self.txns.get_mut(&number);
+        let known = known
+            .filter(|known| known.fate == Fate::Open)
+            .ok_or_else(|| format!("transaction {number} is answered and was not open"))?;
+        known.fate = fate;
+        known.returned = Some(self.tick);
+        Ok(())
+    }
+
+    /// Checks that the transactions could have happened one by one, each between its request and its reply.
+    ///
+    /// # Errors
+    /// They could not.
+    pub(super) fn check_order(&self) -> Result<(), String> {
+        let operations = self.positions.iter().filter_map(|(number, seq)| {
+            let known = self.txns.get(number)?;
+            let new = u64::try_from(*seq).ok()?;
+            Some(Operation {
+                key: 0,
+                action: Action::Swap {
+                    new,
+                    old: Some(new - 1),
+                },
+                called: known.called,
+                returned: known.returned,
+            })
+        });
+        linearizability::check(&operations.collect::<Vec<_>>())
+    }
+}
+
+impl Outcomes for Witness {
+    fn acknowledged(&mut self, number: i64, seq: i64) -> Result<(), String> {
+        match self.positions.get(&number) {
+            Some(position) if *position == seq => {}
+            Some(position) => {
+                return Err(format!(
+                    "transaction {number} is number {position} and its reply says {seq}"
+                ));
+            }
+            None => {
+                return Err(format!(
+                    "transaction {number} is acknowledged and not committed"
+                ));
+            }
+        }
+        self.returned(number, Fate::Acknowledged(seq))
+    }
+
+    fn failed(&mut self, number: i64, error: &Value) -> Result<(), String> {
+        if let Some(position) = self.positions.get(&number) {
+            return Err(format!(
+                "transaction {number} is committed as number {position} and answered with {error}"
+            ));
+        }
+        self.returned(number, Fate::Failed(error.to_string()))
+    }
+
+    fn is_void(&self, number: i64) -> bool {
+        !self.positions.contains_key(&number)
+    }
+}
+
+/// The number that a transaction adds to its set.
+fn number_of(data: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(data).ok()?;
+    let (_, rest) = text.split_once(r#""txns":"#)?;
+    let digits = rest.split(|other: char| !other.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
+/// Whether the schema of a conversion is the wide one.
+fn is_wide_schema(data: &[u8]) -> Result<bool, String> {
+    let text = String::from_utf8_lossy(data);
+    if !text.starts_with("[{") {
+        return Err(format!(
+            "an entry of no transaction and no conversion: {text}"
+        ));
+    }
+    Ok(text.contains(r#""version":"2.0.0""#))
+}
+
+/// The state that a power loss would leave of a file in the worst case.
+#[derive(Debug)]
+pub(super) struct Lasting {
+    pub(super) sid: Sid,
+    /// The last entry of its snapshot.
+    base: Index,
+    /// Terms of the entries behind.
+    terms: BTreeMap<Index, Term>,
+    /// Lists of members: that of the snapshot, and those of entries.
+    lists: Vec<(Index, BTreeSet<Sid>)>,
+}
+
+impl Lasting {
+    pub(super) fn of(recovered: &Recovered) -> Lasting {
+        let mut lasting = Lasting {
+            sid: recovered.server_id,
+            base: Index(0),
+            terms: BTreeMap::new(),
+            lists: Vec::new(),
+        };
+        if let Some(joined) = recovered.joined() {
+            lasting.base = joined.snapshot.index;
+            lasting
+                .lists
+                .push((lasting.base, members(&joined.snapshot.servers)));
+            for entry in &joined.entries {
+                lasting.terms.insert(entry.index, entry.term);
+                let list = entry.servers.as_ref().map(members);
+                lasting.lists.extend(list.map(|list| (entry.index, list)));
+            }
+        }
+        lasting
+    }
+
+    /// The last lists of members that it knows, the newest first.
+    pub(super) fn lists(&self) -> impl Iterator<Item = &BTreeSet<Sid>> {
+        self.lists.iter().rev().map(|(_, list)| list)
+    }
+
+    /// The newest list, and the entry that brought it.
+    pub(super) fn newest_list(&self) -> Option<&(Index, BTreeSet<Sid>)> {
+        self.lists.last()
+    }
+
+    /// Whether it has this entry.
+    pub(super) fn has(&self, index: Index, term: Term) -> bool {
+        self.base >= index || self.terms.get(&index) == Some(&term)
+    }
+}
+
+fn members(servers: &Servers) -> BTreeSet<Sid> {
+    servers.iter().map(|(sid, _)| sid).collect()
+}

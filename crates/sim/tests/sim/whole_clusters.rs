@@ -1,0 +1,33 @@
+//! Whole servers of clusters with clients, in virtual time: many seeds, each a run of its own.
+//!
+//! `CORVID_CASES` runs another number of them; `CORVID_SEED` begins elsewhere. A failure prints the command that replays it.
+
+use corvid_sim::seeds::Seeds;
+use corvid_sim::whole_cluster::Summary;
+
+/// Runs by default.
+const SEEDS: usize = 300;
+
+#[test]
+fn servers_of_a_cluster_and_their_clients_agree_after_any_faults() {
+    Seeds::of_test(SEEDS).expect_all(6, |summary: &Summary| {
+        vec![
+            summary.commits / 10,
+            summary.acknowledged / 10,
+            summary.leaderships,
+            summary.moves,
+            summary.continued,
+            summary.restarts,
+            summary.power_losses,
+            summary.broken_connections,
+            summary.partitions,
+            summary.pauses,
+            summary.snapshots,
+        ]
+    });
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace() {
+    Seeds::of_test(SEEDS).expect_repeatable::<Summary>(10);
+}
