@@ -18,6 +18,7 @@
 //! | `view.rs` | changes of role, term and leader: what the database, `_Server` and the log are told |
 //! | `log_file.rs`, `records.rs`, `rewrite.rs`, `storing.rs` | what the file has, and what waits for it |
 //! | `ticker.rs` | ticks and election timeouts |
+//! | `commit_notice.rs` | when followers learn of commits |
 //! | `forwarding.rs` | transactions that followers send to the leader |
 //! | `membership.rs`, `joining.rs`, `leaving.rs` | lists of members and their changes |
 //! | `sending.rs`, `receiving.rs` | snapshots for members that are far behind |
@@ -29,6 +30,7 @@
 
 mod addresses;
 mod commands;
+mod commit_notice;
 mod forwarding;
 mod input;
 mod joining;
@@ -65,6 +67,7 @@ pub use status::{Connected, PeerStatus, Phase, Role, Status};
 use crate::database::Proposal;
 use crate::message::PeerMessage;
 use crate::raft_node::RaftNode;
+use commit_notice::CommitNotice;
 use forwarding::Forwarding;
 use log_file::LogFile;
 use membership::{Departing, Joining, Leaving, Membership, Transfer};
@@ -109,6 +112,7 @@ pub struct Member {
     next_timer_ms: Option<u64>,
     /// The commit index at the last heartbeat: who has it is not behind.
     commit_before: Index,
+    notice: CommitNotice,
     next_rewrite_ms: u64,
     rehearsal: Rehearsal,
     /// The member cannot take part any more; the text says why.
@@ -158,6 +162,7 @@ impl Member {
             held: VecDeque::new(),
             next_timer_ms: None,
             commit_before: Index(0),
+            notice: CommitNotice::new(),
             next_rewrite_ms: u64::MAX,
             rehearsal: Rehearsal::None,
             failure: None,
@@ -238,6 +243,7 @@ impl Member {
             self.file.deadline_ms(),
             self.forwarding.deadline_ms(),
             self.next_rewrite_ms,
+            self.notice.due_ms,
             self.joining.as_ref().map_or(u64::MAX, |it| it.next_ms),
             self.leaving.as_ref().map_or(u64::MAX, |it| it.next_ms),
             self.transfer.as_ref().map_or(u64::MAX, |it| it.until_ms),
@@ -292,6 +298,7 @@ impl Member {
 
     fn send(&mut self, to: Sid, message: PeerMessage) {
         if to != self.settings.sid {
+            self.notice.sent(&message);
             self.outputs.push_back(Output::Send { to, message });
         }
     }

@@ -154,6 +154,8 @@ impl RaftNode {
             check_quorum: true,
             pre_vote: true,
             batch_append: true,
+            // The member decides when: [`RaftNode::tell_commit`].
+            skip_bcast_commit: true,
             max_uncommitted_size: UNCOMMITTED_BYTES_MAX,
             max_committed_size_per_ready: COMMITTED_BYTES_MAX,
             ..Config::default()
@@ -323,6 +325,13 @@ impl RaftNode {
             .raw
             .apply_conf_change(&conf_change(sid, is_added, is_learner));
         self.restore_timeout();
+    }
+
+    /// As leader, sends the commit index to all peers, with entries that they lack.
+    pub(crate) fn tell_commit(&mut self) {
+        if self.is_leader() {
+            self.raw.raft.bcast_append();
+        }
     }
 
     /// Asks a peer to take the leadership over.

@@ -288,7 +288,11 @@ impl Pump {
         let now = self.read_clock(holder);
         let mut left = None;
         for input in inputs {
-            if !matches!(input, ToDatabase::Request(_) | ToDatabase::Drained(_)) {
+            let may_be_short = matches!(
+                input,
+                ToDatabase::Request(_) | ToDatabase::Drained(_) | ToDatabase::Member(_)
+            );
+            if !may_be_short {
                 left = Some(input);
                 break;
             }

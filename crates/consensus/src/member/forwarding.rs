@@ -246,6 +246,8 @@ impl Member {
             return;
         };
         *kept = Some(outcome.clone());
+        // The follower answers its client when it has applied what the outcome is based on.
+        self.notice.await_through(self.node.last_index());
         let outcomes = vec![(number, id, outcome)];
         let term = origin.term;
         self.send(origin.sid, PeerMessage::Outcomes { term, outcomes });

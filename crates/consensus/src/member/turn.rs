@@ -13,6 +13,7 @@ impl Member {
             self.propose_held();
             self.change_servers();
             self.work();
+            self.tell_commit();
         }
         self.update_view();
     }

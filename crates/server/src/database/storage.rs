@@ -17,7 +17,7 @@ use std::time::Instant;
 use corvid_log::Disk;
 use corvid_net::coverage::Counter;
 use corvid_net::logging::{self, Level, Module};
-use corvid_reactor::mailbox::MailSender;
+use corvid_reactor::mailbox::{MailSender, Mailbox};
 use corvid_reactor::priority;
 use corvid_service::message::ToDatabase;
 use corvid_shell::log_file::{Location, LogFile};
@@ -50,7 +50,7 @@ pub(crate) struct Storage {
     file: Arc<Mutex<Committer<Location>>>,
     published: Arc<FileStatus>,
     routing: Routing,
-    disk: Sender<ToDisk>,
+    disk: MailSender<ToDisk>,
     disk_thread: JoinHandle<()>,
     rewrite: Option<RewriteThread>,
     replies: FileOwner,
@@ -79,7 +79,8 @@ impl Storage {
             file.disk().time_syncs(figures.sync.clone());
             file.disk().time_writes(figures.write.clone());
         }
-        let (disk, orders) = crossbeam_channel::unbounded();
+        let orders = Mailbox::new();
+        let disk = orders.sender();
         let file = Committer::new(file);
         let published = file.status().clone();
         let file = Arc::new(Mutex::new(file));
@@ -129,7 +130,7 @@ impl Storage {
     /// The length of the disk thread's queue.
     #[must_use]
     pub(crate) fn orders(&self) -> usize {
-        self.disk.len()
+        self.disk.queued()
     }
 
     /// Observes a reply that the database is about to get.
@@ -274,7 +275,7 @@ impl FileOwner {
 }
 
 struct DiskThread {
-    orders: Receiver<ToDisk>,
+    orders: Mailbox<ToDisk>,
     file: Arc<Mutex<Committer<Location>>>,
     replies: FileOwner,
     figures: Option<Arc<DatabaseFigures>>,
@@ -283,9 +284,10 @@ struct DiskThread {
 
 impl DiskThread {
     fn run(mut self) {
-        while let Ok(first) = self.orders.recv() {
-            let mut orders = Vec::new();
-            for message in std::iter::once(first).chain(self.orders.try_iter()) {
+        let mut arrived = Vec::new();
+        while self.orders.receive(&mut arrived, None) {
+            let mut orders = Vec::with_capacity(arrived.len());
+            for message in arrived.drain(..) {
                 match message {
                     ToDisk::Order(order) => orders.push(order),
                     ToDisk::Closer(sender) => self.closer = Some(sender),
@@ -335,7 +337,7 @@ struct RewriteWork {
     orders: Receiver<ToRewriter>,
     is_wanted: Arc<AtomicBool>,
     published: Arc<FileStatus>,
-    disk: Sender<ToDisk>,
+    disk: MailSender<ToDisk>,
     replies: FileOwner,
     /// The database's name, for the log; `None`: the rewrite is no compaction.
     label: Option<String>,

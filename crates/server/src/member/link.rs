@@ -35,6 +35,8 @@ pub(super) struct Link {
     pub(super) is_open: bool,
     /// The kernel may have input.
     pub(super) may_read: bool,
+    /// The peer has ended its side, so the input is read to its end.
+    pub(super) is_read_closed: bool,
     /// When the unfinished handshake of an accepted connection is given up, monotonic ms. [`corvid_consensus::Peers`] limits dialled ones.
     pub(super) handshake_until_ms: Option<u64>,
     output: VecDeque<Bytes>,
@@ -65,6 +67,7 @@ impl Link {
             stream,
             is_open,
             may_read: is_open,
+            is_read_closed: false,
             handshake_until_ms: None,
             output: VecDeque::new(),
             is_blocked: false,
@@ -97,7 +100,11 @@ impl Link {
         loop {
             match self.stream.read(room) {
                 Ok(0) => return Ok(Received::End),
-                Ok(count) => return Ok(Received::Bytes(count)),
+                Ok(count) => {
+                    // A short read has emptied the socket: the next edge reports further input.
+                    self.may_read = count == room.len() || self.is_read_closed;
+                    return Ok(Received::Bytes(count));
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.may_read = false;
@@ -121,7 +128,12 @@ impl Link {
                 *slice = IoSlice::new(piece);
                 count += 1;
             }
-            match self.stream.write_vectored(&slices[..count]) {
+            let outcome = match &slices[..count] {
+                // Cheaper, see `Stream`.
+                [piece] => self.stream.write(piece),
+                pieces => self.stream.write_vectored(pieces),
+            };
+            match outcome {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => {
                     self.consume(written);

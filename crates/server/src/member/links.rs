@@ -118,8 +118,8 @@ impl Links {
                         continue;
                     };
                     if link.is_open {
-                        link.may_read |=
-                            event.is_readable() || event.is_read_closed() || event.is_error();
+                        link.is_read_closed |= event.is_read_closed() || event.is_error();
+                        link.may_read |= event.is_readable() || link.is_read_closed;
                         if event.is_writable() || event.is_write_closed() || event.is_error() {
                             link.unblock();
                         }

@@ -31,6 +31,7 @@ use corvid_log::storage::StoreError;
 use super::{DatabaseService, Now};
 use crate::message::Event;
 
+pub(super) use applying::is_short;
 pub(super) use converting::{check_persistence, has_conversion};
 pub(super) use executing::Forwarded;
 pub(super) use in_flight::InFlight;

@@ -1,4 +1,5 @@
-//! Inline execution: inputs cheap enough for a shard to execute itself, without waking the database thread. Called by [`crate::pump`] only.
+//! Inline execution: inputs cheap enough for a shard, or a member's thread, to execute itself, without waking the database thread. Called by
+//! [`crate::pump`] only.
 //!
 //! Invariant: nothing here takes long, however large the database is and however many inputs wait. An input that might take long is handed
 //! back unchanged, and all inputs behind it must be left too. Inline execution does the work of [`DatabaseService::handle`]; only
@@ -6,7 +7,7 @@
 
 use corvid_engine::WorkBudget;
 
-use super::{DatabaseService, Now};
+use super::{DatabaseService, Now, clustered};
 use crate::message::{DatabaseMethod, ToDatabase};
 
 /// Longer requests are not executed inline, bytes.
@@ -43,6 +44,10 @@ impl DatabaseService {
                     && !self.outputs.outboxes.has_requests(session) =>
             {
                 self.drained(session);
+                None
+            }
+            ToDatabase::Member(event) if clustered::is_short(&event) => {
+                self.member(now, event);
                 None
             }
             other => Some(other),

@@ -5,7 +5,7 @@
 //! every other member at that entry. A database that cannot apply an entry stops there, and says so.
 
 use bytes::Bytes;
-use corvid_consensus::database::{ClientIdentity, Committed, MemberRequest};
+use corvid_consensus::database::{ClientIdentity, Committed, MemberEvent, MemberRequest};
 use corvid_data::{Arc, Delta, Recorded, RecordedRow, Schema, Tag, WireError};
 use corvid_engine::{Database, Outcome};
 use corvid_log::cluster::{Eid, Index, Parts, Term};
@@ -16,6 +16,30 @@ use super::super::{DatabaseService, Now};
 use super::in_flight::{Entry, Stage};
 use crate::job::Derived;
 use crate::message::{Event, InstalledSnapshot};
+
+/// More entries are not applied inline.
+const SHORT_ENTRIES: usize = 256;
+/// Nor are entries with more bytes of data together.
+const SHORT_BYTES: usize = 32 * 1024;
+
+/// The data of an entry that changes rows only.
+const ROWS_ONLY: &[u8] = b"[null,";
+
+/// Whether an event costs so little that the member's thread may have its database handle it inline: commits of a few small changes.
+pub(in super::super) fn is_short(event: &MemberEvent) -> bool {
+    let MemberEvent::Committed { entries, .. } = event else {
+        return false;
+    };
+    let mut bytes = 0;
+    entries.len() <= SHORT_ENTRIES
+        && entries.iter().all(|entry| match entry {
+            Committed::Own { .. } => true,
+            Committed::Data { data, .. } => {
+                bytes += data.len();
+                bytes <= SHORT_BYTES && data.starts_with(ROWS_ONLY)
+            }
+        })
+}
 
 /// The request behind an entry, and its reply.
 type Reply = Option<(Entry, Answer)>;

@@ -1,0 +1,66 @@
+//! When the leader tells its followers that entries are committed.
+//!
+//! An append carries the commit index, so under load the next entries tell it, without a message of their own and without an answer to that.
+//! A message of its own leaves when no entry follows soon, and at once while a follower's client waits for the commit. Invariant: what
+//! [`CommitNotice`] holds decides about time only; the algorithm repeats the commit index with each heartbeat.
+
+use corvid_log::cluster::Index;
+
+use super::Member;
+use crate::message::PeerMessage;
+
+/// How long a commit waits for the next entries, ms: longer than a client needs for its next transaction.
+const WAIT_MS: u64 = 1;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct CommitNotice {
+    /// The newest commit index that was sent.
+    told: Index,
+    /// A follower's client waits until that member knows that entries through this one are committed.
+    awaited: Index,
+    /// When a message of its own leaves, ms.
+    pub(super) due_ms: u64,
+}
+
+impl CommitNotice {
+    pub(super) fn new() -> CommitNotice {
+        CommitNotice {
+            told: Index(0),
+            awaited: Index(0),
+            due_ms: u64::MAX,
+        }
+    }
+
+    /// A message leaves.
+    pub(super) fn sent(&mut self, message: &PeerMessage) {
+        if let PeerMessage::Append { commit, .. } = message {
+            self.told = self.told.max(*commit);
+        }
+    }
+
+    /// The outcome of a follower's transaction depends on entries through this one.
+    pub(super) fn await_through(&mut self, index: Index) {
+        self.awaited = self.awaited.max(index);
+    }
+}
+
+impl Member {
+    /// Tells the followers of new commits, if it is time.
+    pub(super) fn tell_commit(&mut self) {
+        let commit = self.node.commit();
+        let notice = &mut self.notice;
+        if !self.node.is_leader() || commit <= notice.told {
+            notice.due_ms = u64::MAX;
+            return;
+        }
+        if notice.awaited <= notice.told && notice.due_ms > self.now_ms {
+            notice.due_ms = notice.due_ms.min(self.now_ms + WAIT_MS);
+            return;
+        }
+        notice.told = commit;
+        notice.due_ms = u64::MAX;
+        self.node.tell_commit();
+        self.work();
+    }
+}
