@@ -18,38 +18,81 @@ use crate::workload::Run;
 /// The number of members.
 pub(crate) const MEMBERS: usize = 3;
 /// Time limit for a member to join, and for a cluster to have a leader.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(600);
 /// The interval between questions for the state of a member.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
 /// Starts the members of a cluster with the contents of the prepared file, the leader first. Only a program can have several.
 pub(crate) fn start(run: &Run<'_>) -> Result<Vec<Server>, Error> {
-    let Target::Program(program) = run.target else {
-        return Err(Error::NeedsProgram);
-    };
-    let name = database_file::schema_of(run.file)?.name.to_string();
+    let program = program(run)?;
+    let name = name(run)?;
     let tool = tool::beside(&program.path, "ovsdb-tool")?;
-    let addresses = addresses()?;
-    let mut members = Vec::with_capacity(MEMBERS);
-    for (number, address) in addresses.iter().enumerate() {
-        let member = open(run, program, |file| {
-            let mut make = Command::new(&tool);
-            if number == 0 {
-                make.arg("create-cluster").args([file, run.file]);
-                make.arg(address);
-            } else {
-                make.arg("join-cluster").arg(file);
-                make.args([&name, address, &addresses[0]]);
-            }
-            execute(&mut make)
-        })?;
+    let address = free_address()?;
+    let first = open(run, program, |file| {
+        let mut make = Command::new(&tool);
+        make.arg("create-cluster").args([file, run.file]);
+        make.arg(&address);
+        execute(&mut make)
+    })?;
+    let mut members = vec![first];
+    await_status(&members, &name, is_member)?;
+    while members.len() < MEMBERS {
+        let member = join(run, &members)?;
         members.push(member);
-        await_status(&members[number..], &name, |status| {
-            status.contains("Status: cluster member") && !status.contains("Leader: unknown")
-        })?;
     }
     lead_first(&mut members, &name)?;
     Ok(members)
+}
+
+/// Starts another member, and waits until it has joined.
+pub(crate) fn join(run: &Run<'_>, members: &[Server]) -> Result<Server, Error> {
+    let program = program(run)?;
+    let name = name(run)?;
+    let tool = tool::beside(&program.path, "ovsdb-tool")?;
+    let remote = field(&status(&members[0], &name)?, "Address: ");
+    let address = free_address()?;
+    let member = open(run, program, |file| {
+        let mut make = Command::new(&tool);
+        make.arg("join-cluster").arg(file);
+        make.args([&name, &address, &remote]);
+        execute(&mut make)
+    })?;
+    await_status(std::slice::from_ref(&member), &name, is_member)?;
+    Ok(member)
+}
+
+/// The name of the database in the prepared file.
+pub(crate) fn name(run: &Run<'_>) -> Result<String, Error> {
+    Ok(database_file::schema_of(run.file)?.name.to_string())
+}
+
+/// The text of `cluster/status`.
+pub(crate) fn status(member: &Server, name: &str) -> Result<String, Error> {
+    member.control("cluster/status", &[name])
+}
+
+/// The term of a member.
+pub(crate) fn term(member: &Server, name: &str) -> Result<f64, Error> {
+    let term = field(&status(member, name)?, "Term: ");
+    Ok(term.parse().unwrap_or(f64::NAN))
+}
+
+/// The rest of the line of `cluster/status` that begins so.
+fn field(status: &str, title: &str) -> String {
+    let mut lines = status.lines();
+    let found = lines.find_map(|line| line.strip_prefix(title));
+    found.unwrap_or_default().to_owned()
+}
+
+fn is_member(status: &str) -> bool {
+    status.contains("Status: cluster member") && !status.contains("Leader: unknown")
+}
+
+fn program<'a>(run: &Run<'a>) -> Result<&'a Program, Error> {
+    match run.target {
+        Target::Program(program) => Ok(program),
+        Target::Address(_) => Err(Error::NeedsProgram),
+    }
 }
 
 /// Puts the leader at the beginning of the list, as soon as there is one.
@@ -88,16 +131,10 @@ fn await_status(
     }
 }
 
-/// Addresses with ports that are free now.
-fn addresses() -> Result<Vec<String>, Error> {
-    let listeners: Result<Vec<TcpListener>, _> = (0..MEMBERS)
-        .map(|_| TcpListener::bind(("127.0.0.1", 0)))
-        .collect();
-    let addresses: Result<Vec<String>, _> = listeners?
-        .iter()
-        .map(|listener| Ok(format!("tcp:{}", listener.local_addr()?)))
-        .collect();
-    addresses
+/// An address with a port that is free now.
+fn free_address() -> Result<String, Error> {
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    Ok(format!("tcp:{}", listener.local_addr()?))
 }
 
 fn execute(command: &mut Command) -> Result<(), Error> {

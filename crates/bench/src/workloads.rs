@@ -2,6 +2,10 @@
 
 use crate::workload::Workload;
 
+mod cluster_compact;
+mod cluster_join;
+mod cluster_memory;
+mod cluster_transfer;
 mod clustered;
 mod compact;
 mod condition_change;
@@ -58,6 +62,10 @@ pub(crate) const ALL: &[&dyn Workload] = &[
     &clustered::ONE,
     &clustered::SPREAD,
     &clustered::Failover,
+    &cluster_transfer::Transfer,
+    &cluster_compact::Compact,
+    &cluster_join::Join,
+    &cluster_memory::MemoryOfMembers,
 ];
 
 /// The workload with a command of its own.

@@ -65,7 +65,7 @@ impl Workload for Stall {
 }
 
 /// The titles of a client's figures.
-struct Titles {
+pub(super) struct Titles {
     p50_before: &'static str,
     p999_before: &'static str,
     longest_before: &'static str,
@@ -74,7 +74,7 @@ struct Titles {
     stall: &'static str,
 }
 
-const TRANSACTION: Titles = Titles {
+pub(super) const TRANSACTION: Titles = Titles {
     p50_before: "transaction p50 before",
     p999_before: "transaction p99.9 before",
     longest_before: "transaction longest before",
@@ -96,7 +96,7 @@ const ECHO: Titles = Titles {
 /// stall.
 const STALL_MAX_MS: f64 = 5.0;
 
-fn of_client(latencies: &Latencies, titles: &Titles) -> Vec<Figure> {
+pub(super) fn of_client(latencies: &Latencies, titles: &Titles) -> Vec<Figure> {
     let at = |latencies: &Histogram<u64>, quantile: f64| {
         latencies.value_at_quantile(quantile) as f64 / 1e6
     };
@@ -115,7 +115,7 @@ fn of_client(latencies: &Latencies, titles: &Titles) -> Vec<Figure> {
 }
 
 /// Sets the row's number to a new value.
-fn update(number: u64, rows: u32) -> String {
+pub(super) fn update(number: u64, rows: u32) -> String {
     let row = number % UPDATED_ROWS.min(u64::from(rows));
     let uuid = database_file::uuid(u32::try_from(row).unwrap_or(0));
     requests::set_number(number, &uuid, number + u64::from(rows))
