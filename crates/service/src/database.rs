@@ -320,6 +320,7 @@ impl DatabaseService {
 
     /// Executes inputs at a barrier as far as the state allows. Called when a barrier may have fallen.
     fn resume(&mut self, now: Now) {
+        self.advance_due(now);
         while let Some(input) = self.barrier_queue.pop_front() {
             if self.barrier(&input).is_some() {
                 self.barrier_queue.push_front(input);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use corvid_consensus::database::MemberEvent;
 use corvid_data::Schema;
 use corvid_engine::{Database, Snapshot};
-use corvid_log::cluster::{Eid, Index};
+use corvid_log::cluster::{Eid, Index, Term};
 use corvid_log::storage::{StorageReply, StoreError};
 use corvid_monitor::{Frame, SessionId, Version};
 
@@ -228,6 +228,8 @@ pub struct InstalledSnapshot {
     pub database: Database,
     /// The last entry that they contain.
     pub index: Index,
+    /// Its term.
+    pub term: Term,
     /// The id of the last entry with data that they contain.
     pub eid: Eid,
 }

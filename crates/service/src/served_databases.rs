@@ -10,6 +10,8 @@ pub struct ServedDatabases {
     by_name: BTreeMap<String, DatabaseId>,
     /// Names of databases that are listed and have no contents yet: their servers are joining a cluster.
     joining: BTreeSet<String>,
+    /// Databases whose transactions may wait for other members of a cluster.
+    clustered: BTreeSet<DatabaseId>,
 }
 
 impl ServedDatabases {
@@ -57,8 +59,24 @@ impl ServedDatabases {
         self.by_name.insert(name.to_owned(), id);
     }
 
+    /// Adds or replaces a clustered database.
+    pub fn insert_clustered(&mut self, name: &str, id: DatabaseId) {
+        self.insert(name, id);
+        self.clustered.insert(id);
+    }
+
+    /// Whether transactions of a database may wait for other members of its cluster.
+    #[must_use]
+    pub fn is_clustered(&self, id: DatabaseId) -> bool {
+        self.clustered.contains(&id)
+    }
+
     /// Removes a database.
     pub fn remove(&mut self, name: &str) -> Option<DatabaseId> {
-        self.by_name.remove(name)
+        let removed = self.by_name.remove(name);
+        if let Some(id) = removed {
+            self.clustered.remove(&id);
+        }
+        removed
     }
 }

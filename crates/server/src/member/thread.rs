@@ -14,7 +14,7 @@ use corvid_consensus::member::{Command, CommandToken, Connected, Rehearsal};
 use corvid_consensus::{
     Input, Member, MemberEvent, MemberRequest, Output, PeerMessage, Peers, PeersOutput,
 };
-use corvid_log::cluster::{Eid, Index};
+use corvid_log::cluster::{Eid, Index, Term};
 use corvid_net::logging::{self, Module};
 use corvid_net::{clock, errno};
 use corvid_reactor::poll_interval::PollInterval;
@@ -67,6 +67,8 @@ pub(crate) struct MemberThread {
     pub(crate) inbox: MemberHandle,
     /// Its database; `None` until the server has joined its cluster and has a snapshot.
     pub(crate) database: Option<DatabaseHandle>,
+    /// The term of the last entry of the snapshot that is being loaded.
+    pub(crate) loading_term: Term,
     /// The main thread.
     pub(crate) main: MainHandle,
     /// The columns of the row in `_Server` that the main thread has not shown yet.
@@ -210,7 +212,8 @@ impl MemberThread {
     }
 
     /// Begins to load the database from the snapshot that is in the file now.
-    fn load(&mut self, index: Index, eid: Eid) {
+    fn load(&mut self, index: Index, term: Term, eid: Eid) {
+        self.loading_term = term;
         self.to_database.begin_load(index);
         self.file.load_snapshot(index, eid);
     }
@@ -231,6 +234,7 @@ impl MemberThread {
             ToDatabase::Installed(Box::new(InstalledSnapshot {
                 database: contents.database,
                 index: contents.applied,
+                term: self.loading_term,
                 eid: contents.eid,
             }))
         };
@@ -378,7 +382,9 @@ impl MemberThread {
                 self.meter.sent(&message);
                 self.peers.send(now_ms, to, &message);
             }
-            Output::Database(MemberEvent::Replaced { index, eid, .. }) => self.load(index, eid),
+            Output::Database(MemberEvent::Replaced { index, term, eid }) => {
+                self.load(index, term, eid);
+            }
             Output::Database(event) => {
                 self.meter.occurred(&event);
                 self.to_database.push(ToDatabase::Member(event));

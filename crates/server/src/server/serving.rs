@@ -242,7 +242,10 @@ impl Server {
             directory.insert_joining(name);
         }
         for (name, served) in &self.databases {
-            directory.insert(name, served.id);
+            match served.member {
+                Some(_) => directory.insert_clustered(name, served.id),
+                None => directory.insert(name, served.id),
+            }
             handles.insert(served.id, served.handle.clone());
         }
         let directory = Arc::new(directory);

@@ -8,14 +8,16 @@
 //! | `leadership.rs` | the change between leading and following; the undo of speculative commits |
 //! | `forwarding.rs` | transactions of a follower's sessions: answered here, blocked here, or forwarded |
 //! | `in_flight.rs` | the requests that depend on the rest of the cluster |
+//! | `answering.rs` | their order within a session: replies, and execution here |
 //! | `executing.rs` | transactions that other members have forwarded |
 //! | `applying.rs` | committed entries, and installed snapshots |
 //! | `converting.rs` | conversions, from the request to the entry |
 //! | `transaction_kind.rs` | whether a transaction may write, by its text |
 //!
-//! Invariants: while the member leads, nothing is in flight; every request is executed, and waits in the pending queue like those of a
-//! standalone database. While it follows, no commit is pending, so the tables are those after the last applied entry.
+//! Invariants: while the member leads, every request is executed, and waits in the pending queue like those of a standalone database; only
+//! requests of a session that is blocked when the leadership begins stay in flight. While it follows, no commit is pending, so the tables are those after the last applied entry.
 
+mod answering;
 mod applying;
 mod converting;
 mod executing;

@@ -210,9 +210,10 @@ impl DatabaseService {
         let mut inputs = Vec::new();
         for reply in answers {
             self.answer_awaited(&reply, written.text.as_ref());
-            let (outboxes, session) = (&mut self.outputs.outboxes, reply.request.session);
+            let session = reply.request.session;
+            let outboxes = &mut self.outputs.outboxes;
             outboxes.clear(session, Reason::InitialContents);
-            inputs.extend(outboxes.take_unblocked(session));
+            inputs.extend(self.take_unblocked(session));
         }
         self.requeue(later, &mut inputs);
         self.queue_first(inputs);
@@ -266,13 +267,13 @@ impl DatabaseService {
         requests: impl IntoIterator<Item = Request>,
         inputs: &mut Vec<ToDatabase>,
     ) {
-        let outboxes = &mut self.outputs.outboxes;
         for request in requests {
             let session = request.session;
+            let outboxes = &mut self.outputs.outboxes;
             if outboxes.is_blocked_by(session, Reason::InitialContents) {
                 outboxes.clear(session, Reason::InitialContents);
                 outboxes.put_back(ToDatabase::Request(Box::new(request)));
-                inputs.extend(outboxes.take_unblocked(session));
+                inputs.extend(self.take_unblocked(session));
             }
         }
     }

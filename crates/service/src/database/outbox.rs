@@ -99,6 +99,12 @@ impl Outboxes {
         found.is_some_and(|outbox| outbox.is_blocked_by(reason))
     }
 
+    /// Whether a session is blocked for another reason than its transactions that depend on the rest of the cluster.
+    pub(super) fn is_blocked_except_by_cluster(&self, session: SessionId) -> bool {
+        let found = self.0.get(&session);
+        found.is_some_and(|outbox| outbox.reasons & !(Reason::Cluster as u8) != 0)
+    }
+
     /// Whether requests of a session wait.
     pub(super) fn has_requests(&self, session: SessionId) -> bool {
         let found = self.0.get(&session);
@@ -111,7 +117,12 @@ impl Outboxes {
             return false;
         }
         let outbox = sender(input).and_then(|session| self.0.get(&session));
-        outbox.is_some_and(|outbox| outbox.reasons != 0)
+        // A fence asks for updates of what is stored, and waits for no leader.
+        let passed = match input {
+            ToDatabase::Fence(..) => Reason::Cluster as u8,
+            _ => 0,
+        };
+        outbox.is_some_and(|outbox| outbox.reasons & !passed != 0)
     }
 
     /// Keeps an input of a blocked session.

@@ -6,6 +6,7 @@
 //!
 //! Invariant: entries leave in the order of their execution. An entry keeps its request until it leaves.
 
+use bytes::Bytes;
 use corvid_log::storage::LogPosition;
 use std::collections::VecDeque;
 use std::sync::Arc as StdArc;
@@ -57,6 +58,10 @@ pub(super) enum Answer {
     Long(Box<LongResult>, StdArc<Charge>),
     /// The `error`.
     Error(Box<WireError>),
+    /// The `error` as JSON, from another member of the cluster.
+    Refused(Bytes),
+    /// The reply to a request whose outcome is certain, and whether that is a commit: it waits for earlier replies and for no record.
+    Certain(Box<Answer>, bool),
     /// The bare `"canceled"`.
     Canceled,
     /// A monitor has joined.
@@ -104,6 +109,8 @@ impl Answer {
             Answer::Result(result) => result.len(),
             Answer::ConditionChanged(change) => change.len(),
             Answer::Joined(joining) => joining.len(),
+            Answer::Refused(error) => error.len(),
+            Answer::Certain(reply, _) => reply.len(),
             _ => 0,
         }
     }

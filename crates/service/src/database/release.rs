@@ -45,6 +45,12 @@ impl DatabaseService {
             .error(request.session, &request.id, error, completion_of(request));
     }
 
+    fn send_refusal(&mut self, request: &Request, error: &[u8]) {
+        self.send_updates(request.session);
+        self.outputs
+            .error_json(request.session, &request.id, error, completion_of(request));
+    }
+
     /// Records are stored, or have failed.
     pub(super) fn stored(
         &mut self,
@@ -101,7 +107,7 @@ impl DatabaseService {
     }
 
     /// A commit is stored: sessions may see it.
-    fn release_commit(&mut self, commit: &Commit, date_ms: i64, origin: &Origin) {
+    pub(super) fn release_commit(&mut self, commit: &Commit, date_ms: i64, origin: &Origin) {
         let delta = &commit.delta;
         self.counts.committed += 1;
         if let Some(conversion) = &mut self.conversion {
@@ -124,7 +130,11 @@ impl DatabaseService {
         }
     }
 
-    fn answer(&mut self, request: Box<Request>, answer: Answer, has_changed: bool) {
+    pub(super) fn answer(&mut self, request: Box<Request>, answer: Answer, has_changed: bool) {
+        if let Answer::Certain(reply, has_changed) = answer {
+            self.answer(request, *reply, has_changed);
+            return;
+        }
         if request.stamp != 0 && !request.blocked && request.method == DatabaseMethod::Transact {
             self.outputs.answered.push(request.stamp);
         }
@@ -134,11 +144,12 @@ impl DatabaseService {
             Answer::Result(result) => self.answer_result(request, result, has_changed),
             Answer::Long(result, charge) => self.defer_reply(request, *result, charge),
             Answer::Error(error) => self.fail(&request, &error),
+            Answer::Refused(error) => self.send_refusal(&request, &error),
             Answer::Canceled => self.cancel_request(&request, completion_of(&request)),
             Answer::Joined(joining) => self.release_joined(request, *joining),
             Answer::ConditionChanged(change) => self.release_condition(&request, *change),
             Answer::MonitorCanceled => self.release_monitor_cancel(&request),
-            Answer::Event(_) | Answer::Blocked | Answer::Nothing => {
+            Answer::Event(_) | Answer::Blocked | Answer::Nothing | Answer::Certain(..) => {
                 unreachable!("clients are answered")
             }
         }
@@ -173,7 +184,7 @@ impl DatabaseService {
 
     /// Resumes a session's requests, if nothing blocks it any more.
     pub(super) fn resume_if_unblocked(&mut self, session: SessionId) {
-        let requests = self.outputs.outboxes.take_unblocked(session);
+        let requests = self.take_unblocked(session);
         self.queue_first(requests);
     }
 }

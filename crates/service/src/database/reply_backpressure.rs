@@ -46,7 +46,7 @@ impl DatabaseService {
     /// The session has read everything: resumes it if it was blocked for that.
     pub(super) fn output_read(&mut self, session: SessionId) {
         self.outputs.outboxes.clear_unread(session);
-        let sent = self.outputs.outboxes.take_unblocked(session);
+        let sent = self.take_unblocked(session);
         self.queue_first(sent);
     }
 

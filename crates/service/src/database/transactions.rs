@@ -164,7 +164,7 @@ impl DatabaseService {
         }
     }
 
-    fn execute(
+    pub(super) fn execute(
         &mut self,
         now: Now,
         request: &Request,
@@ -190,7 +190,7 @@ impl DatabaseService {
     }
 
     /// Queues the reply of an executed request, or blocks it. Returns its commit.
-    fn queue_outcome(
+    pub(super) fn queue_outcome(
         &mut self,
         now: Now,
         mut request: Box<Request>,

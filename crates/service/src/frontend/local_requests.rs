@@ -16,13 +16,28 @@ use crate::session_limits::{self, LOCK_NAME_BYTES_MAX};
 
 impl Frontend {
     /// Answers `echo`, once the session's earlier requests are complete and its pending updates are sent. A session without monitors has no
-    /// updates and is answered at once.
+    /// updates and is answered at once. Requests of a clustered database are not waited for, because they may wait for a leader: a client
+    /// whose probes go unanswered would disconnect, and not know what became of them.
     pub(super) fn echo(&mut self, id: SessionId, frame: Vec<u8>, answer: Vec<u8>) -> Step {
+        if self.awaits_cluster(id) {
+            self.reply_behind_updates(id, answer);
+            return Step::Done;
+        }
         if self.fence(id) {
             return Step::Wait(InboundFrame::again(frame, Parsed::Echo(answer)));
         }
         self.reply_after_notifications(id, answer);
         Step::Done
+    }
+
+    /// Whether the requests in flight are for a clustered database, and one more may be.
+    fn awaits_cluster(&mut self, id: SessionId) -> bool {
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return false;
+        };
+        let target = session.target.filter(|_| !session.in_flight.is_empty());
+        let is_clustered = target.is_some_and(|target| self.served.is_clustered(target));
+        is_clustered && session.has_room()
     }
 
     /// Answers a request that concerns no database, once the session's earlier requests are complete.
@@ -190,5 +205,88 @@ impl Frontend {
         let mut text = Vec::with_capacity(error.len() + request_id.len() + 32);
         message::write_error_reply(&mut text, request_id, error);
         self.outputs.send.push((id, Piece::Message(text)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use corvid_data::Uuid;
+
+    use super::*;
+    use crate::message::{DatabaseId, Deliver, SessionInfo, ToShard};
+    use crate::schema_epoch::SchemaEpochs;
+    use crate::served_databases::ServedDatabases;
+
+    const CLIENT: SessionId = SessionId(7);
+    const CLUSTERED: DatabaseId = DatabaseId(3);
+    const STANDALONE: DatabaseId = DatabaseId(4);
+
+    fn frontend() -> Frontend {
+        let locks = Arc::new(Mutex::new(Locks::new()));
+        let mut served = ServedDatabases::default();
+        served.insert_clustered("C", CLUSTERED);
+        served.insert("S", STANDALONE);
+        let epochs = SchemaEpochs::default();
+        let mut frontend = Frontend::new(0, Arc::new(served), locks, epochs, Uuid::ZERO);
+        frontend.opened(CLIENT, SessionInfo::new(false, String::new(), None));
+        frontend
+    }
+
+    fn send(frontend: &mut Frontend, text: &str) {
+        frontend.frame(0, CLIENT, text.as_bytes().to_vec());
+    }
+
+    fn complete(frontend: &mut Frontend, database: DatabaseId, completion: Completion) {
+        let deliver = Deliver {
+            session: CLIENT,
+            database,
+            pieces: Vec::new(),
+            completion,
+            report_drained: false,
+        };
+        frontend.message(0, ToShard::Deliver(deliver));
+    }
+
+    fn sent(frontend: &mut Frontend) -> usize {
+        frontend.outputs.send.drain(..).count()
+    }
+
+    const TO_CLUSTERED: &str = r#"{"id":1,"method":"transact","params":["C"]}"#;
+    const TO_STANDALONE: &str = r#"{"id":1,"method":"transact","params":["S"]}"#;
+    const ECHO: &str = r#"{"id":"echo","method":"echo","params":[]}"#;
+
+    #[test]
+    fn echo_waits_for_requests_of_a_standalone_database_only() {
+        let mut frontend = frontend();
+        send(&mut frontend, TO_STANDALONE);
+        send(&mut frontend, ECHO);
+        assert_eq!(sent(&mut frontend), 0);
+        complete(&mut frontend, STANDALONE, Completion::Request);
+        assert_eq!(sent(&mut frontend), 1);
+        send(&mut frontend, TO_CLUSTERED);
+        send(&mut frontend, ECHO);
+        assert_eq!(sent(&mut frontend), 1);
+    }
+
+    #[test]
+    fn echo_that_overtakes_a_request_comes_behind_updates() {
+        let mut frontend = frontend();
+        let monitor = Completion::MonitorAdded(Arc::from(&b"\"m\""[..]));
+        send(&mut frontend, TO_CLUSTERED);
+        complete(&mut frontend, CLUSTERED, monitor);
+        send(&mut frontend, TO_CLUSTERED);
+        frontend.outputs.to_databases.clear();
+        send(&mut frontend, ECHO);
+        assert_eq!(sent(&mut frontend), 0);
+        let [(CLUSTERED, ToDatabase::Fence(CLIENT, fence))] = &*frontend.outputs.to_databases
+        else {
+            panic!("{:?}", frontend.outputs.to_databases)
+        };
+        let fence = fence.clone();
+        complete(&mut frontend, CLUSTERED, fence);
+        assert_eq!(sent(&mut frontend), 1);
+        assert_eq!(frontend.status(CLIENT).map(|it| it.requests), Some(1));
     }
 }

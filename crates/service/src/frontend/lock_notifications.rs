@@ -13,7 +13,7 @@ use corvid_rpc::message;
 use super::session::{NOTIFICATIONS_MAX, PendingNotification};
 use super::{Close, Frontend, shard_of};
 use crate::locks::LockNotification;
-use crate::message::{Completion, DatabaseId, Piece, ToDatabase, ToShard};
+use crate::message::{DatabaseId, Piece, ToShard};
 
 impl Frontend {
     /// Has a session get its notifications from the lock table.
@@ -54,14 +54,7 @@ impl Frontend {
                 }
                 return;
             }
-            let awaits = session.monitored();
-            let fences = awaits.iter().map(|database| {
-                (
-                    *database,
-                    ToDatabase::Fence(id, Completion::NotificationFence),
-                )
-            });
-            self.outputs.to_databases.extend(fences);
+            let awaits = self.outputs.fence_notification(id, session.monitored());
             let params = Value::Array(vec![Value::string(&notification.lock)]).to_bytes();
             let mut text = Vec::new();
             message::write_notification(&mut text, notification.method, &params);
@@ -91,6 +84,24 @@ impl Frontend {
             self.outputs.send.push((id, Piece::Message(passed.text)));
         }
         has_replied
+    }
+
+    /// Answers a request behind the updates of all commits so far, and the pending notifications about locks.
+    pub(super) fn reply_behind_updates(&mut self, id: SessionId, text: Vec<u8>) {
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        let awaits = self.outputs.fence_notification(id, session.monitored());
+        if awaits.is_empty() && session.notifications.is_empty() {
+            self.outputs.send.push((id, Piece::Message(text)));
+            return;
+        }
+        session.in_flight.begin(0);
+        session.notifications.push_back(PendingNotification {
+            awaits,
+            text,
+            is_reply: true,
+        });
     }
 
     /// Answers a request, after the pending notifications about locks.

@@ -3,7 +3,7 @@
 use corvid_monitor::SessionId;
 
 use super::InboundFrame;
-use crate::message::{DatabaseId, Piece, ToDatabase, ToShard};
+use crate::message::{Completion, DatabaseId, Piece, ToDatabase, ToShard};
 
 /// Why the server closes a session, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,19 @@ pub struct Outputs {
 }
 
 impl Outputs {
+    /// Has databases send the session's updates of all commits so far, before a notification. Returns the databases.
+    pub(super) fn fence_notification(
+        &mut self,
+        session: SessionId,
+        databases: Vec<DatabaseId>,
+    ) -> Vec<DatabaseId> {
+        for database in &databases {
+            let fence = ToDatabase::Fence(session, Completion::NotificationFence);
+            self.to_databases.push((*database, fence));
+        }
+        databases
+    }
+
     /// Whether there are only outputs that most messages have: bytes for sessions, inputs for databases.
     #[must_use]
     pub fn is_usual(&self) -> bool {

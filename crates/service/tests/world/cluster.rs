@@ -4,7 +4,7 @@
 //! [`Cluster::step`] carries out one drawn event. The fake keeps the promises of `corvid_consensus::database`, and checks that the databases
 //! keep theirs.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -159,6 +159,9 @@ impl Cluster {
             );
             if seed % 3 == 1 {
                 service.set_long_atoms(0);
+            }
+            if seed % 5 == 2 {
+                service.set_initial_rows_max(0);
             }
             Node {
                 pump: Pump::new(service),
@@ -595,6 +598,8 @@ impl Cluster {
         InstalledSnapshot {
             database: database.expect("the same schema").into_database(),
             index,
+            // Set when it is installed.
+            term: Term(0),
             eid,
         }
     }
@@ -612,15 +617,25 @@ impl Cluster {
     }
 
     /// A member that was left behind installs a snapshot.
-    pub(crate) fn install(&mut self, node: usize, installed: InstalledSnapshot) {
+    pub(crate) fn install(&mut self, node: usize, mut installed: InstalledSnapshot) {
+        let last = usize::try_from(installed.index.0 - FIRST).expect("few");
+        installed.term = Term(self.log[..last].last().map_or(0, |entry| entry.term));
         let is_event = |input: &ToDatabase| matches!(input, ToDatabase::Member(_));
         self.nodes[node].inbox.retain(|input| !is_event(input));
-        self.nodes[node].told = usize::try_from(installed.index.0 - FIRST).expect("few");
+        self.nodes[node].told = last;
         self.nodes[node].is_paused = false;
         self.nodes[node]
             .inbox
             .push_front(ToDatabase::Installed(Box::new(installed)));
         self.execute(node, 1);
+    }
+
+    /// Whether the database of a session that has ended knows that.
+    pub(crate) fn has_ended(&self, id: SessionId) -> bool {
+        let session = &self.sessions[&id];
+        let is_end =
+            |input: &ToDatabase| matches!(input, ToDatabase::Closed(closed) if *closed == id);
+        session.is_closed && !self.nodes[session.node].inbox.iter().any(is_end)
     }
 
     /// Appends an entry that no database has proposed.
@@ -632,22 +647,13 @@ impl Cluster {
     }
 
     /// The numbers that committed entries add to the set of row `a`.
-    pub(crate) fn committed_numbers(&self) -> std::collections::BTreeSet<u64> {
-        let mut numbers = std::collections::BTreeSet::new();
-        for entry in &self.log[..self.committed] {
-            let data = entry.data.as_ref();
-            let Some((_, data)) = data.filter(|(_, data)| data.starts_with(b"[null,")) else {
-                continue;
-            };
-            let text = String::from_utf8_lossy(data).into_owned();
-            let set = text.split("\"s\":").nth(1).unwrap_or_default();
-            let set = set.split('}').next().unwrap_or_default();
-            let digits = set.split(|c: char| !c.is_ascii_digit() && c != '-');
-            for number in digits.filter_map(|digits| digits.parse::<u64>().ok()) {
-                assert!(numbers.insert(number), "{number} happened twice");
-            }
-        }
-        numbers
+    pub(crate) fn committed_numbers(&self) -> BTreeSet<u64> {
+        numbers_of(&self.log[..self.committed])
+    }
+
+    /// The same with entries that are not committed.
+    pub(crate) fn appended_numbers(&self) -> BTreeSet<u64> {
+        numbers_of(&self.log)
     }
 
     /// A cluster with a leader that everybody knows.
@@ -682,4 +688,23 @@ impl Cluster {
             assert_eq!(self.contents(0), self.contents(node), "member {node}");
         }
     }
+}
+
+/// The numbers that entries add to the set of row `a`.
+fn numbers_of(entries: &[LogEntry]) -> BTreeSet<u64> {
+    let mut numbers = BTreeSet::new();
+    for entry in entries {
+        let data = entry.data.as_ref();
+        let Some((_, data)) = data.filter(|(_, data)| data.starts_with(b"[null,")) else {
+            continue;
+        };
+        let text = String::from_utf8_lossy(data).into_owned();
+        let set = text.split("\"s\":").nth(1).unwrap_or_default();
+        let set = set.split('}').next().unwrap_or_default();
+        let digits = set.split(|c: char| !c.is_ascii_digit() && c != '-');
+        for number in digits.filter_map(|digits| digits.parse::<u64>().ok()) {
+            assert!(numbers.insert(number), "{number} happened twice");
+        }
+    }
+    numbers
 }

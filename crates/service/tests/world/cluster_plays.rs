@@ -1,7 +1,7 @@
 //! Plays on a cluster: who answers, when, and what a change of leadership leaves.
 
 use corvid_monitor::Version;
-use corvid_service::message::{Control, DatabaseMethod, ToDatabase};
+use corvid_service::message::{Completion, Control, DatabaseMethod, ToDatabase};
 use expect_test::expect;
 
 use crate::cluster::Cluster;
@@ -83,6 +83,21 @@ fn reads_of_a_follower_need_no_leader() {
     cluster.lead(2);
     let told = reply(1, ADDED) + &reply(2, r#"[{"rows":[{"n":1}]}]"#);
     assert_eq!(cluster.take(writer), told);
+}
+
+#[test]
+fn updates_of_a_session_whose_write_waits_can_be_asked_for() {
+    let mut cluster = Cluster::new(3, 3);
+    let client = cluster.connect(1);
+    cluster.transact(client, 1, &add(1));
+    cluster.transact(client, 2, SELECT);
+    cluster.run();
+    let fence = ToDatabase::Fence(client, Completion::NotificationFence);
+    cluster.nodes[1].inbox.push_back(fence);
+    cluster.run();
+    // A probe is answered behind it.
+    assert_eq!(cluster.sessions[&client].completed, 1);
+    assert_eq!(cluster.take(client), "");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Random runs of three databases of a cluster: writers, readers and waiting clients on every member, leaders that change at any moment,
 //! commits that are delayed, results that are lost, clients that disconnect, in some runs conversions, in others installed snapshots.
 //!
-//! Checked: every request of a client that stays is answered once, and those that always change something in the order of sending; each acknowledged
-//! transaction happened exactly once, and no transaction happened twice; a reply comes behind its update; a select returns nothing that is
-//! not committed, and everything that its session has written; UUIDs in results are those of the rows; contents are equal at equal index
+//! Checked: every request of a client that stays is answered once, in the order of sending unless it may block; each acknowledged
+//! transaction happened exactly once, and no transaction happened twice, nor after its client had gone and its leader was lost; a reply comes behind its update; a select returns nothing that is
+//! not committed, everything that its session has written, and nothing that it has written later; UUIDs in results are those of the rows; contents are equal at equal index
 //! (`cluster.rs`); nothing is left in the end. `CORVID_SEED` replays a run.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,9 @@ fn each_transaction_happens_exactly_once_through_any_change_of_leadership() {
         let since = now.duration_since(std::time::UNIX_EPOCH);
         u64::from(since.map_or(0, |since| since.subsec_nanos()))
     });
-    let runs = if given.is_some() { 1 } else { RUNS };
+    let runs = std::env::var("CORVID_RUNS").ok();
+    let runs = runs.map(|runs| runs.parse::<u64>().expect("CORVID_RUNS is a number"));
+    let runs = runs.unwrap_or(if given.is_some() { 1 } else { RUNS });
     let mut totals = Totals::default();
     for seed in first..first + runs {
         println!("CORVID_SEED={seed}");
@@ -65,6 +67,8 @@ enum Kind {
     Select,
     /// Waits for the counter to be even, then adds.
     WaitAndAdd,
+    /// Finds no row to change.
+    Nothing,
     Other,
 }
 
@@ -94,6 +98,8 @@ struct Run {
     acknowledged: BTreeSet<u64>,
     /// UUIDs of inserted rows by number, as results told.
     inserted: BTreeMap<u64, String>,
+    /// Numbers that must not happen any more.
+    over: BTreeSet<u64>,
     elections: usize,
     is_announced: bool,
     /// Conversions happen in this run, and installed snapshots.
@@ -115,6 +121,7 @@ impl Run {
             next: 0,
             acknowledged: BTreeSet::new(),
             inserted: BTreeMap::new(),
+            over: BTreeSet::new(),
             elections: 0,
             is_announced: true,
             converts: seed % 4 == 1,
@@ -158,7 +165,7 @@ impl Run {
             r#"{{"op":"mutate","table":"T","where":[["k","==","a"]],"mutations":[["n","+=",1],["s","insert",{number}]]}}"#
         );
         let select = r#"{"op":"select","table":"T","where":[["k","==","a"]],"columns":["n","s"]}"#;
-        let (kind, operations) = match self.dice.below(9) {
+        let (kind, operations) = match self.dice.below(12) {
             0..3 => (Kind::Add, add),
             3 => (Kind::AddAndSelect, format!("{add},{select}")),
             4 => {
@@ -177,11 +184,43 @@ impl Run {
                 );
                 (Kind::WaitAndAdd, format!("{wait},{add}"))
             }
+            7 | 8 => {
+                let delete = r#"{"op":"delete","table":"T","where":[["k","==","none"]]}"#;
+                (Kind::Nothing, delete.to_owned())
+            }
             _ => (Kind::Select, select.to_owned()),
         };
         self.kinds.insert(number, kind);
         self.watched(client).asked.push((number, kind));
         self.cluster.transact(client, number, &operations);
+    }
+
+    /// Asks for the schema, or for another monitor.
+    fn ask_other(&mut self, client: SessionId) {
+        self.next += 1;
+        let number = self.next;
+        self.kinds.insert(number, Kind::Other);
+        self.watched(client).asked.push((number, Kind::Other));
+        if self.dice.below(3) == 0 {
+            let method = DatabaseMethod::GetSchema;
+            self.cluster.ask(client, number, method, r#"["A"]"#);
+        } else {
+            let params = format!(r#"["A","m{number}",{{"Log":{{"columns":["id"]}}}}]"#);
+            let method = DatabaseMethod::Monitor(Version::V2);
+            self.cluster.ask(client, number, method, &params);
+        }
+    }
+
+    /// The transactions of clients that have gone cannot happen any more, unless they are in the log of the new leader.
+    fn give_up_ended(&mut self) {
+        let appended = self.cluster.appended_numbers();
+        for (id, watched) in &self.clients {
+            if watched.is_closed && self.cluster.has_ended(*id) {
+                let numbers = watched.asked.iter().map(|(number, _)| *number);
+                self.over
+                    .extend(numbers.filter(|it| !appended.contains(it)));
+            }
+        }
     }
 
     fn run(mut self, totals: &mut Totals) {
@@ -194,7 +233,10 @@ impl Run {
         for node in &mut self.cluster.nodes {
             node.is_paused = false;
         }
-        self.cluster.lead(leader);
+        self.cluster.elect(leader);
+        self.give_up_ended();
+        self.cluster.announce();
+        self.cluster.run();
         // A wait for the counter is satisfied by one more commit.
         let last = self.cluster.connect(leader);
         let add = r#"{"op":"mutate","table":"T","where":[["k","==","a"]],"mutations":[["n","+=",1],["s","insert",-1]]}"#;
@@ -237,6 +279,7 @@ impl Run {
             43..45 if self.cluster.leader.is_none() || self.dice.below(5) == 0 => {
                 let node = self.dice.below(MEMBERS);
                 self.cluster.elect(node);
+                self.give_up_ended();
                 self.elections += 1;
                 self.is_announced = false;
             }
@@ -267,6 +310,7 @@ impl Run {
                 self.conversions += 1;
             }
             54 if self.installs => self.install(),
+            55 | 56 if is_open => self.ask_other(client),
             _ => self.cluster.step(),
         }
     }
@@ -331,8 +375,7 @@ impl Run {
                     );
                     continue;
                 }
-                // One that changes nothing is executed again where its outcome is lost with a leader.
-                if matches!(kind, Kind::Add | Kind::AddAndSelect | Kind::Insert) {
+                if kind != Kind::WaitAndAdd {
                     assert!(
                         watched.last.is_none_or(|last| last < at),
                         "out of order: {text}, of {:?}",
@@ -347,6 +390,9 @@ impl Run {
                     }
                     continue;
                 };
+                if kind == Kind::Nothing {
+                    assert!(text.contains("\"count\":0"), "{text}");
+                }
                 if at == 0 {
                     // The monitor's.
                     replay_rows(&mut watched.replica, &results[results.len() - 1]);
@@ -386,6 +432,10 @@ impl Run {
                             assert!(found.contains(earlier), "{earlier} is not in {text}");
                         }
                     }
+                    for (later, kind) in &watched.asked[at + 1..] {
+                        let is_later = *kind != Kind::WaitAndAdd;
+                        assert!(!is_later || !found.contains(later), "{later} is in {text}");
+                    }
                 }
             }
         }
@@ -396,6 +446,10 @@ impl Run {
         let committed = self.cluster.committed_numbers();
         for number in &self.acknowledged {
             assert!(committed.contains(number), "{number} is lost");
+        }
+        for number in &self.over {
+            let message = "happened after its client had gone";
+            assert!(!committed.contains(number), "{number} {message}");
         }
         let contents = self.cluster.contents(0);
         let row = contents

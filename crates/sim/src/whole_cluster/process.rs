@@ -116,6 +116,8 @@ pub(super) struct Process {
     loads: Vec<Loading>,
     /// The database is being loaded: events wait until it has the contents.
     is_loading: bool,
+    /// The term of the last entry of the snapshot that is being loaded.
+    loading_term: Term,
     to_database: Vec<ToDatabase>,
     /// The database was told that it leads, and has not handled the news of its end.
     is_told_to_lead: bool,
@@ -201,6 +203,7 @@ impl Process {
             peers,
             file,
             is_loading: machine.is_none(),
+            loading_term: Term::default(),
             machine,
             disk,
             host,
@@ -491,6 +494,7 @@ impl Process {
         let installed = InstalledSnapshot {
             database: contents.database,
             index: contents.applied,
+            term: self.loading_term,
             eid: contents.eid,
         };
         let installed = ToDatabase::Installed(Box::new(installed));
@@ -541,10 +545,11 @@ impl Process {
                 }
             }
             Output::Send { to, message } => self.peers.send(local_ms, to, &message),
-            Output::Database(MemberEvent::Replaced { index, eid, .. }) => {
+            Output::Database(MemberEvent::Replaced { index, term, eid }) => {
                 self.observed.push(Observed::Replaced(index));
                 self.post_to_database();
                 self.is_loading = true;
+                self.loading_term = term;
                 self.to_database.clear();
                 let source = self.file.snapshot(index);
                 self.loads.push(Loading { index, eid, source });

@@ -4,14 +4,16 @@
 //! once; the session that asked for it gets its reply behind its updates. Invariant: whatever applies an entry has the same contents as
 //! every other member at that entry. A database that cannot apply an entry stops there, and says so.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use corvid_consensus::database::{ClientIdentity, Committed, MemberEvent, MemberRequest};
 use corvid_data::{Arc, Delta, Recorded, RecordedRow, Schema, Tag, WireError};
 use corvid_engine::{Database, Outcome};
 use corvid_log::cluster::{Eid, Index, Parts, Term};
 
-use super::super::pending::{Answer, Commit, Origin, Pending};
-use super::super::release::completion_of;
+use super::super::outbox::Reason;
+use super::super::pending::{Answer, Commit, Origin};
 use super::super::{DatabaseService, Now};
 use super::in_flight::{Entry, Stage};
 use crate::job::Derived;
@@ -66,6 +68,7 @@ impl DatabaseService {
                 Committed::Data { index, eid, data } => {
                     // Outcomes based on the entries before, some of which may have had no data.
                     self.reached(now, index.previous());
+                    self.answer_before(now, eid);
                     if let Err(error) = self.apply_entry(now, eid, &data) {
                         let database = &self.database.schema().name;
                         self.break_off(format!(
@@ -82,9 +85,17 @@ impl DatabaseService {
             return;
         };
         cluster.requests.push(MemberRequest::Applied(through));
-        cluster.in_flight.end_doubt(term);
-        // Doubts are over, one way or the other.
-        self.forward_waiting(now);
+        self.end_doubt(now, term);
+    }
+
+    /// An entry of this term is committed: requests that depend on earlier ones never happened.
+    fn end_doubt(&mut self, now: Now, term: Term) {
+        let in_flight = self.in_flight_mut();
+        let blocked = in_flight.map(|in_flight| in_flight.end_doubt(term));
+        for number in blocked.into_iter().flatten() {
+            self.send_forward(now, number);
+        }
+        self.advance_due(now);
     }
 
     /// The oldest commit of this leadership is committed.
@@ -159,61 +170,44 @@ impl DatabaseService {
         Ok(())
     }
 
-    /// Queues an applied change with its reply, and releases both.
+    /// Publishes an applied change, then its reply.
     fn publish_applied(&mut self, now: Now, eid: Eid, delta: &Arc<Delta>, reply: Reply) {
-        let (answer, origin, ended) = match reply {
-            Some((entry, answer)) => {
-                let ended = (entry.request.session, entry.request.blocked);
-                if self.is_dismissed(&entry.request.info) {
-                    self.drop_request(&entry.request);
-                    (Answer::Nothing, Origin::Source, Some(ended))
-                } else {
-                    (answer, Origin::Client(entry.request), Some(ended))
-                }
-            }
-            None => (Answer::Nothing, Origin::Source, None),
-        };
+        debug_assert!(
+            self.pending.is_empty(),
+            "a follower releases everything at once"
+        );
         let commit = (!delta.is_empty()).then(|| Commit {
             position: None,
             record_bytes: 0,
             txn: eid.0,
             delta: delta.clone(),
         });
-        if commit.is_some() {
+        let has_changed = commit.is_some();
+        if has_changed {
             self.monitors.execute(delta, eid.0);
         }
-        self.pending.push(Pending {
-            commit,
-            date_ms: now.wall_ms,
-            refused: None,
-            answer,
-            origin,
-        });
-        self.release();
-        if let Some((session, was_blocked)) = ended {
-            self.end_forward(session, was_blocked);
+        let (origin, slot, answer) = match reply {
+            Some((entry, answer)) => {
+                let (slot, request) = entry.split();
+                (Origin::Client(request), Some(slot), answer)
+            }
+            None => (Origin::Source, None, Answer::Nothing),
+        };
+        if let Some(commit) = commit {
+            self.release_commit(&commit, now.wall_ms, &origin);
         }
-        self.release_seen(eid);
-        self.retry_affected(now, Some(delta));
-        self.release();
-    }
-
-    /// The proposal with this id is committed: answers the transactions that have seen it.
-    fn release_seen(&mut self, eid: Eid) {
+        if let (Origin::Client(request), Some(slot)) = (origin, slot) {
+            self.finish(slot.with(request), answer, has_changed);
+        }
         while let Some((entry, reply)) = self
             .in_flight_mut()
             .and_then(|in_flight| in_flight.take_seen(eid))
         {
-            let (session, was_blocked) = (entry.request.session, entry.request.blocked);
-            if self.is_dismissed(&entry.request.info) {
-                self.drop_request(&entry.request);
-            } else {
-                let origin = Origin::Client(entry.request);
-                self.pending.push(Pending::answer(reply, origin));
-                self.release();
-            }
-            self.end_forward(session, was_blocked);
+            self.finish(entry, reply, false);
         }
+        self.advance_due(now);
+        self.retry_affected(now, Some(delta));
+        self.release();
     }
 
     /// The request whose entry this is, before the entry is applied.
@@ -226,9 +220,7 @@ impl DatabaseService {
                 ..
             } => Answer::Result(result.into()),
             Stage::Forwarded { id, locks, .. } => self.compute_reply(&entry, id, locks),
-            Stage::Waiting | Stage::Seen { .. } | Stage::Decided(_) => {
-                unreachable!("it has no entry")
-            }
+            _ => unreachable!("it has no entry"),
         };
         Some((entry, answer))
     }
@@ -264,16 +256,11 @@ impl DatabaseService {
 
     /// An entry replaces the contents.
     fn apply_contents(&mut self, database: Database, eid: Eid) {
-        let reply = self.reply_of_conversion(eid);
+        let in_flight = self.in_flight_mut();
+        let taken = in_flight.and_then(|in_flight| in_flight.take_committed(eid));
         let schema = self.swap_contents(database, eid.0);
-        if let Some(entry) = reply {
-            let (session, was_blocked) = (entry.request.session, entry.request.blocked);
-            if entry.is_withdrawn() || self.is_dismissed(&entry.request.info) {
-                self.drop_request(&entry.request);
-            } else {
-                self.reply(entry.request, b"{}".to_vec());
-            }
-            self.end_forward(session, was_blocked);
+        if let Some((entry, _)) = taken {
+            self.finish(entry, Answer::Result(b"{}".to_vec()), false);
         }
         self.cancel_triggers();
         let converted = self.converted;
@@ -282,16 +269,12 @@ impl DatabaseService {
             .push(Event::Converted(self.id, schema, converted));
     }
 
-    fn reply_of_conversion(&mut self, eid: Eid) -> Option<Entry> {
-        let (entry, _) = self.in_flight_mut()?.take_committed(eid)?;
-        Some(entry)
-    }
-
     /// The member has installed a snapshot. The same schema: one change from the present contents. Another schema: as a conversion.
     pub(in super::super) fn install(&mut self, now: Now, installed: InstalledSnapshot) {
         let InstalledSnapshot {
             database,
             index,
+            term,
             eid,
         } = installed;
         let is_expected = |cluster: &super::Clustered| cluster.follows() && cluster.applied < index;
@@ -300,7 +283,7 @@ impl DatabaseService {
             return;
         }
         self.slow.set_now(now);
-        self.give_up_doubtful();
+        self.give_up_doubtful(term);
         if database.schema().to_json() == self.database.schema().to_json() {
             let difference = difference(&self.database, &database);
             match self.database.apply_recorded(difference, &mut *self.uuids) {
@@ -323,22 +306,29 @@ impl DatabaseService {
             cluster.is_broken = false;
             cluster.requests.push(MemberRequest::Applied(index));
         }
-        self.forward_waiting(now);
+        self.end_doubt(now, term);
         self.resume(now);
     }
 
-    /// The entries of requests in doubt may be part of a snapshot, which does not tell. Their clients get no reply: they are disconnected.
-    fn give_up_doubtful(&mut self) {
-        let doubtful = self.in_flight_mut().map(super::InFlight::take_doubtful);
+    /// The entries of requests in doubt may be part of a snapshot whose last entry has this term, and which does not tell. Their clients get no
+    /// reply: they are disconnected.
+    fn give_up_doubtful(&mut self, last: Term) {
+        let in_flight = self.in_flight_mut();
+        let doubtful = in_flight.map(|in_flight| in_flight.take_doubtful(last));
+        let mut given_up = BTreeSet::new();
         for entry in doubtful.into_iter().flatten() {
-            let request = &entry.request;
-            let completion = completion_of(request);
-            self.outputs.complete(request.session, completion);
+            given_up.insert(entry.request.session);
+            self.end_request(&entry.request);
+            let outboxes = &mut self.outputs.outboxes;
+            outboxes.block(entry.request.session, Reason::Cluster);
+        }
+        for session in given_up {
             let reason = "the outcome of a transaction is not known";
             self.outputs
                 .events
-                .push(Event::OutcomeUnknown(request.session, reason.into()));
-            self.end_forward(request.session, request.blocked);
+                .push(Event::OutcomeUnknown(session, reason.into()));
+            // Nothing of it happens any more.
+            self.withdraw_session(session);
         }
     }
 }

@@ -13,10 +13,10 @@ use corvid_monitor::SessionId;
 use std::sync::Arc as StdArc;
 
 use super::super::conversion::{Conversion, NewFile};
-use super::super::outbox::Reason;
 use super::super::pending::Answer;
 use super::super::{DatabaseService, Now};
 use super::Forwarded;
+use super::in_flight::Stage;
 use crate::message::{DatabaseMethod, Request, SessionInfo};
 
 /// The session of a conversion that another member has forwarded.
@@ -154,13 +154,8 @@ impl DatabaseService {
             self.forward(now, request);
             return;
         };
-        self.outputs.outboxes.begin_forward(request.session);
-        self.outputs
-            .outboxes
-            .block(request.session, Reason::Cluster);
-        if let Some(in_flight) = self.in_flight_mut() {
-            let reply = Answer::Result(b"{}".to_vec());
-            in_flight.push_proposed(led, eid, request, reply);
-        }
+        let reply = Answer::Result(b"{}".to_vec());
+        let (term, id) = (led, eid);
+        self.keep(request, Stage::Proposed { term, id, reply });
     }
 }

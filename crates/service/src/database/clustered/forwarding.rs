@@ -3,8 +3,7 @@
 //! One that only reads is answered from the applied state. One that waits is tried here first; it blocks here until its `wait` is satisfied.
 //! Everything else is forwarded whole to the leader, many at once, and answered when the outcome is applied here. While a session has
 //! transactions in flight, its later ones that can be forwarded follow at once, and all its other requests wait in its outbox: so replies
-//! are in order, and a session reads what it has written. One exception: a transaction that changes nothing is executed again, perhaps behind
-//! later ones of its session, when its outcome is lost with the leader.
+//! are in order (`answering.rs`), and a session reads what it has written.
 
 use bytes::Bytes;
 use corvid_consensus::database::{
@@ -16,10 +15,10 @@ use corvid_monitor::SessionId;
 use std::sync::PoisonError;
 
 use super::super::outbox::Reason;
-use super::super::pending::{Answer, Origin, Pending};
+use super::super::pending::Answer;
 use super::super::release::completion_of;
 use super::super::{DatabaseService, Now};
-use super::in_flight::{Entry, Number};
+use super::in_flight::{Entry, Number, Stage};
 use super::{Part, TransactionKind};
 use crate::message::{DatabaseMethod, Request, ToDatabase};
 
@@ -64,7 +63,7 @@ impl DatabaseService {
                         && outboxes.has_forwards(request.session)
                         && TransactionKind::of(request.params()).may_write),
             ),
-            ToDatabase::Cancel(session, _) | ToDatabase::Fence(session, _) => (*session, false),
+            ToDatabase::Cancel(session, _) => (*session, false),
             _ => return None,
         };
         (outboxes.has_forwards(session) && !may_follow).then_some(session)
@@ -73,8 +72,7 @@ impl DatabaseService {
     /// Forwards a request to the leader, now or when there is one.
     pub(in super::super) fn forward(&mut self, now: Now, request: Box<Request>) {
         if request.info.is_closed() {
-            let completion = completion_of(&request);
-            self.outputs.complete(request.session, completion);
+            self.end_request(&request);
             return;
         }
         let (session, method) = (request.session, request.method);
@@ -88,41 +86,48 @@ impl DatabaseService {
         let Some(in_flight) = self.in_flight_mut() else {
             return;
         };
-        let number = in_flight.push(request);
-        self.send_forward(now, number);
-    }
-
-    /// Forwards the waiting requests that may go now.
-    pub(super) fn forward_waiting(&mut self, now: Now) {
-        let Some(cluster) = self.model.cluster() else {
-            return;
-        };
-        if !matches!(cluster.part, Part::Follows(_, Some(_))) {
-            return;
-        }
-        for number in cluster.in_flight.waiting() {
+        let (number, is_next) = in_flight.push(request, Stage::Waiting);
+        if is_next {
             self.send_forward(now, number);
         }
     }
 
-    fn send_forward(&mut self, now: Now, number: Number) {
+    /// Forwards the waiting requests that may go now, because a leader is known or there is room.
+    pub(super) fn forward_waiting(&mut self, now: Now) {
+        let is_possible = |cluster: &super::Clustered| {
+            matches!(cluster.part, Part::Follows(_, Some(_))) && !cluster.in_flight.is_empty()
+        };
+        if !self.model.cluster().is_some_and(is_possible) {
+            return;
+        }
+        let blocked = self.in_flight_mut().map(super::InFlight::set_all_due);
+        for number in blocked.into_iter().flatten() {
+            self.send_forward(now, number);
+        }
+        self.advance_due(now);
+    }
+
+    /// Forwards a waiting request, if there is a leader. False if it still waits.
+    pub(super) fn send_forward(&mut self, now: Now, number: Number) -> bool {
         let in_flight = self.model.cluster().map(super::Clustered::in_flight);
         let request = in_flight.and_then(|in_flight| in_flight.request(number));
-        // Its session is about to be closed, and takes the request with it.
-        if request.is_none_or(|request| self.is_dismissed(&request.info)) {
-            return;
+        // Its session is gone or about to be closed, and takes the request with it.
+        if request
+            .is_none_or(|request| request.info.is_closed() || self.is_dismissed(&request.info))
+        {
+            return false;
         }
         let Some(cluster) = self.model.cluster_mut() else {
-            return;
+            return false;
         };
         let Part::Follows(term, Some(_)) = cluster.part else {
-            return;
+            return false;
         };
-        if !cluster.in_flight.may_forward(number) {
-            return;
+        if !cluster.in_flight.has_room() {
+            return false;
         }
         let Some(request) = cluster.in_flight.request(number) else {
-            return;
+            return false;
         };
         let method = match request.method {
             DatabaseMethod::Convert => ForwardMethod::Convert,
@@ -150,6 +155,7 @@ impl DatabaseService {
         cluster
             .requests
             .push(MemberRequest::Forward { term, forward });
+        true
     }
 
     /// The outcome of a forwarded request.
@@ -162,57 +168,50 @@ impl DatabaseService {
 
     /// Answers the requests whose outcome is based on entries that are applied.
     pub(super) fn finish_decided(&mut self, now: Now) {
-        let mut has_finished = false;
         while let Some(cluster) = self.model.cluster_mut()
             && let Some((entry, outcome)) = cluster.in_flight.take_decided(cluster.applied)
         {
-            has_finished = true;
-            let (session, was_blocked) = (entry.request.session, entry.request.blocked);
             if entry.is_withdrawn() {
+                self.forget(entry.request.session, entry.number, entry.request.blocked);
                 continue;
             }
-            match outcome {
-                ForwardOutcome::Unchanged(_, result) => {
-                    let answer = Answer::Result(result.into());
-                    self.pending
-                        .push(Pending::answer(answer, Origin::Client(entry.request)));
-                    self.release();
+            let answer = match outcome {
+                ForwardOutcome::Unchanged(_, result) => Answer::Result(result.into()),
+                ForwardOutcome::Refused(_, error) => Answer::Refused(error),
+                ForwardOutcome::Blocked(_) if entry.request.blocked => {
+                    self.try_again(now, entry);
+                    continue;
                 }
-                ForwardOutcome::Refused(_, error) => self.send_refusal(&entry.request, &error),
-                ForwardOutcome::Blocked(_) => self.try_again(now, entry),
+                ForwardOutcome::Blocked(_) => {
+                    self.put_back(entry, Stage::Local);
+                    continue;
+                }
                 ForwardOutcome::Proposed(_) => unreachable!("its own entry decides it"),
-            }
-            self.end_forward(session, was_blocked);
+            };
+            self.finish(entry, answer, false);
         }
-        if has_finished {
+        self.advance_due(now);
+        if self
+            .in_flight_mut()
+            .is_some_and(super::InFlight::end_throttling)
+        {
             self.forward_waiting(now);
         }
     }
 
-    fn send_refusal(&mut self, request: &Request, error: &[u8]) {
-        self.send_updates(request.session);
-        let completion = completion_of(request);
-        self.outputs
-            .error_json(request.session, &request.id, error, completion);
-    }
-
-    /// A `wait` was not satisfied at the leader: tries it here.
+    /// A `wait` of a blocked transaction was not satisfied at the leader: tries it here.
     fn try_again(&mut self, now: Now, entry: Entry) {
-        if self.is_dismissed(&entry.request.info) {
-            self.drop_request(&entry.request);
+        let Entry {
+            number, request, ..
+        } = entry;
+        self.forget(request.session, number, true);
+        if self.is_dismissed(&request.info) {
+            self.drop_request(&request);
             return;
         }
-        let committed = self.attempt(now, entry.request);
+        let committed = self.attempt(now, request);
         assert!(committed.is_none(), "a follower commits nothing");
         self.release();
-    }
-
-    /// A request that was in flight has ended.
-    pub(super) fn end_forward(&mut self, session: SessionId, was_blocked: bool) {
-        if !was_blocked {
-            self.outputs.outboxes.end_forward(session);
-            self.resume_if_unblocked(session);
-        }
     }
 
     /// Cancels a request that no leader has. False if there is no such request.
@@ -222,20 +221,18 @@ impl DatabaseService {
         else {
             return false;
         };
-        let was_blocked = entry.request.blocked;
         self.cancel_request(&entry.request, completion_of(&entry.request));
-        self.end_forward(session, was_blocked);
+        self.end_forward(session, entry.request.blocked);
         true
     }
 
-    /// A client has disconnected: what no leader has is withdrawn, the rest ends in silence.
+    /// A client has disconnected, or is about to be: what no leader has is withdrawn, the rest ends in silence. Its outbox stays blocked.
     pub(in super::super) fn withdraw_session(&mut self, session: SessionId) {
         if let Some(in_flight) = self.in_flight_mut()
             && !in_flight.is_empty()
         {
             for entry in in_flight.withdraw(session) {
-                let completion = completion_of(&entry.request);
-                self.outputs.complete(session, completion);
+                self.end_request(&entry.request);
             }
         }
     }
@@ -244,15 +241,20 @@ impl DatabaseService {
     pub(in super::super) fn cancel_in_flight(&mut self) {
         let in_flight = self.in_flight_mut();
         let requests = in_flight.map(super::InFlight::take_all);
-        for request in requests.into_iter().flatten() {
-            let (completion, was_blocked) = (completion_of(&request), request.blocked);
-            if request.info.is_aware() {
-                self.cancel_request(&request, completion);
-            } else {
-                request.info.miss_cancellation();
-                self.outputs.complete(request.session, completion);
+        for (request, stage) in requests.into_iter().flatten() {
+            let (session, was_blocked) = (request.session, request.blocked);
+            match stage {
+                Stage::Answered { reply, has_changed } => {
+                    self.send_answer(request, reply, has_changed);
+                }
+                // Refused like those that wait in the outbox.
+                Stage::Local => self.refuse_removed(ToDatabase::Request(request)),
+                _ if request.info.is_aware() => {
+                    self.cancel_request(&request, completion_of(&request));
+                }
+                _ => self.drop_request(&request),
             }
-            self.end_forward(request.session, was_blocked);
+            self.end_forward(session, was_blocked);
         }
     }
 }

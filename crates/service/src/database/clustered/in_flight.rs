@@ -1,4 +1,5 @@
-//! Requests of this member's sessions that depend on the rest of the cluster: they wait for a leader, are with one, or are in doubt.
+//! Requests of this member's sessions that depend on the rest of the cluster: they wait for a leader, are with one, or are in doubt; and the
+//! requests behind them whose replies must not overtake theirs.
 //!
 //! ```text
 //! Waiting ---> Forwarded ---> (its entry is applied: answered)
@@ -7,13 +8,17 @@
 //!    +-----------+            an entry of a later term is committed before its own: it never happened
 //!    +---------- Proposed     by this database while it led; otherwise like Forwarded
 //!    +---------- Seen         executed by it without a change, after a proposal that is in doubt; true if that is
+//! Local ---> (first of its session: executed by this database)
+//! Answered ---> (first of its session: the reply leaves)
 //! ```
 //!
-//! Invariants: requests are numbered in the order in which they must be executed. A request that is with a leader has an id, which no other
-//! request ever had. `undecided` counts the requests that are waiting or in doubt; while it is zero, a new request need not look at others.
-//! Bounded by the requests under way of the sessions and by their blocked transactions. Knows no rows and no messages.
+//! Invariants: requests are numbered in the order in which they must be executed, and the replies of a session leave in that order; blocked
+//! requests (`wait`) are not part of it. A request that is with a leader has an id, which no other request ever had. A session's `undecided`
+//! counts its requests that have not been executed, or are in doubt; no later one of it is forwarded before those. The cost of an event
+//! follows the requests that it concerns. Bounded by the requests under way of the sessions and by their blocked transactions. Knows no
+//! rows and no messages.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use bytes::Bytes;
 use corvid_consensus::database::ForwardOutcome;
@@ -22,7 +27,8 @@ use corvid_log::cluster::{Eid, Index, Term};
 use corvid_monitor::SessionId;
 
 use super::super::pending::Answer;
-use crate::message::Request;
+use super::TransactionKind;
+use crate::message::{DatabaseMethod, Request};
 
 /// Bytes of forwarded requests; beyond that, further ones wait until half of those are answered.
 const FORWARDED_BYTES_MAX: usize = 64 << 20;
@@ -33,10 +39,17 @@ pub(crate) struct Number(u64);
 
 /// A request, and what is known of it.
 pub(crate) struct Entry {
+    pub(crate) number: Number,
     pub(crate) request: Box<Request>,
     /// Its session is gone.
     is_withdrawn: bool,
     stage: Stage,
+}
+
+/// An entry that has been taken, without its request.
+pub(crate) struct Slot {
+    number: Number,
+    is_withdrawn: bool,
 }
 
 /// The knowledge about a request.
@@ -63,11 +76,24 @@ pub(crate) enum Stage {
     },
     /// The outcome is certain once the entries that it is based on are applied.
     Decided(ForwardOutcome),
+    /// This database executes it when the earlier ones of its session are answered.
+    Local,
+    /// The reply leaves when the earlier ones of its session have left.
+    Answered { reply: Answer, has_changed: bool },
 }
 
 /// The requests of one session.
 #[derive(Default)]
-struct OfSession(BTreeSet<Number>);
+struct OfSession {
+    /// In order. A request that has been taken and not forgotten keeps its place.
+    ordered: VecDeque<Number>,
+    /// Those that blocked before.
+    blocked: BTreeSet<Number>,
+    /// Among `ordered`.
+    undecided: usize,
+    /// Among `ordered`: those with a reply.
+    answered: usize,
+}
 
 /// See the module.
 #[derive(Default)]
@@ -82,9 +108,14 @@ pub(crate) struct InFlight {
     by_session: HashMap<SessionId, OfSession, TrustedKeys>,
     /// Decided requests by the index that must be applied.
     by_index: BTreeSet<(Index, Number)>,
-    undecided: usize,
+    /// No request is with a leader, proposed or seen in an earlier term. `None`: none is in any.
+    oldest: Option<Term>,
     /// The length of the requests that are with a leader.
     forwarded_bytes: usize,
+    /// Requests wait because of those bytes.
+    is_throttled: bool,
+    /// Sessions whose first requests may have become ready.
+    due: Vec<SessionId>,
 }
 
 impl Entry {
@@ -92,22 +123,70 @@ impl Entry {
     pub(crate) fn is_withdrawn(&self) -> bool {
         self.is_withdrawn
     }
+
+    /// A taken entry without its request.
+    pub(crate) fn split(self) -> (Slot, Box<Request>) {
+        let slot = Slot {
+            number: self.number,
+            is_withdrawn: self.is_withdrawn,
+        };
+        (slot, self.request)
+    }
+
+    fn may_write(&self) -> bool {
+        match self.request.method {
+            DatabaseMethod::Transact => TransactionKind::of(self.request.params()).may_write,
+            DatabaseMethod::Convert => true,
+            _ => false,
+        }
+    }
+
+    /// The stage of a request that must be executed again.
+    fn again(&self) -> Stage {
+        if self.may_write() {
+            Stage::Waiting
+        } else {
+            Stage::Local
+        }
+    }
+}
+
+impl Slot {
+    /// The entry again.
+    pub(crate) fn with(self, request: Box<Request>) -> Entry {
+        Entry {
+            number: self.number,
+            request,
+            is_withdrawn: self.is_withdrawn,
+            stage: Stage::Waiting,
+        }
+    }
 }
 
 impl Stage {
-    /// Whether it waits, or depends on a leadership that is over in `term`.
+    /// Whether it has not been executed, or depends on a leadership that is over in `present`.
     fn is_undecided(&self, present: Term) -> bool {
         match self {
-            Stage::Waiting | Stage::Proposed { .. } | Stage::Seen { .. } => true,
+            Stage::Waiting | Stage::Local | Stage::Proposed { .. } | Stage::Seen { .. } => true,
             Stage::Forwarded { term, .. } => *term < present,
-            Stage::Decided(_) => false,
+            Stage::Decided(_) | Stage::Answered { .. } => false,
         }
     }
 
     fn id(&self) -> Option<Eid> {
         match self {
             Stage::Forwarded { id, .. } | Stage::Proposed { id, .. } => Some(*id),
-            Stage::Waiting | Stage::Seen { .. } | Stage::Decided(_) => None,
+            _ => None,
+        }
+    }
+
+    /// The leadership that it depends on.
+    fn term(&self) -> Option<Term> {
+        match self {
+            Stage::Forwarded { term, .. }
+            | Stage::Proposed { term, .. }
+            | Stage::Seen { term, .. } => Some(*term),
+            _ => None,
         }
     }
 }
@@ -131,83 +210,194 @@ impl InFlight {
         self.entries.len()
     }
 
-    /// Adds a request that no leader has.
-    pub(crate) fn push(&mut self, request: Box<Request>) -> Number {
-        self.add(request, Stage::Waiting)
-    }
-
-    /// Adds a request that this database proposed in a term that is over.
-    pub(crate) fn push_proposed(
-        &mut self,
-        term: Term,
-        id: Eid,
-        request: Box<Request>,
-        reply: Answer,
-    ) {
-        let number = self.add(request, Stage::Proposed { term, id, reply });
-        self.by_id.insert(id, number);
-    }
-
-    /// Adds a request that this database executed, in a term that is over, on the state after a proposal.
-    pub(crate) fn push_seen(
-        &mut self,
-        term: Term,
-        after: Eid,
-        request: Box<Request>,
-        reply: Answer,
-    ) {
-        let number = self.add(request, Stage::Seen { term, after, reply });
-        self.by_seen.insert((after, number));
-    }
-
-    fn add(&mut self, request: Box<Request>, stage: Stage) -> Number {
+    /// Adds a request. True if it may be forwarded now, should it wait for that: no earlier one of its session is undecided.
+    pub(crate) fn push(&mut self, request: Box<Request>, stage: Stage) -> (Number, bool) {
         self.last += 1;
         let number = Number(self.last);
         let of = self.by_session.entry(request.session).or_default();
-        of.0.insert(number);
-        self.undecided += 1;
+        let is_next = request.blocked || of.undecided == 0;
+        if request.blocked {
+            of.blocked.insert(number);
+        } else {
+            of.ordered.push_back(number);
+        }
         let entry = Entry {
+            number,
             request,
             is_withdrawn: false,
-            stage,
+            stage: Stage::Waiting,
         };
+        self.insert(entry, stage);
+        (number, is_next)
+    }
+
+    /// Puts a request that has been taken into its place again.
+    pub(crate) fn put_back(&mut self, entry: Entry, stage: Stage) {
+        self.insert(entry, stage);
+    }
+
+    fn insert(&mut self, mut entry: Entry, stage: Stage) {
+        let number = entry.number;
+        self.count(&entry.request, &stage, true);
+        if let Some(id) = stage.id() {
+            self.by_id.insert(id, number);
+        }
+        if let Some(term) = stage.term() {
+            self.oldest = Some(self.oldest.map_or(term, |oldest| oldest.min(term)));
+        }
+        match &stage {
+            Stage::Forwarded { .. } => self.forwarded_bytes += entry.request.frame.len(),
+            Stage::Seen { after, .. } => {
+                self.by_seen.insert((*after, number));
+            }
+            Stage::Decided(outcome) => {
+                self.by_index
+                    .extend(index_of(outcome).map(|index| (index, number)));
+            }
+            _ => {}
+        }
+        entry.stage = stage;
         self.entries.insert(number, entry);
-        number
     }
 
-    /// Whether a waiting request may be forwarded in this term: no earlier request of its session waits or is in doubt, and there is room.
-    pub(crate) fn may_forward(&self, number: Number) -> bool {
-        if self.forwarded_bytes > FORWARDED_BYTES_MAX {
-            return false;
+    /// Counts a request in this stage, or does not any more.
+    fn count(&mut self, request: &Request, stage: &Stage, is_there: bool) {
+        if request.blocked {
+            return;
         }
-        // This one is counted.
-        if self.undecided <= 1 {
-            return true;
-        }
-        let Some(entry) = self.entries.get(&number) else {
-            return false;
+        let is_undecided = stage.is_undecided(self.present);
+        let is_answered = matches!(stage, Stage::Answered { .. });
+        let Some(of) = self.by_session.get_mut(&request.session) else {
+            return;
         };
-        if entry.request.blocked {
-            return true;
+        for (count, counts) in [
+            (&mut of.undecided, is_undecided),
+            (&mut of.answered, is_answered),
+        ] {
+            if is_there {
+                *count += usize::from(counts);
+            } else {
+                *count -= usize::from(counts);
+            }
         }
-        let of = self.by_session.get(&entry.request.session);
-        let mut earlier = of.into_iter().flat_map(|of| of.0.range(..number));
-        earlier.all(|earlier| {
-            let earlier = self.entries.get(earlier);
-            earlier.is_none_or(|entry| {
-                entry.request.blocked || !entry.stage.is_undecided(self.present)
-            })
-        })
     }
 
-    /// The waiting requests in order, if there may be room for some.
-    pub(crate) fn waiting(&self) -> Vec<Number> {
-        if self.undecided == 0 || self.forwarded_bytes > FORWARDED_BYTES_MAX / 2 {
-            return Vec::new();
+    /// Takes a request with its stage. It keeps its place until it is forgotten.
+    pub(crate) fn take(&mut self, number: Number) -> Option<(Entry, Stage)> {
+        let mut entry = self.entries.remove(&number)?;
+        let stage = std::mem::replace(&mut entry.stage, Stage::Waiting);
+        self.count(&entry.request, &stage, false);
+        if let Some(id) = stage.id() {
+            self.by_id.remove(&id);
         }
-        let waiting = self.entries.iter();
-        let waiting = waiting.filter(|(_, entry)| matches!(entry.stage, Stage::Waiting));
-        waiting.map(|(number, _)| *number).collect()
+        match &stage {
+            Stage::Forwarded { .. } => self.forwarded_bytes -= entry.request.frame.len(),
+            Stage::Seen { after, .. } => {
+                self.by_seen.remove(&(*after, number));
+            }
+            Stage::Decided(outcome) => {
+                if let Some(index) = index_of(outcome) {
+                    self.by_index.remove(&(index, number));
+                }
+            }
+            _ => {}
+        }
+        Some((entry, stage))
+    }
+
+    /// A request that has been taken has ended: the next one of its session may be the first.
+    pub(crate) fn forget(&mut self, session: SessionId, number: Number) {
+        let Some(of) = self.by_session.get_mut(&session) else {
+            return;
+        };
+        if of.ordered.front() == Some(&number) {
+            of.ordered.pop_front();
+        } else if let Ok(at) = of.ordered.binary_search(&number) {
+            of.ordered.remove(at);
+        } else {
+            of.blocked.remove(&number);
+        }
+        if of.ordered.is_empty() && of.blocked.is_empty() {
+            self.by_session.remove(&session);
+        } else if of.undecided + of.answered > 0 {
+            self.due.push(session);
+        }
+    }
+
+    /// The first request of a session in order, and its stage.
+    pub(crate) fn first(&self, session: SessionId) -> Option<(&Entry, &Stage)> {
+        let number = self.by_session.get(&session)?.ordered.front()?;
+        let entry = self.entries.get(number)?;
+        Some((entry, &entry.stage))
+    }
+
+    /// Whether no request of its session is before it.
+    pub(crate) fn is_first(&self, session: SessionId, number: Number) -> bool {
+        let of = self.by_session.get(&session);
+        of.is_some_and(|of| of.ordered.front() == Some(&number))
+    }
+
+    /// The session of the request with this id, if earlier requests of it are not answered.
+    pub(crate) fn has_earlier(&self, id: Eid) -> Option<(SessionId, Number)> {
+        let number = *self.by_id.get(&id)?;
+        let request = &self.entries.get(&number)?.request;
+        let is_behind = !request.blocked && !self.is_first(request.session, number);
+        is_behind.then_some((request.session, number))
+    }
+
+    /// A session may be able to continue.
+    pub(crate) fn set_due(&mut self, session: SessionId) {
+        let of = self.by_session.get(&session);
+        if of.is_some_and(|of| of.undecided + of.answered > 0) {
+            self.due.push(session);
+        }
+    }
+
+    /// Takes a session that may be able to continue.
+    pub(crate) fn take_due(&mut self) -> Option<SessionId> {
+        self.due.pop()
+    }
+
+    /// The next request of a session to forward: it waits, and no earlier one is undecided.
+    pub(crate) fn next_waiting(&self, session: SessionId) -> Option<Number> {
+        let of = self.by_session.get(&session)?;
+        if of.undecided == 0 || self.is_throttled {
+            return None;
+        }
+        let mut entries = of
+            .ordered
+            .iter()
+            .filter_map(|number| self.entries.get(number));
+        let next = entries.find(|entry| entry.stage.is_undecided(self.present))?;
+        matches!(next.stage, Stage::Waiting).then_some(next.number)
+    }
+
+    /// Whether requests may be forwarded. Remembers if not.
+    pub(crate) fn has_room(&mut self) -> bool {
+        self.is_throttled |= self.forwarded_bytes > FORWARDED_BYTES_MAX;
+        !self.is_throttled
+    }
+
+    /// Whether requests that had no room may be forwarded now.
+    pub(crate) fn end_throttling(&mut self) -> bool {
+        let is_over = self.is_throttled && self.forwarded_bytes <= FORWARDED_BYTES_MAX / 2;
+        self.is_throttled &= !is_over;
+        is_over
+    }
+
+    /// All sessions with requests in order are due. Returns the blocked requests that wait, in order.
+    pub(crate) fn set_all_due(&mut self) -> Vec<Number> {
+        let mut blocked = Vec::new();
+        let mut sessions = BTreeSet::new();
+        for (number, entry) in &self.entries {
+            if !entry.request.blocked {
+                sessions.insert(entry.request.session);
+            } else if matches!(entry.stage, Stage::Waiting) {
+                blocked.push(*number);
+            }
+        }
+        self.due = sessions.into_iter().rev().collect();
+        blocked
     }
 
     /// The request with this number.
@@ -217,26 +407,40 @@ impl InFlight {
 
     /// A waiting request is forwarded.
     pub(crate) fn forwarded(&mut self, number: Number, id: Eid, locks: Vec<String>) {
-        if let Some(entry) = self.entries.get_mut(&number) {
-            self.forwarded_bytes += entry.request.frame.len();
-            self.undecided -= 1;
-            entry.stage = Stage::Forwarded {
-                term: self.present,
-                id,
-                locks,
-                result: None,
-            };
-            self.by_id.insert(id, number);
+        let Some(entry) = self.entries.get_mut(&number) else {
+            return;
+        };
+        let term = self.present;
+        entry.stage = Stage::Forwarded {
+            term,
+            id,
+            locks,
+            result: None,
+        };
+        self.forwarded_bytes += entry.request.frame.len();
+        if !entry.request.blocked
+            && let Some(of) = self.by_session.get_mut(&entry.request.session)
+        {
+            of.undecided -= 1;
         }
+        self.by_id.insert(id, number);
+        self.oldest = Some(self.oldest.map_or(term, |oldest| oldest.min(term)));
     }
 
     /// A new term: what was forwarded in earlier ones is in doubt.
     pub(crate) fn begin_term(&mut self, term: Term) {
         self.present = term;
-        let entries = self.entries.values();
-        self.undecided = entries
-            .filter(|entry| entry.stage.is_undecided(term))
-            .count();
+        for of in self.by_session.values_mut() {
+            of.undecided = 0;
+        }
+        for entry in self.entries.values() {
+            if !entry.request.blocked
+                && entry.stage.is_undecided(term)
+                && let Some(of) = self.by_session.get_mut(&entry.request.session)
+            {
+                of.undecided += 1;
+            }
+        }
     }
 
     /// The outcome of a forwarded request has arrived. It may be one that is decided already.
@@ -252,124 +456,181 @@ impl InFlight {
                 *result = Some(text);
             }
             (Stage::Forwarded { .. }, outcome) => {
-                self.undecided -= usize::from(entry.stage.is_undecided(self.present));
-                self.forwarded_bytes -= entry.request.frame.len();
-                self.by_id.remove(&id);
-                let index = index_of(&outcome);
-                self.by_index.extend(index.map(|index| (index, number)));
-                entry.stage = Stage::Decided(outcome);
+                let session = entry.request.session;
+                if let Some((entry, _)) = self.take(number) {
+                    self.insert(entry, Stage::Decided(outcome));
+                    self.set_due(session);
+                }
             }
             _ => {}
         }
     }
 
-    /// Removes the request whose entry has this id.
+    /// Takes the request whose entry has this id.
     pub(crate) fn take_committed(&mut self, id: Eid) -> Option<(Entry, Stage)> {
         let number = self.by_id.get(&id).copied()?;
-        self.remove(number)
+        self.take(number)
     }
 
-    /// Removes the first request that has seen the proposal with this id, which is committed.
+    /// Takes the first request that has seen the proposal with this id, which is committed.
     pub(crate) fn take_seen(&mut self, id: Eid) -> Option<(Entry, Answer)> {
         let (after, number) = *self.by_seen.range((id, Number(0))..).next()?;
         if after != id {
             return None;
         }
-        match self.remove(number)? {
+        match self.take(number)? {
             (entry, Stage::Seen { reply, .. }) => Some((entry, reply)),
             _ => None,
         }
     }
 
-    /// Removes the next decided request whose outcome is based on entries up to this one.
+    /// Takes the next decided request whose outcome is based on entries up to this one.
     pub(crate) fn take_decided(&mut self, applied: Index) -> Option<(Entry, ForwardOutcome)> {
         let (index, number) = *self.by_index.first()?;
         if index > applied {
             return None;
         }
-        let (entry, stage) = self.remove(number)?;
-        match stage {
-            Stage::Decided(outcome) => Some((entry, outcome)),
+        match self.take(number)? {
+            (entry, Stage::Decided(outcome)) => Some((entry, outcome)),
             _ => None,
         }
     }
 
-    /// An entry of this term is committed: what was forwarded or proposed in earlier terms and is still here never happened, and waits again.
-    pub(crate) fn end_doubt(&mut self, committed: Term) {
-        if self.undecided == 0 {
-            return;
+    /// An entry of this term is committed: what was forwarded or proposed in earlier terms and is still here never happened, and is executed
+    /// again, with the later requests of its session that changed nothing. Returns the blocked requests that wait again.
+    pub(crate) fn end_doubt(&mut self, committed: Term) -> Vec<Number> {
+        if self.oldest.is_none_or(|oldest| oldest >= committed) {
+            return Vec::new();
         }
-        let present = self.present;
-        let mut gone = Vec::new();
-        for (number, entry) in &mut self.entries {
-            let is_over = match &entry.stage {
-                Stage::Forwarded { term, .. }
-                | Stage::Proposed { term, .. }
-                | Stage::Seen { term, .. } => *term < committed,
-                Stage::Waiting | Stage::Decided(_) => false,
+        let mut over = Vec::new();
+        let mut oldest: Option<Term> = None;
+        let mut sessions = BTreeSet::new();
+        for (number, entry) in &self.entries {
+            let session = entry.request.session;
+            let follows = !entry.request.blocked && sessions.contains(&session);
+            match entry.stage.term() {
+                Some(term) if term < committed => {
+                    if !entry.request.blocked && !entry.is_withdrawn {
+                        sessions.insert(session);
+                    }
+                    over.push(*number);
+                }
+                Some(term) => oldest = Some(oldest.map_or(term, |oldest| oldest.min(term))),
+                None if follows && entry.may_execute_again() => over.push(*number),
+                None => {}
+            }
+        }
+        self.oldest = oldest;
+        let mut blocked = Vec::new();
+        for number in over {
+            let Some((entry, _)) = self.take(number) else {
+                continue;
             };
-            if !is_over {
-                continue;
-            }
             if entry.is_withdrawn {
-                gone.push(*number);
+                self.forget(entry.request.session, number);
                 continue;
             }
-            if let Some(id) = entry.stage.id() {
-                self.by_id.remove(&id);
+            if entry.request.blocked {
+                blocked.push(number);
+            } else {
+                self.due.push(entry.request.session);
             }
-            if matches!(entry.stage, Stage::Forwarded { .. }) {
-                self.forwarded_bytes -= entry.request.frame.len();
-            }
-            if let Stage::Seen { after, .. } = entry.stage {
-                self.by_seen.remove(&(after, *number));
-            }
-            self.undecided += usize::from(!entry.stage.is_undecided(present));
-            entry.stage = Stage::Waiting;
+            let stage = entry.again();
+            self.insert(entry, stage);
         }
-        for number in gone {
-            self.remove(number);
+        blocked
+    }
+
+    /// This database leads: it executes everything that has no reply. Returns the blocked requests, and the sessions of all others. Requests
+    /// of sessions that are gone are dropped.
+    pub(crate) fn make_local(&mut self) -> (Vec<Entry>, BTreeSet<SessionId>) {
+        let numbers: Vec<Number> = self.entries.keys().copied().collect();
+        let mut blocked = Vec::new();
+        let mut sessions = BTreeSet::new();
+        for number in numbers {
+            let Some((entry, stage)) = self.take(number) else {
+                continue;
+            };
+            let session = entry.request.session;
+            if entry.is_withdrawn || entry.request.blocked {
+                self.forget(session, number);
+                blocked.extend((!entry.is_withdrawn).then_some(entry));
+                continue;
+            }
+            sessions.insert(session);
+            let stage = match stage {
+                answered @ Stage::Answered { .. } => answered,
+                _ => Stage::Local,
+            };
+            self.insert(entry, stage);
         }
+        self.oldest = None;
+        self.is_throttled = false;
+        self.due = sessions.iter().rev().copied().collect();
+        (blocked, sessions)
+    }
+
+    /// Removes the requests that have a place in the order of their session.
+    pub(crate) fn take_ordered(&mut self) -> Vec<(Box<Request>, Stage)> {
+        let ordered = self.entries.values().filter(|it| !it.request.blocked);
+        let numbers: Vec<Number> = ordered.map(|entry| entry.number).collect();
+        let mut taken = Vec::new();
+        for number in numbers {
+            if let Some((entry, stage)) = self.take(number) {
+                self.forget(entry.request.session, number);
+                taken.extend((!entry.is_withdrawn).then_some((entry.request, stage)));
+            }
+        }
+        taken
     }
 
     /// Removes all requests, in order. Those of sessions that are gone are dropped.
-    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = Box<Request>> + use<> {
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Box<Request>, Stage)> + use<> {
         let all = std::mem::take(self);
         self.last = all.last;
         self.present = all.present;
         let entries = all.entries.into_values();
         let wanted = entries.filter(|entry| !entry.is_withdrawn);
-        wanted.map(|entry| entry.request)
+        wanted.map(|entry| (entry.request, entry.stage))
     }
 
-    /// Removes the requests that may have become part of a snapshot, so that nobody will ever know. Those that changed nothing wait again.
-    pub(crate) fn take_doubtful(&mut self) -> Vec<Entry> {
-        for (_, number) in std::mem::take(&mut self.by_seen) {
-            if let Some(entry) = self.entries.get_mut(&number) {
-                entry.stage = Stage::Waiting;
+    /// Removes the requests that may have become part of a snapshot whose last entry has this term, so that nobody will ever know. Those that
+    /// changed nothing are executed again.
+    pub(crate) fn take_doubtful(&mut self, last: Term) -> Vec<Entry> {
+        let entries = self.entries.iter();
+        let doubtful = entries.filter(|(_, entry)| {
+            let term = entry.stage.term();
+            term.is_some_and(|term| term <= last)
+        });
+        let doubtful: Vec<Number> = doubtful.map(|(number, _)| *number).collect();
+        let mut taken = Vec::new();
+        for number in doubtful {
+            if let Some((entry, stage)) = self.take(number) {
+                if matches!(stage, Stage::Seen { .. }) {
+                    self.due.push(entry.request.session);
+                    let stage = entry.again();
+                    self.insert(entry, stage);
+                    continue;
+                }
+                self.forget(entry.request.session, number);
+                taken.extend((!entry.is_withdrawn).then_some(entry));
             }
         }
-        let entries = self.entries.iter();
-        let doubtful = entries.filter(|(_, entry)| entry.stage.id().is_some());
-        let doubtful: Vec<Number> = doubtful.map(|(number, _)| *number).collect();
-        let taken = doubtful
-            .into_iter()
-            .filter_map(|number| self.remove(number));
         taken
-            .map(|(entry, _)| entry)
-            .filter(|entry| !entry.is_withdrawn)
-            .collect()
     }
 
     /// Removes a waiting request of a session by the client's id.
     pub(crate) fn take_waiting(&mut self, session: SessionId, id: &[u8]) -> Option<Entry> {
         let of = self.by_session.get(&session)?;
-        let found = of.0.iter().copied().find(|number| {
+        let mut numbers = of.ordered.iter().chain(&of.blocked).copied();
+        let found = numbers.find(|number| {
             self.entries.get(number).is_some_and(|entry| {
                 *entry.request.id == *id && matches!(entry.stage, Stage::Waiting)
             })
         })?;
-        self.remove(found).map(|(entry, _)| entry)
+        let (entry, _) = self.take(found)?;
+        self.forget(session, found);
+        Some(entry)
     }
 
     /// A session is gone. Returns its requests that no leader has; the others end in silence.
@@ -377,45 +638,31 @@ impl InFlight {
         let Some(of) = self.by_session.get(&session) else {
             return Vec::new();
         };
+        let numbers: Vec<Number> = of.ordered.iter().chain(&of.blocked).copied().collect();
         let mut withdrawn = Vec::new();
-        for number in of.0.clone() {
+        for number in numbers {
             let Some(entry) = self.entries.get_mut(&number) else {
                 continue;
             };
             entry.is_withdrawn = true;
-            if matches!(entry.stage, Stage::Waiting) {
-                withdrawn.extend(self.remove(number).map(|(entry, _)| entry));
+            let is_with_leader = entry.stage.id().is_some();
+            if !is_with_leader && let Some((entry, _)) = self.take(number) {
+                self.forget(session, number);
+                withdrawn.push(entry);
             }
         }
         withdrawn
     }
+}
 
-    fn remove(&mut self, number: Number) -> Option<(Entry, Stage)> {
-        let mut entry = self.entries.remove(&number)?;
-        let stage = std::mem::replace(&mut entry.stage, Stage::Waiting);
-        self.undecided -= usize::from(stage.is_undecided(self.present));
-        if let Some(id) = stage.id() {
-            self.by_id.remove(&id);
-        }
-        match &stage {
-            Stage::Forwarded { .. } => self.forwarded_bytes -= entry.request.frame.len(),
-            Stage::Decided(outcome) => {
-                if let Some(index) = index_of(outcome) {
-                    self.by_index.remove(&(index, number));
-                }
-            }
-            Stage::Seen { after, .. } => {
-                self.by_seen.remove(&(*after, number));
-            }
-            Stage::Waiting | Stage::Proposed { .. } => {}
-        }
-        let session = entry.request.session;
-        if let Some(of) = self.by_session.get_mut(&session) {
-            of.0.remove(&number);
-            if of.0.is_empty() {
-                self.by_session.remove(&session);
-            }
-        }
-        Some((entry, stage))
+impl Entry {
+    /// Whether an outcome is known that depends on no change of its own, so that executing it again does no harm.
+    fn may_execute_again(&self) -> bool {
+        let has_changed = match &self.stage {
+            Stage::Answered { has_changed, .. } => *has_changed,
+            Stage::Decided(_) => false,
+            _ => return false,
+        };
+        !has_changed && self.request.method == DatabaseMethod::Transact
     }
 }

@@ -11,8 +11,9 @@ use super::super::outbox::Reason;
 use super::super::pending::{Answer, Origin, Pending};
 use super::super::undo::changed_sessions;
 use super::super::{DatabaseService, Now};
-use super::{InFlight, Part};
-use crate::message::{DatabaseMethod, ToDatabase};
+use super::in_flight::{Entry, Stage};
+use super::{InFlight, Part, TransactionKind};
+use crate::message::{DatabaseMethod, Request, ToDatabase};
 
 impl DatabaseService {
     /// The member leads, and everything before its leadership is applied.
@@ -28,25 +29,19 @@ impl DatabaseService {
         };
         cluster.part = Part::Leads(term);
         cluster.in_flight.begin_term(term);
-        let requests = cluster.in_flight.take_all();
-        let mut sessions = Vec::new();
-        let mut again = Vec::new();
         // An outcome that waits for an entry changed nothing, so that transaction may be executed again too.
-        for request in requests {
-            if !request.blocked {
-                self.outputs.outboxes.end_forward(request.session);
-                sessions.push(request.session);
-            }
-            again.push(ToDatabase::Request(request));
-        }
-        let mut requeued = Vec::new();
-        for input in again {
-            requeued.extend(self.execute_again_unless_blocked(now, input));
-        }
-        self.put_back(requeued);
+        let (blocked, sessions) = cluster.in_flight.make_local();
         for session in sessions {
-            self.resume_if_unblocked(session);
+            self.outputs.outboxes.block(session, Reason::Cluster);
         }
+        for Entry { request, .. } in blocked {
+            if request.info.is_closed() {
+                self.end_request(&request);
+            } else {
+                self.request(now, request);
+            }
+        }
+        self.advance_due(now);
     }
 
     /// The member does not lead.
@@ -75,8 +70,11 @@ impl DatabaseService {
         cluster.proposals.clear();
         let (Part::Follows(term, _) | Part::Leads(term)) = part;
         cluster.in_flight.begin_term(term);
+        // The requests in flight here wait behind pending ones of their sessions.
+        let behind = cluster.in_flight.take_ordered();
         let undone = self.pending.take_all();
         if undone.is_empty() {
+            self.keep_again(behind);
             self.lose_conversion(now, led);
             return;
         }
@@ -96,7 +94,8 @@ impl DatabaseService {
             let again = self.doubt(led, after, entry);
             requeued.extend(again.and_then(|input| self.execute_again_unless_blocked(now, input)));
         }
-        self.put_back(requeued);
+        self.keep_again(behind);
+        self.put_back_inputs(requeued);
         self.lose_conversion(now, led);
         self.release();
         self.retry(now, affected);
@@ -106,27 +105,17 @@ impl DatabaseService {
         }
     }
 
-    /// Keeps an undone entry if it is in doubt; `after` is the last commit up to it. Otherwise returns the input that is executed again, if
-    /// there is one.
+    /// Keeps an undone entry if it is in doubt, or behind one of its session; `after` is the last commit up to it. Otherwise returns the
+    /// input that is executed again, if there is one. The requests of a closed session are dropped: nothing of it happens any more.
     fn doubt(&mut self, led: Term, after: Option<Eid>, entry: Pending) -> Option<ToDatabase> {
         match (entry.origin, entry.answer, entry.commit) {
-            (Origin::Client(request), reply, Some(commit)) => {
-                if !request.blocked {
-                    self.outputs.outboxes.begin_forward(request.session);
-                }
-                let in_flight = self.in_flight_mut()?;
-                in_flight.push_proposed(led, Eid(commit.txn), request, reply);
+            (Origin::Client(request), ..) if request.info.is_closed() => {
+                self.end_request(&request);
                 None
             }
-            (Origin::Client(request), reply @ (Answer::Result(_) | Answer::Long(..)), None)
-                if request.method == DatabaseMethod::Transact
-                    && after.is_some()
-                    && self.outputs.outboxes.has_forwards(request.session) =>
-            {
-                if !request.blocked {
-                    self.outputs.outboxes.begin_forward(request.session);
-                }
-                self.in_flight_mut()?.push_seen(led, after?, request, reply);
+            (Origin::Client(request), reply, Some(commit)) => {
+                let (term, id) = (led, Eid(commit.txn));
+                self.keep(request, Stage::Proposed { term, id, reply });
                 None
             }
             // This reply does not depend on the state.
@@ -134,10 +123,29 @@ impl DatabaseService {
                 self.pending.push(Pending::answer(Answer::Canceled, origin));
                 None
             }
-            // A closed session has no monitors any more, and must not get any.
-            (Origin::Client(request), ..)
-                if request.method.is_about_monitors() && request.info.is_closed() =>
-            {
+            (Origin::Client(request), Answer::Certain(reply, has_changed), None) => {
+                if self.is_behind(&request) {
+                    let reply = *reply;
+                    self.keep(request, Stage::Answered { reply, has_changed });
+                } else {
+                    let answer = Answer::Certain(reply, has_changed);
+                    let origin = Origin::Client(request);
+                    self.pending.push(Pending::answer(answer, origin));
+                }
+                None
+            }
+            (Origin::Client(request), reply, None) if self.must_keep(&request) => {
+                let stage = match (after, reply) {
+                    (
+                        Some(after),
+                        reply @ (Answer::Result(_) | Answer::Long(..) | Answer::Error(_)),
+                    ) if request.method == DatabaseMethod::Transact => {
+                        let term = led;
+                        Stage::Seen { term, after, reply }
+                    }
+                    _ => Stage::Local,
+                };
+                self.keep(request, stage);
                 None
             }
             (Origin::Client(request), ..) => Some(ToDatabase::Request(request)),
@@ -148,56 +156,75 @@ impl DatabaseService {
         }
     }
 
+    /// Whether an undone request must wait for earlier ones of its session.
+    fn is_behind(&self, request: &Request) -> bool {
+        let outboxes = &self.outputs.outboxes;
+        !request.blocked
+            && (outboxes.has_forwards(request.session)
+                || outboxes.is_blocked_except_by_cluster(request.session))
+    }
+
+    /// Whether an undone request that changed nothing is kept in flight: it is behind others, or could only be executed by a leader.
+    fn must_keep(&self, request: &Request) -> bool {
+        let is_for_leader = || {
+            request.method == DatabaseMethod::Transact
+                && TransactionKind::of(request.params()).may_write
+        };
+        !request.blocked && (self.is_behind(request) || is_for_leader())
+    }
+
+    /// Keeps an undone request in flight; the later requests of its session wait in its outbox.
+    pub(super) fn keep(&mut self, request: Box<Request>, stage: Stage) {
+        if request.info.is_closed() {
+            self.end_request(&request);
+            return;
+        }
+        if !request.blocked {
+            let outboxes = &mut self.outputs.outboxes;
+            outboxes.begin_forward(request.session);
+            outboxes.block(request.session, Reason::Cluster);
+        }
+        if let Some(in_flight) = self.in_flight_mut() {
+            in_flight.push(request, stage);
+        }
+    }
+
+    /// Keeps requests that were in flight before, behind the others.
+    fn keep_again(&mut self, behind: Vec<(Box<Request>, Stage)>) {
+        if let Some(in_flight) = self.in_flight_mut() {
+            for (request, stage) in behind {
+                in_flight.push(request, stage);
+            }
+        }
+    }
+
     /// Requests that depend on the rest of the cluster.
     pub(super) fn in_flight_mut(&mut self) -> Option<&mut InFlight> {
         Some(&mut self.model.cluster_mut()?.in_flight)
     }
 
-    /// Executes an input that was executed or in flight before. Returns it if it must wait in the outbox of its session, before the later
-    /// requests of that session.
+    /// Executes an input again. Returns it if it must wait in the outbox of its session, before the later requests of that session.
     fn execute_again_unless_blocked(&mut self, now: Now, input: ToDatabase) -> Option<ToDatabase> {
-        let is_blocked = matches!(&input, ToDatabase::Request(request) if request.blocked);
-        if !is_blocked {
-            if let Some((session, reason)) = self.reason_to_wait(&input) {
-                self.outputs.outboxes.block(session, reason);
-            }
-            if self.outputs.outboxes.must_queue(&input) {
-                return Some(input);
-            }
+        if let Some(session) = self.awaits_cluster(&input) {
+            self.outputs.outboxes.block(session, Reason::Cluster);
+        }
+        let is_retry = matches!(&input, ToDatabase::Request(request) if request.blocked);
+        if !is_retry && self.outputs.outboxes.must_queue(&input) {
+            return Some(input);
         }
         match input {
-            // It waits until nothing is pending, with the later requests of its session.
-            ToDatabase::Request(request) if request.method == DatabaseMethod::Convert => {
-                return Some(ToDatabase::Request(request));
-            }
             ToDatabase::Request(request) => self.request(now, request),
             ToDatabase::Cancel(session, id) => self.cancel(now, session, id),
             ToDatabase::Control(control) => self.control(now, control),
-            _ => unreachable!("only these are pending or in flight"),
+            _ => unreachable!("only these are pending"),
         }
         None
     }
 
     /// Puts inputs before the later ones of their sessions.
-    fn put_back(&mut self, inputs: Vec<ToDatabase>) {
+    fn put_back_inputs(&mut self, inputs: Vec<ToDatabase>) {
         for input in inputs.into_iter().rev() {
             self.outputs.outboxes.put_back(input);
-        }
-    }
-
-    /// The reason for which an input of a session that is not blocked must wait, if there is one.
-    fn reason_to_wait(&self, input: &ToDatabase) -> Option<(corvid_monitor::SessionId, Reason)> {
-        if let Some(session) = self.awaits_cluster(input) {
-            return Some((session, Reason::Cluster));
-        }
-        match input {
-            ToDatabase::Request(request)
-                if request.method.is_about_monitors()
-                    && self.outputs.outboxes.changes_monitors(request.session) =>
-            {
-                Some((request.session, Reason::MonitorChange))
-            }
-            _ => None,
         }
     }
 }
