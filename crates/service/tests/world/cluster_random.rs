@@ -41,10 +41,10 @@ fn each_transaction_happens_exactly_once_through_any_change_of_leadership() {
     println!("{totals:?}");
     // The runs meet what they are about.
     if given.is_none() {
-        assert!(totals.answered > 10_000, "{totals:?}");
+        assert!(totals.answered > 6_000, "{totals:?}");
         assert!(totals.elections > 500, "{totals:?}");
         assert!(totals.conversions > 20, "{totals:?}");
-        assert!(totals.installed > 20, "{totals:?}");
+        assert!(totals.installed > 8, "{totals:?}");
     }
 }
 
