@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use corvid_json::{ObjectWriter, write};
 
+use super::promises::Promises;
 use super::record::{Entry, Payload};
 use super::{BodyLocation, Cid, Eid, Index, MemberDamage, Servers, Sid, SnapshotMeta, Term};
 
@@ -45,6 +46,9 @@ pub enum Membership {
     },
     /// It has.
     Joined(Box<Joined>),
+    /// It has, and its log is damaged. It must neither vote nor acknowledge before it has a snapshot of its leader that reaches its last
+    /// entry; term and vote are known. The file is not written to: the snapshot replaces it.
+    Damaged(Promises),
 }
 
 /// The log of a member.
@@ -82,7 +86,7 @@ impl Recovered {
     #[must_use]
     pub fn joined(&self) -> Option<&Joined> {
         match &self.membership {
-            Membership::Joining { .. } => None,
+            Membership::Joining { .. } | Membership::Damaged(_) => None,
             Membership::Joined(joined) => Some(joined),
         }
     }

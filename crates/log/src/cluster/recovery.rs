@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::header::{Header, Membership as Written};
 use super::header_scan::HeaderScan;
+use super::promises::{self, Obstacle, Proven};
 use super::reader::check_object;
 use super::record::{Kind, Record};
 use super::recovered::{Joined, Membership, Recovered, StoredEntry};
@@ -59,7 +60,13 @@ pub fn recover<B: Bytes>(bytes: B, length: u64) -> Result<Recovered, RecoveryErr
         length,
     };
     let mut splitter = Splitter::new(source, Magic::Clustered);
-    let first = read_header(&mut splitter)?;
+    let first = match read_header(&mut splitter) {
+        Err(RecoveryError::Read(error @ ReadError::Hash { .. })) => {
+            let bytes = splitter.into_source().bytes;
+            return of_damaged_header(bytes, length, error);
+        }
+        first => first?,
+    };
     let mut log = Log::new(first.header, first.body, first.end)?;
     let outcome = read_records(&mut splitter, first.rest, &mut log)?;
     let damage = match outcome {
@@ -68,22 +75,81 @@ pub fn recover<B: Bytes>(bytes: B, length: u64) -> Result<Recovered, RecoveryErr
         Some(error) => {
             let mut bytes = splitter.into_source().bytes;
             let offset = log.recovered.good_end;
-            let is_unsynced = is_unsynced(&mut bytes, offset, &error).map_err(|reason| {
-                RecoveryError::Read(ReadError::Source {
-                    length: length.saturating_sub(offset),
-                    offset,
-                    reason,
-                })
-            })?;
-            Some(MemberDamage {
+            let unreadable = |reason| unreadable(length, offset, reason);
+            let is_unsynced = is_unsynced(&mut bytes, offset, &error).map_err(unreadable)?;
+            let damage = MemberDamage {
                 record: log.recovered.records,
                 offset,
                 error,
                 is_unsynced,
-            })
+                obstacle: None,
+            };
+            if damage.may_have_forgotten() {
+                let recovered = log.finish(Some(damage))?;
+                let proven = promises::read(bytes, length).map_err(unreadable)?;
+                return Ok(damaged(recovered, proven));
+            }
+            Some(damage)
         }
     };
     log.finish(damage)
+}
+
+fn unreadable(length: u64, offset: u64, reason: String) -> RecoveryError {
+    RecoveryError::Read(ReadError::Source {
+        length: length.saturating_sub(offset),
+        offset,
+        reason,
+    })
+}
+
+/// The state of a file that may have forgotten promises, with those that it proves.
+fn damaged(mut recovered: Recovered, proven: Result<Proven, Obstacle>) -> Recovered {
+    match proven {
+        Ok(proven) => {
+            (recovered.term, recovered.vote) = (proven.term, proven.vote);
+            recovered.leader = None;
+            recovered.membership = Membership::Damaged(proven.promises);
+        }
+        Err(obstacle) => {
+            if let Some(damage) = &mut recovered.damage {
+                damage.obstacle = Some(obstacle);
+            }
+        }
+    }
+    recovered
+}
+
+/// The header is damaged, perhaps only in the snapshot's body.
+fn of_damaged_header<B: Bytes>(
+    bytes: B,
+    length: u64,
+    error: ReadError,
+) -> Result<Recovered, RecoveryError> {
+    let proven = promises::read(bytes, length).map_err(|reason| unreadable(length, 0, reason))?;
+    let Ok(proven) = proven else {
+        return Err(RecoveryError::Read(error));
+    };
+    Ok(Recovered {
+        server_id: proven.header.server_id,
+        cluster_id: proven.header.cluster_id,
+        name: proven.header.name,
+        local_address: proven.header.local_address,
+        term: proven.term,
+        vote: proven.vote,
+        leader: None,
+        membership: Membership::Damaged(proven.promises),
+        records: 0,
+        base: proven.header_end,
+        good_end: 0,
+        damage: Some(MemberDamage {
+            record: 0,
+            offset: 0,
+            error,
+            is_unsynced: false,
+            obstacle: None,
+        }),
+    })
 }
 
 /// Bytes by offset as a source.

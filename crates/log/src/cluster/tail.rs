@@ -8,10 +8,12 @@
 //!   a block ends soon after the record begins, or begins shortly before the record ends.
 //!
 //! Any other damage may be in bytes that were synced. The member may have voted, or acknowledged entries, in the records that are lost; if it
-//! went on as if it had not, the cluster could lose commits (docs/spec/distribution.md 1.4). Called by [`super::recovery`].
+//! went on as if it had not, the cluster could lose commits (docs/spec/distribution.md 1.4). What the rest of the file proves is read by
+//! [`super::promises`]. Called by [`super::recovery`].
 
 use corvid_data::WireError;
 
+use super::promises::Obstacle;
 use crate::salvage::{self, Bytes};
 use crate::{Magic, ReadError};
 
@@ -35,6 +37,9 @@ pub struct MemberDamage {
     pub error: ReadError,
     /// The bytes from there on were never synced.
     pub is_unsynced: bool,
+    /// If they may have been: why the member's cluster cannot make the loss good. `None`: it can
+    /// ([`super::RecoveredMembership::Damaged`]).
+    pub obstacle: Option<Obstacle>,
 }
 
 impl MemberDamage {

@@ -351,3 +351,141 @@ fn entries_of_other_writers_get_our_form() {
     let expected = format!("\"eid\":\"{}\",\"data\":[null, {{}} ]", uuid(8));
     assert_eq!(String::from_utf8_lossy(&entry.text), expected);
 }
+
+/// Checks that a damaged file claims no fewer promises than the member has made. Returns whether its cluster can heal it.
+fn check_promises(rotten: &[u8], good: &Recovered, context: &str) -> bool {
+    let Ok(recovered) = open(rotten) else {
+        return false;
+    };
+    let joined = good.joined().expect("a member");
+    let Membership::Damaged(promises) = &recovered.membership else {
+        assert!(!recovered.may_have_forgotten() || has_obstacle(&recovered));
+        return false;
+    };
+    assert_eq!(
+        (recovered.term, recovered.vote),
+        (good.term, good.vote),
+        "{context}"
+    );
+    assert_eq!(recovered.server_id, good.server_id, "{context}");
+    let last = (joined.last_term(), joined.last_index());
+    assert!(
+        promises.last >= last,
+        "{context}: {:?} {last:?}",
+        promises.last
+    );
+    true
+}
+
+fn has_obstacle(recovered: &Recovered) -> bool {
+    let damage = recovered.damage.as_ref();
+    damage.is_some_and(|damage| damage.obstacle.is_some())
+}
+
+#[test]
+fn a_flipped_bit_behind_the_header_hides_no_promise() {
+    let mut kinds = ordinary();
+    kinds.insert(8, Kind::CommitIndex(Index(6)));
+    for end in 5..=kinds.len() {
+        let (bytes, ends) = file(kinds[..end].to_vec());
+        let good = open(&bytes).expect("a good file");
+        for at in ends[0]..bytes.len() {
+            for bit in [0, 3, 5, 6] {
+                let mut rotten = bytes.clone();
+                rotten[at] ^= 1 << bit;
+                let context = format!("{end} records, byte {at}, bit {bit}");
+                let is_healed = check_promises(&rotten, &good, &context);
+                let is_good = open(&rotten).is_ok_and(|opened| opened == good);
+                assert!(is_healed || is_good, "{context}: {:?}", open(&rotten));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_the_snapshot_hides_no_promise() {
+    let (bytes, ends) = file(ordinary());
+    let good = open(&bytes).expect("a good file");
+    let mut healed = 0;
+    for at in 0..ends[0] {
+        let mut rotten = bytes.clone();
+        rotten[at] ^= 1;
+        let Ok(recovered) = open(&rotten) else {
+            continue;
+        };
+        if let Membership::Damaged(promises) = &recovered.membership {
+            healed += 1;
+            assert_eq!((recovered.term, recovered.vote), (good.term, good.vote));
+            assert_eq!(promises.last, (Term(5), Index(7)), "{at}");
+        }
+    }
+    let body = bytes
+        .windows(BODY.len())
+        .position(|it| it == BODY.as_bytes());
+    let body = body.expect("the body is there");
+    let mut rotten = bytes.clone();
+    rotten[body + 12] ^= 1;
+    assert!(check_promises(&rotten, &good, "in the body"));
+    assert!(healed > BODY.len() / 2, "{healed}");
+    // Without an entry behind it, the position of the last entry is in the damaged record.
+    let (mut rotten, _) = file(vec![vote(3, OWN)]);
+    rotten[body + 12] ^= 1;
+    assert!(open(&rotten).is_err());
+}
+
+#[test]
+fn foreign_bytes_never_hide_a_promise() {
+    let (mut healed, mut refused) = (0, 0);
+    let mut kinds = ordinary();
+    kinds.extend([Kind::CommitIndex(Index(7)), entry(5, 8, Some(24))]);
+    for end in [6, 8, 9, 10, 12] {
+        let (bytes, ends) = file(kinds[..end].to_vec());
+        let good = open(&bytes).expect("a good file");
+        for length in [2, 9, 40, 130, 300] {
+            for at in (ends[0]..bytes.len() - length.min(bytes.len() - ends[0])).step_by(3) {
+                for foreign in [0x55, b'\n', b'1'] {
+                    let mut rotten = bytes.clone();
+                    rotten[at..at + length].fill(foreign);
+                    let context = format!("{end} records, {length} bytes from {at}");
+                    if check_promises(&rotten, &good, &context) {
+                        healed += 1;
+                    } else {
+                        refused += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(healed > 500 && refused > 500, "{healed} {refused}");
+}
+
+#[test]
+fn the_reason_why_nobody_can_heal_a_file_is_known() {
+    let obstacle = |kinds: Vec<Kind>, record: usize, from: usize| {
+        let (mut bytes, ends) = file(kinds);
+        bytes[ends[record] - from..ends[record] - 4].fill(b'x');
+        let recovered = open(&bytes).expect("a good beginning");
+        recovered.damage.and_then(|damage| damage.obstacle)
+    };
+    // A commit index and a vote are lost: with a later vote it does not matter.
+    assert_eq!(obstacle(ordinary(), 4, 10), None);
+    assert_eq!(obstacle(ordinary(), 9, 40), Some(Obstacle::Vote));
+    // A long record holds no vote, whichever of its bytes are lost.
+    assert_eq!(obstacle(ordinary(), 10, 60), None);
+    assert_eq!(obstacle(ordinary(), 10, 140), Some(Obstacle::Vote));
+    let alone = Entry {
+        term: Term(3),
+        index: Index(5),
+        servers: Servers::decode(format!(r#"{{"{}":"tcp:127.0.0.1:1"}}"#, uuid(OWN)).as_bytes())
+            .ok(),
+        election_timer_ms: None,
+        payload: None,
+    };
+    let kinds = vec![
+        vote(3, OWN),
+        Kind::Entry(alone),
+        entry(3, 6, Some(22)),
+        Kind::CommitIndex(Index(6)),
+    ];
+    assert_eq!(obstacle(kinds, 3, 60), Some(Obstacle::Alone));
+}

@@ -1,0 +1,436 @@
+//! Reading a damaged file of a member for its promises: which of them its intact records still prove (docs/design/cluster.md, "Damage").
+//!
+//! ```text
+//! [header][vote 3] [entry 7] [entry 8] [ damaged ] [entry 10][commit 9]
+//!                   identity, term 3 and its vote, last entry 10: known. Entry 9: lost, the cluster has it.
+//! [header][vote 3] [entry 7] [ damaged: 512 bytes of other bytes ] [entry 10]
+//!                   a vote in term 4 may have been among them: nothing is known.
+//! ```
+//!
+//! Invariant: what [`read`] returns is never less than the member has promised: it has voted in no later term, not for another server in
+//! that term, and its log has no entry behind `last`. So a vote may hide in damaged bytes only if a later record says the term and the vote
+//! again; otherwise the damage must be proved to hold none:
+//!
+//! - a record whose header line is damaged is intact if the hash of its body stands in that line;
+//! - a record whose hash is damaged is intact if nearly all digits agree, which no other body would bring about;
+//! - a short record with one flipped bit is restored with the help of its hash;
+//! - a record whose header line is intact, and behind which the next record begins where it says, holds no vote if it is long.
+//!
+//! Called by [`super::recovery`] for files that may have forgotten something. Entries are read one at a time.
+
+use sha1::{Digest, Sha1};
+use thiserror::Error;
+
+use super::header::{Header, Membership};
+use super::header_scan::HeaderScan;
+use super::reader::check_object;
+use super::record::{Kind, Record};
+use super::tail::is_unsynced;
+use super::{ELECTION_TIMER_DEFAULT_MS, Index, Servers, Sid, Term};
+use crate::header::{Header as Line, LINE_BYTES_MAX, first_line, write_hex};
+use crate::salvage::{self, Bytes};
+use crate::{Magic, ReadError};
+
+/// Longer records hold neither a term nor a vote: a vote in the last possible term has 75 bytes.
+const SHORT_BYTES_MAX: u64 = 80;
+
+/// Digits of a hash.
+const HASH_DIGITS: usize = 40;
+
+/// A longer record is not looked for behind a damaged header line.
+const FOUND_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// A damaged hash differs from the right one in at most so many of its 40 digits. Hashes of different bodies agree in two or three digits.
+const WRONG_DIGITS_MAX: usize = 8;
+
+/// Fewer bytes are no record: a header line has more.
+const RECORD_BYTES_MIN: u64 = 57;
+
+/// Bytes that are read at once.
+const PIECE_BYTES: usize = 128 * 1024;
+
+/// The promises of a member whose file is damaged, apart from term and vote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Promises {
+    /// The members, by the last list that can be read.
+    pub servers: Servers,
+    /// Term and position of the last entry of its log. If that was damaged, a bound that the real one does not exceed.
+    pub last: (Term, Index),
+    /// The election timer of the snapshot, ms.
+    pub election_timer_ms: u64,
+}
+
+/// Why a damaged file does not prove what the member has promised, or why nobody could make good what it lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Obstacle {
+    /// The header is damaged where the identity is, or its end cannot be found.
+    #[error("the record with its identity is damaged")]
+    Identity,
+    /// No intact record says the term and the vote behind bytes that may have held them.
+    #[error("a vote may have been among the damaged bytes")]
+    Vote,
+    /// The position of the last entry stood in the header.
+    #[error("the position of its last entry is not known")]
+    Log,
+    /// Intact records contradict each other, or are of an unknown kind.
+    #[error("its intact records contradict each other")]
+    Contradiction,
+    /// No list of members has it.
+    #[error("it is not known to be a member of its cluster")]
+    Membership,
+    /// No other member has the data.
+    #[error("it is the only member of its cluster")]
+    Alone,
+}
+
+/// What a damaged file proves.
+#[derive(Debug)]
+pub(super) struct Proven {
+    /// Without the body of the snapshot.
+    pub(super) header: Header,
+    pub(super) header_end: u64,
+    pub(super) term: Term,
+    pub(super) vote: Option<Sid>,
+    pub(super) promises: Promises,
+}
+
+/// Reads the file of `length` bytes.
+///
+/// # Errors
+/// Outer: the file cannot be read. Inner: see [`Obstacle`].
+pub(super) fn read<B: Bytes>(
+    mut bytes: B,
+    length: u64,
+) -> Result<Result<Proven, Obstacle>, String> {
+    let (header, header_end, is_proven) = match read_header(&mut bytes, length)? {
+        Ok(read) => read,
+        Err(obstacle) => return Ok(Err(obstacle)),
+    };
+    let Membership::Joined {
+        servers,
+        snapshot: Some(snapshot),
+    } = &header.membership
+    else {
+        return Ok(Err(Obstacle::Membership));
+    };
+    let mut state = State {
+        term: Term(0),
+        vote: None,
+        is_vote_hidden: false,
+        last: is_proven.then_some((snapshot.term, snapshot.index)),
+        lost: 0,
+        servers: servers.clone(),
+    };
+    let mut at = header_end;
+    while at < length {
+        match read_record(&mut bytes, at, length)? {
+            Found::Record(body, end) => {
+                let Ok(record) = Record::decode(&body) else {
+                    return Ok(Err(Obstacle::Contradiction));
+                };
+                if let Err(obstacle) = state.apply(record.kind) {
+                    return Ok(Err(obstacle));
+                }
+                at = end;
+            }
+            Found::Lost {
+                end,
+                records_max,
+                may_hide_vote,
+            } => {
+                state.is_vote_hidden |= may_hide_vote;
+                state.lost += records_max;
+                at = end;
+            }
+            Found::Unsynced => break,
+        }
+    }
+    let election_timer_ms = snapshot
+        .election_timer_ms
+        .unwrap_or(ELECTION_TIMER_DEFAULT_MS);
+    let own = header.server_id;
+    Ok(match state.finish(own, election_timer_ms) {
+        Ok((term, vote, promises)) => Ok(Proven {
+            header,
+            header_end,
+            term,
+            vote,
+            promises,
+        }),
+        Err(obstacle) => Err(obstacle),
+    })
+}
+
+/// What lies at an offset.
+enum Found {
+    /// A record that is proved to be what was written, and where it ends.
+    Record(Vec<u8>, u64),
+    /// Damage up to here, of at most so many records.
+    Lost {
+        end: u64,
+        records_max: u64,
+        may_hide_vote: bool,
+    },
+    /// The rest of the file was never synced.
+    Unsynced,
+}
+
+/// The state after some of the records.
+struct State {
+    term: Term,
+    vote: Option<Sid>,
+    is_vote_hidden: bool,
+    /// The last entry that was read; `None`: not known.
+    last: Option<(Term, Index)>,
+    /// Entries that may have been lost behind it.
+    lost: u64,
+    servers: Servers,
+}
+
+impl State {
+    fn apply(&mut self, kind: Kind) -> Result<(), Obstacle> {
+        match kind {
+            Kind::Entry(entry) => {
+                self.advance(entry.term);
+                self.last = Some((entry.term, entry.index));
+                self.lost = 0;
+                if let Some(servers) = entry.servers {
+                    self.servers = servers;
+                }
+            }
+            Kind::Leader { term, .. } => self.advance(term),
+            Kind::Term(term) => {
+                // Writers write it for a term that is new to them, so no vote in it came before.
+                if term < self.term {
+                    return Err(Obstacle::Contradiction);
+                }
+                self.advance(term);
+                self.is_vote_hidden = false;
+            }
+            Kind::Vote { term, vote } => {
+                let is_other = self.vote.is_some_and(|known| known != vote);
+                if term < self.term || term == self.term && is_other {
+                    return Err(Obstacle::Contradiction);
+                }
+                self.term = term;
+                self.vote = Some(vote);
+                self.is_vote_hidden = false;
+            }
+            Kind::CommitIndex(_) => {}
+            Kind::Note(note) if note == "left" => return Err(Obstacle::Membership),
+            Kind::Note(_) => {}
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, term: Term) {
+        if term > self.term {
+            self.term = term;
+            self.vote = None;
+        }
+    }
+
+    fn finish(
+        self,
+        own: Sid,
+        election_timer_ms: u64,
+    ) -> Result<(Term, Option<Sid>, Promises), Obstacle> {
+        if self.is_vote_hidden || self.term == Term(0) {
+            return Err(Obstacle::Vote);
+        }
+        let (term, index) = self.last.ok_or(Obstacle::Log)?;
+        let last = match self.lost {
+            0 => (term, index),
+            // No entry is of a later term than the member's, and each has a record of its own.
+            lost => (self.term, Index(index.0.saturating_add(lost))),
+        };
+        if !self.servers.contains(own) {
+            return Err(Obstacle::Membership);
+        }
+        if self.servers.iter().count() < 2 {
+            return Err(Obstacle::Alone);
+        }
+        let promises = Promises {
+            servers: self.servers,
+            last,
+            election_timer_ms,
+        };
+        Ok((self.term, self.vote, promises))
+    }
+}
+
+/// The header without its body, its end, and whether it is proved to be what was written. A header that is not is good enough for the
+/// identity, which the leader compares with its own list.
+fn read_header<B: Bytes>(
+    bytes: &mut B,
+    length: u64,
+) -> Result<Result<(Header, u64, bool), Obstacle>, String> {
+    let no = Ok(Err(Obstacle::Identity));
+    let head = read_range(bytes, 0, LINE_BYTES_MAX as u64)?;
+    let Some(line) = first_line(&head) else {
+        return no;
+    };
+    let Ok(parsed) = Line::parse(line, Magic::Clustered) else {
+        return no;
+    };
+    let begin = line.len() as u64 + 1;
+    let Some(end) = begin
+        .checked_add(parsed.length)
+        .filter(|end| *end <= length)
+    else {
+        return no;
+    };
+    let mut scan = HeaderScan::default();
+    let mut hash = Sha1::new();
+    let mut at = begin;
+    while at < end {
+        let piece = read_range(bytes, at, (end - at).min(PIECE_BYTES as u64))?;
+        if piece.is_empty() || scan.feed(&piece).is_err() {
+            return no;
+        }
+        hash.update(&piece);
+        at += piece.len() as u64;
+    }
+    let actual: [u8; 20] = hash.finalize().into();
+    let is_proven = is_nearly(&actual, &parsed.sha1);
+    if !is_proven && salvage::next_whole(&mut *bytes, Magic::Clustered, 0)? != Some(end) {
+        return no;
+    }
+    let (text, body) = scan.finish();
+    if check_object(&text).is_err() || body.is_none() {
+        return no;
+    }
+    Ok(match Header::decode(&text) {
+        Ok(header) => Ok((header, end, is_proven)),
+        Err(_) => Err(Obstacle::Identity),
+    })
+}
+
+fn read_record<B: Bytes>(bytes: &mut B, at: u64, length: u64) -> Result<Found, String> {
+    let head = read_range(bytes, at, LINE_BYTES_MAX as u64)?;
+    let line = first_line(&head);
+    let begin = at + line.map_or(0, |line| line.len() as u64 + 1);
+    let parsed = line.and_then(|line| Line::parse(line, Magic::Clustered).ok());
+    let end = parsed.and_then(|parsed| begin.checked_add(parsed.length));
+    let end = end.filter(|end| *end <= length);
+    let error = match (parsed, end) {
+        (Some(parsed), Some(end)) => {
+            let mut body = read_range(bytes, begin, parsed.length)?;
+            let actual: [u8; 20] = Sha1::digest(&body).into();
+            let is_proven = is_nearly(&actual, &parsed.sha1)
+                || parsed.length <= SHORT_BYTES_MAX && restore(&mut body, &parsed.sha1);
+            if is_proven && check_object(&body).is_ok() {
+                return Ok(Found::Record(body, end));
+            }
+            ReadError::Hash {
+                length: parsed.length,
+                offset: begin,
+                actual,
+                expected: parsed.sha1,
+            }
+        }
+        (Some(parsed), None) => ReadError::Short {
+            length: parsed.length,
+            offset: begin,
+        },
+        (None, _) => ReadError::Header {
+            offset: at,
+            shown: line.unwrap_or(&head).to_vec(),
+        },
+    };
+    if is_unsynced(bytes, at, &error)? {
+        return Ok(Found::Unsynced);
+    }
+    let next = salvage::next_whole(&mut *bytes, Magic::Clustered, at)?;
+    let limit = next.unwrap_or(length);
+    if let Some(body) = find_body(bytes, &head, at, limit)? {
+        return Ok(Found::Record(body, limit));
+    }
+    if let (Some(parsed), Some(end)) = (parsed, end)
+        && end <= limit
+    {
+        return Ok(Found::Lost {
+            end,
+            records_max: if end == limit {
+                1
+            } else {
+                records_max(end - at)
+            },
+            may_hide_vote: parsed.length <= SHORT_BYTES_MAX,
+        });
+    }
+    Ok(Found::Lost {
+        end: limit,
+        records_max: records_max(limit - at),
+        may_hide_vote: true,
+    })
+}
+
+/// The body of a record that ends at `limit` and whose header line is damaged, by the hash in that line.
+fn find_body<B: Bytes>(
+    bytes: &mut B,
+    head: &[u8],
+    at: u64,
+    limit: u64,
+) -> Result<Option<Vec<u8>>, String> {
+    for (from, digits) in head.windows(HASH_DIGITS).enumerate() {
+        let is_digit = |byte: &&u8| byte.is_ascii_hexdigit();
+        let begin = at + (from + HASH_DIGITS) as u64 + 1;
+        let wrong = digits.iter().filter(|byte| !is_digit(byte)).count();
+        if wrong > WRONG_DIGITS_MAX || begin >= limit || limit - begin > FOUND_BYTES_MAX {
+            continue;
+        }
+        let body = read_range(bytes, begin, limit - begin)?;
+        let mut actual = Vec::with_capacity(HASH_DIGITS);
+        write_hex(&Sha1::digest(&body).into(), &mut actual);
+        let differing = actual.iter().zip(digits).filter(|(a, b)| a != b).count();
+        if differing <= WRONG_DIGITS_MAX && check_object(&body).is_ok() {
+            return Ok(Some(body));
+        }
+    }
+    Ok(None)
+}
+
+/// How many records these bytes may have been.
+fn records_max(bytes: u64) -> u64 {
+    (bytes / RECORD_BYTES_MIN).max(1)
+}
+
+/// Whether two hashes differ by damage to one of them.
+fn is_nearly(actual: &[u8; 20], expected: &[u8; 20]) -> bool {
+    let wrong = actual.iter().zip(expected).map(|(one, other)| {
+        let differing = one ^ other;
+        usize::from(differing & 0xf0 != 0) + usize::from(differing & 0x0f != 0)
+    });
+    wrong.sum::<usize>() <= WRONG_DIGITS_MAX
+}
+
+/// Restores a body in which one bit is wrong.
+fn restore(body: &mut [u8], sha1: &[u8; 20]) -> bool {
+    for at in 0..body.len() {
+        for bit in 0..8 {
+            body[at] ^= 1 << bit;
+            let actual: [u8; 20] = Sha1::digest(&*body).into();
+            if actual == *sha1 {
+                return true;
+            }
+            body[at] ^= 1 << bit;
+        }
+    }
+    false
+}
+
+/// These bytes, fewer at the end of the file.
+fn read_range<B: Bytes>(bytes: &mut B, offset: u64, length: u64) -> Result<Vec<u8>, String> {
+    let length = usize::try_from(length).map_err(|_| "a record that is too long".to_owned())?;
+    let mut room = vec![0; length];
+    let mut got = 0;
+    while got < length {
+        match bytes.read_at(&mut room[got..], offset + got as u64)? {
+            0 => break,
+            more => got += more,
+        }
+    }
+    room.truncate(got);
+    Ok(room)
+}
