@@ -130,7 +130,8 @@ pub fn check(from: Sid, message: &PeerMessage, view: &GuardView) -> Result<(), R
         | PeerMessage::AddServerReply { .. }
         | PeerMessage::RemoveServer { .. }
         | PeerMessage::RemoveServerReply { .. }
-        | PeerMessage::NotMember { .. } => check_membership(message),
+        | PeerMessage::NotMember { .. }
+        | PeerMessage::SnapshotRequest { .. } => check_membership(message),
     }
 }
 
@@ -382,6 +383,18 @@ fn check_membership(message: &PeerMessage) -> Result<(), Refusal> {
                 address::check(address).is_err(),
                 "an address of another form",
             )
+        }
+        PeerMessage::SnapshotRequest {
+            term,
+            last_index,
+            last_term,
+            address,
+            name,
+        } => {
+            check_numbers(&[last_index.0])?;
+            check_text(name)?;
+            check_text(address)?;
+            malformed_if(last_term > term, "a log that is later than its term")
         }
         PeerMessage::AddServerReply {
             comment,

@@ -22,6 +22,7 @@
 //! | `forwarding.rs` | transactions that followers send to the leader |
 //! | `membership.rs`, `joining.rs`, `leaving.rs` | lists of members and their changes |
 //! | `sending.rs`, `receiving.rs` | snapshots for members that are far behind |
+//! | `repairing.rs` | damaged files, which a snapshot of the leader replaces |
 //! | `commands.rs` | operators' commands, handing the leadership over |
 //! | `rehearsal.rs` | failures that are provoked |
 //!
@@ -43,6 +44,7 @@ mod peer;
 mod receiving;
 mod records;
 mod rehearsal;
+mod repairing;
 mod requests;
 mod rewrite;
 mod sending;
@@ -61,7 +63,7 @@ use corvid_rpc::Level;
 
 pub use input::{Command, CommandToken, Input, Rehearsal};
 pub use output::{Output, Rewrite, ServerRow};
-pub use settings::{Recovered, Settings};
+pub use settings::{Recovered, Repair, Settings};
 pub use status::{Connected, PeerStatus, Phase, Role, Status};
 
 use crate::database::Proposal;
@@ -74,6 +76,7 @@ use membership::{Departing, Joining, Leaving, Membership, Transfer};
 use opened::Opened;
 use peer::Peer;
 use receiving::Receiving;
+use repairing::Repairing;
 use sending::Sending;
 use ticker::Ticker;
 use view::View;
@@ -90,6 +93,7 @@ pub struct Member {
     membership: Membership,
     forwarding: Forwarding,
     joining: Option<Joining>,
+    repairing: Option<Repairing>,
     leaving: Option<Leaving>,
     departing: Option<Departing>,
     transfer: Option<Transfer>,
@@ -115,6 +119,8 @@ pub struct Member {
     notice: CommitNotice,
     next_rewrite_ms: u64,
     rehearsal: Rehearsal,
+    /// No snapshot is made for a damaged member before.
+    next_snapshot_ms: u64,
     /// The member cannot take part any more; the text says why.
     failure: Option<String>,
     has_left: bool,
@@ -149,6 +155,7 @@ impl Member {
                 remotes,
                 next_ms: now_ms,
             }),
+            repairing: opened.repair.map(|last| Repairing::new(last, now_ms)),
             leaving: None,
             departing: None,
             transfer: None,
@@ -165,6 +172,7 @@ impl Member {
             notice: CommitNotice::new(),
             next_rewrite_ms: u64::MAX,
             rehearsal: Rehearsal::None,
+            next_snapshot_ms: 0,
             failure: None,
             has_left: false,
             is_dirty: true,
@@ -175,6 +183,7 @@ impl Member {
             member.membership.committed(index, list);
         }
         member.node.applied(mark.commit);
+        member.repair_began();
         if let Some(reason) = failure {
             member.fail(&reason);
         } else if opened.was_removed {
@@ -245,6 +254,7 @@ impl Member {
             self.next_rewrite_ms,
             self.notice.due_ms,
             self.joining.as_ref().map_or(u64::MAX, |it| it.next_ms),
+            self.repairing.as_ref().map_or(u64::MAX, |it| it.next_ms),
             self.leaving.as_ref().map_or(u64::MAX, |it| it.next_ms),
             self.transfer.as_ref().map_or(u64::MAX, |it| it.until_ms),
         ]
@@ -275,6 +285,7 @@ impl Member {
             self.resend_forwards();
         }
         self.joining_time();
+        self.repairing_time();
         self.leaving_time();
         self.transfer_time();
         self.sending_time();

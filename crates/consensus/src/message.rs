@@ -114,6 +114,19 @@ pub enum PeerMessage {
         /// Bytes stored.
         offset: u64,
     },
+    /// A member whose file is damaged asks the leader for a snapshot that reaches its last entry.
+    SnapshotRequest {
+        /// The member's term.
+        term: Term,
+        /// The last entry that it may have acknowledged.
+        last_index: Index,
+        /// The term of that entry.
+        last_term: Term,
+        /// Its address, as its damaged file says.
+        address: String,
+        /// The name of its database, likewise.
+        name: String,
+    },
     /// Transactions to be executed by the leader, numbered in order for each follower and term.
     Forward {
         /// The term; the receiver ignores the message when it does not lead in it.
@@ -200,6 +213,7 @@ impl PeerMessage {
             | PeerMessage::SnapshotOffer { term, .. }
             | PeerMessage::SnapshotChunk { term, .. }
             | PeerMessage::SnapshotProgress { term, .. }
+            | PeerMessage::SnapshotRequest { term, .. }
             | PeerMessage::Forward { term, .. }
             | PeerMessage::Outcomes { term, .. }
             | PeerMessage::NotMember { term } => Some(*term),

@@ -361,6 +361,27 @@ impl RaftNode {
         self.raw.report_snapshot(sid.number(), status);
     }
 
+    /// Sends the snapshot of this index to a peer that has lost entries which it had acknowledged. Until it has arrived, nothing else is sent.
+    pub(crate) fn begin_snapshot(&mut self, sid: Sid, index: Index) {
+        let id = sid.number();
+        let raft = &mut self.raw.raft;
+        if raft.state != StateRole::Leader {
+            return;
+        }
+        let Some(progress) = raft.mut_prs().get_mut(id) else {
+            return;
+        };
+        progress.become_probe();
+        progress.pending_request_snapshot = index.0;
+        // A peer that takes no part must not count as one that does, but only to those that do a snapshot is sent.
+        let was_active = std::mem::replace(&mut progress.recent_active, true);
+        raft.send_append(id);
+        if let Some(progress) = raft.mut_prs().get_mut(id) {
+            progress.recent_active = was_active;
+        }
+        self.restore_timeout();
+    }
+
     /// The next work, if there is any.
     pub(crate) fn ready(&mut self) -> Option<Work> {
         if !self.raw.has_ready() {

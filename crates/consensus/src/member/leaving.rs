@@ -25,6 +25,9 @@ impl Member {
         if self.joining.is_some() {
             return Err("can't leave while join in progress".to_owned());
         }
+        if self.repairing.is_some() {
+            return Err("can't leave while the damaged file is replaced".to_owned());
+        }
         if self.failure.is_some() {
             return Err("can't leave after failure".to_owned());
         }

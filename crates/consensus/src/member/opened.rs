@@ -25,6 +25,8 @@ pub(super) struct Opened {
     pub(super) position: LogPosition,
     /// The servers to ask for admission; `None`: it is a member, or was one.
     pub(super) remotes: Option<Vec<String>>,
+    /// The file is damaged: the last entry that this member may have acknowledged.
+    pub(super) repair: Option<(Term, Index)>,
     /// A committed list has dropped this server.
     pub(super) was_removed: bool,
     pub(super) failure: Option<String>,
@@ -44,6 +46,11 @@ impl Opened {
             snapshot = (meta.index, meta.term, meta.eid);
             servers = Some((meta.index, meta.servers));
         }
+        let repair = recovered.repair.map(|repair| {
+            timer_ms = repair.election_timer_ms;
+            servers = Some((Index(0), repair.servers));
+            repair.last
+        });
         let mut lists = Vec::new();
         let mut is_listed_later = false;
         for entry in &recovered.entries {
@@ -65,8 +72,9 @@ impl Opened {
         let is_member = last_list.is_some_and(|list| list.contains(own));
         let all_lists = servers.iter().chain(&lists);
         let was_member = all_lists.clone().any(|(_, list)| list.contains(own));
-        let voters =
-            last_list.map_or_else(Vec::new, |list| list.iter().map(|(sid, _)| sid).collect());
+        // A member with a damaged file takes no part in elections.
+        let voters = last_list.filter(|_| repair.is_none());
+        let voters = voters.map_or_else(Vec::new, |list| list.iter().map(|(sid, _)| sid).collect());
         let remotes = if is_member || was_member && !is_listed_later {
             None
         } else if recovered.remote_addresses.is_empty() {
@@ -114,6 +122,7 @@ impl Opened {
             position: recovered.position,
             was_removed: was_member && !is_member && !is_listed_later,
             remotes,
+            repair,
             failure,
         }
     }

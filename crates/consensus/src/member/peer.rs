@@ -27,6 +27,9 @@ impl Member {
         }
         let peer = self.peers.entry(from).or_default();
         peer.last_message_ms = Some(self.now_ms);
+        if !self.is_heeded(&message) {
+            return;
+        }
         let view = GuardView {
             sid: self.settings.sid,
             term: self.node.term(),
@@ -75,6 +78,13 @@ impl Member {
                 index,
                 offset,
             } => self.progress_received(from, term, index, offset),
+            PeerMessage::SnapshotRequest {
+                term,
+                last_index,
+                last_term,
+                address,
+                name,
+            } => self.snapshot_requested(from, term, (last_term, last_index), &address, &name),
             PeerMessage::AddServer { address, name } => self.add_server(from, &address, &name),
             PeerMessage::AddServerReply {
                 is_success,
@@ -122,11 +132,22 @@ impl Member {
             &message,
             PeerMessage::Append { .. } | PeerMessage::Heartbeat { .. }
         );
+        let stored = match &message {
+            PeerMessage::AppendReply {
+                index,
+                rejection: None,
+                ..
+            } => Some(*index),
+            _ => None,
+        };
         let term = message.term();
         self.node.step(from, message);
         // A timeout that began no election has changed neither role nor leader.
         if is_of_leader && term == Some(self.node.term()) && self.node.leader() == Some(from) {
             self.view.leader_heard();
+        }
+        if let Some(index) = stored {
+            self.sending_answered(from, index);
         }
     }
 
@@ -142,6 +163,10 @@ impl Member {
         if let Some(joining) = &mut self.joining {
             joining.next_ms = self.now_ms;
             self.joining_time();
+        }
+        if let Some(repairing) = &mut self.repairing {
+            repairing.next_ms = self.now_ms;
+            self.repairing_time();
         }
     }
 

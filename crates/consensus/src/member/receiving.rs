@@ -43,6 +43,10 @@ impl Member {
         if self.node.leader() != Some(from) {
             return;
         }
+        if !self.is_enough(&meta) {
+            // The leader learns from the next request what is.
+            return;
+        }
         if self.has_entry_of(&meta) {
             if self.receiving.take().is_some() {
                 self.outputs.push_back(Output::AbandonSnapshot);
@@ -219,6 +223,7 @@ impl Member {
             // It may have begun during the installation. Nobody would end it, and the next one waits for its end.
             self.give_up_rewrite(&rewriting);
         }
+        self.repaired(meta.index);
         // The log in memory has no entry of the snapshot's term there, so the library drops it.
         self.file.restart(Mark {
             hard,
@@ -245,6 +250,12 @@ impl Member {
         if self.membership.contains(self.settings.sid) {
             self.joined();
         }
+    }
+
+    /// Stored bytes of the snapshot that is on its way, and all of them.
+    pub(super) fn received(&self) -> Option<(u64, u64)> {
+        let receiving = self.receiving.as_ref()?;
+        Some((receiving.written, receiving.meta.body_bytes))
     }
 
     /// The connection to the leader is new: chunks may have been lost.

@@ -155,6 +155,17 @@ impl Member {
         }
     }
 
+    /// The receiver has entries through this one. If the leader knew that before it sent the snapshot, because the receiver has lost them
+    /// since, the algorithm does not see that the snapshot has arrived.
+    pub(super) fn sending_answered(&mut self, from: Sid, index: Index) {
+        let progress = self.node.progress(from);
+        let is_waiting = progress.is_some_and(|progress| progress.is_in_snapshot);
+        if is_waiting && self.sending.get(&from).is_some_and(|it| it.index <= index) {
+            self.sending.remove(&from);
+            self.node.snapshot_sent(from, true);
+        }
+    }
+
     /// Gives up what makes no progress; the algorithm tries again.
     pub(super) fn sending_time(&mut self) {
         let now_ms = self.now_ms;

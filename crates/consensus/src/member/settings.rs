@@ -1,6 +1,6 @@
 //! The identity of a member, and its state as its file has it when the member starts.
 
-use corvid_log::cluster::{Cid, Entry, Index, Sid, Term};
+use corvid_log::cluster::{Cid, Entry, Index, Servers, Sid, Term};
 use corvid_log::storage::LogPosition;
 
 use crate::message::SnapshotMeta;
@@ -14,6 +14,17 @@ pub struct Settings {
     pub name: String,
     /// Where the other members reach this one.
     pub address: String,
+}
+
+/// The promises of a member whose file is damaged, beside term and vote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// The members of the cluster, this one included.
+    pub servers: Servers,
+    /// Term and position of the last entry that the member may have acknowledged.
+    pub last: (Term, Index),
+    /// The election timer, ms.
+    pub election_timer_ms: u64,
 }
 
 /// The contents of a member's file.
@@ -33,6 +44,9 @@ pub struct Recovered {
     pub commit: Index,
     /// The entries behind the snapshot, also those behind `commit`.
     pub entries: Vec<Entry>,
+    /// The file is damaged: nothing but these promises is known of the log, and the leader must send a snapshot. There is neither a
+    /// snapshot nor an entry then.
+    pub repair: Option<Repair>,
     /// The position of the last request that the file has had; [`LogPosition::OPENING`] when it was just opened.
     pub position: LogPosition,
 }

@@ -105,6 +105,8 @@ pub enum Phase {
 pub enum Connected {
     /// It is not a member yet.
     Joining,
+    /// Its file is damaged, and it waits for a snapshot, or has so many bytes of so many.
+    Repairing(Option<(u64, u64)>),
     /// It has asked to leave.
     Leaving,
     /// It has left.
@@ -156,6 +158,8 @@ impl Member {
             Connected::Left
         } else if self.joining.is_some() {
             Connected::Joining
+        } else if self.repairing.is_some() {
+            Connected::Repairing(self.received())
         } else if self.leaving.is_some() {
             Connected::Leaving
         } else if let Some(reason) = &self.failure {

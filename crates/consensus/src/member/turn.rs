@@ -52,6 +52,10 @@ impl Member {
     }
 
     pub(super) fn send_all(&mut self, messages: Vec<(Sid, Outgoing)>) {
+        if self.repairing.is_some() {
+            // The algorithm knows nothing of the damage, and answers the leader.
+            return;
+        }
         for (to, message) in messages {
             match message {
                 Outgoing::Message(message) => self.send(to, message),

@@ -164,7 +164,8 @@ impl Member {
     }
 
     fn tell_database(&mut self) {
-        if self.joining.is_some() && self.snapshot_index() == Index(0) {
+        let is_empty = self.joining.is_some() || self.repairing.is_some();
+        if is_empty && self.snapshot_index() == Index(0) {
             return;
         }
         let (term, is_leader) = (self.view.term, self.view.role == Role::Leader);
@@ -205,6 +206,7 @@ impl Member {
 
     fn update_row(&mut self) {
         let is_member = self.joining.is_none()
+            && self.repairing.is_none()
             && self.leaving.is_none()
             && !self.has_left
             && self.failure.is_none();

@@ -270,6 +270,13 @@ fn take_message(
             index: take_index(fields, "index")?,
             offset: take_required_number(fields, "offset")?,
         },
+        Method::SnapshotRequest => PeerMessage::SnapshotRequest {
+            term: take_term(fields, "term")?,
+            last_index: take_index(fields, "last_index")?,
+            last_term: take_term(fields, "last_term")?,
+            address: take_required_text(fields, "address")?,
+            name: take_required_text(fields, "name")?,
+        },
         Method::Forward => PeerMessage::Forward {
             term: take_term(fields, "term")?,
             first: take_required_number(fields, "first")?,

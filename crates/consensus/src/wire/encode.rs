@@ -174,6 +174,18 @@ fn write_message(object: &mut ObjectWriter<'_>, message: &PeerMessage) {
         PeerMessage::Outcomes { term: _, outcomes } => {
             transactions::write_outcomes(object.member("outcomes"), outcomes);
         }
+        PeerMessage::SnapshotRequest {
+            term: _,
+            last_index,
+            last_term,
+            address,
+            name,
+        } => {
+            write_number(object, "last_index", last_index.0);
+            write_number(object, "last_term", last_term.0);
+            write_text(object, "address", address);
+            write_text(object, "name", name);
+        }
         PeerMessage::AddServer { address, name } => {
             write_text(object, "address", address);
             write_text(object, "name", name);

@@ -166,7 +166,7 @@ impl Random {
     /// A message of any kind.
     pub(crate) fn message(&mut self) -> PeerMessage {
         let term = self.term();
-        match self.below(17) {
+        match self.below(18) {
             0 => PeerMessage::Append {
                 term,
                 prev_index: self.index(),
@@ -258,6 +258,13 @@ impl Random {
                 is_success: self.coin(),
                 target: self.coin().then(|| self.sid()),
                 comment: self.string(),
+            },
+            16 => PeerMessage::SnapshotRequest {
+                term,
+                last_index: self.index(),
+                last_term: self.term(),
+                address: self.string(),
+                name: self.string(),
             },
             _ => PeerMessage::NotMember { term },
         }

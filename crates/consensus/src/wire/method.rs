@@ -16,6 +16,7 @@ pub(super) enum Method {
     SnapshotOffer,
     SnapshotChunk,
     SnapshotProgress,
+    SnapshotRequest,
     Forward,
     Outcomes,
     AddServer,
@@ -26,7 +27,7 @@ pub(super) enum Method {
 }
 
 impl Method {
-    const ALL: [Method; 18] = [
+    const ALL: [Method; 19] = [
         Method::Append,
         Method::AppendReply,
         Method::Heartbeat,
@@ -36,6 +37,7 @@ impl Method {
         Method::SnapshotChunk,
         Method::SnapshotProgress,
         Method::SnapshotOffer,
+        Method::SnapshotRequest,
         Method::Vote,
         Method::VoteReply,
         Method::TimeoutNow,
@@ -61,6 +63,7 @@ impl Method {
             Method::SnapshotOffer => "snapshot_offer",
             Method::SnapshotChunk => "snapshot_chunk",
             Method::SnapshotProgress => "snapshot_progress",
+            Method::SnapshotRequest => "snapshot_request",
             Method::Forward => "forward",
             Method::Outcomes => "forward_outcomes",
             Method::AddServer => "join_cluster",
@@ -91,6 +94,7 @@ impl Method {
             PeerMessage::SnapshotOffer { .. } => Method::SnapshotOffer,
             PeerMessage::SnapshotChunk { .. } => Method::SnapshotChunk,
             PeerMessage::SnapshotProgress { .. } => Method::SnapshotProgress,
+            PeerMessage::SnapshotRequest { .. } => Method::SnapshotRequest,
             PeerMessage::Forward { .. } => Method::Forward,
             PeerMessage::Outcomes { .. } => Method::Outcomes,
             PeerMessage::AddServer { .. } => Method::AddServer,

@@ -144,7 +144,9 @@ impl Cluster {
         let recovered = node.disk.recover();
         node.replica = Replica::default();
         node.replica.index = recovered.commit;
-        node.replica.applied = Replica::load(&node.disk.body);
+        if recovered.repair.is_none() {
+            node.replica.applied = Replica::load(&node.disk.body);
+        }
         for entry in recovered
             .entries
             .iter()
@@ -412,7 +414,24 @@ impl Cluster {
         }
     }
 
+    /// The file of a member that does not run gets damaged in its middle.
+    pub(crate) fn damage(&mut self, sid: Sid) {
+        self.crash(sid);
+        let node = self.nodes.get_mut(&sid).expect("a server");
+        // A file without a term, or of a server that has not joined, proves nothing and is refused.
+        let has_term = node.disk.recover().term > Term(0);
+        node.disk.is_damaged = has_term && node.disk.meta.is_some();
+    }
+
     fn send(&mut self, from: Sid, to: Sid, message: &PeerMessage) {
+        let is_silent = matches!(
+            message,
+            PeerMessage::SnapshotRequest { .. } | PeerMessage::SnapshotProgress { .. }
+        );
+        assert!(
+            is_silent || !self.nodes[&from].disk.is_damaged,
+            "a damaged member sends {message:?}"
+        );
         if self.cuts.contains(&(from, to))
             || !self.nodes.contains_key(&to)
             || self.random(100) < self.loss

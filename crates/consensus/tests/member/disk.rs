@@ -1,7 +1,7 @@
 //! A member's file in memory: records behind a header, of which a crash keeps what was synced and some of the rest.
 
 use corvid_consensus::Recovered;
-use corvid_consensus::member::Rewrite;
+use corvid_consensus::member::{Repair, Rewrite};
 use corvid_consensus::message::SnapshotMeta;
 use corvid_log::RecordReader;
 use corvid_log::cluster::{
@@ -26,6 +26,8 @@ pub(crate) struct Disk {
     pub(crate) is_full: bool,
     /// A sync has failed.
     pub(crate) is_poisoned: bool,
+    /// Records in the middle cannot be read; what the rest proves can.
+    pub(crate) is_damaged: bool,
     has_failed: bool,
     position: LogPosition,
     next: Option<(RewriteNumber, SnapshotMeta, Vec<u8>, Vec<u8>)>,
@@ -61,6 +63,7 @@ impl Disk {
             synced: 0,
             is_full: false,
             is_poisoned: false,
+            is_damaged: false,
             has_failed: false,
             position: LogPosition::OPENING,
             next: None,
@@ -104,6 +107,7 @@ impl Disk {
                 vote: None,
                 commit: Index(0),
                 entries: Vec::new(),
+                repair: None,
                 position: LogPosition::OPENING,
             };
         };
@@ -139,7 +143,7 @@ impl Disk {
                 entries.push(entry.clone());
             }
         }
-        Recovered {
+        let recovered = Recovered {
             cid: self.cid,
             remote_addresses: self.remotes.clone(),
             snapshot: Some(meta.clone()),
@@ -147,7 +151,13 @@ impl Disk {
             vote: replay.vote_cast(),
             commit: replay.commit_index(),
             entries,
+            repair: None,
             position: LogPosition::OPENING,
+        };
+        if self.is_damaged {
+            damaged(&recovered)
+        } else {
+            recovered
         }
     }
 
@@ -167,6 +177,7 @@ impl Disk {
                 record,
                 durable,
             } => {
+                assert!(!self.is_damaged, "a damaged file is not written to");
                 assert!(position > self.position, "positions grow");
                 self.position = position;
                 if self.is_full || self.is_poisoned || self.has_failed {
@@ -228,7 +239,27 @@ impl Disk {
         self.synced = self.records.len();
         self.has_failed = false;
         self.is_poisoned = false;
+        self.is_damaged = false;
         self.next = None;
         self.recover();
+    }
+}
+
+/// What is known of a file in whose middle records cannot be read.
+fn damaged(whole: &Recovered) -> Recovered {
+    let snapshot = whole.snapshot.as_ref().expect("a member's file");
+    let lists = whole.entries.iter().rev();
+    let list = lists.filter_map(|entry| entry.servers.clone()).next();
+    let last = whole.entries.last().map(|entry| (entry.term, entry.index));
+    Recovered {
+        snapshot: None,
+        commit: Index(0),
+        entries: Vec::new(),
+        repair: Some(Repair {
+            servers: list.unwrap_or_else(|| snapshot.servers.clone()),
+            last: last.unwrap_or((snapshot.term, snapshot.index)),
+            election_timer_ms: snapshot.election_timer_ms,
+        }),
+        ..whole.clone()
     }
 }

@@ -28,7 +28,7 @@ fn faults(seed: u64) {
     cluster.delay_max_ms = 1 + cluster.random(40);
     for _ in 0..60 {
         let victim = sid(1 + u8::try_from(cluster.random(u64::from(count))).expect("small"));
-        match cluster.random(14) {
+        match cluster.random(15) {
             0 => cluster.crash(victim),
             1..=3 => cluster.start(victim),
             4 => cluster.cut(victim),
@@ -46,13 +46,20 @@ fn faults(seed: u64) {
                     .expect("a server")
                     .disk_delay_ms = delay_ms;
             }
-            _ => {
+            13 => {
                 cluster
                     .nodes
                     .get_mut(&victim)
                     .expect("a server")
                     .disk
                     .is_poisoned = true;
+            }
+            _ => {
+                // A majority whose files are damaged cannot be healed.
+                let damaged = cluster.nodes.values().filter(|node| node.disk.is_damaged);
+                if damaged.count() + 1 < usize::from(count).div_ceil(2) {
+                    cluster.damage(victim);
+                }
             }
         }
         for _ in 0..5 {

@@ -8,4 +8,5 @@ mod faults;
 mod membership;
 mod opening;
 mod rehearsals;
+mod repairing;
 mod replica;

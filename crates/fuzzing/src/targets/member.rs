@@ -84,6 +84,7 @@ impl World {
             vote: None,
             commit: Index(1),
             entries: Vec::new(),
+            repair: None,
             position: LogPosition::OPENING,
         };
         let settings = Settings {

@@ -198,6 +198,7 @@ pub(super) fn open(file: &Handle) -> Result<Opened, String> {
             vote: replay.as_ref().map_or(vote, Replay::vote_cast),
             commit,
             entries,
+            repair: None,
             position: LogPosition::OPENING,
         },
         log,
