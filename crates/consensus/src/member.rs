@@ -64,7 +64,7 @@ use corvid_rpc::Level;
 pub use input::{Command, CommandToken, Input, Rehearsal};
 pub use output::{Output, Rewrite, ServerRow};
 pub use settings::{Recovered, Repair, Settings};
-pub use status::{Connected, PeerStatus, Phase, Role, Status};
+pub use status::{Connected, FileState, PeerStatus, Phase, Role, Status};
 
 use crate::database::Proposal;
 use crate::message::PeerMessage;

@@ -84,7 +84,7 @@ impl Member {
                 Some(sid) if sid == self.settings.sid => {
                     return Some(Ok("this server is leader already.".to_owned()));
                 }
-                Some(sid) if self.is_up(sid) => Some(sid),
+                Some(sid) if self.takes_part(sid) => Some(sid),
                 Some(_) => return Some(Err("server is not connected.".to_owned())),
                 None => return Some(Err("unknown server".to_owned())),
             },
@@ -142,7 +142,7 @@ impl Member {
             .membership
             .sids()
             .into_iter()
-            .filter(|sid| *sid != own && self.is_up(*sid))
+            .filter(|sid| *sid != own && self.takes_part(*sid))
             .collect();
         let start = usize::try_from(self.ticker.random(up.len() as u64)).unwrap_or(0);
         for at in 0..up.len() {

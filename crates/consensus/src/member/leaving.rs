@@ -162,7 +162,7 @@ impl Member {
     /// Whether a member is alive and has what was committed a moment ago.
     pub(super) fn is_caught_up(&self, sid: Sid) -> bool {
         sid == self.settings.sid
-            || self.is_up(sid)
+            || self.takes_part(sid)
                 && self.node.progress(sid).is_some_and(|progress| {
                     !progress.is_in_snapshot && progress.matched >= self.commit_before
                 })

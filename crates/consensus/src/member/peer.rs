@@ -16,6 +16,8 @@ pub(super) struct Peer {
     pub(super) is_up: bool,
     /// When its last message came.
     pub(super) last_message_ms: Option<u64>,
+    /// Its file is damaged: it has lost entries that the algorithm believes it to have, until it acknowledges one.
+    pub(super) is_damaged: bool,
     /// Its vote in the present term, if this member knows.
     pub(super) voted_for: Option<Sid>,
 }
@@ -147,6 +149,7 @@ impl Member {
             self.view.leader_heard();
         }
         if let Some(index) = stored {
+            self.peers.entry(from).or_default().is_damaged = false;
             self.sending_answered(from, index);
         }
     }
@@ -178,6 +181,12 @@ impl Member {
         self.node.unreachable(sid);
         self.sending_interrupted(sid);
         self.joiner_down(sid);
+    }
+
+    /// Whether this peer takes part: messages can be sent to it, and its file is intact.
+    pub(super) fn takes_part(&self, sid: Sid) -> bool {
+        let peer = self.peers.get(&sid);
+        peer.is_some_and(|peer| peer.is_up && !peer.is_damaged)
     }
 
     /// Whether messages can be sent to this peer.

@@ -145,6 +145,7 @@ impl Member {
             );
             return self.log(Level::Warn, text);
         }
+        self.peers.entry(from).or_default().is_damaged = true;
         if term > self.node.term() {
             // As with any message of a later term: its promises hold for the next leader only.
             let commit = Index(0);

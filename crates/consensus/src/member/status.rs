@@ -3,6 +3,7 @@
 use corvid_log::cluster::{Cid, Index, Servers, Sid, Term};
 
 use super::Member;
+use super::log_file::Trouble;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct Status {
     pub address: String,
     /// The state of its membership.
     pub connected: Connected,
+    /// The state of its file.
+    pub file: FileState,
     /// Servers that are asked for admission.
     pub remote_addresses: Vec<String>,
     /// Its role.
@@ -49,6 +52,21 @@ pub struct Status {
     pub log_bytes: u64,
     /// Elections that this member has begun.
     pub elections: u64,
+}
+
+/// The state of a member's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileState {
+    /// It takes records.
+    Intact,
+    /// It took no record, and is tried again: the disk may be full.
+    Failing,
+    /// A sync has failed: it is being written again.
+    Poisoned,
+    /// It is damaged: a snapshot of the leader will replace it.
+    Damaged,
+    /// It is older than the member's promises, so the member has stopped.
+    Lost,
 }
 
 /// A server in the list of another one.
@@ -131,6 +149,7 @@ impl Member {
             name: self.settings.name.clone(),
             address: self.settings.address.clone(),
             connected: self.connected(),
+            file: self.file_state(),
             remote_addresses: self
                 .joining
                 .as_ref()
@@ -168,6 +187,20 @@ impl Member {
             Connected::Disconnected
         } else {
             Connected::Member
+        }
+    }
+
+    fn file_state(&self) -> FileState {
+        if self.repairing.is_some() {
+            return FileState::Damaged;
+        }
+        if self.failure.is_some() {
+            return FileState::Lost;
+        }
+        match self.file.trouble {
+            Trouble::None => FileState::Intact,
+            Trouble::Failed { .. } => FileState::Failing,
+            Trouble::Poisoned => FileState::Poisoned,
         }
     }
 

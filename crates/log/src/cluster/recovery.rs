@@ -27,6 +27,9 @@ pub enum RecoveryError {
     /// The disk failed to read it, or the first record is damaged.
     #[error("unreadable")]
     Read(ReadError),
+    /// The first record is damaged, and the rest of the file does not make up for it.
+    #[error("damaged")]
+    Damaged(ReadError, Obstacle),
     /// A record must not be there, in the reference's words.
     #[error("{0}")]
     Content(WireError),
@@ -37,7 +40,7 @@ impl RecoveryError {
     #[must_use]
     pub fn to_wire(&self, file: &str) -> WireError {
         match self {
-            RecoveryError::Read(error) => error.to_wire(file),
+            RecoveryError::Read(error) | RecoveryError::Damaged(error, _) => error.to_wire(file),
             RecoveryError::Content(error) => error.clone(),
         }
     }
@@ -127,8 +130,9 @@ fn of_damaged_header<B: Bytes>(
     error: ReadError,
 ) -> Result<Recovered, RecoveryError> {
     let proven = promises::read(bytes, length).map_err(|reason| unreadable(length, 0, reason))?;
-    let Ok(proven) = proven else {
-        return Err(RecoveryError::Read(error));
+    let proven = match proven {
+        Ok(proven) => proven,
+        Err(obstacle) => return Err(RecoveryError::Damaged(error, obstacle)),
     };
     Ok(Recovered {
         server_id: proven.header.server_id,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use corvid_consensus::member::ServerRow;
+use corvid_consensus::member::{Repair, ServerRow};
 use corvid_consensus::{
     EntryBody, Member, Peers, PeersSettings, Recovered as MemberState, Settings,
 };
@@ -204,11 +204,19 @@ fn for_member(recovered: Recovered) -> std::io::Result<MemberState> {
         vote: recovered.vote,
         commit: corvid_log::cluster::Index(0),
         entries: Vec::new(),
+        repair: None,
         position: LogPosition::OPENING,
     };
     match recovered.membership {
         RecoveredMembership::Joining { remote_addresses } => {
             state.remote_addresses = remote_addresses;
+        }
+        RecoveredMembership::Damaged(promises) => {
+            state.repair = Some(Repair {
+                servers: promises.servers,
+                last: promises.last,
+                election_timer_ms: promises.election_timer_ms,
+            });
         }
         RecoveredMembership::Joined(joined) => {
             state.commit = joined.commit;

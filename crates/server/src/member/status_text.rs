@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use corvid_consensus::Status;
-use corvid_consensus::member::{Connected, PeerStatus, Phase, Role};
+use corvid_consensus::member::{Connected, FileState, PeerStatus, Phase, Role};
 use corvid_data::Uuid;
 use corvid_log::cluster::ids::{self, short};
 use corvid_log::cluster::{Index, Sid};
@@ -42,7 +42,7 @@ fn write_all(
     }
     writeln!(out, "Server ID: {}", identity(status.sid.0))?;
     writeln!(out, "Address: {}", status.address)?;
-    writeln!(out, "Status: {}", state(&status.connected))?;
+    writeln!(out, "Status: {}", state(&status.connected, status.file))?;
     if !status.remote_addresses.is_empty() {
         let remotes = status.remote_addresses.join(" ");
         writeln!(out, "Remotes for joining: {remotes}")?;
@@ -148,16 +148,28 @@ fn phase(phase: Phase) -> &'static str {
     }
 }
 
-fn state(connected: &Connected) -> String {
-    match connected {
+fn state(connected: &Connected, file: FileState) -> String {
+    let state = match connected {
         Connected::Joining => "joining cluster".to_owned(),
+        Connected::Repairing(None) => {
+            "file damaged, waiting for a snapshot of the leader".to_owned()
+        }
+        Connected::Repairing(Some((have, of))) => {
+            format!("file damaged, receiving a snapshot of the leader ({have} of {of} bytes)")
+        }
         Connected::Leaving => "leaving cluster".to_owned(),
         Connected::Left => "left cluster".to_owned(),
         Connected::Failed(reason) if reason.is_empty() => "failed".to_owned(),
         Connected::Failed(reason) => format!("failed: {reason}"),
         Connected::Disconnected => "disconnected from the cluster (election timeout)".to_owned(),
         Connected::Member => "cluster member".to_owned(),
-    }
+    };
+    let trouble = match file {
+        FileState::Failing => " (its file takes no records: check the disk)",
+        FileState::Poisoned => " (a sync of its file has failed: it is being written again)",
+        FileState::Intact | FileState::Damaged | FileState::Lost => "",
+    };
+    state + trouble
 }
 
 #[cfg(test)]
@@ -189,6 +201,7 @@ mod tests {
         let leader = Sid(uuid("989f8785-db0f-4416-99e8-63cf8a9d0938"));
         let other = Sid(uuid("fecb8785-db0f-4416-99e8-63cf8a9d0938"));
         Status {
+            file: FileState::Intact,
             sid: own,
             cid: Cid::new(uuid("fabb2b9d-5ef8-4ff4-a557-667dca861381")),
             name: "T".to_owned(),

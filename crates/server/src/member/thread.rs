@@ -450,6 +450,7 @@ impl MemberThread {
             Output::RejectSnapshot => {
                 let reason = match self.member.status(now_ms).connected {
                     Connected::Joining => "cannot store a snapshot while joining cluster",
+                    Connected::Repairing(_) => "cannot store a snapshot into a damaged file",
                     Connected::Leaving => "cannot store a snapshot while leaving cluster",
                     Connected::Left => "cannot store a snapshot after leaving cluster",
                     Connected::Failed(_) => "cannot store a snapshot following failure",

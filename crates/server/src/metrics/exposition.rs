@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 
 use crate::process_figures::ProcessFigures;
 use corvid_consensus::Status;
-use corvid_consensus::member::{Connected, Role};
+use corvid_consensus::member::{Connected, FileState, Role};
 use corvid_engine::OPERATIONS;
 use corvid_net::clock;
 use corvid_reactor::shard::Refusals;
@@ -375,6 +375,25 @@ impl Scrape {
         gauge(families::CLUSTER_CONNECTED, |status| {
             u64::from(status.connected == Connected::Member)
         });
+        let files = known.iter().flat_map(|(name, status)| {
+            let states = [
+                ("intact", FileState::Intact),
+                ("failing", FileState::Failing),
+                ("poisoned", FileState::Poisoned),
+                ("damaged", FileState::Damaged),
+                ("lost", FileState::Lost),
+            ];
+            states.map(|(label, state)| {
+                let is_present = u64::from(status.file == state);
+                (vec![(*name).clone(), label.to_owned()], is_present)
+            })
+        });
+        self.whole(families::CLUSTER_FILE, files);
+        let mut gauge = |family, figure: fn(&Status) -> u64| {
+            let known = known.iter();
+            let samples = known.map(|(name, status)| (vec![(*name).clone()], figure(status)));
+            self.whole(family, samples);
+        };
         gauge(families::CLUSTER_HAS_LEADER, |status| {
             u64::from(status.leader.is_some())
         });

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use corvid_consensus::Status;
-use corvid_consensus::member::{Connected, Role};
+use corvid_consensus::member::{Connected, FileState, Role};
 use corvid_shell::durations::Durations;
 
 /// Between two publications, ms.
@@ -56,10 +56,17 @@ impl MemberFigures {
         let behind = behind(&status);
         let why = match &status.connected {
             Connected::Joining => "has not joined its cluster yet",
+            Connected::Repairing(_) => "the member's file is damaged, its leader will replace it",
             Connected::Leaving => "is leaving its cluster",
             Connected::Left => "has left its cluster",
             Connected::Failed(_) => "the member has failed: see cluster/status",
             Connected::Disconnected => "hears of no leader",
+            Connected::Member if status.file == FileState::Poisoned => {
+                "a sync of the member's file has failed, it is being written again"
+            }
+            Connected::Member if status.file != FileState::Intact => {
+                "the member's file takes no records: check the disk"
+            }
             Connected::Member if status.leader.is_none() => "knows no leader",
             Connected::Member => return None,
         };

@@ -1,13 +1,15 @@
 //! Opening the file of a cluster's member: its state, and the contents of its database through the last entry that is known to be committed
 //! (docs/spec/distribution.md 1.4).
 //!
-//! Invariant: a member whose file may have forgotten a vote or an acknowledged entry is not opened, and neither is one with a committed
-//! entry that does not apply: its contents would differ from those of the other members.
+//! Invariant: a member whose file may have forgotten a vote is not opened, and neither is one with a committed entry that does not apply: its
+//! contents would differ from those of the other members. One whose file has lost entries, and proves what it has promised, opens without
+//! contents: it gets them from its leader.
 
 use corvid_data::{HashSeed, Schema, Tag, UuidSource, WireError};
 use corvid_engine::Database;
 use corvid_log::cluster::{
-    BodyLocation, Eid, Index, Recovered, RecoveredMembership, StoredEntry, recover,
+    BodyLocation, Eid, Index, Obstacle, Recovered, RecoveredMembership, RecoveryError, StoredEntry,
+    recover,
 };
 use corvid_log::{DiskFile, Extent};
 use corvid_net::errno;
@@ -55,24 +57,30 @@ pub(super) fn open(
     let length = std::fs::metadata(file.disk().path())
         .map_err(|error| failed(name, &errno::text(&error)))?
         .len();
-    let recovered =
-        recover(Offsets(file.file(), progress), length).map_err(|error| error.to_wire(name))?;
+    let recovered = recover(Offsets(file.file(), progress), length);
+    let recovered = recovered.map_err(|error| match error {
+        RecoveryError::Damaged(damage, obstacle) => refusal(&damage.to_wire(name), obstacle),
+        error => error.to_wire(name),
+    })?;
     if let Some(damage) = &recovered.damage {
         let error = damage.to_wire(name);
         if damage.may_have_forgotten() {
-            let details = format!(
-                "{error}; records that this member has acknowledged may be lost, so it must not vote or serve: \
-                 remove it from the cluster with cluster/kick, and join with a new file"
+            if let Some(obstacle) = damage.obstacle {
+                return Err(refusal(&error, obstacle));
+            }
+            logging::warn(
+                Module::Raft,
+                format_args!("{error}; the cluster has what is lost"),
             );
-            return Err(WireError::new(Tag::OvsdbError, details));
+        } else {
+            logging::warn(
+                Module::Raft,
+                format_args!("{error}; the write was never completed, and its record is replaced"),
+            );
         }
-        logging::warn(
-            Module::Raft,
-            format_args!("{error}; the write was never completed, and its record is replaced"),
-        );
     }
     let contents = match &recovered.membership {
-        RecoveredMembership::Joining { .. } => None,
+        RecoveredMembership::Joining { .. } | RecoveredMembership::Damaged(_) => None,
         RecoveredMembership::Joined(joined) => {
             let committed = joined.committed();
             let database = load(
@@ -102,6 +110,21 @@ pub(super) fn open(
         contents,
         file,
     })
+}
+
+/// Why a damaged file is not opened, and what to do.
+fn refusal(error: &WireError, obstacle: Obstacle) -> WireError {
+    let advice = if obstacle == Obstacle::Alone {
+        "restore the database from a backup, or take what can be read of this file with \"ovsdb-tool cluster-to-standalone\", and make a new \
+         cluster of it"
+    } else {
+        "if most of the other members run, remove it from the cluster with cluster/kick at one of them, and join with a new file"
+    };
+    let details = format!(
+        "{error}; records that this member has acknowledged may be lost, so it must not vote or serve, and the others cannot heal it because \
+         {obstacle}: {advice}"
+    );
+    WireError::new(Tag::OvsdbError, details)
 }
 
 /// Loads the snapshot at `body` of `file`, and applies `entries`, which are committed.
