@@ -1,5 +1,6 @@
 //! Files of members: the first one of a server, and its content when a process starts, read with the server's own code.
 
+use corvid_consensus::member::Repair;
 use corvid_consensus::{EntryBody, Recovered as MemberState};
 use corvid_data::HashSeed;
 use corvid_engine::Database;
@@ -171,11 +172,19 @@ pub(super) fn for_member(recovered: Recovered) -> Result<MemberState, String> {
         vote: recovered.vote,
         commit: Index(0),
         entries: Vec::new(),
+        repair: None,
         position: LogPosition::OPENING,
     };
     match recovered.membership {
         RecoveredMembership::Joining { remote_addresses } => {
             state.remote_addresses = remote_addresses;
+        }
+        RecoveredMembership::Damaged(promises) => {
+            state.repair = Some(Repair {
+                servers: promises.servers,
+                last: promises.last,
+                election_timer_ms: promises.election_timer_ms,
+            });
         }
         RecoveredMembership::Joined(joined) => {
             state.commit = joined.commit;
