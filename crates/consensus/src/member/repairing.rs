@@ -20,7 +20,7 @@ use crate::message::{PeerMessage, SnapshotMeta};
 /// Time between requests, ms.
 const RETRY_MS: u64 = 1000;
 /// Time without an offer after which the log says so, ms.
-const PATIENCE_MS: u64 = 10_000;
+const OFFER_TIMEOUT_MS: u64 = 10_000;
 /// Time between such lines, ms.
 const WARN_MS: u64 = 60_000;
 /// Time between snapshots that are made for damaged members, ms.
@@ -40,7 +40,7 @@ impl Repairing {
         Repairing {
             last,
             next_ms: now_ms,
-            warn_ms: now_ms + PATIENCE_MS,
+            warn_ms: now_ms + OFFER_TIMEOUT_MS,
         }
     }
 }
@@ -163,7 +163,7 @@ impl Member {
             }
             return;
         }
-        // The snapshot in the file is too old. What it has sent of it is of no use.
+        // The snapshot in the file is too old: the part that was sent is of no use.
         self.sending_interrupted(from);
         let reached = self.node.term_of(self.applied);
         let is_reached = reached.is_some_and(|term| (term, self.applied) >= last);

@@ -245,7 +245,7 @@ impl Disk {
     }
 }
 
-/// What is known of a file in whose middle records cannot be read.
+/// The part that is known of a file in whose middle records cannot be read.
 fn damaged(whole: &Recovered) -> Recovered {
     let snapshot = whole.snapshot.as_ref().expect("a member's file");
     let lists = whole.entries.iter().rev();

@@ -83,7 +83,7 @@ pub enum Obstacle {
     Alone,
 }
 
-/// What a damaged file proves.
+/// The part that a damaged file proves.
 #[derive(Debug)]
 pub(super) struct Proven {
     /// Without the body of the snapshot.
@@ -161,7 +161,7 @@ pub(super) fn read<B: Bytes>(
     })
 }
 
-/// What lies at an offset.
+/// The content at an offset.
 enum Found {
     /// A record that is proved to be what was written, and where it ends.
     Record(Vec<u8>, u64),

@@ -8,8 +8,8 @@
 //!   a block ends soon after the record begins, or begins shortly before the record ends.
 //!
 //! Any other damage may be in bytes that were synced. The member may have voted, or acknowledged entries, in the records that are lost; if it
-//! went on as if it had not, the cluster could lose commits (docs/spec/distribution.md 1.4). What the rest of the file proves is read by
-//! [`super::promises`]. Called by [`super::recovery`].
+//! went on as if it had not, the cluster could lose commits (docs/spec/distribution.md 1.4). The promises that the rest of the file proves are read
+//! by [`super::promises`]. Called by [`super::recovery`].
 
 use corvid_data::WireError;
 
