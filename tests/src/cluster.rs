@@ -3,6 +3,7 @@
 //! Invariant: all processes end when the [`Cluster`] is dropped. Members are made with our `ovsdb-tool`, or as files whose header names all of
 //! them, as the compacted files of a cluster do.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::net::TcpListener;
@@ -29,6 +30,8 @@ pub struct Cluster {
     name: String,
     program: PathBuf,
     tool: PathBuf,
+    /// Further options of all members.
+    options: Vec<OsString>,
     /// Removed after the processes, which are dropped first.
     folder: tempfile::TempDir,
 }
@@ -101,15 +104,32 @@ impl Cluster {
     ///
     /// An error of the operating system.
     pub fn over_tcp(count: usize, schema: &Value) -> io::Result<Cluster> {
+        Cluster::over("tcp", "127.0.0.1", count, &[], schema)
+    }
+
+    /// The same over `tcp` or `ssl`, on this host of the machine. All members have these further options.
+    ///
+    /// # Errors
+    ///
+    /// An error of the operating system.
+    pub fn over(
+        scheme: &str,
+        host: &str,
+        count: usize,
+        options: &[OsString],
+        schema: &Value,
+    ) -> io::Result<Cluster> {
         // All are held until the last one is known, so they differ.
-        let ports = (0..count).map(|_| TcpListener::bind("127.0.0.1:0"));
+        let ports = (0..count).map(|_| TcpListener::bind(format!("{host}:0")));
         let ports: Vec<TcpListener> = ports.collect::<io::Result<_>>()?;
         let addresses = ports
             .iter()
-            .map(|port| Ok(format!("tcp:{}", port.local_addr()?)));
+            .map(|port| Ok(format!("{scheme}:{}", port.local_addr()?)));
         let addresses: Vec<String> = addresses.collect::<io::Result<_>>()?;
         drop(ports);
-        Cluster::empty(schema)?.with_members(&addresses, schema)
+        let mut cluster = Cluster::empty(schema)?;
+        cluster.options = options.to_vec();
+        cluster.with_members(&addresses, schema)
     }
 
     fn with_members(self, addresses: &[String], schema: &Value) -> io::Result<Cluster> {
@@ -179,6 +199,7 @@ impl Cluster {
             name: schema["name"].as_str().unwrap_or_default().to_owned(),
             program: implementation.server_binary()?,
             tool: tool.ok_or_else(|| io::Error::other("no ovsdb-tool of the reference"))?,
+            options: Vec::new(),
             folder: tempfile::tempdir()?,
         })
     }
@@ -191,7 +212,9 @@ impl Cluster {
 
     fn add(&mut self, file: &Path) {
         let folder = self.folder_of(self.members.len());
-        let process = Process::new(&self.program, &folder, &[file.into()]);
+        let mut arguments = self.options.clone();
+        arguments.push(file.into());
+        let process = Process::new(&self.program, &folder, &arguments);
         self.members.push(process);
     }
 

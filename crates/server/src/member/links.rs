@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use corvid_consensus::peers::ACCEPTED_MAX;
 use corvid_consensus::{ConnectionNumber, Peers};
 use corvid_net::logging::{self, Module, RateLimit};
 use corvid_net::stream::{Resolve, Stream};
@@ -34,8 +35,9 @@ const READ_BYTES: usize = 128 * 1024;
 const READ_BYTES_PER_TURN: usize = 8 * READ_BYTES;
 /// Connections accepted in one turn.
 const ACCEPTS_MAX: usize = 16;
-/// Connections, at most: a cluster has a few members, and each may reconnect before its old connection is noticed to be dead.
-const LINKS_MAX: usize = 256;
+/// Connections, at most. [`Peers`] limits those that others have made; beyond them this counts handshakes and the connections to members, of
+/// which a cluster has a few. At the limit the oldest handshake ends.
+const LINKS_MAX: usize = 2 * ACCEPTED_MAX;
 /// How long the handshake of an accepted connection may take, ms.
 const HANDSHAKE_MS_MAX: u64 = 10_000;
 
@@ -223,7 +225,7 @@ impl Links {
     }
 
     fn insert(&mut self, mut link: Link) -> io::Result<usize> {
-        if self.links.len() >= LINKS_MAX {
+        if self.links.len() >= LINKS_MAX && !self.end_oldest_handshake() {
             return Err(errno::from_code(Errno::MFILE.raw_os_error()));
         }
         let entry = self.links.vacant_entry();
@@ -236,6 +238,18 @@ impl Links {
         }
         entry.insert(link);
         Ok(slot)
+    }
+
+    /// Ends the handshake that has taken longest: strangers that do not go on must not keep members out. `false`: there is none.
+    fn end_oldest_handshake(&mut self) -> bool {
+        let links = self.links.iter();
+        let handshakes = links.filter_map(|(slot, link)| Some((link.handshake_until_ms?, slot)));
+        let Some((_, slot)) = handshakes.min() else {
+            return false;
+        };
+        warn_of_handshake(&self.links[slot].name, "too many connections");
+        self.remove(slot);
+        true
     }
 
     fn remove(&mut self, slot: usize) -> Option<ConnectionNumber> {

@@ -1,0 +1,389 @@
+//! Members of a cluster over real sockets: TLS, IPv6, slow members, and strangers at the members' port.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use corvid_tests::binary;
+use corvid_tests::client::Client;
+use corvid_tests::cluster::{Cluster, LIMIT};
+use corvid_tests::peer;
+use corvid_tests::process::Process;
+use corvid_tests::server::Implementation;
+use serde_json::{Value, json};
+
+fn schema() -> Value {
+    json!({"name": "D", "version": "1.0.0", "tables": {"T": {"isRoot": true, "columns": {
+        "n": {"type": "integer"}, "text": {"type": "string"}}}}})
+}
+
+fn add(client: &mut Client, n: usize, text: &str) -> io::Result<()> {
+    let insert = json!({"op": "insert", "table": "T", "row": {"n": n, "text": text}});
+    let reply = client.call("transact", &json!(["D", insert]))?;
+    match reply["result"][0]["uuid"].is_null() {
+        false => Ok(()),
+        true => Err(io::Error::other(reply.to_string())),
+    }
+}
+
+/// How many rows a member has.
+fn count(cluster: &Cluster, member: usize) -> io::Result<usize> {
+    let select = json!({"op": "select", "table": "T", "where": [], "columns": ["n"]});
+    let mut client = cluster.connect(member)?;
+    let reply = client.call("transact", &json!(["D", select]))?;
+    Ok(reply["result"][0]["rows"].as_array().map_or(0, Vec::len))
+}
+
+/// The member's address for others.
+fn peer_address(cluster: &Cluster, member: usize) -> String {
+    let status = cluster.status(member).expect("a status");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Address: "));
+    line.expect("an address").to_owned()
+}
+
+fn write_through_all(cluster: &Cluster) {
+    for member in 0..3 {
+        let mut client = cluster.connect(member).expect("a connection");
+        add(&mut client, member, "").expect("inserted");
+    }
+    for member in 0..3 {
+        let holds = || count(cluster, member).is_ok_and(|rows| rows == 3);
+        cluster
+            .wait_until("all members have the rows", holds)
+            .expect("in time");
+    }
+}
+
+/// Makes an authority, and a key and a certificate `NAME-key.pem` and `NAME-cert.pem` that it has signed; false when there is no program
+/// for it.
+fn make_identity(folder: &Path, name: &str) -> bool {
+    let openssl = |arguments: &str| {
+        let mut command = Command::new("openssl");
+        let outcome = command
+            .args(arguments.split(' '))
+            .current_dir(folder)
+            .output();
+        matches!(outcome, Ok(output) if output.status.success())
+    };
+    openssl(&format!(
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={name}-authority -keyout {name}-ca-key.pem -out {name}-ca.pem"
+    )) && openssl(&format!(
+        "req -newkey rsa:2048 -nodes -subj /CN={name} -keyout {name}-key.pem -out {name}.csr"
+    )) && openssl(&format!(
+        "x509 -req -in {name}.csr -CA {name}-ca.pem -CAkey {name}-ca-key.pem -CAcreateserial -days 2 -out {name}-cert.pem"
+    ))
+}
+
+fn tls_options(folder: &Path, name: &str, authority: &str) -> Vec<OsString> {
+    let option = |option: &str, file: String| -> OsString {
+        format!("--{option}={}", folder.join(file).display()).into()
+    };
+    vec![
+        option("private-key", format!("{name}-key.pem")),
+        option("certificate", format!("{name}-cert.pem")),
+        option("ca-cert", format!("{authority}-ca.pem")),
+    ]
+}
+
+/// A server that is to join through the first member, over the scheme, with these options.
+fn joiner(
+    cluster: &Cluster,
+    folder: &Path,
+    scheme: &str,
+    name: &str,
+    tool: &[&str],
+    options: &[OsString],
+) -> Process {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let own = format!("{scheme}:{}", free.local_addr().expect("an address"));
+    drop(free);
+    let folder = folder.join(format!("joiner-{name}-{}", own.replace(':', "-")));
+    fs::create_dir(&folder).expect("made");
+    let file = folder.join("file.db");
+    let mut command = Command::new(binary::bin("ovsdb-tool"));
+    command.args(tool).arg("join-cluster").arg(&file);
+    command.args([name, &own, &peer_address(cluster, 0)]);
+    peer::run(&mut command).expect("made");
+    let program = Implementation::Corvid.server_binary().expect("built");
+    Process::new(&program, &folder, &[options, &[file.into()]].concat())
+}
+
+fn await_line(process: &Process, text: &str) {
+    let began = Instant::now();
+    while !process.log().contains(text) {
+        let log = process.log();
+        assert!(began.elapsed() < LIMIT, "no line {text}:\n{log}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn members_reach_each_other_over_tls_and_refuse_strangers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    if !make_identity(at, "ours") || !make_identity(at, "stranger") {
+        return peer::say_skipped("openssl, which makes certificates, is not installed");
+    }
+    let options = tls_options(at, "ours", "ours");
+    let mut cluster = Cluster::over("ssl", "127.0.0.1", 3, &options, &schema()).expect("made");
+    cluster.start().expect("started");
+    cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    write_through_all(&cluster);
+    let status = cluster.status(0).expect("a status");
+    assert_eq!(status.matches(" at ssl:127.0.0.1:").count(), 3, "{status}");
+
+    // A server with a certificate of another authority is refused, and each side says so.
+    let options = tls_options(at, "stranger", "ours");
+    let mut stranger = joiner(&cluster, at, "ssl", "D", &[], &options);
+    stranger.start().expect("started");
+    let began = Instant::now();
+    loop {
+        let log = cluster.member(0).log();
+        let is_refused =
+            |line: &str| line.contains("|raft|WARN|ssl:") && line.contains("connection refused (");
+        if log.lines().any(is_refused) {
+            break;
+        }
+        assert!(began.elapsed() < LIMIT, "{log}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let log = stranger.log();
+    assert!(!log.contains("learned server ID"), "{log}");
+    // Nor does a member's certificate help a member that does not trust it.
+    let options = tls_options(at, "ours", "stranger");
+    let mut distrustful = joiner(&cluster, at, "ssl", "D", &[], &options);
+    distrustful.start().expect("started");
+    await_line(&distrustful, ": connection attempt failed (");
+    // A server that speaks no TLS gets nowhere either.
+    let address = peer_address(&cluster, 0);
+    let mut plain = TcpStream::connect(address.trim_start_matches("ssl:")).expect("connected");
+    plain
+        .write_all(b"{\"id\":null,\"method\":\"hello_request\"}")
+        .expect("sent");
+    assert_closed(&mut plain);
+
+    // One with the right certificate joins.
+    let options = tls_options(at, "ours", "ours");
+    let mut fourth = joiner(&cluster, at, "ssl", "D", &[], &options);
+    fourth.start().expect("started");
+    await_line(&fourth, "|raft|INFO|joined cluster ");
+    let status = cluster.status(0).expect("a status");
+    assert_eq!(status.matches(" at ssl:127.0.0.1:").count(), 4, "{status}");
+}
+
+#[test]
+fn members_reach_each_other_over_ipv6() {
+    if TcpListener::bind("[::1]:0").is_err() {
+        return peer::say_skipped("this machine has no IPv6");
+    }
+    let mut cluster = Cluster::over("tcp", "[::1]", 3, &[], &schema()).expect("made");
+    cluster.start().expect("started");
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    write_through_all(&cluster);
+    let status = cluster.status(leader).expect("a status");
+    assert_eq!(status.matches(" at tcp:[::1]:").count(), 3, "{status}");
+    let next = (leader + 1) % 3;
+    let address = peer_address(&cluster, next);
+    cluster
+        .control(leader, "cluster/transfer-leadership", &["D", &address])
+        .expect("transferred");
+    cluster.leader_among(&[next]).expect("the chosen leader");
+}
+
+#[test]
+fn member_that_takes_nothing_is_disconnected_at_the_threshold() {
+    let mut cluster = Cluster::of(3, &schema()).expect("made");
+    cluster.start().expect("started");
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let slow = (leader + 1) % 3;
+    let set = |messages: &str, bytes: &str| {
+        let command = "cluster/set-backlog-threshold";
+        let reply = cluster.control(leader, command, &["D", messages, bytes]);
+        reply.expect("accepted")
+    };
+    assert_eq!(set("50", "1000000"), "");
+    let mut client = cluster.connect(leader).expect("a connection");
+    let pid = cluster.members()[slow].pid().to_string();
+    let signal = |signal: &str| {
+        peer::run(Command::new("kill").args([signal, &pid])).expect("sent");
+    };
+    signal("-STOP");
+    let text = "x".repeat(100_000);
+    let line = "sending backlog exceeded maximum size (";
+    let began = Instant::now();
+    let mut written = 0;
+    while !cluster.members()[leader].log().contains(line) {
+        add(&mut client, written, &text).expect("the others are a majority");
+        written += 1;
+        assert!(began.elapsed() < LIMIT, "{}", cluster.said());
+    }
+    signal("-CONT");
+    let log = cluster.members()[leader].log();
+    assert!(log.contains(" > 1000000 bytes), disconnecting, "), "{log}");
+    let holds = || count(&cluster, slow).is_ok_and(|rows| rows == written);
+    cluster
+        .wait_until("the slow member has all rows", holds)
+        .expect("in time");
+}
+
+/// The other side closes the connection.
+fn assert_closed(stream: &mut TcpStream) {
+    stream.set_read_timeout(Some(LIMIT)).expect("set");
+    let mut received = Vec::new();
+    match stream.read_to_end(&mut received) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
+        Err(error) => panic!("{error} after {received:?}"),
+    }
+}
+
+fn hello(cluster: &str, from: &str, comment: Option<&str>) -> Value {
+    let mut params = json!({"cluster": cluster, "from": from, "address": "tcp:127.0.0.1:9"});
+    if let Some(comment) = comment {
+        params["comment"] = json!(comment);
+    }
+    json!({"id": null, "method": "hello_request", "params": [params]})
+}
+
+#[test]
+fn strangers_at_the_members_port_change_nothing() {
+    let mut cluster = Cluster::over_tcp(3, &schema()).expect("made");
+    cluster.start().expect("started");
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    write_through_all(&cluster);
+    let essence = |cluster: &Cluster| -> Vec<String> {
+        let status = cluster.status(leader).expect("a status");
+        let kept = ["Term:", "Leader:", "Vote:", "Log:", "Status:", "Role:"];
+        let is_kept = |line: &&str| kept.iter().any(|kept| line.starts_with(kept));
+        status.lines().filter(is_kept).map(str::to_owned).collect()
+    };
+    let before = essence(&cluster);
+    let cid = cluster
+        .control(leader, "cluster/cid", &["D"])
+        .expect("an id");
+    let cid = cid.trim();
+    let stranger = "0bad0000-0000-4000-8000-000000000bad";
+    let codec = Some("corvid 1");
+    let member = cluster.control((leader + 1) % 3, "cluster/sid", &["D"]);
+    let member = member.expect("an id").trim().to_owned();
+    let vote = |from: &str| {
+        let params =
+            json!({"cluster": cid, "from": from, "term": 99, "last_index": 99, "last_term": 99});
+        json!({"id": null, "method": "request_vote", "params": [params]}).to_string()
+    };
+    let huge = format!("{{\"id\":null,\"method\":\"{}", "m".repeat(20_000));
+    let nested = "[".repeat(5000);
+    let attacks: [(&str, Vec<u8>, &str); 9] = [
+        ("garbage", b"\x00\xff\x17 garbage".to_vec(), ""),
+        ("a huge first message", huge.into_bytes(), ""),
+        ("a deep one", nested.into_bytes(), ""),
+        ("a request", b"{\"id\":1,\"method\":\"list_dbs\",\"params\":[]}".to_vec(), "expecting notify RPC but received request"),
+        (
+            "a member of the reference",
+            hello(cid, stranger, None).to_string().into_bytes(),
+            "cannot be a member beside this one",
+        ),
+        (
+            "another cluster",
+            hello("12340000-0000-4000-8000-00000000c1d0", stranger, codec).to_string().into_bytes(),
+            "wrong cluster 1234 (expected 5a0c)",
+        ),
+        (
+            "a message without hello",
+            vote(&member).into_bytes(),
+            "",
+        ),
+        (
+            "this server's own id",
+            hello(cid, &cluster.control(leader, "cluster/sid", &["D"]).expect("an id").trim().to_owned(), codec).to_string().into_bytes(),
+            "the server at the other end has this server's ID",
+        ),
+        (
+            "a forged sender",
+            (hello(cid, stranger, codec).to_string()
+                + &json!({"id": null, "method": "hello_request", "params": [
+                    {"cluster": cid, "from": member, "address": "tcp:127.0.0.1:9", "comment": "corvid 1"}]}).to_string())
+                .into_bytes(),
+            "ignoring message with unexpected server ID",
+        ),
+    ];
+    let address = peer_address(&cluster, leader);
+    let port = address.trim_start_matches("tcp:");
+    for (what, bytes, line) in attacks {
+        let mut stream = TcpStream::connect(port).expect("connected");
+        let name = format!("tcp:{}: ", stream.local_addr().expect("an address"));
+        stream.write_all(&bytes).expect("sent");
+        assert_closed(&mut stream);
+        let log = cluster.members()[leader].log();
+        let is_told = |it: &str| it.contains(&name) && it.contains(line);
+        assert!(log.lines().any(is_told), "{what}: {line}\n{log}");
+        assert_eq!(essence(&cluster), before, "{what}");
+    }
+    // Half a message, and then silence: the connection ends, and others are served meanwhile.
+    let mut silent = TcpStream::connect(port).expect("connected");
+    silent.write_all(b"{\"id\":null,\"meth").expect("sent");
+    let mut client = cluster.connect(leader).expect("a connection");
+    add(&mut client, 3, "").expect("inserted");
+    assert_closed(&mut silent);
+
+    // Servers of another database, or of another cluster, are refused before they are members.
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut wrong = joiner(&cluster, folder.path(), "tcp", "Wrong", &[], &[]);
+    wrong.start().expect("started");
+    await_line(
+        &wrong,
+        "refuses to add this server to its cluster: wrong database Wrong (expected D)",
+    );
+    let other = "--cid=12340000-0000-4000-8000-00000000c1d0";
+    let mut other = joiner(&cluster, folder.path(), "tcp", "D", &[other], &[]);
+    other.start().expect("started");
+    await_line(&cluster.members()[0], "wrong cluster 1234 (expected 5a0c)");
+    let status = cluster.status(leader).expect("a status");
+    assert_eq!(status.matches(" at tcp:127.0.0.1:").count(), 3, "{status}");
+}
+
+fn resident_bytes(process: &Process) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.pid())).expect("it runs");
+    let line = status.lines().find(|line| line.starts_with("VmRSS"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1));
+    kib.and_then(|kib| kib.parse::<u64>().ok()).expect("a size") * 1024
+}
+
+#[test]
+fn thousand_half_open_connections_keep_no_member_out() {
+    let mut cluster = Cluster::over_tcp(3, &schema()).expect("made");
+    cluster.start().expect("started");
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    write_through_all(&cluster);
+    let address = peer_address(&cluster, leader);
+    let port = address.trim_start_matches("tcp:");
+    let before = resident_bytes(&cluster.members()[leader]);
+    let begun = format!("{{\"id\":null,\"method\":\"{}", "m".repeat(15_000));
+    let flood = || -> Vec<TcpStream> {
+        let connect = |_| {
+            let mut stream = TcpStream::connect(port).ok()?;
+            stream.write_all(begun.as_bytes()).ok()?;
+            Some(stream)
+        };
+        (0..1000).filter_map(connect).collect()
+    };
+    let held = flood();
+    assert!(held.len() > 250, "{}", held.len());
+    let after = resident_bytes(&cluster.members()[leader]);
+    assert!(after < before + (32 << 20), "{before} bytes, then {after}");
+    // A member that starts meanwhile finds its place.
+    let other = (leader + 1) % 3;
+    cluster.member(other).kill();
+    cluster.member(other).start().expect("started again");
+    let again = flood();
+    let mut client = cluster.connect(other).expect("a connection");
+    add(&mut client, 3, "").expect("inserted");
+    assert!(cluster.leads(leader).expect("a row"), "{}", cluster.said());
+    drop((held, again));
+}
