@@ -4,11 +4,12 @@
 //! member writes can be read back.
 
 use bytes::Bytes;
+use corvid_consensus::member::Repair;
 use corvid_consensus::message::SnapshotMeta;
 use corvid_consensus::{EntryBody, Recovered};
 use corvid_log::cluster::{
-    Cid, ClusterReader, Data, Eid, Entry, Header, Index, Joined, Kind, Membership, Record, Replay,
-    Servers, Sid, Snapshot, Step, Term, recover,
+    Cid, ClusterReader, Data, Eid, Entry, Header, Index, Joined, Kind, Membership, Record,
+    RecoveredMembership, Replay, Servers, Sid, Snapshot, Step, Term, recover,
 };
 use corvid_log::storage::FileContent;
 use corvid_log::storage::LogPosition;
@@ -115,6 +116,29 @@ pub(super) fn open(file: &Handle) -> Result<Opened, String> {
     let length = file.length().map_err(|fault| fault.text)?;
     let judged = recover(FileSource { file, offset: 0 }, length)
         .map_err(|error| format!("the file does not open: {error:?}"))?;
+    if let RecoveredMembership::Damaged(promises) = judged.membership {
+        return Ok(Opened {
+            recovered: Recovered {
+                cid: judged.cluster_id,
+                remote_addresses: Vec::new(),
+                snapshot: None,
+                term: judged.term,
+                vote: judged.vote,
+                commit: Index(0),
+                entries: Vec::new(),
+                repair: Some(Repair {
+                    servers: promises.servers,
+                    last: promises.last,
+                    election_timer_ms: promises.election_timer_ms,
+                }),
+                position: LogPosition::OPENING,
+            },
+            log: MemberLog::default(),
+            applied: Applied::default(),
+            end: length,
+            has_left: false,
+        });
+    }
     if judged.may_have_forgotten() {
         return Err(format!(
             "an intact disk is judged to have lost synced records: {:?}",

@@ -10,7 +10,9 @@ use bytes::Bytes;
 use corvid_consensus::member::{Rewrite, ServerRow};
 use corvid_consensus::message::SnapshotMeta;
 use corvid_consensus::{Input, Member, MemberEvent, Output, Settings};
-use corvid_log::cluster::{Cid, Eid, Entry, Index, Kind, Servers, Sid, Term};
+use corvid_log::cluster::{
+    Cid, Eid, Entry, Index, Kind, RecoveredMembership, Servers, Sid, Term, recover,
+};
 use corvid_log::storage::{LogPosition, RewriteNumber, RewriteStage, StorageReply, StorageRequest};
 use corvid_log::{Disk as _, DiskFile as _, Fault, LogWriter};
 
@@ -150,6 +152,8 @@ pub(super) struct Host {
     dice: Dice,
     /// The highest term that an earlier life has synced.
     promised_term: Term,
+    /// Bytes of its file have rotted. Its log is what it has acknowledged, until a snapshot takes its place.
+    pub(super) is_damaged: bool,
 }
 
 impl Host {
@@ -164,6 +168,7 @@ impl Host {
             log: MemberLog::default(),
             dice: Dice::new(seed),
             promised_term: Term(0),
+            is_damaged: false,
         }
     }
 
@@ -182,6 +187,22 @@ impl Host {
         } = file::open(&handle)?;
         if has_left {
             return Err("the file says that the server has left".to_owned());
+        }
+        if let Some(repair) = &recovered.repair {
+            let synced = self.log.synced;
+            let last = (self.log.term(synced).unwrap_or_default(), synced);
+            if !self.is_damaged || repair.last < last {
+                return Err(format!(
+                    "the file proves entries through {:?}; {last:?} was synced",
+                    repair.last
+                ));
+            }
+            // It has promised nothing else.
+            log = self.log.clone();
+            log.cut(synced);
+        } else if std::mem::take(&mut self.is_damaged) {
+            // The process ended when the snapshot was in place.
+            self.log.synced = log.base;
         }
         for index in self.log.base.0.max(log.base.0) + 1..=self.log.synced.0 {
             let index = Index(index);
@@ -277,6 +298,31 @@ impl Host {
     pub(super) fn synced_term(&self) -> Term {
         let of_life = self.life.as_ref().map(|life| life.synced_ballot.0);
         self.promised_term.max(of_life.unwrap_or_default())
+    }
+
+    /// Bytes of the file rot while no process has it open, such that the cluster can heal it. False if none of the places that were tried is so.
+    pub(super) fn rot(&mut self, dice: &mut Dice) -> bool {
+        let bytes = self.disk.bytes();
+        for _ in 0..8 {
+            let from = dice.below(bytes.len());
+            let length = *dice.pick(&[1, 1, 1, 20, 100]);
+            let flips: Vec<(usize, usize)> = (from..bytes.len().min(from + length))
+                .map(|position| (position, dice.below(8)))
+                .collect();
+            let mut rotten = bytes.clone();
+            for (position, bit) in &flips {
+                rotten[*position] ^= 1 << bit;
+            }
+            let judged = recover(&rotten[..], rotten.len() as u64);
+            if judged.is_ok_and(|it| matches!(it.membership, RecoveredMembership::Damaged(_))) {
+                for (position, bit) in flips {
+                    self.disk.flip(position, bit);
+                }
+                self.is_damaged = true;
+                return true;
+            }
+        }
+        false
     }
 
     /// The process ends.
@@ -504,6 +550,7 @@ impl Host {
             Ok(handle) => handle,
             Err(fault) => return Ok(Err(fault)),
         };
+        self.is_damaged = false;
         self.log = MemberLog {
             base: meta.index,
             base_term: meta.term,

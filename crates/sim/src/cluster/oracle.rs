@@ -83,6 +83,12 @@ impl MemberLog {
         self.put(index, term, body)
     }
 
+    /// The entries behind this one are lost.
+    pub(super) fn cut(&mut self, last: Index) {
+        let kept = usize::try_from(last.0.saturating_sub(self.base.0)).unwrap_or(usize::MAX);
+        self.entries.truncate(kept);
+    }
+
     /// These entries are synced, if they are still there.
     pub(super) fn synced_through(&mut self, entries: &[(Index, Term)]) {
         for (index, term) in entries {

@@ -52,6 +52,8 @@ pub(super) struct Run {
     /// Open transactions of sessions at each host.
     sessions: Vec<Vec<u64>>,
     next_number: u64,
+    /// Draws which files rot, in the runs in which some do.
+    rot: Option<Dice>,
     steps_at: (u64, usize),
     summary: Summary,
 }
@@ -119,6 +121,7 @@ impl Run {
             faults,
             sessions: vec![Vec::new(); count],
             next_number: 1,
+            rot: Some(Dice::new(seed ^ 0x0072_6f74)).filter(|_| seed.is_multiple_of(4)),
             steps_at: (0, 0),
             summary: Summary {
                 members: count as u64,
@@ -581,6 +584,7 @@ impl Run {
         self.summary.restarts += 1;
         host.start_ms = Some(self.now_ms + down_ms);
         self.network.stop(self.now_ms, number);
+        self.rot(number);
     }
 
     fn set_weather(&mut self, weather: Weather) {

@@ -325,6 +325,15 @@ impl SimDisk {
         Some(position)
     }
 
+    /// Flips a bit of the database's file.
+    pub fn flip(&self, position: usize, bit: usize) {
+        let mut platter = self.lock();
+        let platter = &mut *platter;
+        if let Some(inode) = platter.inodes.get_mut(&platter.names.database) {
+            inode.flip(position, bit);
+        }
+    }
+
     /// Whether the medium holds every byte of the database's file.
     #[must_use]
     pub fn is_synced(&self) -> bool {

@@ -23,6 +23,7 @@ fn nothing_committed_is_lost_doubled_or_forked_and_clusters_recover() {
             summary.doubled,
             summary.partitions,
             summary.pauses,
+            summary.damages * 2,
         ]
     });
 }

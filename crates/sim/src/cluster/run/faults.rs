@@ -137,6 +137,27 @@ impl Run {
         }
     }
 
+    /// The file of a host that is down may rot. Files of a majority do not: nobody could heal them.
+    pub(super) fn rot(&mut self, host: usize) {
+        let members = self.oracle.members();
+        let damaged = members
+            .iter()
+            .filter(|member| self.hosts[**member].is_damaged);
+        let is_possible = members.contains(&host)
+            && !self.hosts[host].is_damaged
+            && 2 * (damaged.count() + 1) < members.len();
+        let Some(dice) = self.rot.as_mut().filter(|_| is_possible) else {
+            return;
+        };
+        if dice.chance(40) && self.hosts[host].rot(dice) {
+            self.trace.line(format_args!(
+                "{} the file of host {host} has rotted",
+                self.now_ms
+            ));
+            self.summary.damages += 1;
+        }
+    }
+
     fn partition(&mut self) {
         self.summary.partitions += 1;
         let count = self.hosts.len();

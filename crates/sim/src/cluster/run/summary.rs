@@ -42,6 +42,8 @@ pub struct Summary {
     pub changes: u64,
     /// New files of members, beside the present ones.
     pub rewrites: u64,
+    /// Files that have rotted.
+    pub damages: u64,
     /// Snapshots of leaders, installed.
     pub snapshots: u64,
     /// Virtual time, ms.
@@ -76,6 +78,7 @@ impl Simulation for Summary {
         self.removals += other.removals;
         self.changes += other.changes;
         self.rewrites += other.rewrites;
+        self.damages += other.damages;
         self.snapshots += other.snapshots;
         self.virtual_ms += other.virtual_ms;
         self.steps += other.steps;
