@@ -16,6 +16,7 @@ use sha1::{Digest, Sha1};
 
 use crate::binary;
 use crate::client::Client;
+use crate::network::Network;
 use crate::peer;
 use crate::process::Process;
 use crate::server::Implementation;
@@ -30,6 +31,10 @@ pub struct Cluster {
     name: String,
     program: PathBuf,
     tool: PathBuf,
+    /// Words before the command of each member, by number.
+    prefixes: Vec<Vec<String>>,
+    /// The member whose file is in this folder, apart from its log and sockets.
+    disk: Option<(usize, PathBuf)>,
     /// Further options of all members.
     options: Vec<OsString>,
     /// Removed after the processes, which are dropped first.
@@ -132,8 +137,41 @@ impl Cluster {
         cluster.with_members(&addresses, schema)
     }
 
+    /// The same, each member on a host of its own.
+    ///
+    /// # Errors
+    ///
+    /// An error of the operating system.
+    pub fn in_network(network: &Network, schema: &Value) -> io::Result<Cluster> {
+        let mut cluster = Cluster::empty(schema)?;
+        let hosts = 0..network.size();
+        let prefix = |host| network.prefix(host).map(str::to_owned).to_vec();
+        cluster.prefixes = hosts.clone().map(prefix).collect();
+        let addresses = hosts.map(|host| format!("tcp:{}:6643", network.address(host)));
+        let addresses: Vec<String> = addresses.collect();
+        cluster.with_members(&addresses, schema)
+    }
+
+    /// A cluster whose member `number` has its file in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// An error of the operating system.
+    pub fn with_disk(
+        count: usize,
+        number: usize,
+        folder: &Path,
+        schema: &Value,
+    ) -> io::Result<Cluster> {
+        let mut cluster = Cluster::empty(schema)?;
+        cluster.disk = Some((number, folder.to_owned()));
+        let addresses: Vec<String> = (0..count).map(|number| cluster.address(number)).collect();
+        cluster.with_members(&addresses, schema)
+    }
+
     fn with_members(self, addresses: &[String], schema: &Value) -> io::Result<Cluster> {
         let mut cluster = self;
+        let schema = without_ephemeral(schema);
         let servers: Map<String, Value> = addresses
             .iter()
             .enumerate()
@@ -190,32 +228,31 @@ impl Cluster {
     }
 
     fn empty_of(implementation: Implementation, schema: &Value) -> io::Result<Cluster> {
-        let tool = match implementation {
-            Implementation::Corvid => Some(binary::bin("ovsdb-tool")),
-            Implementation::Reference => binary::reference("ovsdb-tool"),
-        };
+        let (program, tool) = programs(implementation)?;
         Ok(Cluster {
             members: Vec::new(),
             name: schema["name"].as_str().unwrap_or_default().to_owned(),
-            program: implementation.server_binary()?,
-            tool: tool.ok_or_else(|| io::Error::other("no ovsdb-tool of the reference"))?,
+            program,
+            tool,
+            prefixes: Vec::new(),
+            disk: None,
             options: Vec::new(),
             folder: tempfile::tempdir()?,
         })
     }
 
     fn add_folder(&self, number: usize) -> io::Result<PathBuf> {
-        let folder = self.folder_of(number);
-        fs::create_dir(&folder)?;
-        Ok(folder.join(format!("{}.db", self.name)))
+        fs::create_dir(self.folder_of(number))?;
+        Ok(self.file(number))
     }
 
     fn add(&mut self, file: &Path) {
-        let folder = self.folder_of(self.members.len());
+        let number = self.members.len();
         let mut arguments = self.options.clone();
         arguments.push(file.into());
-        let process = Process::new(&self.program, &folder, &arguments);
-        self.members.push(process);
+        let process = Process::new(&self.program, &self.folder_of(number), &arguments);
+        let prefix = self.prefixes.get(number).cloned().unwrap_or_default();
+        self.members.push(process.by_way_of(&prefix));
     }
 
     fn folder_of(&self, number: usize) -> PathBuf {
@@ -232,7 +269,24 @@ impl Cluster {
     /// The file of a member.
     #[must_use]
     pub fn file(&self, number: usize) -> PathBuf {
-        self.folder_of(number).join(format!("{}.db", self.name))
+        let folder = match &self.disk {
+            Some((on_disk, folder)) if *on_disk == number => folder.clone(),
+            _ => self.folder_of(number),
+        };
+        folder.join(format!("{}.db", self.name))
+    }
+
+    /// From the next start on, the other implementation runs on the same files.
+    ///
+    /// # Errors
+    ///
+    /// A missing program.
+    pub fn swap(&mut self, implementation: Implementation) -> io::Result<()> {
+        (self.program, self.tool) = programs(implementation)?;
+        for member in &mut self.members {
+            member.replace_program(&self.program);
+        }
+        Ok(())
     }
 
     fn tool(&self, arguments: &[&str]) -> io::Result<()> {
@@ -390,6 +444,31 @@ impl Cluster {
             self.said()
         )))
     }
+}
+
+/// As `create-cluster` does it: a clustered database keeps all columns.
+fn without_ephemeral(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    let tables = schema["tables"].as_object_mut().into_iter().flatten();
+    for (_, table) in tables {
+        let columns = table["columns"].as_object_mut().into_iter().flatten();
+        for (_, column) in columns {
+            if let Some(column) = column.as_object_mut() {
+                column.remove("ephemeral");
+            }
+        }
+    }
+    schema
+}
+
+/// The server and the offline tool.
+fn programs(implementation: Implementation) -> io::Result<(PathBuf, PathBuf)> {
+    let tool = match implementation {
+        Implementation::Corvid => Some(binary::bin("ovsdb-tool")),
+        Implementation::Reference => binary::reference("ovsdb-tool"),
+    };
+    let tool = tool.ok_or_else(|| io::Error::other("no ovsdb-tool of the reference"))?;
+    Ok((implementation.server_binary()?, tool))
 }
 
 fn sid(number: usize) -> String {

@@ -11,7 +11,8 @@
 //! - [`process`]: one server process on given files.
 //! - [`cluster`]: several server processes that serve one clustered database.
 //! - [`daemon`]: one server in the background.
-//! - [`cluster`]: the members of a clustered database.
+//! - [`load`]: writers on every member of a cluster.
+//! - [`network`]: hosts of its own for a cluster, and cables that are cut.
 //! - [`server`]: a server under test in its own temporary directory.
 //! - [`random`], [`ledger`], [`tails`], [`small_disk`], [`troubled_disk`], [`peer`]: what the tests of storage share: seeded numbers, writers that
 //!   know what the database must hold, damaged ends of files, a file system that is soon full, a disk that is slow or fails, and the reference's tool.
@@ -27,6 +28,8 @@ pub mod framing;
 pub mod http;
 pub mod layout;
 pub mod ledger;
+pub mod load;
+pub mod network;
 pub mod peer;
 pub mod placeholder;
 pub mod play;

@@ -23,6 +23,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct Process {
     program: PathBuf,
     arguments: Vec<OsString>,
+    /// Words before the command: a program that becomes the server, `ip netns exec NAME` for example.
+    prefix: Vec<OsString>,
     variables: Vec<(OsString, OsString)>,
     folder: PathBuf,
     child: Option<Child>,
@@ -57,6 +59,7 @@ impl Process {
         Process {
             program: program.to_owned(),
             arguments: all,
+            prefix: Vec::new(),
             variables: Vec::new(),
             folder: folder.to_owned(),
             child: None,
@@ -68,6 +71,18 @@ impl Process {
     pub fn with_variable(mut self, name: &str, value: impl Into<OsString>) -> Process {
         self.variables.push((name.into(), value.into()));
         self
+    }
+
+    /// The same, started by a command that becomes the program, so that the process id is the server's.
+    #[must_use]
+    pub fn by_way_of(mut self, prefix: &[String]) -> Process {
+        self.prefix = prefix.iter().map(OsString::from).collect();
+        self
+    }
+
+    /// From the next start on, another program runs on the same files.
+    pub fn replace_program(&mut self, program: &Path) {
+        program.clone_into(&mut self.program);
     }
 
     /// Starts it and waits until it listens, that is, until its files are loaded.
@@ -91,7 +106,10 @@ impl Process {
             fs::remove_file(socket).or_else(ignore_absent)?;
         }
         let output = fs::File::create(self.folder.join("stderr"))?;
-        let child = Command::new(&self.program)
+        let mut words = self.prefix.clone();
+        words.push(self.program.clone().into());
+        let child = Command::new(&words[0])
+            .args(&words[1..])
             .args(&self.arguments)
             .env("OVS_RUNDIR", &self.folder)
             .env("OVS_LOGDIR", &self.folder)

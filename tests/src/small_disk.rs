@@ -14,7 +14,7 @@ use crate::peer;
 
 /// Tells the inner run where its file system is.
 const VARIABLE: &str = "CORVID_SMALL_DISK";
-/// Size of the file system.
+/// Size of the file system, if a test asks for no other.
 const SIZE: &str = "2m";
 /// Ways to a mount namespace: without rights of one's own, and as root where user namespaces are forbidden.
 const WAYS: [&str; 2] = ["-Urm", "-m"];
@@ -28,6 +28,15 @@ const MOUNT: &str = r#"at=$1; shift; mount -t tmpfs -o size="$SIZE" small "$at" 
 ///
 /// When `play` does, or the inner run cannot be started.
 pub fn on_small_disk(test: &str, play: impl FnOnce(&SmallDisk)) {
+    on_disk_of(test, SIZE, play);
+}
+
+/// The same, with a file system of another size, `16m` for example.
+///
+/// # Panics
+///
+/// As [`on_small_disk`].
+pub fn on_disk_of(test: &str, size: &str, play: impl FnOnce(&SmallDisk)) {
     if let Some(folder) = env::var_os(VARIABLE) {
         return play(&SmallDisk::at(Path::new(&folder)));
     }
@@ -37,7 +46,7 @@ pub fn on_small_disk(test: &str, play: impl FnOnce(&SmallDisk)) {
         command
             .args([way, "sh", "-c", MOUNT, "sh"])
             .arg(folder.path())
-            .env("SIZE", SIZE)
+            .env("SIZE", size)
             .env(VARIABLE, folder.path())
             .stdin(Stdio::null());
         command

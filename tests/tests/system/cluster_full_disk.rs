@@ -1,0 +1,139 @@
+//! The disk of one member of a cluster fills up under load, a follower's or the leader's: the others go on, nothing acknowledged is lost, and the
+//! member takes writes again when there is room, also when it is started again while the disk is full.
+//!
+//! `CORVID_CLUSTER_SEED` and `CORVID_CLUSTER_ROUNDS` as in `cluster_faults`.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use corvid_tests::cluster::{Cluster, LIMIT};
+use corvid_tests::ledger;
+use corvid_tests::load::{Load, Outcome, problem, wait};
+use corvid_tests::random::{self, Random};
+use corvid_tests::small_disk::{SmallDisk, on_disk_of};
+
+use crate::cluster_faults::{all, fail, rounds};
+
+/// The member whose file is on the small disk.
+const MEMBER: usize = 1;
+/// Between the requests of a writer.
+const PACE: Duration = Duration::from_millis(10);
+/// From a full disk on, or from room on, the cluster, or the member, takes writes again before that.
+const RECOVERY: Duration = Duration::from_secs(20);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Case {
+    leads: bool,
+    restarts: bool,
+}
+
+const CASES: [Case; 4] = [
+    Case {
+        leads: false,
+        restarts: false,
+    },
+    Case {
+        leads: true,
+        restarts: false,
+    },
+    Case {
+        leads: false,
+        restarts: true,
+    },
+    Case {
+        leads: true,
+        restarts: true,
+    },
+];
+
+#[test]
+fn a_member_whose_disk_is_full_stops_nobody_and_recovers() {
+    let test = "cluster_full_disk::a_member_whose_disk_is_full_stops_nobody_and_recovers";
+    on_disk_of(test, "16m", play);
+}
+
+fn play(disk: &SmallDisk) {
+    let seed = random::seed("CORVID_CLUSTER_SEED");
+    let mut random = Random::new(seed);
+    let schema = ledger::schema(1);
+    let folder = disk.file("");
+    let mut cluster = Cluster::with_disk(3, MEMBER, &folder, &schema).expect("a cluster");
+    cluster.start().expect("started");
+    let mut load = Load::new(&cluster, seed).expect("writers");
+    load.set_pace(PACE);
+    for round in 0..rounds(CASES.len() as u64) {
+        let case = CASES[usize::try_from(round).unwrap_or(0) % CASES.len()];
+        if let Err(problem) = self::round(disk, &mut cluster, &mut load, case, &mut random) {
+            let what = format!("round {round} ({case:?}), seed {seed}");
+            fail(cluster, &what, &problem);
+        }
+    }
+    println!("{} transactions", load.count());
+}
+
+fn round(
+    disk: &SmallDisk,
+    cluster: &mut Cluster,
+    load: &mut Load,
+    case: Case,
+    random: &mut Random,
+) -> Outcome<()> {
+    let (leader, _) = cluster.leader_among(&all(3)).map_err(problem)?;
+    let wanted = match case.leads {
+        true => MEMBER,
+        false => (MEMBER + 1) % 3,
+    };
+    if leader != wanted && (case.leads || leader == MEMBER) {
+        let address = cluster.address(wanted);
+        let name = ledger::DATABASE;
+        cluster
+            .control(leader, "cluster/transfer-leadership", &[name, &address])
+            .map_err(problem)?;
+        cluster.leader_among(&[wanted]).map_err(problem)?;
+    }
+    // The small disk has room for the contents of a few rounds.
+    cluster
+        .control(MEMBER, "ovsdb-server/compact", &[ledger::DATABASE])
+        .map_err(problem)?;
+    let complaints = |cluster: &mut Cluster| {
+        let log = cluster.member(MEMBER).log();
+        log.matches("No space left on device").count()
+    };
+    let complained = complaints(cluster);
+    load.during(cluster, |run| {
+        run.progress(&all(3))?;
+        disk.take_all_but(random.below(20_000)).map_err(problem)?;
+        let full = Instant::now();
+        let others = [(MEMBER + 1) % 3, (MEMBER + 2) % 3];
+        // Records of several blocks do not fit before long.
+        for _ in 0..3 {
+            run.progress(&others)?;
+        }
+        if full.elapsed() > RECOVERY {
+            return Err(format!("the others went on after {:?}", full.elapsed()));
+        }
+        if complaints(run.cluster) == complained {
+            return Err("the disk was never full".to_owned());
+        }
+        if case.restarts {
+            run.kill(MEMBER);
+            run.cluster.member(MEMBER).launch().map_err(problem)?;
+            thread::sleep(Duration::from_millis(500));
+            run.progress(&others)?;
+        }
+        disk.give_back().map_err(problem)?;
+        let room = Instant::now();
+        if !case.restarts {
+            run.progress(&[MEMBER])?;
+        }
+        let caught_up = wait(LIMIT, || {
+            run.cluster
+                .row(MEMBER)
+                .is_ok_and(|row| row["connected"] == true)
+        });
+        if !caught_up || room.elapsed() > RECOVERY {
+            return Err(format!("the member recovered after {:?}", room.elapsed()));
+        }
+        Ok(())
+    })
+}
