@@ -506,6 +506,7 @@ impl DatabaseService {
         self.cancel_monitors();
         self.cancel_triggers();
         self.cancel_in_flight();
+        self.give_up_replacement();
         self.watched_columns.clear();
         self.end_backup();
         self.sessions.clear();
@@ -656,7 +657,8 @@ impl DatabaseService {
             && self.rewrites.is_idle()
             && self.sessions.is_empty()
             && self.monitors.is_empty()
-            && (self.model.cluster()).is_none_or(|cluster| cluster.in_flight().is_empty())
+            && (self.model.cluster())
+                .is_none_or(|cluster| cluster.in_flight().is_empty() && !cluster.is_replacing())
     }
 
     fn next_log_position(&mut self) -> LogPosition {

@@ -3,6 +3,7 @@
 
 pub mod body_scheduler;
 pub mod garbage;
+mod snapshot_difference;
 
 use std::sync::Arc as StdArc;
 
@@ -73,6 +74,15 @@ pub enum Job {
         /// Our rows.
         snapshot: Snapshot,
     },
+    /// Find the difference between two snapshots of one schema. Answered by [`JobResult::SnapshotsCompared`].
+    CompareSnapshots {
+        /// Its number.
+        number: JobNumber,
+        /// Our rows.
+        present: Snapshot,
+        /// The rows to come.
+        installed: Snapshot,
+    },
     /// Free this: freeing many rows takes long. Not answered, and not ordered with other jobs.
     Free(Garbage),
 }
@@ -88,6 +98,8 @@ pub enum JobResult {
     InitialContents(Written),
     /// Of [`Job::DeferredBody`].
     DeferredBody(SessionId),
+    /// Of [`Job::CompareSnapshots`].
+    SnapshotsCompared(Recorded),
     /// Of [`Job::Compare`].
     Compared(Result<Recorded, WireError>),
 }
@@ -162,6 +174,17 @@ impl Job {
                 let found = difference::difference(&contents, &snapshot);
                 Some(ToDatabase::JobDone(number, JobResult::Compared(found)))
             }
+            Job::CompareSnapshots {
+                number,
+                present,
+                installed,
+            } => {
+                let found = snapshot_difference::difference(&present, &installed);
+                Some(ToDatabase::JobDone(
+                    number,
+                    JobResult::SnapshotsCompared(found),
+                ))
+            }
             Job::Free(_) => None,
         }
     }
@@ -186,6 +209,7 @@ impl JobKey {
             Job::InitialContents(_, order) => (2, order.0.id().0),
             Job::DeferredBody(session, _) => (3, session.0),
             Job::Compare { number, .. } => (4, number.0),
+            Job::CompareSnapshots { number, .. } => (5, number.0),
             Job::PrecomputedUpdate(_) | Job::Free(_) => return None,
         };
         Some(JobKey { kind, number })
@@ -200,6 +224,7 @@ impl JobKey {
             JobResult::InitialContents(written) => (2, written.id.0),
             JobResult::DeferredBody(session) => (3, session.0),
             JobResult::Compared(_) => (4, number.0),
+            JobResult::SnapshotsCompared(_) => (5, number.0),
         };
         JobKey { kind, number }
     }

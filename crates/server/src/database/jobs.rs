@@ -52,7 +52,10 @@ impl JobThreads {
             Job::InitialContents(..) | Job::DeferredBody(..) | Job::PrecomputedUpdate(_) => {
                 self.contents()
             }
-            Job::Convert { .. } | Job::CarryOver { .. } | Job::Compare { .. } => &self.jobs,
+            Job::Convert { .. }
+            | Job::CarryOver { .. }
+            | Job::Compare { .. }
+            | Job::CompareSnapshots { .. } => &self.jobs,
         };
         // The threads live as long as these senders.
         let _ = thread.send(job);

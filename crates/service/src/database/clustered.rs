@@ -10,7 +10,8 @@
 //! | `in_flight.rs` | the requests that depend on the rest of the cluster |
 //! | `answering.rs` | their order within a session: replies, and execution here |
 //! | `executing.rs` | transactions that other members have forwarded |
-//! | `applying.rs` | committed entries, and installed snapshots |
+//! | `applying.rs` | committed entries |
+//! | `replacing.rs` | contents that replace the present ones: conversions of others, installed snapshots |
 //! | `converting.rs` | conversions, from the request to the entry |
 //! | `transaction_kind.rs` | whether a transaction may write, by its text |
 //!
@@ -24,6 +25,7 @@ mod executing;
 mod forwarding;
 mod in_flight;
 mod leadership;
+mod replacing;
 mod transaction_kind;
 
 use corvid_consensus::database::{MemberEvent, MemberRequest, Proposal};
@@ -31,7 +33,8 @@ use corvid_log::cluster::{Eid, Index, Sid, Term, TransactionReader};
 use corvid_log::storage::StoreError;
 
 use super::{DatabaseService, Now};
-use crate::message::Event;
+use crate::message::{Event, ToDatabase};
+use replacing::Replacement;
 
 pub(super) use applying::is_short;
 pub(super) use converting::{check_persistence, has_conversion};
@@ -63,6 +66,8 @@ pub(super) struct Clustered {
     reader: TransactionReader,
     /// The conversion under way is for this member.
     converting_for: Option<Forwarded>,
+    /// The contents are being replaced.
+    replacement: Option<Replacement>,
     /// An entry that could not be applied: nothing is applied any more.
     is_broken: bool,
 }
@@ -78,6 +83,7 @@ impl Clustered {
             in_flight: InFlight::default(),
             reader: TransactionReader::default(),
             converting_for: None,
+            replacement: None,
             is_broken: false,
         }
     }
@@ -90,6 +96,11 @@ impl Clustered {
     /// The id of the last entry with data that is applied.
     pub(super) fn applied_eid(&self) -> Eid {
         self.applied_eid
+    }
+
+    /// Whether its contents are being replaced.
+    pub(super) fn is_replacing(&self) -> bool {
+        self.replacement.is_some()
     }
 
     /// Requests that depend on the rest of the cluster.
@@ -126,6 +137,10 @@ impl DatabaseService {
             return;
         }
         self.slow.set_now(now);
+        let event = match self.hold(now, ToDatabase::Member(event)) {
+            Some(ToDatabase::Member(event)) => event,
+            _ => return,
+        };
         match event {
             MemberEvent::Leads { term } => self.lead(now, term),
             MemberEvent::Follows { term, leader } => self.follow(now, term, leader),

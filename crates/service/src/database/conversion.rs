@@ -336,6 +336,9 @@ impl DatabaseService {
 
     /// Handles the result of a job.
     pub(super) fn job_done(&mut self, now: Now, number: JobNumber, done: JobResult) {
+        let Some(done) = self.replacement_done(now, number, done) else {
+            return;
+        };
         let is_awaited = |conversion: &&mut Conversion| {
             conversion.number == number && matches!(conversion.work, Work::InJob)
         };
@@ -355,8 +358,10 @@ impl DatabaseService {
             }
             JobResult::CarriedOver(Err(_)) => self.start_conversion_again(),
             // These are not steps of a conversion.
-            JobResult::InitialContents(_) | JobResult::DeferredBody(_) | JobResult::Compared(_) => {
-            }
+            JobResult::InitialContents(_)
+            | JobResult::DeferredBody(_)
+            | JobResult::Compared(_)
+            | JobResult::SnapshotsCompared(_) => {}
         }
         self.advance_conversion(now);
         self.resume(now);

@@ -152,6 +152,22 @@ impl DatabaseService {
             .push(request);
     }
 
+    /// Takes the requests that are handled anew when contents are written: they are handled in another way. In order of sessions.
+    pub(super) fn take_waiting_for_contents(&mut self) -> Vec<Request> {
+        let mut taken = Vec::new();
+        for pending_contents in self.initial_contents.pending_contents.values_mut() {
+            taken.append(&mut pending_contents.later);
+        }
+        // A closed session waits for nothing.
+        let outboxes = &mut self.outputs.outboxes;
+        taken.retain(|request| outboxes.is_blocked_by(request.session, Reason::InitialContents));
+        for request in &taken {
+            outboxes.clear(request.session, Reason::InitialContents);
+        }
+        taken.sort_unstable_by_key(|request| request.session);
+        taken
+    }
+
     /// The commits that a monitor's contents show are stored: replies, now or when the contents are written.
     pub(super) fn release_joined(&mut self, request: Box<Request>, joining: Joining) {
         let Joining { id, contents } = joining;
@@ -270,9 +286,13 @@ impl DatabaseService {
         for request in requests {
             let session = request.session;
             let outboxes = &mut self.outputs.outboxes;
-            if outboxes.is_blocked_by(session, Reason::InitialContents) {
-                outboxes.clear(session, Reason::InitialContents);
-                outboxes.put_back(ToDatabase::Request(Box::new(request)));
+            if !outboxes.is_blocked_by(session, Reason::InitialContents) {
+                continue;
+            }
+            outboxes.clear(session, Reason::InitialContents);
+            if let Some(request) = self.keep_anew(Box::new(request)) {
+                let outboxes = &mut self.outputs.outboxes;
+                outboxes.put_back(ToDatabase::Request(request));
                 inputs.extend(self.take_unblocked(session));
             }
         }

@@ -16,6 +16,7 @@ use corvid_engine::{Context, Database, LockOwner, Outcome, Snapshot};
 use corvid_json::Value;
 use corvid_log::cluster::{Eid, Index, Sid, Term};
 use corvid_monitor::SessionId;
+use corvid_service::job::Job;
 use corvid_service::locks::{Locks, Mode};
 use corvid_service::message::{
     Completion, Control, DatabaseId, DatabaseMethod, Event, InstalledSnapshot, Piece, Request,
@@ -83,6 +84,8 @@ pub(crate) struct Node {
     forwards: VecDeque<(u64, Forward)>,
     outcomes: VecDeque<(Sid, Eid, ForwardOutcome)>,
     pub(crate) snapshots: Vec<(Index, Eid, Snapshot)>,
+    /// Jobs that its other threads have not done yet.
+    pub(crate) jobs: VecDeque<Job>,
     pub(crate) events: Vec<Event>,
     pub(crate) is_paused: bool,
 }
@@ -101,6 +104,8 @@ pub(crate) struct Cluster {
     states: BTreeMap<u64, Vec<String>>,
     /// One of so many results is lost; zero: none.
     pub(crate) loss: usize,
+    /// Jobs are done when nothing else is left to do.
+    pub(crate) has_time: bool,
     last_session: u64,
 }
 
@@ -173,6 +178,7 @@ impl Cluster {
                 forwards: VecDeque::new(),
                 outcomes: VecDeque::new(),
                 snapshots: Vec::new(),
+                jobs: VecDeque::new(),
                 events: Vec::new(),
                 is_paused: false,
             }
@@ -188,6 +194,7 @@ impl Cluster {
             sessions: BTreeMap::new(),
             states: BTreeMap::new(),
             loss: 0,
+            has_time: true,
             last_session: 0,
         }
     }
@@ -361,10 +368,7 @@ impl Cluster {
         let mut has_proposed = false;
         while let Some(output) = self.nodes[node].pump.next_output() {
             match output {
-                Output::Job(job) => {
-                    let done = job.carry_out();
-                    self.nodes[node].inbox.extend(done);
-                }
+                Output::Job(job) => self.nodes[node].jobs.push_back(job),
                 Output::Member(request) => {
                     if let MemberRequest::Propose { .. } = &request {
                         assert!(!has_proposed, "one proposal a batch");
@@ -480,6 +484,15 @@ impl Cluster {
         }
     }
 
+    /// The oldest job of a member is done. False if there is none.
+    pub(crate) fn carry_job(&mut self, node: usize) -> bool {
+        let job = self.nodes[node].jobs.pop_front();
+        let is_done = job.is_some();
+        let done = job.and_then(Job::carry_out);
+        self.nodes[node].inbox.extend(done);
+        is_done
+    }
+
     /// One outcome arrives where it belongs, or is lost.
     fn carry_outcome(&mut self, node: usize) {
         let Some((to, id, outcome)) = self.nodes[node].outcomes.pop_front() else {
@@ -498,7 +511,10 @@ impl Cluster {
     /// One drawn event of a cluster that works.
     pub(crate) fn step(&mut self) {
         let node = self.dice.below(self.nodes.len());
-        match self.dice.below(6) {
+        match self.dice.below(7) {
+            6 => {
+                self.carry_job(node);
+            }
             0 => {
                 let tail = self.log.len() - self.committed;
                 if self.leader.is_some() {
@@ -564,6 +580,8 @@ impl Cluster {
                 if !self.nodes[node].inbox.is_empty() && !self.nodes[node].is_paused {
                     is_idle = false;
                     self.execute(node, 4);
+                } else if self.has_time && self.carry_job(node) {
+                    is_idle = false;
                 }
             }
             was_idle &= is_idle;
@@ -602,6 +620,11 @@ impl Cluster {
             term: Term(0),
             eid,
         }
+    }
+
+    /// The last entry that a database was told of, or that its snapshot contains.
+    pub(crate) fn told(&self, node: usize) -> u64 {
+        FIRST + self.nodes[node].told as u64
     }
 
     /// Whether a member follows and its database knows that; it executes what it was sent.

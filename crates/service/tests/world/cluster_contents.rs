@@ -191,6 +191,92 @@ fn an_installed_snapshot_of_the_same_schema_is_one_update() {
     cluster.check_equal();
 }
 
+/// The names of the columns of `Log` that a member serves, and the number of its rows.
+fn columns_and_rows(cluster: &mut Cluster, node: usize) -> (usize, usize) {
+    let client = cluster.connect(node);
+    let select = r#"{"op":"select","table":"Log","where":[]}"#;
+    cluster.transact(client, 1, select);
+    cluster.execute(node, 9);
+    let told = cluster.take(client);
+    let told = told.split("\"result\"").nth(1).expect("a result");
+    let columns = ["\"id\"", "\"more\""];
+    let found = columns.iter().filter(|column| told.contains(**column));
+    (found.count(), told.matches("\"_uuid\"").count())
+}
+
+#[test]
+fn a_follower_serves_while_a_job_converts_and_loses_nothing_that_comes_meanwhile() {
+    for bytes_max in [usize::MAX, 100] {
+        let mut cluster = Cluster::led(29, 2, 0);
+        let follower = cluster.nodes[1].pump.service_mut();
+        follower.set_conversion_bytes_max(bytes_max);
+        let (converter, writer) = (cluster.connect(0), cluster.connect(1));
+        cluster.transact(writer, 1, &insert(1));
+        cluster.run();
+        cluster.take(writer);
+        convert(&mut cluster, converter, 5, WIDER);
+        cluster.has_time = false;
+        cluster.run();
+        assert!(cluster.carry_job(0));
+        cluster.run();
+        assert_eq!(version(&cluster, 0), "2.0.0");
+        assert_eq!(version(&cluster, 1), "1.0.0", "a job converts");
+        assert_eq!(columns_and_rows(&mut cluster, 1), (1, 1));
+        // Commits under the new schema.
+        let late = r#"{"op":"insert","table":"Log","row":{"id":2,"more":"x"}}"#;
+        let other = cluster.connect(0);
+        for number in 0..3 {
+            cluster.transact(other, number, late);
+        }
+        cluster.transact(writer, 2, &insert(3));
+        cluster.run();
+        if bytes_max == usize::MAX {
+            assert_eq!(version(&cluster, 1), "1.0.0");
+            assert_eq!(cluster.take(writer), "");
+            assert!(cluster.carry_job(1));
+        } else {
+            assert_eq!(version(&cluster, 1), "2.0.0", "too much is held");
+        }
+        cluster.has_time = true;
+        cluster.run();
+        check_version(&cluster, "2.0.0");
+        assert!(
+            cluster
+                .take(writer)
+                .contains("\"id\":2,\"result\":[{\"uuid\"")
+        );
+        assert_eq!(columns_and_rows(&mut cluster, 1), (2, 5));
+    }
+}
+
+#[test]
+fn a_member_serves_while_a_job_compares_a_snapshot_and_loses_nothing_that_comes_meanwhile() {
+    let mut cluster = Cluster::led(30, 3, 0);
+    let watcher = cluster.connect(2);
+    monitor(&mut cluster, watcher);
+    let installed = left_behind(&mut cluster);
+    cluster.has_time = false;
+    cluster.install(2, installed);
+    assert_eq!(columns_and_rows(&mut cluster, 2), (0, 0), "a job compares");
+    let writer = cluster.connect(0);
+    cluster.transact(writer, 1, &insert(77));
+    cluster.transact(
+        writer,
+        2,
+        r#"{"op":"delete","table":"Log","where":[["id","==",1]]}"#,
+    );
+    cluster.run();
+    assert_eq!(cluster.take(watcher), "");
+    assert!(cluster.carry_job(2));
+    cluster.has_time = true;
+    cluster.run();
+    let told = cluster.take(watcher);
+    assert!(told.contains("\"insert\":{\"id\":4}"), "{told}");
+    assert!(told.contains("\"insert\":{\"id\":77}"), "{told}");
+    cluster.check_equal();
+    assert_eq!(columns_and_rows(&mut cluster, 2), (1, 5));
+}
+
 #[test]
 fn a_transaction_whose_entry_may_be_in_a_snapshot_costs_its_session_the_connection() {
     let mut cluster = Cluster::led(24, 3, 0);
@@ -200,6 +286,7 @@ fn a_transaction_whose_entry_may_be_in_a_snapshot_costs_its_session_the_connecti
     cluster.execute(2, 9);
     let installed = left_behind(&mut cluster);
     cluster.install(2, installed);
+    cluster.run();
     cluster.transact(
         reader,
         1,

@@ -323,7 +323,7 @@ impl Run {
             return;
         }
         let installed = self.cluster.snapshot_of(from);
-        if installed.index.0 <= self.cluster.nodes[node].applied {
+        if installed.index.0 <= self.cluster.told(node) {
             return;
         }
         self.cluster.install(node, installed);

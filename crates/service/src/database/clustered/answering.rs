@@ -104,6 +104,14 @@ impl DatabaseService {
         self.outputs.outboxes.take_unblocked(session).into_iter()
     }
 
+    /// Has a request that waited for initial contents executed anew before the others of its session in flight. Returns it if there are none.
+    pub(in super::super) fn keep_anew(&mut self, request: Box<Request>) -> Option<Box<Request>> {
+        match self.in_flight_mut() {
+            Some(in_flight) => in_flight.push_anew(request),
+            None => Some(request),
+        }
+    }
+
     /// Continues the sessions whose first requests in flight may have become ready.
     pub(in super::super) fn advance_due(&mut self, now: Now) {
         while let Some(session) = self.in_flight_mut().and_then(super::InFlight::take_due) {
@@ -112,6 +120,12 @@ impl DatabaseService {
     }
 
     fn advance_session(&mut self, now: Now, session: SessionId) {
+        let outboxes = &self.outputs.outboxes;
+        if !outboxes.is_blocked_except_by_cluster(session)
+            && let Some(request) = self.in_flight_mut().and_then(|it| it.take_anew(session))
+        {
+            self.request(now, request);
+        }
         while self.advance_first(now, session) {}
         while let Some(number) = self
             .model

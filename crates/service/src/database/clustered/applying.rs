@@ -1,23 +1,20 @@
-//! Committed entries, and snapshots that the member has installed.
+//! Committed entries.
 //!
 //! An entry of this leadership makes the oldest speculative commit true. Any other entry is applied like a record of a file, and released at
 //! once; the session that asked for it gets its reply behind its updates. Invariant: whatever applies an entry has the same contents as
 //! every other member at that entry. A database that cannot apply an entry stops there, and says so.
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 use corvid_consensus::database::{ClientIdentity, Committed, MemberEvent, MemberRequest};
-use corvid_data::{Arc, Delta, Recorded, RecordedRow, Schema, Tag, WireError};
+use corvid_data::{Arc, Delta, Recorded, Schema, Tag, WireError};
 use corvid_engine::{Database, Outcome};
 use corvid_log::cluster::{Eid, Index, Parts, Term};
 
-use super::super::outbox::Reason;
 use super::super::pending::{Answer, Commit, Origin};
 use super::super::{DatabaseService, Now};
 use super::in_flight::{Entry, Stage};
+use super::replacing::Source;
 use crate::job::Derived;
-use crate::message::{Event, InstalledSnapshot};
 
 /// More entries are not applied inline.
 const SHORT_ENTRIES: usize = 256;
@@ -43,6 +40,13 @@ pub(in super::super) fn is_short(event: &MemberEvent) -> bool {
         })
 }
 
+/// How far an entry is applied.
+enum Step {
+    Applied,
+    /// Its contents are being made. Later events of the member are held.
+    UnderWay,
+}
+
 /// The request behind an entry, and its reply.
 type Reply = Option<(Entry, Answer)>;
 
@@ -58,7 +62,8 @@ impl DatabaseService {
         if self.model.cluster().is_none_or(|cluster| cluster.is_broken) {
             return;
         }
-        for entry in entries {
+        let mut entries = entries.into_iter();
+        while let Some(entry) = entries.next() {
             match entry {
                 Committed::Own { index, eid } if self.is_conversion_entry(eid) => {
                     self.applied(index, eid);
@@ -69,14 +74,23 @@ impl DatabaseService {
                     // Outcomes based on the entries before, some of which may have had no data.
                     self.reached(now, index.previous());
                     self.answer_before(now, eid);
-                    if let Err(error) = self.apply_entry(now, eid, &data) {
-                        let database = &self.database.schema().name;
-                        self.break_off(format!(
-                            "{database}: committed entry {index} cannot be applied: {error}"
-                        ));
-                        return;
+                    match self.apply_entry(now, index, eid, &data) {
+                        Ok(Step::Applied) => self.applied(index, eid),
+                        Ok(Step::UnderWay) => {
+                            let entries = entries.collect();
+                            let rest = MemberEvent::Committed {
+                                through,
+                                term,
+                                entries,
+                            };
+                            self.member(now, rest);
+                            return;
+                        }
+                        Err(error) => {
+                            self.refuse_entry(index, &error);
+                            return;
+                        }
                     }
-                    self.applied(index, eid);
                 }
             }
         }
@@ -88,8 +102,16 @@ impl DatabaseService {
         self.end_doubt(now, term);
     }
 
+    /// An entry cannot be applied: nothing behind it is.
+    pub(super) fn refuse_entry(&mut self, index: Index, error: &WireError) {
+        let database = &self.database.schema().name;
+        self.break_off(format!(
+            "{database}: committed entry {index} cannot be applied: {error}"
+        ));
+    }
+
     /// An entry of this term is committed: requests that depend on earlier ones never happened.
-    fn end_doubt(&mut self, now: Now, term: Term) {
+    pub(super) fn end_doubt(&mut self, now: Now, term: Term) {
         let in_flight = self.in_flight_mut();
         let blocked = in_flight.map(|in_flight| in_flight.end_doubt(term));
         for number in blocked.into_iter().flatten() {
@@ -112,7 +134,7 @@ impl DatabaseService {
         self.release_through(position);
     }
 
-    fn applied(&mut self, index: Index, eid: Eid) {
+    pub(super) fn applied(&mut self, index: Index, eid: Eid) {
         if let Some(cluster) = self.model.cluster_mut() {
             cluster.applied = index;
             cluster.applied_eid = eid;
@@ -120,7 +142,7 @@ impl DatabaseService {
     }
 
     /// Entries through this one are applied.
-    fn reached(&mut self, now: Now, index: Index) {
+    pub(super) fn reached(&mut self, now: Now, index: Index) {
         if let Some(cluster) = self.model.cluster_mut() {
             cluster.applied = cluster.applied.max(index);
         }
@@ -128,7 +150,13 @@ impl DatabaseService {
     }
 
     /// Applies an entry that this database has not executed.
-    fn apply_entry(&mut self, now: Now, eid: Eid, data: &Bytes) -> Result<(), WireError> {
+    fn apply_entry(
+        &mut self,
+        now: Now,
+        index: Index,
+        eid: Eid,
+        data: &Bytes,
+    ) -> Result<Step, WireError> {
         assert!(
             self.pending.commits().next().is_none(),
             "nothing is speculative while others' entries are applied"
@@ -137,21 +165,20 @@ impl DatabaseService {
             Parts::of(data).ok_or_else(|| WireError::syntax(data, "not the data of an entry"))?;
         let schema = parts.schema()?.map(Arc::new);
         match (schema, parts.transaction) {
-            (None, None) => Ok(()),
-            (None, Some(transaction)) => self.apply_transaction(now, eid, transaction),
+            (None, None) => {}
+            (None, Some(transaction)) => self.apply_transaction(now, eid, transaction)?,
             (Some(schema), None) => {
-                let database = self.database.convert(schema, &mut *self.uuids)?;
-                self.apply_contents(database, eid);
-                Ok(())
+                self.begin_replacement(Source::Conversion(schema), index, eid);
+                return Ok(Step::UnderWay);
             }
             (Some(schema), Some(rows)) => {
                 let mut database = Database::new(schema, self.database.hash_seed());
                 let recorded = self.read_transaction(rows, &database.schema().clone())?;
                 database.apply_recorded(recorded, &mut *self.uuids)?;
-                self.apply_contents(database, eid);
-                Ok(())
+                self.apply_contents(now, database, eid);
             }
         }
+        Ok(Step::Applied)
     }
 
     fn read_transaction(&mut self, text: &[u8], schema: &Schema) -> Result<Recorded, WireError> {
@@ -171,7 +198,7 @@ impl DatabaseService {
     }
 
     /// Publishes an applied change, then its reply.
-    fn publish_applied(&mut self, now: Now, eid: Eid, delta: &Arc<Delta>, reply: Reply) {
+    pub(super) fn publish_applied(&mut self, now: Now, eid: Eid, delta: &Arc<Delta>, reply: Reply) {
         debug_assert!(
             self.pending.is_empty(),
             "a follower releases everything at once"
@@ -253,116 +280,4 @@ impl DatabaseService {
             }
         }
     }
-
-    /// An entry replaces the contents.
-    fn apply_contents(&mut self, database: Database, eid: Eid) {
-        let in_flight = self.in_flight_mut();
-        let taken = in_flight.and_then(|in_flight| in_flight.take_committed(eid));
-        let schema = self.swap_contents(database, eid.0);
-        if let Some((entry, _)) = taken {
-            self.finish(entry, Answer::Result(b"{}".to_vec()), false);
-        }
-        self.cancel_triggers();
-        let converted = self.converted;
-        self.outputs
-            .events
-            .push(Event::Converted(self.id, schema, converted));
-    }
-
-    /// The member has installed a snapshot. The same schema: one change from the present contents. Another schema: as a conversion.
-    pub(in super::super) fn install(&mut self, now: Now, installed: InstalledSnapshot) {
-        let InstalledSnapshot {
-            database,
-            index,
-            term,
-            eid,
-        } = installed;
-        let is_expected = |cluster: &super::Clustered| cluster.follows() && cluster.applied < index;
-        if !self.model.cluster().is_some_and(is_expected) || self.is_removed {
-            self.free_database(Some(database));
-            return;
-        }
-        self.slow.set_now(now);
-        self.give_up_doubtful(term);
-        if database.schema().to_json() == self.database.schema().to_json() {
-            let difference = difference(&self.database, &database);
-            match self.database.apply_recorded(difference, &mut *self.uuids) {
-                Ok(delta) => {
-                    self.publish_applied(now, eid, &Arc::new(delta), None);
-                    self.monitors.restart_history(eid.0);
-                }
-                Err(error) => {
-                    self.break_off(format!("a snapshot cannot be applied: {error}"));
-                    return;
-                }
-            }
-            self.free_database(Some(database));
-        } else {
-            self.apply_contents(database, eid);
-        }
-        self.applied(index, eid);
-        self.reached(now, index);
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.is_broken = false;
-            cluster.requests.push(MemberRequest::Applied(index));
-        }
-        self.end_doubt(now, term);
-        self.resume(now);
-    }
-
-    /// The entries of requests in doubt may be part of a snapshot whose last entry has this term, and which does not tell. Their clients get no
-    /// reply: they are disconnected.
-    fn give_up_doubtful(&mut self, last: Term) {
-        let in_flight = self.in_flight_mut();
-        let doubtful = in_flight.map(|in_flight| in_flight.take_doubtful(last));
-        let mut given_up = BTreeSet::new();
-        for entry in doubtful.into_iter().flatten() {
-            given_up.insert(entry.request.session);
-            self.end_request(&entry.request);
-            let outboxes = &mut self.outputs.outboxes;
-            outboxes.block(entry.request.session, Reason::Cluster);
-        }
-        for session in given_up {
-            let reason = "the outcome of a transaction is not known";
-            self.outputs
-                .events
-                .push(Event::OutcomeUnknown(session, reason.into()));
-            // Nothing of it happens any more.
-            self.withdraw_session(session);
-        }
-    }
-}
-
-/// The rows that differ, as a transaction from `from` to `to`, which have the same schema. Costs as much as there are rows.
-fn difference(from: &Database, to: &Database) -> Recorded {
-    let mut recorded = Recorded {
-        is_diff: false,
-        ..Recorded::default()
-    };
-    let schema = from.schema().clone();
-    for (table, described) in schema.iter() {
-        for row in to.rows(table) {
-            let present = from.get(table, row.uuid);
-            if present.is_some_and(|present| present.columns == row.columns) {
-                continue;
-            }
-            let columns = described.iter().zip(&row.columns);
-            let columns = columns.map(|((column, _), datum)| (column, datum.clone()));
-            recorded.rows.push(RecordedRow {
-                table,
-                uuid: row.uuid,
-                columns: Some(columns.collect()),
-            });
-        }
-        for row in from.rows(table) {
-            if to.get(table, row.uuid).is_none() {
-                recorded.rows.push(RecordedRow {
-                    table,
-                    uuid: row.uuid,
-                    columns: None,
-                });
-            }
-        }
-    }
-    recorded
 }

@@ -2,7 +2,7 @@
 //!
 //! The leader converts its contents beside the present ones, as a standalone database does, and carries later commits over. When nothing is
 //! missing and nothing is pending, it proposes the entry, and all inputs wait until that is committed; then it swaps the contents. Every
-//! other member converts its own contents when it applies the entry, which takes as long as there are rows. Invariant: the entry is the
+//! other member has a job convert its own contents when it gets the entry (`replacing.rs`). Invariant: the entry is the
 //! only one of its leader under way, so all members convert the same contents.
 
 use bytes::Bytes;

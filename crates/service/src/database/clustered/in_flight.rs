@@ -93,6 +93,8 @@ struct OfSession {
     undecided: usize,
     /// Among `ordered`: those with a reply.
     answered: usize,
+    /// Comes before all of them: it waited for initial contents, and is executed anew.
+    anew: Option<Box<Request>>,
 }
 
 /// See the module.
@@ -317,16 +319,34 @@ impl InFlight {
         } else {
             of.blocked.remove(&number);
         }
-        if of.ordered.is_empty() && of.blocked.is_empty() {
+        if of.ordered.is_empty() && of.blocked.is_empty() && of.anew.is_none() {
             self.by_session.remove(&session);
         } else if of.undecided + of.answered > 0 {
             self.due.push(session);
         }
     }
 
+    /// Keeps a request that is executed anew, before all others of its session. Returns it if the session has no others.
+    pub(crate) fn push_anew(&mut self, request: Box<Request>) -> Option<Box<Request>> {
+        let session = request.session;
+        let of = self.by_session.get_mut(&session);
+        let Some(of) = of.filter(|of| !of.ordered.is_empty()) else {
+            return Some(request);
+        };
+        of.anew = Some(request);
+        self.due.push(session);
+        None
+    }
+
+    /// Takes the request of a session that is executed anew.
+    pub(crate) fn take_anew(&mut self, session: SessionId) -> Option<Box<Request>> {
+        self.by_session.get_mut(&session)?.anew.take()
+    }
+
     /// The first request of a session in order, and its stage.
     pub(crate) fn first(&self, session: SessionId) -> Option<(&Entry, &Stage)> {
-        let number = self.by_session.get(&session)?.ordered.front()?;
+        let of = self.by_session.get(&session)?;
+        let number = of.ordered.front().filter(|_| of.anew.is_none())?;
         let entry = self.entries.get(number)?;
         Some((entry, &entry.stage))
     }
@@ -334,7 +354,7 @@ impl InFlight {
     /// Whether no request of its session is before it.
     pub(crate) fn is_first(&self, session: SessionId, number: Number) -> bool {
         let of = self.by_session.get(&session);
-        of.is_some_and(|of| of.ordered.front() == Some(&number))
+        of.is_some_and(|of| of.ordered.front() == Some(&number) && of.anew.is_none())
     }
 
     /// The session of the request with this id, if earlier requests of it are not answered.
@@ -584,14 +604,29 @@ impl InFlight {
         taken
     }
 
+    /// Takes the requests that are executed anew.
+    pub(crate) fn take_all_anew(&mut self) -> Vec<Request> {
+        let mut taken: Vec<Request> = Vec::new();
+        let of_sessions = self.by_session.values_mut();
+        taken.extend(of_sessions.filter_map(|of| of.anew.take().map(|request| *request)));
+        taken.sort_unstable_by_key(|request| request.session);
+        self.by_session
+            .retain(|_, of| !of.ordered.is_empty() || !of.blocked.is_empty());
+        taken
+    }
+
     /// Removes all requests, in order. Those of sessions that are gone are dropped.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Box<Request>, Stage)> + use<> {
         let all = std::mem::take(self);
         self.last = all.last;
         self.present = all.present;
+        let mut of_sessions: Vec<_> = all.by_session.into_iter().collect();
+        of_sessions.sort_unstable_by_key(|(session, _)| *session);
+        let anew = of_sessions.into_iter().filter_map(|(_, of)| of.anew);
+        let anew = anew.map(|request| (request, Stage::Local));
         let entries = all.entries.into_values();
         let wanted = entries.filter(|entry| !entry.is_withdrawn);
-        wanted.map(|entry| (entry.request, entry.stage))
+        anew.chain(wanted.map(|entry| (entry.request, entry.stage)))
     }
 
     /// Removes the requests that may have become part of a snapshot whose last entry has this term, so that nobody will ever know. Those that
@@ -635,9 +670,10 @@ impl InFlight {
 
     /// A session is gone. Returns its requests that no leader has; the others end in silence.
     pub(crate) fn withdraw(&mut self, session: SessionId) -> Vec<Entry> {
-        let Some(of) = self.by_session.get(&session) else {
+        let Some(of) = self.by_session.get_mut(&session) else {
             return Vec::new();
         };
+        of.anew = None;
         let numbers: Vec<Number> = of.ordered.iter().chain(&of.blocked).copied().collect();
         let mut withdrawn = Vec::new();
         for number in numbers {

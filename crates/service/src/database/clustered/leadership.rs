@@ -84,6 +84,10 @@ impl DatabaseService {
             self.undo_monitor_change(entry);
         }
         self.report_remotes_again();
+        // They came behind everything that their sessions have pending, and before what they have in flight.
+        let mut waited = self.take_waiting_for_contents();
+        let in_flight = self.in_flight_mut();
+        waited.extend(in_flight.into_iter().flat_map(InFlight::take_all_anew));
         let sessions = changed_sessions(&undone);
         let mut requeued = Vec::new();
         let mut after = None;
@@ -93,6 +97,14 @@ impl DatabaseService {
             // Before a later transaction of its session is in doubt, and has a reply.
             let again = self.doubt(led, after, entry);
             requeued.extend(again.and_then(|input| self.execute_again_unless_blocked(now, input)));
+        }
+        for request in waited {
+            if self.is_behind(&request) {
+                self.keep(Box::new(request), Stage::Local);
+            } else {
+                let input = ToDatabase::Request(Box::new(request));
+                requeued.extend(self.execute_again_unless_blocked(now, input));
+            }
         }
         self.keep_again(behind);
         self.put_back_inputs(requeued);

@@ -1,0 +1,264 @@
+//! Contents that replace the present ones: a conversion that this database has not executed, and a snapshot that its member has installed.
+//!
+//! Converting all rows, or comparing them with a snapshot, takes as long as there are rows. A job does it, on snapshots. Meanwhile requests are
+//! answered from the present contents, and the events of the member are held, in order. Invariant: this database follows while a replacement
+//! is under way, so its contents do not change. When the events that are held have too many bytes, the database does the work itself.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use corvid_consensus::database::{Committed, MemberEvent, MemberRequest};
+use corvid_data::{Arc, Recorded, Schema};
+use corvid_engine::Database;
+use corvid_log::cluster::{Eid, Index, Term};
+
+use super::super::outbox::Reason;
+use super::super::pending::Answer;
+use super::super::{DatabaseService, Now};
+use crate::job::{Job, JobNumber, JobResult};
+use crate::message::{Event, InstalledSnapshot, ToDatabase};
+
+/// A replacement under way.
+pub(super) struct Replacement {
+    number: JobNumber,
+    source: Source,
+    /// The entry after which the new contents are those of the cluster.
+    index: Index,
+    eid: Eid,
+    /// Later events of the member, and the bytes of their entries.
+    held: VecDeque<ToDatabase>,
+    held_bytes: usize,
+}
+
+/// The source of new contents.
+pub(super) enum Source {
+    /// The present contents under this schema.
+    Conversion(Arc<Schema>),
+    /// A snapshot of the same schema, whose last entry has this term.
+    Snapshot(Box<Database>, Term),
+}
+
+impl DatabaseService {
+    /// Begins to find the contents after this entry.
+    pub(super) fn begin_replacement(&mut self, source: Source, index: Index, eid: Eid) {
+        self.last_job += 1;
+        let replacement = Replacement {
+            number: JobNumber(self.last_job),
+            source,
+            index,
+            eid,
+            held: VecDeque::new(),
+            held_bytes: 0,
+        };
+        let job = self.job_of(&replacement);
+        self.outputs.jobs.push(job);
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.replacement = Some(replacement);
+        }
+    }
+
+    fn job_of(&mut self, replacement: &Replacement) -> Job {
+        let number = replacement.number;
+        let snapshot = self.database.snapshot();
+        match &replacement.source {
+            Source::Conversion(schema) => Job::Convert {
+                number,
+                snapshot,
+                schema: schema.clone(),
+                seed: self.uuids.fresh(),
+            },
+            Source::Snapshot(installed, _) => Job::CompareSnapshots {
+                number,
+                present: snapshot,
+                installed: installed.snapshot(),
+            },
+        }
+    }
+
+    /// Holds an event of the member while a replacement is under way; otherwise returns it.
+    pub(super) fn hold(&mut self, now: Now, input: ToDatabase) -> Option<ToDatabase> {
+        let bytes_max = self.conversion_bytes_max;
+        let cluster = self.model.cluster_mut();
+        let Some(replacement) = cluster.and_then(|cluster| cluster.replacement.as_mut()) else {
+            return Some(input);
+        };
+        replacement.held_bytes += bytes_of(&input);
+        replacement.held.push_back(input);
+        if replacement.held_bytes > bytes_max {
+            self.replace_now(now);
+        }
+        None
+    }
+
+    /// Does the work of the job here.
+    fn replace_now(&mut self, now: Now) {
+        let cluster = self.model.cluster_mut();
+        let Some(replacement) = cluster.and_then(|cluster| cluster.replacement.take()) else {
+            return;
+        };
+        if let Some(ToDatabase::JobDone(_, done)) = self.job_of(&replacement).carry_out() {
+            self.replace(now, replacement, done);
+        }
+    }
+
+    /// The result of a job has come. Returns it if it is no step of a replacement.
+    pub(in super::super) fn replacement_done(
+        &mut self,
+        now: Now,
+        number: JobNumber,
+        done: JobResult,
+    ) -> Option<JobResult> {
+        let Some(cluster) = self.model.cluster_mut() else {
+            return Some(done);
+        };
+        match cluster.replacement.take_if(|it| it.number == number) {
+            Some(replacement) => {
+                self.slow.set_now(now);
+                self.replace(now, replacement, done);
+                self.release();
+                self.resume(now);
+                None
+            }
+            None => Some(done),
+        }
+    }
+
+    fn replace(&mut self, now: Now, replacement: Replacement, done: JobResult) {
+        let Replacement {
+            source,
+            index,
+            eid,
+            held,
+            ..
+        } = replacement;
+        match (source, done) {
+            (Source::Conversion(_), JobResult::Converted(Ok(converted))) => {
+                self.apply_contents(now, converted.into_database(), eid);
+                self.applied(index, eid);
+            }
+            (Source::Conversion(_), JobResult::Converted(Err(error))) => {
+                self.refuse_entry(index, &error);
+            }
+            (Source::Snapshot(database, term), JobResult::SnapshotsCompared(found)) => {
+                self.apply_difference(now, found, index, term, eid);
+                self.free_database(Some(*database));
+            }
+            _ => unreachable!("each source has a job"),
+        }
+        let mut held = held;
+        while let Some(input) = held.pop_front() {
+            match input {
+                ToDatabase::Member(event) => self.member(now, event),
+                ToDatabase::Installed(installed) => self.install(now, *installed),
+                _ => unreachable!("only these are held"),
+            }
+        }
+    }
+
+    /// The database is removed: nothing replaces its contents any more.
+    pub(in super::super) fn give_up_replacement(&mut self) {
+        let cluster = self.model.cluster_mut();
+        let replacement = cluster.and_then(|cluster| cluster.replacement.take());
+        if let Some(Source::Snapshot(database, _)) = replacement.map(|it| it.source) {
+            self.free_database(Some(*database));
+        }
+    }
+
+    /// An entry replaces the contents.
+    pub(super) fn apply_contents(&mut self, now: Now, database: Database, eid: Eid) {
+        self.answer_before(now, eid);
+        let in_flight = self.in_flight_mut();
+        let taken = in_flight.and_then(|in_flight| in_flight.take_committed(eid));
+        let schema = self.swap_contents(database, eid.0);
+        if let Some((entry, _)) = taken {
+            self.finish(entry, Answer::Result(b"{}".to_vec()), false);
+        }
+        self.cancel_triggers();
+        let converted = self.converted;
+        self.outputs
+            .events
+            .push(Event::Converted(self.id, schema, converted));
+    }
+
+    /// The member has installed a snapshot. The same schema: one change from the present contents. Another schema: as a conversion.
+    pub(in super::super) fn install(&mut self, now: Now, installed: InstalledSnapshot) {
+        let installed = match self.hold(now, ToDatabase::Installed(Box::new(installed))) {
+            Some(ToDatabase::Installed(installed)) => *installed,
+            _ => return,
+        };
+        let InstalledSnapshot {
+            database,
+            index,
+            term,
+            eid,
+        } = installed;
+        let is_expected = |cluster: &super::Clustered| cluster.follows() && cluster.applied < index;
+        if !self.model.cluster().is_some_and(is_expected) || self.is_removed {
+            self.free_database(Some(database));
+            return;
+        }
+        self.slow.set_now(now);
+        self.give_up_doubtful(term);
+        if database.schema().to_json() == self.database.schema().to_json() {
+            self.begin_replacement(Source::Snapshot(Box::new(database), term), index, eid);
+        } else {
+            self.apply_contents(now, database, eid);
+            self.installed(now, index, term, eid);
+        }
+        self.resume(now);
+    }
+
+    fn apply_difference(&mut self, now: Now, found: Recorded, index: Index, term: Term, eid: Eid) {
+        match self.database.apply_recorded(found, &mut *self.uuids) {
+            Ok(delta) => {
+                self.publish_applied(now, eid, &Arc::new(delta), None);
+                self.monitors.restart_history(eid.0);
+                self.installed(now, index, term, eid);
+            }
+            Err(error) => self.break_off(format!("a snapshot cannot be applied: {error}")),
+        }
+    }
+
+    fn installed(&mut self, now: Now, index: Index, term: Term, eid: Eid) {
+        self.applied(index, eid);
+        self.reached(now, index);
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.is_broken = false;
+            cluster.requests.push(MemberRequest::Applied(index));
+        }
+        self.end_doubt(now, term);
+    }
+
+    /// The entries of requests in doubt may be part of a snapshot whose last entry has this term, and which does not tell. Their clients get no
+    /// reply: they are disconnected.
+    fn give_up_doubtful(&mut self, last: Term) {
+        let in_flight = self.in_flight_mut();
+        let doubtful = in_flight.map(|in_flight| in_flight.take_doubtful(last));
+        let mut given_up = BTreeSet::new();
+        for entry in doubtful.into_iter().flatten() {
+            given_up.insert(entry.request.session);
+            self.end_request(&entry.request);
+            let outboxes = &mut self.outputs.outboxes;
+            outboxes.block(entry.request.session, Reason::Cluster);
+        }
+        for session in given_up {
+            let reason = "the outcome of a transaction is not known";
+            self.outputs
+                .events
+                .push(Event::OutcomeUnknown(session, reason.into()));
+            // Nothing of it happens any more.
+            self.withdraw_session(session);
+        }
+    }
+}
+
+/// Bytes of entries that an event of the member keeps in memory.
+fn bytes_of(input: &ToDatabase) -> usize {
+    let ToDatabase::Member(MemberEvent::Committed { entries, .. }) = input else {
+        return 0;
+    };
+    let lengths = entries.iter().map(|entry| match entry {
+        Committed::Own { .. } => 0,
+        Committed::Data { data, .. } => data.len(),
+    });
+    lengths.sum()
+}
