@@ -41,7 +41,7 @@ pub(super) struct Rewriting {
     pub(super) stage: Stage,
     journal: Vec<u8>,
     rounds: u32,
-    /// What it holds, without the journal.
+    /// The contents without the journal.
     mark: Mark,
     index: Index,
     term: Term,
@@ -103,7 +103,7 @@ impl Member {
         eid: Eid,
         contents: Option<(Option<u64>, Snapshot)>,
     ) {
-        // What the algorithm has found up to now belongs to both files.
+        // Findings of the algorithm up to now belong to both files.
         self.work();
         let (token, snapshot) = match contents {
             Some((token, snapshot)) => (Some(token), Some(snapshot)),
@@ -204,7 +204,7 @@ impl Member {
         number: RewriteNumber,
         outcome: Result<RewriteStage, StoreError>,
     ) {
-        // What the algorithm has found up to now is in the journal before it is taken.
+        // Findings of the algorithm up to now are in the journal before it is taken.
         self.work();
         let mark = self.file.whole_mark(&self.node);
         let Some(rewriting) = &mut self.file.rewriting else {

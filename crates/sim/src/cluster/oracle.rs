@@ -176,7 +176,7 @@ impl Oracle {
         self.listed.insert((index, term), members);
     }
 
-    /// A leader went down, and has synced terms through this one. What it has written in a later one never left it, so after its restart
+    /// A leader went down, and has synced terms through this one. Messages of a later one never left it, so after its restart
     /// it may lead in the same term again, with other entries. Only a sole member leads before its vote is synced.
     pub(super) fn forget_unsynced(&mut self, host: usize, synced: Term) {
         let is_forgotten = |term: Term, leaders: &BTreeMap<Term, usize>| {
