@@ -69,7 +69,7 @@ impl Process {
     /// The same, with a variable of the environment besides.
     #[must_use]
     pub fn with_variable(mut self, name: &str, value: impl Into<OsString>) -> Process {
-        self.variables.push((name.into(), value.into()));
+        self.set_variable(name, value);
         self
     }
 
@@ -83,6 +83,11 @@ impl Process {
     /// From the next start on, another program runs on the same files.
     pub fn replace_program(&mut self, program: &Path) {
         program.clone_into(&mut self.program);
+    }
+
+    /// Sets a variable of the environment for the next start.
+    pub fn set_variable(&mut self, name: &str, value: impl Into<OsString>) {
+        self.variables.push((name.into(), value.into()));
     }
 
     /// Starts it and waits until it listens, that is, until its files are loaded.

@@ -8,6 +8,7 @@ mod backup;
 mod check_config;
 mod cluster;
 mod cluster_faults;
+mod cluster_files;
 mod cluster_full_disk;
 mod cluster_network;
 mod cluster_partitions;

@@ -1,0 +1,324 @@
+//! Files of cluster members that are damaged, or that the disk does not take: the member says so in its log, in `cluster/status` and in its
+//! metrics, the others go on, and the member is whole again without an operator where that is possible.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use corvid_tests::client::Client;
+use corvid_tests::cluster::Cluster;
+use corvid_tests::{http, troubled_disk};
+use serde_json::{Value, json};
+
+/// Error numbers.
+const ENOSPC: i32 = 28;
+const EIO: i32 = 5;
+
+fn schema() -> Value {
+    json!({"name": "D", "version": "1.0.0", "tables": {"T": {"isRoot": true, "columns": {
+        "n": {"type": "integer"}, "text": {"type": "string"}}}}})
+}
+
+/// Three members with metrics; all run, and there is a leader.
+fn cluster() -> (Cluster, usize) {
+    let options = ["--metrics-listen=unix:http".into()];
+    let mut cluster = Cluster::over("tcp", "127.0.0.1", 3, &options, &schema()).expect("made");
+    cluster.start().expect("started");
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    (cluster, leader)
+}
+
+fn add(client: &mut Client, n: i64) {
+    let text = "0123456789".repeat(10);
+    let insert = json!(["D", {"op": "insert", "table": "T", "row": {"n": n, "text": text}}]);
+    let reply = client.call("transact", &insert).expect("a reply");
+    assert!(reply["result"][0]["uuid"].is_array(), "{reply}");
+}
+
+fn add_all(cluster: &Cluster, member: usize, numbers: std::ops::Range<i64>) {
+    let mut client = cluster.connect(member).expect("a connection");
+    numbers.for_each(|n| add(&mut client, n));
+}
+
+fn numbers(cluster: &Cluster, member: usize) -> Option<BTreeSet<i64>> {
+    let select = json!(["D", {"op": "select", "table": "T", "where": [], "columns": ["n"]}]);
+    let reply = cluster
+        .connect(member)
+        .ok()?
+        .call("transact", &select)
+        .ok()?;
+    let rows = reply["result"][0]["rows"].as_array()?;
+    rows.iter().map(|row| row["n"].as_i64()).collect()
+}
+
+/// Whether a member's metrics say that its file is in this state.
+fn is_file(cluster: &Cluster, member: usize, state: &str) -> bool {
+    let folder = cluster.file(member);
+    let folder = folder.parent().expect("it lies in a folder");
+    let page = http::get(&folder.join("http"), "/metrics", "text/plain").expect("an answer");
+    let sample = format!("corvid_cluster_file{{database=\"D\",state=\"{state}\"}} 1");
+    page.body.contains(&sample)
+}
+
+fn has_status(cluster: &Cluster, member: usize, text: &str) -> bool {
+    let line = format!("Status: {text}\n");
+    cluster.status(member).is_ok_and(|it| it.contains(&line))
+}
+
+/// Flips a bit of the byte behind the last `text` before the middle of a file.
+fn rot(file: &Path, text: &str) {
+    let mut bytes = fs::read(file).expect("it is there");
+    let middle = bytes.len() / 2;
+    let mut places = bytes[..middle].windows(text.len());
+    let place = places.rposition(|window| window == text.as_bytes());
+    let place = place.expect("the text is there") + text.len();
+    bytes[place + 20] ^= 1;
+    fs::write(file, bytes).expect("written");
+}
+
+#[test]
+fn a_member_whose_file_has_rotted_is_healed_by_its_cluster() {
+    let (mut cluster, leader) = cluster();
+    add_all(&cluster, leader, 0..50);
+    let victim = (leader + 1) % 3;
+    let third = (leader + 2) % 3;
+    let all: BTreeSet<i64> = (0..50).collect();
+    cluster
+        .wait_until("all rows", || {
+            numbers(&cluster, victim) == Some(all.clone())
+        })
+        .expect("in time");
+    cluster.member(victim).kill();
+    rot(&cluster.file(victim), "\"data\":[null,");
+    let damaged = fs::read(cluster.file(victim)).expect("it is there");
+    // Alone, it waits and says so, and touches nothing.
+    cluster.member(leader).kill();
+    cluster.member(third).kill();
+    cluster.member(victim).start().expect("started");
+    assert!(has_status(
+        &cluster,
+        victim,
+        "file damaged, waiting for a snapshot of the leader"
+    ));
+    let row = cluster.row(victim).expect("a row");
+    assert_eq!(row["connected"], json!(false), "{row}");
+    cluster
+        .wait_until("the metric", || is_file(&cluster, victim, "damaged"))
+        .expect("in time");
+    let log = cluster.members()[victim].log();
+    for line in [
+        "have SHA-1 hash",
+        "the file of this member is damaged: it does not vote, acknowledge or serve until its leader has sent it a snapshot",
+    ] {
+        assert!(log.contains(line), "{line} in {log}");
+    }
+    assert_eq!(
+        fs::read(cluster.file(victim)).expect("it is there"),
+        damaged
+    );
+    cluster.member(leader).start().expect("started");
+    cluster.member(third).start().expect("started");
+    cluster
+        .wait_until("healing", || {
+            has_status(&cluster, victim, "cluster member") && is_file(&cluster, victim, "intact")
+        })
+        .expect("in time");
+    let log = cluster.members()[victim].log();
+    assert!(log.contains("it takes part in its cluster again"), "{log}");
+    cluster
+        .wait_until("its rows", || {
+            numbers(&cluster, victim) == Some(all.clone())
+        })
+        .expect("in time");
+    // Now its vote is needed, and its acknowledgements.
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let gone = if leader == victim { third } else { leader };
+    cluster.member(gone).kill();
+    let rest: Vec<usize> = (0..3).filter(|number| *number != gone).collect();
+    let (leader, _) = cluster.leader_among(&rest).expect("a leader");
+    add_all(&cluster, leader, 50..60);
+    let all: BTreeSet<i64> = (0..60).collect();
+    for member in &rest {
+        cluster
+            .wait_until("all rows", || {
+                numbers(&cluster, *member) == Some(all.clone())
+            })
+            .expect("in time");
+    }
+    // The healed file opens.
+    cluster.member(victim).kill();
+    cluster.member(victim).start().expect("started");
+    cluster
+        .wait_until("the file", || is_file(&cluster, victim, "intact"))
+        .expect("in time");
+}
+
+#[test]
+fn a_file_that_hides_a_vote_is_refused_with_advice() {
+    let (mut cluster, leader) = cluster();
+    add_all(&cluster, leader, 0..5);
+    let victim = (leader + 1) % 3;
+    cluster.member(victim).kill();
+    let file = cluster.file(victim);
+    let mut bytes = fs::read(&file).expect("it is there");
+    let vote = b"\"vote\":\"";
+    let place = bytes.windows(vote.len()).rposition(|it| it == vote);
+    let place = place.expect("it has voted");
+    bytes[place..place + 30].fill(b'x');
+    fs::write(&file, bytes).expect("written");
+    let refused = cluster.member(victim).start().expect_err("refused");
+    let text = refused.to_string();
+    for part in [
+        "a vote may have been among the damaged bytes",
+        "cluster/kick at one of them, and join with a new file",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
+fn a_member_whose_file_is_older_than_its_promises_stops_with_advice() {
+    let (mut cluster, leader) = cluster();
+    add_all(&cluster, leader, 0..5);
+    let victim = (leader + 1) % 3;
+    cluster.member(victim).kill();
+    let old = fs::read(cluster.file(victim)).expect("it is there");
+    cluster.member(victim).start().expect("started");
+    add_all(&cluster, leader, 5..20);
+    let all: BTreeSet<i64> = (0..20).collect();
+    cluster
+        .wait_until("all rows", || {
+            numbers(&cluster, victim) == Some(all.clone())
+        })
+        .expect("in time");
+    cluster.member(victim).kill();
+    fs::write(cluster.file(victim), old).expect("written");
+    cluster.member(victim).start().expect("started");
+    cluster
+        .wait_until("the end of the member", || {
+            is_file(&cluster, victim, "lost")
+                && cluster
+                    .status(victim)
+                    .is_ok_and(|text| text.contains("Status: failed: this member had stored"))
+        })
+        .expect("in time");
+    let row = cluster.row(victim).expect("a row");
+    assert_eq!(row["connected"], json!(false), "{row}");
+    let log = cluster.members()[victim].log();
+    assert!(log.contains("cluster/kick at another member"), "{log}");
+    // The advice helps.
+    let sid = cluster
+        .control(victim, "cluster/sid", &["D"])
+        .expect("an id");
+    cluster.member(victim).kill();
+    let arguments = ["D", sid.trim()];
+    cluster
+        .control(leader, "cluster/kick", &arguments)
+        .expect("kicked");
+    add_all(&cluster, leader, 20..25);
+}
+
+/// The disk of this member fails in the way that the variable says, while the file exists that is returned.
+fn trouble(
+    cluster: &mut Cluster,
+    member: usize,
+    variable: &str,
+    number: i32,
+) -> std::path::PathBuf {
+    let file = cluster.file(member);
+    let folder = file.parent().expect("it lies in a folder").to_owned();
+    let (library, during) = (troubled_disk::library(&folder), folder.join("trouble"));
+    let process = cluster.member(member);
+    process.kill();
+    process.set_variable("LD_PRELOAD", library);
+    process.set_variable(troubled_disk::FILE, &file);
+    process.set_variable(troubled_disk::WHILE, &during);
+    process.set_variable(variable, number.to_string());
+    process.start().expect("started");
+    let is_member = |cluster: &Cluster| has_status(cluster, member, "cluster member");
+    cluster
+        .wait_until("a member", || is_member(cluster))
+        .expect("in time");
+    during
+}
+
+/// A disk of a follower, and then one of a leader, fails and recovers.
+fn survive(variable: &str, number: i32, status: &str, state: &str, line: &str) {
+    let (mut cluster, leader) = cluster();
+    let victim = (leader + 1) % 3;
+    let during = trouble(&mut cluster, victim, variable, number);
+    let mut next = 0;
+    for is_leader in [false, true] {
+        if is_leader {
+            let sid = cluster
+                .control(victim, "cluster/sid", &["D"])
+                .expect("an id");
+            let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+            if leader != victim {
+                let arguments = ["D", sid.trim()];
+                cluster
+                    .control(leader, "cluster/transfer-leadership", &arguments)
+                    .expect("handed over");
+            }
+            cluster.leader_among(&[victim]).expect("it leads");
+        }
+        fs::write(&during, "").expect("written");
+        // Its own client gets an answer when it has applied the transaction, which needs its disk.
+        let others: Vec<usize> = (0..3).filter(|number| *number != victim).collect();
+        let mut client = cluster.connect(victim).expect("a connection");
+        let own = std::thread::spawn(move || add(&mut client, next));
+        // With a failed disk nobody goes on leading.
+        let (leader, _) = cluster.leader_among(&others).expect("a leader");
+        add_all(&cluster, leader, next + 1..next + 10);
+        next += 10;
+        cluster
+            .wait_until("the state", || {
+                has_status(&cluster, victim, status) && is_file(&cluster, victim, state)
+            })
+            .expect("in time");
+        let log = cluster.members()[victim].log();
+        assert!(log.contains(line), "{line} in {log}");
+        fs::remove_file(&during).expect("removed");
+        cluster
+            .wait_until("its recovery", || {
+                has_status(&cluster, victim, "cluster member")
+                    && is_file(&cluster, victim, "intact")
+            })
+            .expect("in time");
+        own.join().expect("answered");
+        let all: BTreeSet<i64> = (0..next).collect();
+        cluster
+            .wait_until("its rows", || {
+                numbers(&cluster, victim) == Some(all.clone())
+            })
+            .expect("in time");
+    }
+    // What it has acknowledged since is in its file.
+    let gone = (victim + 1) % 3;
+    cluster.member(gone).kill();
+    let rest: Vec<usize> = (0..3).filter(|number| *number != gone).collect();
+    let (leader, _) = cluster.leader_among(&rest).expect("a leader");
+    add_all(&cluster, leader, next..next + 5);
+}
+
+#[test]
+fn a_member_whose_disk_is_full_goes_on_when_there_is_room() {
+    survive(
+        troubled_disk::WRITE_ERRNO,
+        ENOSPC,
+        "cluster member (its file takes no records: check the disk)",
+        "failing",
+        "this member acknowledges nothing until the file takes records again, which is tried until it succeeds: check the disk",
+    );
+}
+
+#[test]
+fn a_member_whose_disk_fails_to_sync_writes_its_file_again() {
+    survive(
+        troubled_disk::SYNC_ERRNO,
+        EIO,
+        "cluster member (a sync of its file has failed: it is being written again)",
+        "poisoned",
+        "this member stores nothing and acknowledges nothing until its file is written again",
+    );
+}
