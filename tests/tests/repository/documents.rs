@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: [&str; 16] = [
+const DOCUMENTS: [&str; 17] = [
     "README.md",
     "ARCHITECTURE.md",
     "COMPAT.md",
@@ -14,6 +14,7 @@ const DOCUMENTS: [&str; 16] = [
     "docs/metrics.md",
     "docs/operating/audit.md",
     "docs/operating/backups.md",
+    "docs/operating/clusters.md",
     "docs/operating/logs.md",
     "docs/operating/running.md",
     "docs/formats.md",

@@ -293,7 +293,7 @@ fn survive(variable: &str, number: i32, status: &str, state: &str, line: &str) {
             })
             .expect("in time");
     }
-    // What it has acknowledged since is in its file.
+    // Everything that it has acknowledged since is in its file.
     let gone = (victim + 1) % 3;
     cluster.member(gone).kill();
     let rest: Vec<usize> = (0..3).filter(|number| *number != gone).collect();

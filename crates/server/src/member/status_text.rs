@@ -259,6 +259,41 @@ Servers:
     }
 
     #[test]
+    fn a_file_in_trouble_shows_in_the_status() {
+        let mut status = follower();
+        let mut shows = |connected: Connected, file: FileState, expected: &str| {
+            (status.connected, status.file) = (connected, file);
+            let text = render(&status, "", 0);
+            assert!(text.contains(&format!("\nStatus: {expected}\n")), "{text}");
+        };
+        shows(
+            Connected::Member,
+            FileState::Failing,
+            "cluster member (its file takes no records: check the disk)",
+        );
+        shows(
+            Connected::Disconnected,
+            FileState::Poisoned,
+            "disconnected from the cluster (election timeout) (a sync of its file has failed: it is being written again)",
+        );
+        shows(
+            Connected::Repairing(None),
+            FileState::Damaged,
+            "file damaged, waiting for a snapshot of the leader",
+        );
+        shows(
+            Connected::Repairing(Some((3, 10))),
+            FileState::Damaged,
+            "file damaged, receiving a snapshot of the leader (3 of 10 bytes)",
+        );
+        shows(
+            Connected::Failed("its file is old".to_owned()),
+            FileState::Lost,
+            "failed: its file is old",
+        );
+    }
+
+    #[test]
     fn a_leader_shows_indexes_and_servers_that_come_and_go() {
         let mut status = follower();
         status.role = Role::Leader;
