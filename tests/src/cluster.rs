@@ -312,6 +312,11 @@ impl Cluster {
             .try_for_each(Process::wait_until_listening)
     }
 
+    /// Forgets the last member, which has left. Its process ends.
+    pub fn remove_last(&mut self) {
+        self.members.pop();
+    }
+
     /// A member's process.
     pub fn member(&mut self, number: usize) -> &mut Process {
         &mut self.members[number]
@@ -446,8 +451,9 @@ impl Cluster {
     }
 }
 
-/// As `create-cluster` does it: a clustered database keeps all columns.
-fn without_ephemeral(schema: &Value) -> Value {
+/// The schema as `create-cluster` makes it: a clustered database keeps all columns.
+#[must_use]
+pub fn without_ephemeral(schema: &Value) -> Value {
     let mut schema = schema.clone();
     let tables = schema["tables"].as_object_mut().into_iter().flatten();
     for (_, table) in tables {

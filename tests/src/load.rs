@@ -46,10 +46,13 @@ struct Writer {
 /// All writers.
 #[derive(Debug)]
 pub struct Load {
+    /// The members that have writers, and whose contents are compared.
+    members: Vec<usize>,
     writers: Vec<Writer>,
     random: Random,
     refusal: Option<&'static str>,
     pace: Duration,
+    depth_max: usize,
     /// Rows of `Filler`, which nobody changes while writers write.
     fillers: usize,
 }
@@ -100,10 +103,12 @@ impl Load {
             return Err(io::Error::other(reply.to_string()));
         }
         Ok(Load {
+            members: all,
             writers,
             random: Random::new(seed),
             refusal: None,
             pace: Duration::ZERO,
+            depth_max: usize::MAX,
             fillers: 0,
         })
     }
@@ -116,6 +121,11 @@ impl Load {
     /// From now on each writer pauses so long between replies, so that rows do not become many in a long test.
     pub fn set_pace(&mut self, pace: Duration) {
         self.pace = pace;
+    }
+
+    /// From now on each writer has at most so many requests in flight.
+    pub fn set_depth_max(&mut self, depth_max: usize) {
+        self.depth_max = depth_max;
     }
 
     /// Rows of `Filler` that are to be there.
@@ -151,6 +161,7 @@ impl Load {
             is_over: AtomicBool::new(false),
         };
         let (random, refusal, pace) = (&mut self.random, self.refusal, self.pace);
+        let depth_max = self.depth_max;
         let members = cluster.members();
         let sockets: Vec<_> = members.iter().map(Process::socket).collect();
         let mut killed = BTreeSet::new();
@@ -160,9 +171,18 @@ impl Load {
                 .iter_mut()
                 .map(|writer| {
                     let (socket, random) = (&sockets[writer.member], random.next_u64());
+                    let depth = writer.depth.min(depth_max);
                     let counters = &counters;
                     scope.spawn(move || {
-                        write(writer, socket, Random::new(random), refusal, pace, counters)
+                        write(
+                            writer,
+                            socket,
+                            Random::new(random),
+                            refusal,
+                            pace,
+                            depth,
+                            counters,
+                        )
                     })
                 })
                 .collect();
@@ -194,8 +214,7 @@ impl Load {
                 ));
             }
         }
-        let all: Vec<usize> = (0..cluster.members().len()).collect();
-        self.compare(cluster, &all)
+        self.compare(cluster, &self.members.clone())
     }
 
     /// Waits until these members have equal contents, which must be those of the ledgers.
@@ -310,6 +329,7 @@ fn write(
     mut random: Random,
     refusal: Option<&'static str>,
     pace: Duration,
+    depth: usize,
     counters: &Counters,
 ) -> Outcome<()> {
     let mut client = Client::connect(socket).map_err(|error| format!("connecting: {error}"))?;
@@ -317,7 +337,7 @@ fn write(
     let mut sent = Instant::now();
     loop {
         thread::sleep(pace);
-        while ledger.in_flight() < writer.depth && !counters.is_over.load(Ordering::Relaxed) {
+        while ledger.in_flight() < depth && !counters.is_over.load(Ordering::Relaxed) {
             let request = ledger.request(random.one_in(2));
             sent = Instant::now();
             if client.send(request.as_bytes()).is_err() {

@@ -13,6 +13,7 @@ mod cluster_full_disk;
 mod cluster_network;
 mod cluster_partitions;
 mod cluster_rehearsals;
+mod cluster_swap;
 mod commands;
 mod config_file;
 mod conversions;
