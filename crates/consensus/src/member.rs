@@ -219,6 +219,7 @@ impl Member {
                 self.rewrite_stage(number, outcome);
             }
             Input::FilePoisoned => self.file_poisoned(),
+            Input::FileDamaged => self.file_damaged(),
             Input::SnapshotRead {
                 to,
                 index,

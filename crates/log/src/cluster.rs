@@ -43,7 +43,9 @@ pub use recovery::{RecoveryError, recover};
 pub use replay::{Replay, Step, Truncation, Violation};
 pub use servers::Servers;
 pub use snapshot_body::SnapshotBody;
-pub use snapshot_header::{MemberIdentity, SnapshotHeader, locate_body, read_body};
+pub use snapshot_header::{
+    MemberIdentity, SnapshotHeader, is_snapshot_intact, locate_body, read_body,
+};
 pub use snapshot_meta::{BodyLocation, SnapshotMeta};
 pub use tail::MemberDamage;
 pub use transaction::{TransactionReader, write_data};

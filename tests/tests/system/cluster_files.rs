@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use corvid_tests::client::Client;
@@ -151,6 +152,54 @@ fn a_member_whose_file_has_rotted_is_healed_by_its_cluster() {
     cluster
         .wait_until("the file", || is_file(&cluster, victim, "intact"))
         .expect("in time");
+}
+
+#[test]
+fn a_snapshot_that_has_rotted_is_not_sent_and_its_file_is_written_again() {
+    let (mut cluster, leader) = cluster();
+    add_all(&cluster, leader, 0..50);
+    let victim = (leader + 1) % 3;
+    let all: BTreeSet<i64> = (0..50).collect();
+    cluster
+        .wait_until("all rows", || {
+            numbers(&cluster, victim) == Some(all.clone())
+        })
+        .expect("in time");
+    cluster
+        .control(leader, "ovsdb-server/compact", &["D"])
+        .expect("compacted");
+    cluster.member(victim).kill();
+    rot(&cluster.file(victim), "\"data\":[null,");
+    // In place, as the disk does it.
+    let file = cluster.file(leader);
+    let bytes = fs::read(&file).expect("it is there");
+    let place = bytes.windows(5).position(|it| it == b"45678");
+    let place = place.expect("a row is there");
+    let open = fs::OpenOptions::new().write(true).open(&file);
+    open.expect("opened")
+        .write_all_at(b"X", place as u64)
+        .expect("written");
+    cluster.member(victim).start().expect("started");
+    cluster
+        .wait_until("healing", || {
+            has_status(&cluster, victim, "cluster member") && is_file(&cluster, victim, "intact")
+        })
+        .expect("in time");
+    cluster
+        .wait_until("the other file", || is_file(&cluster, leader, "intact"))
+        .expect("in time");
+    let log = cluster.members()[leader].log();
+    assert!(log.contains("bytes of the file have changed"), "{log}");
+    for member in [victim, leader] {
+        cluster.member(member).kill();
+        cluster.member(member).start().expect("started");
+        cluster
+            .wait_until("all rows", || {
+                is_file(&cluster, member, "intact")
+                    && numbers(&cluster, member) == Some(all.clone())
+            })
+            .expect("in time");
+    }
 }
 
 #[test]
@@ -317,7 +366,7 @@ fn a_member_whose_disk_fails_to_sync_writes_its_file_again() {
     survive(
         troubled_disk::SYNC_ERRNO,
         EIO,
-        "cluster member (a sync of its file has failed: it is being written again)",
+        "cluster member (a sync of its file has failed, or its bytes have changed: it is being written again)",
         "poisoned",
         "this member stores nothing and acknowledges nothing until its file is written again",
     );

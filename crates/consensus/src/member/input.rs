@@ -31,6 +31,8 @@ pub enum Input {
     Storage(StorageReply),
     /// A sync of the file has failed, so nothing can be appended to it any more; reported after the reply with the error.
     FilePoisoned,
+    /// Bytes of the file were found to have changed, while the process knows everything that it should hold.
+    FileDamaged,
     /// The answer to [`Output::ReadSnapshot`](super::Output::ReadSnapshot).
     SnapshotRead {
         /// As requested.

@@ -88,6 +88,22 @@ impl Member {
              which begins now"
                 .to_owned(),
         );
+        self.give_up_file();
+    }
+
+    /// Bytes of the present file have changed.
+    pub(super) fn file_damaged(&mut self) {
+        let is_replaced = self.file.rewriting.is_some() || self.is_poisoned();
+        let text = "bytes of the file have changed on the disk: it is written again from memory, and until then this member stores nothing \
+                    and acknowledges nothing. Replace the disk if it happens again";
+        self.log(Level::Error, text.to_owned());
+        if self.file.is_recording && !is_replaced {
+            self.give_up_file();
+        }
+    }
+
+    /// The present file is not written to any more: a new one takes its place.
+    fn give_up_file(&mut self) {
         if let Some(rewriting) = self.file.rewriting.take() {
             self.give_up_rewrite(&rewriting);
         }

@@ -61,7 +61,7 @@ pub enum FileState {
     Intact,
     /// It took no record, and is tried again: the disk may be full.
     Failing,
-    /// A sync has failed: it is being written again.
+    /// A sync has failed, or bytes of it have changed: it is being written again.
     Poisoned,
     /// It is damaged: a snapshot of the leader will replace it.
     Damaged,

@@ -1,6 +1,7 @@
 //! Members whose files are damaged in the middle: the cluster heals them, and no election misses what they have acknowledged.
 
-use corvid_consensus::member::{Command, Connected};
+use corvid_consensus::Input;
+use corvid_consensus::member::{Command, Connected, FileState};
 use corvid_log::cluster::{Eid, Kind, Record, Sid, Term};
 use corvid_rpc::Level;
 
@@ -212,6 +213,29 @@ fn a_member_that_is_removed_while_it_is_damaged_is_told() {
 }
 
 #[test]
+fn a_file_that_changes_while_its_member_runs_is_written_again_from_memory() {
+    for seed in 0..10 {
+        let mut cluster = Cluster::new(3, seed);
+        commit(&mut cluster, 10);
+        cluster.await_equal();
+        let leader = cluster.await_leader();
+        cluster.compact(leader);
+        cluster.run(500);
+        cluster.input(leader, Input::FileDamaged);
+        let line = |(level, text): &(Level, String)| {
+            *level == Level::Error && text.contains("bytes of the file have changed")
+        };
+        assert!(cluster.nodes[&leader].lines.iter().any(line));
+        cluster.run(3000);
+        let member = cluster.nodes[&leader].member.as_ref().expect("it runs");
+        assert_eq!(member.status(cluster.now_ms).file, FileState::Intact);
+        let third = (1..=3).map(sid).find(|it| *it != leader);
+        cluster.crash(third.expect("three members"));
+        commit(&mut cluster, 5);
+    }
+}
+
+#[test]
 fn a_damaged_member_does_not_keep_a_leader_alone() {
     let mut cluster = Cluster::new(3, 4);
     commit(&mut cluster, 10);
@@ -226,6 +250,6 @@ fn a_damaged_member_does_not_keep_a_leader_alone() {
     cluster.run(1000);
     assert!(cluster.nodes[&leader].replica.leads.is_some());
     cluster.start(victim);
-    cluster.run(1050);
+    cluster.run(1500);
     assert_eq!(cluster.leader(), None);
 }

@@ -149,6 +149,35 @@ pub fn locate_body<F: DiskFile>(file: &F) -> Result<Option<BodyLocation>, Fault>
     }))
 }
 
+/// Whether the first record, which holds the snapshot, still has the hash that its header line says. Reads all of it.
+///
+/// # Errors
+/// Reading failed.
+pub fn is_snapshot_intact<F: DiskFile>(file: &F) -> Result<bool, Fault> {
+    let mut piece = vec![0; HEAD_BYTES];
+    let got = read_full(file, &mut piece, 0)?;
+    let Some(line) = first_line(&piece[..got]) else {
+        return Ok(false);
+    };
+    let Ok(header) = Line::parse(line, Magic::Clustered) else {
+        return Ok(false);
+    };
+    let mut at = line.len() as u64 + 1;
+    let end = at.saturating_add(header.length);
+    let mut hash = Sha1::new();
+    while at < end {
+        let wanted = usize::try_from(end - at).map_or(HEAD_BYTES, |left| left.min(HEAD_BYTES));
+        let got = read_full(file, &mut piece[..wanted], at)?;
+        if got == 0 {
+            return Ok(false);
+        }
+        hash.update(&piece[..got]);
+        at += got as u64;
+    }
+    let actual: [u8; 20] = hash.finalize().into();
+    Ok(actual == header.sha1)
+}
+
 /// Reads bytes of a snapshot's body: as many as `bytes_max`, fewer only at its end. `file` may have lost its name to a newer file.
 ///
 /// # Errors

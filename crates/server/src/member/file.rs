@@ -14,8 +14,10 @@ use corvid_consensus::message::SnapshotMeta;
 use corvid_consensus::{Input, MemberEvent};
 use corvid_data::{HashSeed, WireError};
 use corvid_engine::Snapshot;
-use corvid_log::cluster::snapshot_header::{locate_body, read_body};
-use corvid_log::cluster::{BodyLocation, Cid, Eid, Index, MemberIdentity, ReceivedBody, Recovered};
+use corvid_log::cluster::snapshot_header::{is_snapshot_intact, locate_body, read_body};
+use corvid_log::cluster::{
+    BodyLocation, Cid, Eid, Index, MemberIdentity, ReceivedBody, Recovered, Sid,
+};
 use corvid_log::storage::{
     FileContent, RewriteNumber, RewriteStage, StorageReply, StorageRequest, StoreError,
 };
@@ -31,6 +33,9 @@ use crate::database::storage::{FileOwner, Storage};
 
 /// Rewrites that install a peer's snapshot have numbers from here on; the member's own are smaller.
 const INSTALLATIONS: u64 = 1 << 63;
+
+/// A snapshot is not checked again for so long, ms: sending it may take several attempts.
+const CHECKED_MS: u64 = 600_000;
 
 /// The comment of the record of a snapshot.
 const COMMENT: &str = "compacting database online";
@@ -61,6 +66,8 @@ pub(super) struct MemberFile {
 
 /// A snapshot in the file. The handle stays valid when the file is replaced.
 struct StoredSnapshot {
+    /// When its hash was found to be right, monotonic ms.
+    checked_ms: Option<u64>,
     index: Index,
     body: BodyLocation,
     file: Handle,
@@ -89,6 +96,7 @@ impl MemberFile {
         let stored = match recovered.joined() {
             None => None,
             Some(joined) => Some(StoredSnapshot {
+                checked_ms: None,
                 index: joined.snapshot.index,
                 body: joined.body,
                 file: file
@@ -282,6 +290,54 @@ impl MemberFile {
             .store(vec![StorageRequest::Rewrite(number, content)])
     }
 
+    /// Begins to check, on a thread of its own, that the snapshot in the file is what was written: peers cannot tell. The owner gets
+    /// [`ToMember::SnapshotChecked`]. False: there is nothing to check, or it was checked a moment ago.
+    pub(super) fn check_snapshot(&self, to: Sid, index: Index) -> bool {
+        let stored = self.stored.as_ref().filter(|stored| stored.index == index);
+        let is_fresh = |then_ms: u64| clock::mono_ms() < then_ms + CHECKED_MS;
+        let Some(stored) = stored.filter(|stored| !stored.checked_ms.is_some_and(is_fresh)) else {
+            return false;
+        };
+        let Ok(file) = stored.file.share() else {
+            return false;
+        };
+        let owner = self.owner.clone();
+        let work = move || {
+            let outcome = is_snapshot_intact(&file).map_err(|fault| fault.text);
+            owner.post([ToMember::SnapshotChecked(to, index, outcome)]);
+        };
+        let thread = std::thread::Builder::new().name("check".to_owned());
+        thread.spawn(work).is_ok()
+    }
+
+    /// The snapshot has been checked: the answer for the member, and whether the file is damaged.
+    pub(super) fn snapshot_checked(
+        &mut self,
+        to: Sid,
+        index: Index,
+        outcome: Result<bool, String>,
+    ) -> (Input, bool) {
+        let is_damaged = outcome == Ok(false);
+        let bytes = match outcome {
+            Ok(true) => {
+                let stored = self.stored.as_mut();
+                if let Some(stored) = stored.filter(|stored| stored.index == index) {
+                    stored.checked_ms = Some(clock::mono_ms());
+                }
+                self.read_snapshot(index, 0, 0)
+            }
+            Ok(false) => Err(error_of("the snapshot in the file is damaged")),
+            Err(error) => Err(error_of(&error)),
+        };
+        let input = Input::SnapshotRead {
+            to,
+            index,
+            offset: 0,
+            bytes,
+        };
+        (input, is_damaged)
+    }
+
     /// Reads a part of the body of the snapshot in the file. Returns the length of the whole body, too.
     pub(super) fn read_snapshot(
         &self,
@@ -422,7 +478,12 @@ impl MemberFile {
     fn find_snapshot(&mut self, index: Index) {
         self.stored = self.present_file().ok().and_then(|file| {
             let body = locate_body(&file).ok()??;
-            Some(StoredSnapshot { index, body, file })
+            Some(StoredSnapshot {
+                checked_ms: None,
+                index,
+                body,
+                file,
+            })
         });
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use corvid_consensus::member::{Command, CommandToken};
 use corvid_consensus::{BacklogLimits, MemberRequest};
-use corvid_log::cluster::Index;
+use corvid_log::cluster::{Index, Sid};
 use corvid_log::storage::StorageReply;
 use corvid_reactor::wake_queue::WakeQueue;
 
@@ -29,6 +29,8 @@ pub(crate) enum ToMember {
     Status(CommandToken),
     /// The contents of a snapshot that was installed, which ends with this entry, or why they cannot be loaded.
     Loaded(Index, Box<Result<Contents, String>>),
+    /// Whether the snapshot in the file, which this peer is to get, has the right hash; or why it cannot be read.
+    SnapshotChecked(Sid, Index, Result<bool, String>),
     /// The database of a server that has joined its cluster is served, with the contents after this entry.
     Served(Index, Box<DatabaseHandle>),
     /// `cluster/set-backlog-threshold`.

@@ -166,7 +166,9 @@ fn state(connected: &Connected, file: FileState) -> String {
     };
     let trouble = match file {
         FileState::Failing => " (its file takes no records: check the disk)",
-        FileState::Poisoned => " (a sync of its file has failed: it is being written again)",
+        FileState::Poisoned => {
+            " (a sync of its file has failed, or its bytes have changed: it is being written again)"
+        }
         FileState::Intact | FileState::Damaged | FileState::Lost => "",
     };
     state + trouble
@@ -274,7 +276,7 @@ Servers:
         shows(
             Connected::Disconnected,
             FileState::Poisoned,
-            "disconnected from the cluster (election timeout) (a sync of its file has failed: it is being written again)",
+            "disconnected from the cluster (election timeout) (a sync of its file has failed, or its bytes have changed: it is being written again)",
         );
         shows(
             Connected::Repairing(None),

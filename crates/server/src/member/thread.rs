@@ -276,6 +276,13 @@ impl MemberThread {
                 self.main
                     .report(MainMessage::MemberAnswered(token.0, Ok(text)));
             }
+            ToMember::SnapshotChecked(to, index, outcome) => {
+                let (input, is_damaged) = self.file.snapshot_checked(to, index, outcome);
+                if is_damaged {
+                    self.member.handle(now_ms, Input::FileDamaged);
+                }
+                self.member.handle(now_ms, input);
+            }
             ToMember::Loaded(index, contents) => self.loaded(index, *contents),
             ToMember::Served(index, database) => {
                 self.database = Some(*database);
@@ -411,6 +418,10 @@ impl MemberThread {
                 offset,
                 bytes_max,
             } => {
+                // The first request asks for no bytes, but how many there are.
+                if bytes_max == 0 && self.file.check_snapshot(to, index) {
+                    return;
+                }
                 let bytes = self.file.read_snapshot(index, offset, bytes_max);
                 let input = Input::SnapshotRead {
                     to,

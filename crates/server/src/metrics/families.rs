@@ -111,7 +111,7 @@ families! {
 
     CLUSTER_ROLE: Gauge "corvid_cluster_role" ["database", "role"] "Of clustered databases: 1 for the member's role: follower, candidate or leader.";
     CLUSTER_CONNECTED: Gauge "corvid_cluster_connected" ["database"] "1 while the member takes part in its cluster and hears of a leader.";
-    CLUSTER_FILE: Gauge "corvid_cluster_file" ["database", "state"] "1 for the state of the member's file: intact; failing: it takes no records, and is tried again; poisoned: a sync has failed, and it is being written again; damaged: a snapshot of the leader will replace it; lost: it is older than what the member has promised, so the member has stopped.";
+    CLUSTER_FILE: Gauge "corvid_cluster_file" ["database", "state"] "1 for the state of the member's file: intact; failing: it takes no records, and is tried again; poisoned: a sync has failed, or its bytes have changed on the disk, and it is being written again; damaged: a snapshot of the leader will replace it; lost: it is older than what the member has promised, so the member has stopped.";
     CLUSTER_HAS_LEADER: Gauge "corvid_cluster_has_leader" ["database"] "1 while the member knows the leader of its term.";
     CLUSTER_TERM: Gauge "corvid_cluster_term" ["database"] "The member's term.";
     CLUSTER_LAST: Gauge "corvid_cluster_last_index" ["database"] "The last entry of the member's log.";

@@ -62,7 +62,7 @@ impl MemberFigures {
             Connected::Failed(_) => "the member has failed: see cluster/status",
             Connected::Disconnected => "hears of no leader",
             Connected::Member if status.file == FileState::Poisoned => {
-                "a sync of the member's file has failed, it is being written again"
+                "a sync of the member's file has failed, or its bytes have changed: it is being written again"
             }
             Connected::Member if status.file != FileState::Intact => {
                 "the member's file takes no records: check the disk"
