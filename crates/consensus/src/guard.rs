@@ -505,6 +505,16 @@ mod tests {
         }
     }
 
+    fn request(term: u64, last: (u64, u64), address: &str) -> PeerMessage {
+        PeerMessage::SnapshotRequest {
+            term: Term(term),
+            last_index: Index(last.0),
+            last_term: Term(last.1),
+            address: address.to_owned(),
+            name: "D".to_owned(),
+        }
+    }
+
     fn offer(index: u64, term: u64, timer_ms: u64, servers: &str) -> PeerMessage {
         PeerMessage::SnapshotOffer {
             term: Term(5),
@@ -540,6 +550,7 @@ mod tests {
             offer(9, 5, 1000, SERVERS),
             PeerMessage::TimeoutNow { term: Term(5) },
             PeerMessage::NotMember { term: Term(1) },
+            request(9, (20, 5), "tcp:1.2.3.4:5"),
         ] {
             assert_eq!(check(PEER, &message, &view()), Ok(()), "{message:?}");
         }
@@ -576,6 +587,18 @@ mod tests {
             (append((1 << 32) + 6, (10, 5), &[]), "a term too far ahead"),
             (append(u64::MAX, (10, 5), &[]), "term out of range"),
             (append(5, (1 << 62, 5), &[]), "index out of range"),
+            (
+                request(9, (1 << 62, 5), "tcp:1.2.3.4:5"),
+                "index out of range",
+            ),
+            (
+                request(9, (20, 10), "tcp:1.2.3.4:5"),
+                "a log that is later than its term",
+            ),
+            (
+                request(9, (20, 5), &"x".repeat(5000)),
+                "a text that is too long",
+            ),
             (append(5, (u64::MAX, 5), &[]), "index out of range"),
             (append(5, (0, 0), &[]), "an append before the first entry"),
             (

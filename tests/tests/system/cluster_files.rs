@@ -203,6 +203,45 @@ fn a_snapshot_that_has_rotted_is_not_sent_and_its_file_is_written_again() {
 }
 
 #[test]
+fn a_member_whose_own_snapshot_has_rotted_is_healed_while_others_write() {
+    let (mut cluster, leader) = cluster();
+    add_all(&cluster, leader, 0..50);
+    let victim = (leader + 1) % 3;
+    let all: BTreeSet<i64> = (0..50).collect();
+    cluster
+        .wait_until("all rows", || {
+            numbers(&cluster, victim) == Some(all.clone())
+        })
+        .expect("in time");
+    cluster
+        .control(victim, "ovsdb-server/compact", &["D"])
+        .expect("compacted");
+    // An entry behind the snapshot says where the log ends.
+    add_all(&cluster, leader, 50..51);
+    let all: BTreeSet<i64> = (0..51).collect();
+    cluster
+        .wait_until("the row", || numbers(&cluster, victim) == Some(all.clone()))
+        .expect("in time");
+    cluster.member(victim).kill();
+    rot(&cluster.file(victim), "\"text\":\"012");
+    cluster.member(victim).start().expect("started");
+    add_all(&cluster, leader, 51..70);
+    cluster
+        .wait_until("healing", || {
+            has_status(&cluster, victim, "cluster member") && is_file(&cluster, victim, "intact")
+        })
+        .expect("in time");
+    let all: BTreeSet<i64> = (0..70).collect();
+    cluster
+        .wait_until("all rows", || {
+            numbers(&cluster, victim) == Some(all.clone())
+        })
+        .expect("in time");
+    let log = cluster.members()[victim].log();
+    assert!(log.contains("it takes part in its cluster again"), "{log}");
+}
+
+#[test]
 fn a_file_that_hides_a_vote_is_refused_with_advice() {
     let (mut cluster, leader) = cluster();
     add_all(&cluster, leader, 0..5);
