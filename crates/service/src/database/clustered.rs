@@ -38,7 +38,7 @@ use replacing::Replacement;
 
 pub(super) use applying::is_short;
 pub(super) use converting::{check_persistence, has_conversion};
-pub(super) use executing::Forwarded;
+pub(super) use executing::{Forwarded, is_short_forward};
 pub(super) use in_flight::InFlight;
 pub(super) use transaction_kind::TransactionKind;
 

@@ -5,6 +5,7 @@
 //! back unchanged, and all inputs behind it must be left too. Inline execution does the work of [`DatabaseService::handle`]; only
 //! [`DatabaseService::tick`] and flushes that [`DatabaseService::flush_if_small`] declines are left to the database thread.
 
+use corvid_consensus::database::MemberEvent;
 use corvid_engine::WorkBudget;
 
 use super::{DatabaseService, Now, clustered};
@@ -46,10 +47,20 @@ impl DatabaseService {
                 self.drained(session);
                 None
             }
-            ToDatabase::Member(event) if clustered::is_short(&event) => {
-                self.member(now, event);
-                None
-            }
+            ToDatabase::Member(event) if self.may_execute_for_others() => match event {
+                MemberEvent::Execute { origin, forwards }
+                    if forwards.iter().all(clustered::is_short_forward) =>
+                {
+                    self.slow.set_now(now);
+                    let left = self.execute_forwards_within(now, origin, forwards, budget);
+                    left.map(ToDatabase::Member)
+                }
+                event if clustered::is_short(&event) => {
+                    self.member(now, event);
+                    None
+                }
+                event => Some(ToDatabase::Member(event)),
+            },
             other => Some(other),
         }
     }
@@ -87,6 +98,13 @@ impl DatabaseService {
                 None
             }
         }
+    }
+
+    /// Whether nothing is under way that could make an event of the member long: contents that are replaced, requests of clients that wait
+    /// until an event lets them be executed here.
+    fn may_execute_for_others(&self) -> bool {
+        let cluster = self.model.cluster();
+        cluster.is_some_and(|cluster| !cluster.is_replacing() && !cluster.in_flight().has_local())
     }
 
     /// Whether nothing is under way that could make a commit long: blocked transactions, columns that configure remotes, a conversion, a

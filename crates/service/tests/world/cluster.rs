@@ -12,7 +12,7 @@ use corvid_consensus::database::{
     Committed, Forward, ForwardOrigin, ForwardOutcome, MemberEvent, MemberRequest,
 };
 use corvid_data::{HashSeed, Schema, Uuid, UuidSource};
-use corvid_engine::{Context, Database, LockOwner, Outcome, Snapshot};
+use corvid_engine::{Context, Database, LockOwner, Outcome, Snapshot, WorkBudget};
 use corvid_json::Value;
 use corvid_log::cluster::{Eid, Index, Sid, Term};
 use corvid_monitor::SessionId;
@@ -104,6 +104,8 @@ pub(crate) struct Cluster {
     states: BTreeMap<u64, Vec<String>>,
     /// One of so many results is lost; zero: none.
     pub(crate) loss: usize,
+    /// Some inputs are executed inline.
+    pub(crate) inline: bool,
     /// Jobs are done when nothing else is left to do.
     pub(crate) has_time: bool,
     last_session: u64,
@@ -194,6 +196,7 @@ impl Cluster {
             sessions: BTreeMap::new(),
             states: BTreeMap::new(),
             loss: 0,
+            inline: false,
             has_time: true,
             last_session: 0,
         }
@@ -358,7 +361,20 @@ impl Cluster {
     /// A database executes so many inputs.
     pub(crate) fn execute(&mut self, node: usize, inputs_max: usize) {
         let mut now = self.now();
+        let is_inline = self.inline && self.dice.below(2) == 0;
+        let mut budget = WorkBudget::new(self.dice.below(60) as u64);
         let this = &mut self.nodes[node];
+        if is_inline && !this.pump.has_postponed() {
+            let taken = inputs_max.min(this.inbox.len());
+            let mut inputs: Vec<ToDatabase> = this.inbox.drain(..taken).collect();
+            this.pump.execute_inline(&mut now, &mut inputs, &mut budget);
+            for input in inputs.into_iter().rev() {
+                this.inbox.push_front(input);
+            }
+            self.walk(node);
+            let _ = self.nodes[node].pump.end_inline();
+            return;
+        }
         let mut inputs = std::iter::from_fn(|| this.inbox.pop_front()).take(inputs_max);
         this.pump.execute_batch(&mut now, &mut inputs);
         self.walk(node);

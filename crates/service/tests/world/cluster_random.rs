@@ -113,6 +113,7 @@ impl Run {
     fn new(seed: u64) -> Run {
         let mut cluster = Cluster::new(seed, MEMBERS);
         cluster.loss = [0, 2, 4][seed as usize % 3];
+        cluster.inline = seed % 2 == 1;
         let mut run = Run {
             cluster,
             dice: Dice::new(!seed),

@@ -5,9 +5,11 @@
 //! every other member at that entry. A database that cannot apply an entry stops there, and says so.
 
 use bytes::Bytes;
-use corvid_consensus::database::{ClientIdentity, Committed, MemberEvent, MemberRequest};
+use corvid_consensus::database::{
+    ClientIdentity, Committed, ForwardOutcome, MemberEvent, MemberRequest,
+};
 use corvid_data::{Arc, Delta, Recorded, Schema, Tag, WireError};
-use corvid_engine::{Database, Outcome};
+use corvid_engine::{Database, Outcome, WorkBudget};
 use corvid_log::cluster::{Eid, Index, Parts, Term};
 
 use super::super::pending::{Answer, Commit, Origin};
@@ -24,10 +26,15 @@ const SHORT_BYTES: usize = 32 * 1024;
 /// The data of an entry that changes rows only.
 const ROWS_ONLY: &[u8] = b"[null,";
 
-/// Whether an event costs so little that the member's thread may have its database handle it inline: commits of a few small changes.
+/// Whether an event costs so little that the member's thread may have its database handle it inline: commits of a few small changes, and the
+/// outcome of a transaction.
 pub(in super::super) fn is_short(event: &MemberEvent) -> bool {
-    let MemberEvent::Committed { entries, .. } = event else {
-        return false;
+    let entries = match event {
+        MemberEvent::Committed { entries, .. } => entries,
+        MemberEvent::Outcome { outcome, .. } => {
+            return !matches!(outcome, ForwardOutcome::Blocked(_));
+        }
+        _ => return false,
     };
     let mut bytes = 0;
     entries.len() <= SHORT_ENTRIES
@@ -263,13 +270,14 @@ impl DatabaseService {
             locks,
         };
         let mut uuids = Derived::from(id.0);
-        let outcome = self.run_forward(entry.request.params(), &client, 0, &mut uuids);
-        match outcome {
-            Outcome::Done {
+        let mut budget = WorkBudget::unlimited();
+        let params = entry.request.params();
+        match self.run_forward(params, &client, 0, &mut uuids, &mut budget) {
+            Ok(Outcome::Done {
                 result,
                 delta: Some(delta),
                 ..
-            } => {
+            }) => {
                 self.database.undo(&delta);
                 Answer::Result(result)
             }

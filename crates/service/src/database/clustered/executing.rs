@@ -5,7 +5,8 @@
 //! New rows get UUIDs that follow from the transaction's id, so the member that has the session can compute a lost result again.
 
 use corvid_consensus::database::{
-    ClientIdentity, Forward, ForwardMethod, ForwardOrigin, ForwardOutcome, MemberRequest,
+    ClientIdentity, Forward, ForwardMethod, ForwardOrigin, ForwardOutcome, MemberEvent,
+    MemberRequest,
 };
 use corvid_data::UuidSource;
 use corvid_engine::{Context, LockOwner, Outcome, TooLong, WorkBudget};
@@ -32,6 +33,14 @@ impl LockOwner for ForwardedLocks<'_> {
     }
 }
 
+/// Longer requests are not executed inline, bytes.
+const SHORT_BYTES: usize = 16 * 1024;
+
+/// Whether a transaction may be tried inline.
+pub(in super::super) fn is_short_forward(forward: &Forward) -> bool {
+    forward.method == ForwardMethod::Transact && forward.params.len() <= SHORT_BYTES
+}
+
 impl DatabaseService {
     /// Executes transactions that another member has forwarded, unless this leadership is over.
     pub(super) fn execute_forwards(
@@ -40,31 +49,59 @@ impl DatabaseService {
         origin: ForwardOrigin,
         forwards: Vec<Forward>,
     ) {
-        for forward in forwards {
+        let mut budget = WorkBudget::unlimited();
+        let left = self.execute_forwards_within(now, origin, forwards, &mut budget);
+        assert!(left.is_none(), "nothing limits it");
+    }
+
+    /// The same within a budget. Returns the event with the transactions that are left: the first one exceeds the budget, and has changed
+    /// nothing.
+    pub(in super::super) fn execute_forwards_within(
+        &mut self,
+        now: Now,
+        origin: ForwardOrigin,
+        forwards: Vec<Forward>,
+        budget: &mut WorkBudget,
+    ) -> Option<MemberEvent> {
+        let mut forwards = forwards.into_iter();
+        while let Some(forward) = forwards.next() {
             // A transaction of an earlier term is in doubt where it came from.
             let is_present = |cluster: &super::Clustered| cluster.part == Part::Leads(origin.term);
             if !self.model.cluster().is_some_and(is_present) {
-                return;
+                return None;
             }
             let forwarded = Forwarded {
                 origin,
                 id: forward.id,
             };
             match forward.method {
-                ForwardMethod::Transact => self.execute_forward(now, forwarded, &forward),
+                ForwardMethod::Transact => {
+                    if let Err(TooLong) = self.execute_forward(now, forwarded, &forward, budget) {
+                        let forwards = std::iter::once(forward).chain(forwards).collect();
+                        return Some(MemberEvent::Execute { origin, forwards });
+                    }
+                }
                 ForwardMethod::Convert => self.convert_forward(now, forwarded, &forward),
             }
         }
+        None
     }
 
-    fn execute_forward(&mut self, now: Now, forwarded: Forwarded, forward: &Forward) {
+    fn execute_forward(
+        &mut self,
+        now: Now,
+        forwarded: Forwarded,
+        forward: &Forward,
+        budget: &mut WorkBudget,
+    ) -> Result<(), TooLong> {
         let mut uuids = Derived::from(forward.id.0);
         let outcome = self.run_forward(
             &forward.params,
             &forward.client,
             forward.elapsed_ms,
             &mut uuids,
-        );
+            budget,
+        )?;
         let origin = Origin::Forwarded(forwarded);
         match outcome {
             Outcome::Done {
@@ -91,6 +128,7 @@ impl DatabaseService {
             }
         }
         self.release();
+        Ok(())
     }
 
     /// Executes a transaction for a client that is described, with all its selections.
@@ -100,8 +138,9 @@ impl DatabaseService {
         client: &ClientIdentity,
         elapsed_ms: u64,
         uuids: &mut dyn UuidSource,
-    ) -> Outcome {
-        let mut budget = self.limit_selections(WorkBudget::unlimited());
+        budget: &mut WorkBudget,
+    ) -> Result<Outcome, TooLong> {
+        *budget = self.limit_selections(*budget);
         let mut context = Context {
             elapsed_ms,
             read_only: client.is_read_only,
@@ -111,13 +150,7 @@ impl DatabaseService {
             uuids,
             locks: &ForwardedLocks(&client.locks),
         };
-        match self
-            .database
-            .execute_within(params, &mut context, &mut budget)
-        {
-            Ok(outcome) => outcome,
-            Err(TooLong) => unreachable!("nothing limits it"),
-        }
+        self.database.execute_within(params, &mut context, budget)
     }
 
     /// A forwarded transaction without a commit is released: everything that it has seen is committed.

@@ -112,6 +112,8 @@ pub(crate) struct InFlight {
     by_index: BTreeSet<(Index, Number)>,
     /// No request is with a leader, proposed or seen in an earlier term. `None`: none is in any.
     oldest: Option<Term>,
+    /// The number of requests that this database executes.
+    local: usize,
     /// The length of the requests that are with a leader.
     forwarded_bytes: usize,
     /// Requests wait because of those bytes.
@@ -145,7 +147,7 @@ impl Entry {
 
     /// The stage of a request that must be executed again.
     fn again(&self) -> Stage {
-        if self.may_write() {
+        if self.request.blocked || self.may_write() {
             Stage::Waiting
         } else {
             Stage::Local
@@ -212,6 +214,11 @@ impl InFlight {
         self.entries.len()
     }
 
+    /// Whether an event may let requests be executed here.
+    pub(crate) fn has_local(&self) -> bool {
+        self.local > 0
+    }
+
     /// Adds a request. True if it may be forwarded now, should it wait for that: no earlier one of its session is undecided.
     pub(crate) fn push(&mut self, request: Box<Request>, stage: Stage) -> (Number, bool) {
         self.last += 1;
@@ -268,6 +275,12 @@ impl InFlight {
             return;
         }
         let is_undecided = stage.is_undecided(self.present);
+        let is_local = usize::from(matches!(stage, Stage::Local));
+        self.local = if is_there {
+            self.local + is_local
+        } else {
+            self.local - is_local
+        };
         let is_answered = matches!(stage, Stage::Answered { .. });
         let Some(of) = self.by_session.get_mut(&request.session) else {
             return;
