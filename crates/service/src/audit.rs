@@ -14,6 +14,7 @@ use corvid_data::wire::{write_atom, write_datum};
 use corvid_data::{ColumnSchema, Datum, Delta, Row, RowChange, Schema, TableSchema, Tag, Uuid};
 use corvid_json::write;
 use corvid_json::writer::{ArrayWriter, ObjectWriter};
+use corvid_log::cluster::Sid;
 use corvid_monitor::SessionId;
 
 use crate::message::SessionInfo;
@@ -49,8 +50,11 @@ pub enum Actor {
     Client(SessionId, Arc<SessionInfo>),
     /// The server itself: the status of remotes, above all.
     Server,
-    /// The active server that this one is a backup of, or another member of the cluster; it knows the client.
+    /// The active server that this one is a backup of; it knows the client.
     Source,
+    /// Another member of the cluster, whose audit log names the client or the next member: that which forwarded the transaction, or that which
+    /// leads. `None`: it was committed before this member heard of a leader.
+    Member(Option<Sid>),
 }
 
 /// The action of an entry.
@@ -216,6 +220,13 @@ impl Actor {
         let (session, info) = match self {
             Actor::Server => return ObjectWriter::new(out).string("peer", b"server").end(),
             Actor::Source => return ObjectWriter::new(out).string("peer", b"source").end(),
+            Actor::Member(sid) => {
+                let object = ObjectWriter::new(out).string("peer", b"member");
+                return match sid {
+                    Some(sid) => object.string("sid", sid.0.to_string().as_bytes()).end(),
+                    None => object.end(),
+                };
+            }
             Actor::Client(session, info) => (session, info),
         };
         let mut object = ObjectWriter::new(out).string("peer", info.peer.as_bytes());

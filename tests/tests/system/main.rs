@@ -11,6 +11,7 @@ mod cluster_faults;
 mod cluster_files;
 mod cluster_full_disk;
 mod cluster_network;
+mod cluster_operations;
 mod cluster_partitions;
 mod cluster_rehearsals;
 mod cluster_swap;

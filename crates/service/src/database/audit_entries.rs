@@ -119,6 +119,8 @@ fn who(origin: &Origin) -> Actor {
         Origin::Client(request) => Actor::Client(request.session, request.info.clone()),
         Origin::Cancel(..) => unreachable!("a cancel is never audited"),
         Origin::Server(_) | Origin::Control(_) => Actor::Server,
-        Origin::Source | Origin::Forwarded(_) => Actor::Source,
+        Origin::Source => Actor::Source,
+        Origin::Member(sid) => Actor::Member(*sid),
+        Origin::Forwarded(forwarded) => Actor::Member(Some(forwarded.origin.sid)),
     }
 }

@@ -7,6 +7,7 @@
 //! Invariant: entries leave in the order of their execution. An entry keeps its request until it leaves.
 
 use bytes::Bytes;
+use corvid_log::cluster::Sid;
 use corvid_log::storage::LogPosition;
 use std::collections::VecDeque;
 use std::sync::Arc as StdArc;
@@ -88,8 +89,10 @@ pub(super) enum Origin {
     Server(Vec<u8>),
     /// The server itself, with a control message that changes nothing.
     Control(Control),
-    /// The source of a backup, or another member of the cluster.
+    /// The source of a backup.
     Source,
+    /// Another member of the cluster: the leader, if it is known.
+    Member(Option<Sid>),
     /// A transaction that another member of the cluster has forwarded.
     Forwarded(Forwarded),
 }

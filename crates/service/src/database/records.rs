@@ -190,7 +190,11 @@ fn request_bytes(origin: &Origin) -> usize {
     match origin {
         Origin::Client(request) => request.frame.len(),
         Origin::Server(params) => params.len(),
-        Origin::Source | Origin::Forwarded(_) | Origin::Cancel(..) | Origin::Control(_) => 0,
+        Origin::Source
+        | Origin::Member(_)
+        | Origin::Forwarded(_)
+        | Origin::Cancel(..)
+        | Origin::Control(_) => 0,
     }
 }
 

@@ -101,7 +101,7 @@ impl DatabaseService {
                     }
                 }
                 Origin::Forwarded(forwarded) => self.release_forwarded(forwarded, answer),
-                Origin::Server(_) | Origin::Source => {}
+                Origin::Server(_) | Origin::Source | Origin::Member(_) => {}
             }
         }
     }

@@ -129,7 +129,7 @@ impl DatabaseService {
             (Origin::Server(params), _) => self.transact_as_server(now, &params),
             (Origin::Control(control), _) => self.control(now, control),
             (Origin::Source, _) => self.source_not_stored(now),
-            (Origin::Forwarded(_), _) => {
+            (Origin::Forwarded(_) | Origin::Member(_), _) => {
                 unreachable!("no record of a clustered database fails here")
             }
         }

@@ -6,7 +6,7 @@
 use corvid_net::dirs;
 use corvid_rpc::remote::RemoteList;
 
-use crate::client::commands::{Action, Command, Invocation};
+use crate::client::commands::{Action, Command, Invocation, transact};
 use crate::client::leader;
 use crate::client::session::Session;
 use crate::client::settings::Settings;
@@ -36,7 +36,12 @@ pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> R
         }
         _ => {
             let (database, words) = explicit_database(command, words)?;
-            let session = leader::connect(&list, database, settings)?;
+            let in_transaction = match command.name {
+                "transact" | "query" => words.first().and_then(|text| transact::database(text)),
+                _ => None,
+            };
+            let wanted = database.or(in_transaction.as_deref());
+            let session = leader::connect(&list, wanted, settings)?;
             (session, database.unwrap_or_default().to_owned(), words)
         }
     };

@@ -10,10 +10,11 @@ use corvid_consensus::database::{
 };
 use corvid_data::{Arc, Delta, Recorded, Schema, Tag, WireError};
 use corvid_engine::{Database, Outcome, WorkBudget};
-use corvid_log::cluster::{Eid, Index, Parts, Term};
+use corvid_log::cluster::{Eid, Index, Parts, Sid, Term};
 
 use super::super::pending::{Answer, Commit, Origin};
 use super::super::{DatabaseService, Now};
+use super::Part;
 use super::in_flight::{Entry, Stage};
 use super::replacing::Source;
 use crate::job::Derived;
@@ -225,7 +226,7 @@ impl DatabaseService {
                 let (slot, request) = entry.split();
                 (Origin::Client(request), Some(slot), answer)
             }
-            None => (Origin::Source, None, Answer::Nothing),
+            None => (Origin::Member(self.leader()), None, Answer::Nothing),
         };
         if let Some(commit) = commit {
             self.release_commit(&commit, now.wall_ms, &origin);
@@ -242,6 +243,14 @@ impl DatabaseService {
         self.advance_due(now);
         self.retry_affected(now, Some(delta));
         self.release();
+    }
+
+    /// The member that leads, if this one follows it.
+    fn leader(&self) -> Option<Sid> {
+        match self.model.cluster()?.part {
+            Part::Follows(_, leader) => leader,
+            Part::Leads(_) => None,
+        }
     }
 
     /// The request whose entry this is, before the entry is applied.

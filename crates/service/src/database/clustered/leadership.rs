@@ -164,7 +164,9 @@ impl DatabaseService {
             (Origin::Cancel(session, id), ..) => Some(ToDatabase::Cancel(session, id)),
             (Origin::Control(control), ..) => Some(ToDatabase::Control(control)),
             // The member that has the session finds out. The server itself writes nothing to a clustered database.
-            (Origin::Forwarded(_) | Origin::Server(_) | Origin::Source, ..) => None,
+            (Origin::Forwarded(_) | Origin::Server(_) | Origin::Source | Origin::Member(_), ..) => {
+                None
+            }
         }
     }
 

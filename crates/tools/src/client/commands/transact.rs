@@ -42,6 +42,13 @@ pub(crate) fn query(session: &mut Session, invocation: &Invocation<'_>) -> Resul
     print_line(&result)
 }
 
+/// The database that a transaction names.
+pub(crate) fn database(text: &str) -> Option<String> {
+    let params = parse(text).ok()?;
+    let name = params.as_array()?.first()?.as_str()?;
+    Some(name.to_string())
+}
+
 fn parse(text: &str) -> Result<Value, Failure> {
     let value = Value::parse_text(text.as_bytes())
         .map_err(|error| Failure::new(format!("\"{text}\": {error}")))?;
