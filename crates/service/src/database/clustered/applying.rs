@@ -67,9 +67,10 @@ impl DatabaseService {
         term: Term,
         entries: Vec<Committed>,
     ) {
-        if self.model.cluster().is_none_or(|cluster| cluster.is_broken) {
+        let cluster = self.model.cluster().filter(|cluster| !cluster.is_broken);
+        let Some(before) = cluster.map(|cluster| cluster.applied) else {
             return;
-        }
+        };
         let mut entries = entries.into_iter();
         while let Some(entry) = entries.next() {
             match entry {
@@ -85,6 +86,12 @@ impl DatabaseService {
                     match self.apply_entry(now, index, eid, &data) {
                         Ok(Step::Applied) => self.applied(index, eid),
                         Ok(Step::UnderWay) => {
+                            let done = index.previous();
+                            if let Some(cluster) =
+                                self.model.cluster_mut().filter(|_| done > before)
+                            {
+                                cluster.requests.push(MemberRequest::Applied(done));
+                            }
                             let entries = entries.collect();
                             let rest = MemberEvent::Committed {
                                 through,
