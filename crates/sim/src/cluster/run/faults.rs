@@ -137,15 +137,17 @@ impl Run {
         }
     }
 
-    /// The file of a host that is down may rot. Files of a majority do not: nobody could heal them.
+    /// The file of a host that is down may rot. Files of a majority do not: nobody could heal them. A removal that is under way may leave fewer
+    /// members than there are now.
     pub(super) fn rot(&mut self, host: usize) {
         let members = self.oracle.members();
         let damaged = members
             .iter()
             .filter(|member| self.hosts[**member].is_damaged);
+        let leaving = if self.faults.has_changes { 2 } else { 0 };
         let is_possible = members.contains(&host)
             && !self.hosts[host].is_damaged
-            && 2 * (damaged.count() + 1) < members.len();
+            && leaving + 2 * (damaged.count() + 1) < members.len();
         let Some(dice) = self.rot.as_mut().filter(|_| is_possible) else {
             return;
         };
