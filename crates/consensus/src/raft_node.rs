@@ -427,8 +427,9 @@ impl RaftNode {
     fn outgoing(&self, messages: Vec<Message>) -> Vec<(Sid, Outgoing)> {
         messages
             .into_iter()
-            .filter_map(|message| {
+            .filter_map(|mut message| {
                 let to = *self.sids.get(&message.to)?;
+                self.place_entries(&mut message)?;
                 let outgoing = match message.get_msg_type() {
                     MessageType::MsgSnapshot => Outgoing::Snapshot,
                     _ => Outgoing::Message(convert::from_raft(&message)?),
@@ -436,6 +437,18 @@ impl RaftNode {
                 Some((to, outgoing))
             })
             .collect()
+    }
+
+    /// The library adds entries to an append of the same turn that has none, also where they do not follow it: when a commit is told and a
+    /// rejection comes before the message has left. Our messages imply the indexes of entries, so the place follows the entries. `None`:
+    /// the entry before them is not known any more, and the message counts as lost.
+    fn place_entries(&self, message: &mut Message) -> Option<()> {
+        let first = message.get_entries().first().map(|entry| entry.index);
+        if let Some(first) = first.filter(|first| *first != message.index + 1) {
+            message.index = first - 1;
+            message.log_term = self.raw.raft.raft_log.term(first - 1).ok()?;
+        }
+        Some(())
     }
 
     /// Everything through the [`Work`] with this number is stored.
@@ -601,3 +614,6 @@ fn raft_entry(entry: &LogEntry) -> Entry {
     }
     raft
 }
+
+#[cfg(test)]
+mod tests;
