@@ -123,6 +123,11 @@ impl Load {
         self.pace = pace;
     }
 
+    /// From now on the contents of this member are not compared: it is to be removed.
+    pub fn leave_out(&mut self, member: usize) {
+        self.members.retain(|number| *number != member);
+    }
+
     /// From now on each writer has at most so many requests in flight.
     pub fn set_depth_max(&mut self, depth_max: usize) {
         self.depth_max = depth_max;

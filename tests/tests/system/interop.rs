@@ -76,6 +76,7 @@ peers! {
     ovs_vsctl "ovs-vsctl" &[];
     ovn_nbctl_and_ovn_sbctl "ovn-ctl" &[];
     ovn_northd "ovn-northd" &[];
+    ovn_ctl_with_three_nodes "ovn-cluster" &[];
     ovsdb_client_of_the_packages "ovsdb-client" &[];
     our_ovsdb_client "tools" &["client"];
     our_ovsdb_tool "tools" &["tool"];

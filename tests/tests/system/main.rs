@@ -7,6 +7,7 @@ mod audit;
 mod backup;
 mod check_config;
 mod cluster;
+mod cluster_changes;
 mod cluster_faults;
 mod cluster_files;
 mod cluster_full_disk;

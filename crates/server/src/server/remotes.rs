@@ -22,7 +22,10 @@ const STATUS_QUEUED_MAX: usize = 1024;
 impl Server {
     /// Adds a remote by command. `replier` is answered when it is added, or when its column cannot be found; then it is not added.
     pub(crate) fn add_remote(&mut self, remote: &str, options: RemoteOptions, replier: Replier) {
-        if self.remotes.contains(remote) || !ColumnRemote::matches(remote) {
+        if self.remotes.contains(remote)
+            || !ColumnRemote::matches(remote)
+            || self.has_no_contents_yet(remote)
+        {
             self.remotes.add(remote, options);
             self.save();
             replier.reply(Ok(String::new()));
@@ -46,7 +49,7 @@ impl Server {
     pub(crate) fn configure_remote(&mut self, remote: &str, options: RemoteOptions) {
         self.remotes.add(remote, options);
         self.save();
-        if !ColumnRemote::matches(remote) {
+        if !ColumnRemote::matches(remote) || self.has_no_contents_yet(remote) {
             return;
         }
         if !self.pending.column_reads.contains_key(remote) {
@@ -59,6 +62,11 @@ impl Server {
                 .insert(remote.to_owned(), Vec::new());
         }
         self.pending.checked_remotes.insert(remote.to_owned());
+    }
+
+    /// Whether the database of a column is still joining its cluster. Its columns are read when it has joined.
+    pub(super) fn has_no_contents_yet(&self, column: &str) -> bool {
+        ColumnRemote::parse(column).is_some_and(|source| self.joining.contains_key(source.database))
     }
 
     /// Asks a database to read a column, and to report its changes: remotes, or a TLS setting (`texts_only`).

@@ -21,6 +21,9 @@ impl Server {
     /// A column's database is not served.
     pub(super) fn read_tls_columns(&mut self) -> Result<(), String> {
         for column in self.tls.columns() {
+            if self.has_no_contents_yet(column) {
+                continue;
+            }
             self.watch_column(column, true)?;
             self.pending.tls.columns.push(column.to_owned());
         }

@@ -1,0 +1,231 @@
+//! Changes of a cluster's members and leader under load: a server joins while the leader is killed, a member is removed while it is down, leadership
+//! is moved on purpose; and servers of the other implementation, which are refused and harm nothing.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use corvid_tests::binary;
+use corvid_tests::cluster::{Cluster, LIMIT};
+use corvid_tests::ledger::{self, DATABASE};
+use corvid_tests::load::{Load, Outcome, Run, problem, wait};
+use corvid_tests::peer;
+use corvid_tests::random::{self, Random};
+use corvid_tests::server::Implementation;
+
+use crate::cluster_faults::{all, fail, rounds};
+
+/// Between the requests of a writer.
+const PACE: Duration = Duration::from_millis(10);
+/// Rows of 10 kB that a joiner downloads.
+const FILLERS: usize = 5_000;
+const FILLER_BYTES: usize = 10_000;
+/// A planned transfer lasts less, for a client that waits for a reply.
+const TRANSFER: Duration = Duration::from_millis(100);
+/// Planned transfers. One that happens while the machine does something else may take longer.
+const TRANSFERS: usize = 5;
+
+/// Three members under load, which `play` does something to.
+fn play(
+    test: &str,
+    fillers: usize,
+    play: impl FnOnce(&mut Cluster, &mut Load, &mut Random) -> Outcome<()>,
+) {
+    let seed = random::seed("CORVID_CLUSTER_SEED");
+    let mut cluster =
+        Cluster::joined(Implementation::Corvid, 3, &ledger::schema(1)).expect("a cluster");
+    let mut load = Load::new(&cluster, seed).expect("writers");
+    load.set_pace(PACE);
+    if fillers > 0 {
+        let (leader, _) = cluster.leader_among(&all(3)).expect("a leader");
+        let mut client = cluster.connect(leader).expect("a connection");
+        ledger::fill(&mut client, fillers, FILLER_BYTES).expect("filled");
+        load.expect_fillers(fillers);
+    }
+    if let Err(problem) = play(&mut cluster, &mut load, &mut Random::new(seed)) {
+        fail(cluster, &format!("{test}, seed {seed}"), &problem);
+    }
+    println!("{} transactions", load.count());
+}
+
+fn move_leadership(cluster: &Cluster, to: usize) -> Outcome<()> {
+    let (leader, _) = cluster.leader_among(&all(3)).map_err(problem)?;
+    if leader == to {
+        return Ok(());
+    }
+    let address = cluster.address(to);
+    cluster
+        .control(leader, "cluster/transfer-leadership", &[DATABASE, &address])
+        .map_err(problem)?;
+    cluster.leader_among(&[to]).map_err(problem)?;
+    Ok(())
+}
+
+#[test]
+fn server_joins_while_the_leader_is_killed() {
+    play("a joiner", FILLERS, |cluster, load, random| {
+        for _ in 0..rounds(1) {
+            joiner(cluster, load, random)?;
+        }
+        Ok(())
+    });
+}
+
+fn joiner(cluster: &mut Cluster, load: &mut Load, random: &mut Random) -> Outcome<()> {
+    // The joiner knows the address of the first member, which stays.
+    move_leadership(cluster, 1)?;
+    let joiner = cluster.add_joining().map_err(problem)?;
+    let delay = Duration::from_micros(random.below(300_000));
+    load.during(cluster, |run| {
+        run.progress(&all(3))?;
+        run.cluster.member(joiner).start().map_err(problem)?;
+        let began = Instant::now();
+        thread::sleep(delay);
+        let had_joined = has_joined(run, joiner);
+        run.kill(1);
+        run.progress(&[0, 2])?;
+        if !wait(LIMIT, || has_joined(run, joiner)) {
+            return Err("the server does not join".to_owned());
+        }
+        println!(
+            "joined after {:?}; the leader was killed after {delay:?}, the server had joined: {had_joined}",
+            began.elapsed()
+        );
+        Ok(())
+    })?;
+    load.compare(cluster, &[0, 1, 2, joiner])?;
+    // The next round begins with three members again.
+    cluster
+        .control(joiner, "cluster/leave", &[DATABASE])
+        .map_err(problem)?;
+    let left = || cluster.status(joiner).is_err();
+    cluster
+        .wait_until("the server leaves", left)
+        .map_err(problem)?;
+    cluster.remove_last();
+    Ok(())
+}
+
+fn has_joined(run: &Run<'_>, joiner: usize) -> bool {
+    let row = run.cluster.row(joiner);
+    row.is_ok_and(|row| row["connected"] == true)
+}
+
+#[test]
+fn member_that_was_removed_while_it_was_down_is_told_and_disturbs_nobody() {
+    play("a removal", 0, |cluster, load, _| {
+        move_leadership(cluster, 0)?;
+        let address = cluster.address(2);
+        load.leave_out(2);
+        load.during(cluster, |run| {
+            run.progress(&all(3))?;
+            run.kill(2);
+            run.cluster
+                .control(0, "cluster/kick", &[DATABASE, &address])
+                .map_err(problem)?;
+            let removed = wait(LIMIT, || {
+                let status = run.cluster.status(1).unwrap_or_default();
+                status.matches(" at unix:").count() == 2
+            });
+            if !removed {
+                return Err("the member is not removed".to_owned());
+            }
+            let term = term(run.cluster, 0)?;
+            run.cluster.member(2).start().map_err(problem)?;
+            if !wait(LIMIT, || run.cluster.status(2).is_err()) {
+                return Err("the member that was removed does not learn it".to_owned());
+            }
+            run.progress(&[0, 1])?;
+            match self::term(run.cluster, 0)? == term {
+                true => Ok(()),
+                false => Err("the member that was removed caused an election".to_owned()),
+            }
+        })
+    });
+}
+
+fn term(cluster: &Cluster, member: usize) -> Outcome<String> {
+    let status = cluster.status(member).map_err(problem)?;
+    let line = status.lines().find(|line| line.starts_with("Term: "));
+    line.map(str::to_owned).ok_or(status)
+}
+
+#[test]
+fn planned_transfer_is_short_and_no_client_gets_an_error() {
+    play("a transfer", 0, |cluster, load, _| {
+        load.during(cluster, |run| {
+            let mut waits = Vec::new();
+            for number in 0..TRANSFERS {
+                run.progress(&all(3))?;
+                let (leader, _) = run.cluster.leader_among(&all(3)).map_err(problem)?;
+                let _ = run.longest_wait(&all(3));
+                move_leadership(run.cluster, (leader + 1 + number % 2) % 3)?;
+                for member in 0..3 {
+                    run.progress(&[member])?;
+                }
+                waits.push(run.longest_wait(&all(3)));
+            }
+            waits.sort_unstable();
+            println!("longest waits of clients: {waits:?}");
+            match waits[0] < TRANSFER {
+                true => Ok(()),
+                false => Err(format!("clients waited {waits:?}")),
+            }
+        })
+    });
+}
+
+/// Whether a member says that the other side cannot be its peer.
+fn refuses(cluster: &Cluster, member: usize) -> bool {
+    cluster.members()[member].log().contains(REFUSAL)
+}
+
+const REFUSAL: &str = "cannot be a member beside this one";
+
+#[test]
+fn servers_of_the_other_implementation_are_refused_and_harm_nothing() {
+    if binary::reference("ovsdb-server").is_none() {
+        return peer::say_skipped("the reference is not installed: no live mix");
+    }
+    play("a live mix", 0, |cluster, load, _| {
+        // A member of the reference on the file of one of ours.
+        move_leadership(cluster, 0)?;
+        load.during(cluster, |run| {
+            run.progress(&all(3))?;
+            run.kill(2);
+            let theirs = Implementation::Reference.server_binary().map_err(problem)?;
+            run.cluster.member(2).replace_program(&theirs);
+            run.cluster.member(2).start().map_err(problem)?;
+            if !wait(LIMIT, || refuses(run.cluster, 0) || refuses(run.cluster, 1)) {
+                return Err("nobody refuses the other implementation".to_owned());
+            }
+            for _ in 0..5 {
+                run.progress(&[0, 1])?;
+            }
+            let ours = Implementation::Corvid.server_binary().map_err(problem)?;
+            run.cluster.member(2).kill();
+            run.cluster.member(2).replace_program(&ours);
+            Ok(())
+        })
+    });
+}
+
+#[test]
+fn server_of_ours_does_not_join_members_of_the_reference() {
+    if binary::reference("ovsdb-server").is_none() {
+        return peer::say_skipped("the reference is not installed: no live mix");
+    }
+    let mut cluster =
+        Cluster::joined(Implementation::Reference, 1, &ledger::schema(1)).expect("a cluster");
+    let joiner = cluster.add_joining().expect("made");
+    let ours = Implementation::Corvid.server_binary().expect("built");
+    cluster.member(joiner).replace_program(&ours);
+    cluster.member(joiner).start().expect("started");
+    // A member of the reference ignores a server that does not know its cluster yet and speaks another way.
+    let line = "the peer did not identify itself, disconnecting";
+    let refused = || cluster.members()[joiner].log().contains(line);
+    cluster.wait_until("refused", refused).expect("in time");
+    let status = cluster.status(0).expect("a status");
+    assert_eq!(status.matches(" at unix:").count(), 1, "{status}");
+    let mut client = cluster.connect(0).expect("a connection");
+    ledger::fill(&mut client, 1, 9).expect("it goes on");
+}
