@@ -3,6 +3,7 @@
 //! The program `ovsdb-tool` that belongs to the server makes the files; the members join while they run. The first member of the list leads
 //! when the cluster is complete.
 
+use std::io;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::database_file;
 use crate::error::Error;
+use crate::requests;
 use crate::server::Server;
 use crate::target::{Program, Target};
 use crate::tool;
@@ -58,6 +60,7 @@ pub(crate) fn join(run: &Run<'_>, members: &[Server]) -> Result<Server, Error> {
         execute(&mut make)
     })?;
     await_status(std::slice::from_ref(&member), &name, is_member)?;
+    await_served(&member, &name)?;
     Ok(member)
 }
 
@@ -119,9 +122,14 @@ fn await_status(
     let began = Instant::now();
     loop {
         for (number, member) in members.iter().enumerate() {
-            let status = member.control("cluster/status", &[name])?;
-            if is_wanted(&status) {
-                return Ok(number);
+            match status(member, name) {
+                Ok(status) if is_wanted(&status) => return Ok(number),
+                // The socket for commands may come after the one for clients.
+                Err(Error::Io(error)) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error.into());
+                }
+                Ok(_) | Err(Error::Io(_)) => {}
+                Err(error) => return Err(error),
             }
             if began.elapsed() > LIMIT {
                 return Err(Error::Silent(LIMIT.as_secs()));
@@ -129,6 +137,21 @@ fn await_status(
         }
         std::thread::sleep(ASK_EVERY);
     }
+}
+
+/// Waits until a new member has loaded its contents and answers transactions.
+fn await_served(member: &Server, name: &str) -> Result<(), Error> {
+    let began = Instant::now();
+    let comment = format!(
+        r#"{{"method":"transact","params":["{name}",{{"op":"comment","comment":"x"}}],"id":0}}"#
+    );
+    while requests::is_error(&member.address().request(&comment)?.to_bytes()) {
+        if began.elapsed() > LIMIT {
+            return Err(Error::Silent(LIMIT.as_secs()));
+        }
+        std::thread::sleep(ASK_EVERY);
+    }
+    Ok(())
 }
 
 /// An address with a port that is free now.
