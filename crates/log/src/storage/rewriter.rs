@@ -8,8 +8,9 @@ use super::{RewriteNumber, StoreError};
 use crate::disk::{Disk, DiskError};
 use crate::rewrite::Rewrite;
 
-/// Bytes written between two syncs: few enough that other files on the disk are not slowed down.
-const SYNC_BYTES: u64 = 8 * 1024 * 1024;
+/// Bytes written between two syncs: so few that a sync of another file on the same disk, behind which a commit waits, takes a millisecond or
+/// two longer.
+const SYNC_BYTES: u64 = 1024 * 1024;
 
 /// Bytes left to be copied in a swap, at most, unless the database appends faster than they are copied.
 const SMALL_BYTES: u64 = 64 * 1024;
