@@ -129,7 +129,10 @@ impl Client {
     /// A client that continues with the replica of an earlier one.
     pub(crate) fn new(session: SessionId, version: Version, earlier: Option<Client>) -> Client {
         let (replica, last_txn) = match earlier {
-            Some(earlier) if earlier.version == version => (earlier.replica, earlier.last_txn),
+            // Without rows it wants all of them.
+            Some(earlier) if earlier.version == version && earlier.replica.is_some() => {
+                (earlier.replica, earlier.last_txn)
+            }
             _ => (None, Uuid::ZERO),
         };
         Client {
