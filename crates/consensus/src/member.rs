@@ -19,6 +19,7 @@
 //! | `log_file.rs`, `records.rs`, `rewrite.rs`, `storing.rs` | what the file has, and what waits for it |
 //! | `ticker.rs` | ticks and election timeouts |
 //! | `commit_notice.rs` | when followers learn of commits |
+//! | `succession.rs` | elections before the timeout, when the leader's process is gone |
 //! | `forwarding.rs` | transactions that followers send to the leader |
 //! | `membership.rs`, `joining.rs`, `leaving.rs` | lists of members and their changes |
 //! | `sending.rs`, `receiving.rs` | snapshots for members that are far behind |
@@ -51,6 +52,7 @@ mod sending;
 mod settings;
 mod status;
 mod storing;
+mod succession;
 mod ticker;
 mod turn;
 mod view;
@@ -78,6 +80,7 @@ use peer::Peer;
 use receiving::Receiving;
 use repairing::Repairing;
 use sending::Sending;
+use succession::Succession;
 use ticker::Ticker;
 use view::View;
 
@@ -97,6 +100,8 @@ pub struct Member {
     leaving: Option<Leaving>,
     departing: Option<Departing>,
     transfer: Option<Transfer>,
+    /// The leader's process is gone.
+    succession: Option<Succession>,
     /// Snapshots on their way to peers.
     sending: BTreeMap<Sid, Sending>,
     /// A snapshot on its way from the leader.
@@ -159,6 +164,7 @@ impl Member {
             leaving: None,
             departing: None,
             transfer: None,
+            succession: None,
             sending: BTreeMap::new(),
             receiving: None,
             snapshot: opened.snapshot,
@@ -208,6 +214,7 @@ impl Member {
             Input::Peer { from, message } => self.message(from, message),
             Input::PeerUp(sid) => self.peer_up(sid),
             Input::PeerDown(sid) => self.peer_down(sid),
+            Input::PeerRefused(sid) => self.peer_refused(sid),
             Input::LearnedCluster(cid) => self.cid = self.cid.or(Some(cid)),
             Input::Storage(StorageReply::Appended(position, Ok(()))) => self.release(position),
             Input::Storage(StorageReply::Appended(position, Err(error))) => {
@@ -258,6 +265,7 @@ impl Member {
             self.repairing.as_ref().map_or(u64::MAX, |it| it.next_ms),
             self.leaving.as_ref().map_or(u64::MAX, |it| it.next_ms),
             self.transfer.as_ref().map_or(u64::MAX, |it| it.until_ms),
+            self.succession.as_ref().map_or(u64::MAX, |it| it.next_ms),
         ]
         .into_iter()
         .min()
@@ -289,6 +297,7 @@ impl Member {
         self.repairing_time();
         self.leaving_time();
         self.transfer_time();
+        self.succession_time();
         self.sending_time();
     }
 

@@ -52,6 +52,9 @@ pub const ACCEPTED_MAX: usize = 256;
 /// Connections that one server has made and that are open, at most; one more closes the oldest. A joining server may have a few, one for
 /// each address under which it knows this member.
 pub const ACCEPTED_PER_SERVER_MAX: usize = 4;
+/// A connection that has lasted so long is dialled again at once when it ends, ms; others wait, as a peer that accepts and closes all the time
+/// would be dialled all the time.
+const LASTING_MS: u64 = 250;
 /// Bytes of a text for the log, at most: errors quote messages.
 const LOG_BYTES_MAX: usize = 1024;
 
@@ -175,6 +178,22 @@ impl Peers {
     /// A connection, or an attempt, has ended.
     pub fn closed(&mut self, now_ms: u64, number: ConnectionNumber, end: End) {
         self.forget(now_ms, number, end);
+    }
+
+    /// An attempt was refused: no process listens at the address.
+    pub fn refused(&mut self, now_ms: u64, number: ConnectionNumber, end: End) {
+        let remote = self
+            .remotes
+            .values_mut()
+            .find(|remote| remote.number == Some(number));
+        let sid = remote.and_then(|remote| {
+            remote.reconnect.backoff().set_free_tries(0);
+            remote.sid
+        });
+        self.forget(now_ms, number, end);
+        if let Some(sid) = sid.filter(|sid| !self.by_server.contains_key(sid)) {
+            self.outputs.push_back(PeersOutput::PeerRefused(sid));
+        }
     }
 
     /// Time has passed, and all bytes that had arrived were handed over. Called once in each turn of the caller's loop: messages that have
@@ -397,6 +416,7 @@ impl Peers {
     /// Forgets a connection or an attempt that has ended.
     fn forget(&mut self, now_ms: u64, number: ConnectionNumber, end: End) {
         let connection = self.connections.remove(&number);
+        let is_local = end == End::Local;
         self.disconnections += u64::from(connection.is_some());
         let remote = self
             .remotes
@@ -416,9 +436,28 @@ impl Peers {
             };
             self.log(level, format!("{}: {event}", connection.name));
         }
-        if let Some(sid) = connection.and_then(|connection| connection.peer) {
+        if let Some(connection) = connection
+            && let Some(sid) = connection.peer
+        {
             self.forget_identity(sid, number);
+            if !is_local && now_ms >= connection.since_ms + LASTING_MS {
+                self.redial(now_ms, sid);
+            }
         }
+    }
+
+    /// A lasting connection of this server was ended by the other side. Whether the server can be reached again at once, or its process is
+    /// gone, matters to an election ([`PeersOutput::PeerRefused`]), so its address is dialled without a wait. Once more if that connection
+    /// ends too: a process that ends may still take one.
+    fn redial(&mut self, now_ms: u64, sid: Sid) {
+        for remote in self.remotes.values_mut() {
+            if remote.sid == Some(sid) && remote.number.is_none() {
+                remote.reconnect.disable(now_ms);
+                remote.reconnect.enable(now_ms);
+                remote.reconnect.backoff().set_free_tries(2);
+            }
+        }
+        self.dial_due(now_ms);
     }
 
     /// A connection no longer leads to a server.

@@ -218,6 +218,15 @@ impl RaftNode {
         }
     }
 
+    /// Forgets who leads this term: this member grants votes without waiting for the election timeout. Term and vote stay.
+    pub(crate) fn leader_is_gone(&mut self) {
+        if self.raw.raft.state == StateRole::Follower {
+            let term = self.raw.raft.term;
+            self.raw.raft.become_follower(term, raft::INVALID_ID);
+            self.restore_timeout();
+        }
+    }
+
     /// A sole voter leads as soon as it stands, which needs a stored log.
     fn may_campaign(&self) -> bool {
         let raft = &self.raw.raft;

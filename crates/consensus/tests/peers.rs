@@ -129,6 +129,7 @@ impl Network {
                 assert!(up.contains(sid), "down only after up");
                 up.retain(|other| other != sid);
             }
+            PeersOutput::PeerRefused(sid) => assert!(!up.contains(sid), "refused though up"),
             PeersOutput::Message { from, message } => {
                 assert!(up.contains(from));
                 let PeerMessage::NotMember { term } = message else {
@@ -159,7 +160,7 @@ impl Network {
         assert_ne!(peer, member);
         if self.chance(30) {
             let end = End::Failed("Connection refused".to_owned());
-            return self.members[member].closed(self.now_ms, number, end);
+            return self.members[member].refused(self.now_ms, number, end);
         }
         if self.chance(10) {
             // The attempt hangs until the member gives it up.

@@ -25,6 +25,8 @@ pub enum Input {
     PeerUp(Sid),
     /// Messages cannot be sent to this peer any more; those under way may be lost.
     PeerDown(Sid),
+    /// There is no connection with this peer, and its address refuses new ones: its process is gone. Only a hint: votes do not depend on it.
+    PeerRefused(Sid),
     /// A peer has told the id of the cluster that this server is joining.
     LearnedCluster(Cid),
     /// The answer to requests of [`Output::Store`](super::Output::Store).

@@ -116,6 +116,7 @@ impl Member {
         {
             return;
         }
+        self.candidacy_noted(&message);
         if let PeerMessage::VoteReply {
             is_granted: true,
             is_prevote: false,

@@ -38,6 +38,8 @@ pub enum PeersOutput {
     PeerUp(Sid),
     /// Messages to this server are lost from now on; some that were sent before may have been.
     PeerDown(Sid),
+    /// There is no connection with this server, and its address refuses new ones: its process is gone.
+    PeerRefused(Sid),
     /// A message of an identified server, for [`crate::guard`] and the member.
     Message {
         /// The server.

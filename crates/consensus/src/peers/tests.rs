@@ -240,6 +240,90 @@ fn waits_double_up_to_eight_seconds() {
     assert_eq!(a.disconnections(), 0, "never connected");
 }
 
+/// A member with a connection that it has made to B, established at 0.
+fn connected_to_b() -> (Peers, ConnectionNumber) {
+    let mut a = member(A, Some(cid()));
+    a.set_targets(0, &[target(B)]);
+    let number = dialled(&outputs(&mut a)).expect("an attempt");
+    a.connected(0, number);
+    a.received(0, number, &hello(B, A));
+    outputs(&mut a);
+    (a, number)
+}
+
+fn refusal() -> End {
+    End::Failed("Connection refused".to_owned())
+}
+
+#[test]
+fn a_server_whose_connections_end_and_that_refuses_new_ones_is_gone() {
+    let (mut a, number) = connected_to_b();
+    a.closed(5000, number, End::Closed);
+    let ended = outputs(&mut a);
+    assert!(ended.contains(&PeersOutput::PeerDown(B)));
+    let number = dialled(&ended).expect("an attempt without a wait");
+    a.refused(5001, number, refusal());
+    assert!(outputs(&mut a).contains(&PeersOutput::PeerRefused(B)));
+    assert_eq!(a.deadline_ms(5001), Some(6001), "then the usual waits");
+}
+
+#[test]
+fn a_process_that_ends_may_take_one_connection_more() {
+    let (mut a, number) = connected_to_b();
+    a.closed(5000, number, End::Closed);
+    let number = dialled(&outputs(&mut a)).expect("an attempt");
+    a.connected(5000, number);
+    a.closed(5001, number, End::Closed);
+    a.time(5001);
+    let number = dialled(&outputs(&mut a)).expect("another one at once");
+    a.refused(5001, number, refusal());
+    assert!(outputs(&mut a).contains(&PeersOutput::PeerRefused(B)));
+}
+
+#[test]
+fn a_server_with_another_connection_is_not_gone() {
+    let (mut a, number) = connected_to_b();
+    let accepted = a.accepted(0, "tcp:b:1");
+    a.received(0, accepted, &hello(B, A));
+    a.closed(5000, number, End::Closed);
+    let number = dialled(&outputs(&mut a)).expect("an attempt");
+    a.refused(5001, number, refusal());
+    assert!(!outputs(&mut a).contains(&PeersOutput::PeerRefused(B)));
+    // It is when that one ends too.
+    a.closed(5002, accepted, End::Closed);
+    let number = dialled(&outputs(&mut a)).expect("an attempt");
+    a.refused(5003, number, refusal());
+    assert!(outputs(&mut a).contains(&PeersOutput::PeerRefused(B)));
+}
+
+#[test]
+fn a_connection_that_was_reset_on_the_way_is_made_again_at_once() {
+    let (mut a, number) = connected_to_b();
+    a.closed(
+        5000,
+        number,
+        End::Failed("Connection reset by peer".to_owned()),
+    );
+    let number = dialled(&outputs(&mut a)).expect("an attempt");
+    a.connected(5000, number);
+    a.received(5000, number, &hello(B, A));
+    let again = outputs(&mut a);
+    assert!(again.contains(&PeersOutput::PeerUp(B)));
+    // One that ends soon after it was made is not: the usual wait.
+    a.closed(5100, number, End::Closed);
+    a.time(5100);
+    outputs(&mut a);
+    let number = a.remotes.values().find_map(|remote| remote.number);
+    if let Some(number) = number {
+        a.connected(5100, number);
+        a.received(5100, number, &hello(B, A));
+        a.closed(5200, number, End::Closed);
+    }
+    outputs(&mut a);
+    a.time(5300);
+    assert_eq!(dialled(&outputs(&mut a)), None);
+}
+
 #[test]
 fn an_attempt_that_takes_too_long_is_given_up() {
     let mut a = member(A, Some(cid()));

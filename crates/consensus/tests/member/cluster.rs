@@ -43,6 +43,8 @@ pub(crate) struct Cluster {
     pub(crate) loss: u64,
     pub(crate) doubled: u64,
     pub(crate) delay_max_ms: u64,
+    /// The address of a process that ends refuses connections.
+    pub(crate) refuses: bool,
     random: u64,
     events: BTreeMap<(u64, u64), (Sid, u64, Event)>,
     sequence: u64,
@@ -82,6 +84,7 @@ impl Cluster {
             loss: 0,
             doubled: 0,
             delay_max_ms: 3,
+            refuses: false,
             random: seed,
             events: BTreeMap::new(),
             sequence: 0,
@@ -201,7 +204,13 @@ impl Cluster {
             .filter(|other| *other != sid)
             .collect();
         for other in others {
-            self.post(1, other, Event::Other(Input::PeerDown(sid)));
+            // A connection ends behind its messages.
+            let last_ms = self.links.get(&(sid, other)).copied().unwrap_or_default();
+            let delay_ms = last_ms.saturating_sub(self.now_ms) + 1;
+            self.post(delay_ms, other, Event::Other(Input::PeerDown(sid)));
+            if self.refuses {
+                self.post(delay_ms + 1, other, Event::Other(Input::PeerRefused(sid)));
+            }
         }
     }
 

@@ -10,3 +10,4 @@ mod opening;
 mod rehearsals;
 mod repairing;
 mod replica;
+mod succession;

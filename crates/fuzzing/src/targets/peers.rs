@@ -122,7 +122,9 @@ fn take_outputs(peers: &mut Peers, open: ConnectionNumber, is_open: &mut bool, i
             PeersOutput::PeerDown(_) => assert!(!*is_open && std::mem::take(is_up)),
             PeersOutput::Message { .. } => assert!(*is_open && *is_up),
             PeersOutput::Log { text, .. } => assert!(text.len() < 2000),
-            PeersOutput::Dial { .. } => panic!("no address was given"),
+            PeersOutput::Dial { .. } | PeersOutput::PeerRefused(_) => {
+                panic!("no address was given")
+            }
             PeersOutput::LearnedCluster(_) => panic!("the cluster was known"),
         }
     }

@@ -194,7 +194,7 @@ impl Links {
             Ok(())
         });
         if let Err(error) = stream {
-            peers.closed(now_ms, number, failed(&error));
+            report_failed_dial(now_ms, number, &error, peers);
         }
     }
 
@@ -291,7 +291,9 @@ impl Links {
                 if link.number.is_none() {
                     warn_of_handshake(&link.name, &errno::text(&error));
                 }
-                self.end(now_ms, slot, failed(&error), peers);
+                if let Some(number) = self.remove(slot) {
+                    report_failed_dial(now_ms, number, &error, peers);
+                }
             }
         }
     }
@@ -388,6 +390,16 @@ fn failed(error: &io::Error) -> End {
     End::Failed(errno::text(error))
 }
 
+/// No process listens at an address that refuses, nor at a socket of the file system that is not there.
+fn report_failed_dial(now_ms: u64, number: ConnectionNumber, error: &io::Error, peers: &mut Peers) {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
+            peers.refused(now_ms, number, failed(error));
+        }
+        _ => peers.closed(now_ms, number, failed(error)),
+    }
+}
+
 fn warn_of_handshake(name: &str, reason: &str) {
     static LIMIT: RateLimit = RateLimit::new(5, 5);
     let line = format_args!("{name}: connection refused ({reason})");
@@ -411,6 +423,7 @@ mod tests {
         links: Links,
         peers: Peers,
         is_up: bool,
+        is_refused: bool,
         arrived: Vec<PeerMessage>,
     }
 
@@ -431,6 +444,7 @@ mod tests {
             links: Links::new(poll, &address, Arc::default()),
             peers,
             is_up: false,
+            is_refused: false,
             arrived: Vec::new(),
         }
     }
@@ -459,6 +473,7 @@ mod tests {
                     PeersOutput::PeerUp(_) => self.is_up = true,
                     PeersOutput::PeerDown(_) => self.is_up = false,
                     PeersOutput::Message { message, .. } => self.arrived.push(message),
+                    PeersOutput::PeerRefused(_) => self.is_refused = true,
                     PeersOutput::LearnedCluster(_) | PeersOutput::Log { .. } => {}
                 }
             }

@@ -491,6 +491,7 @@ impl MemberThread {
             PeersOutput::Close { number } => self.links.close(number),
             PeersOutput::PeerUp(sid) => self.member.handle(now_ms, Input::PeerUp(sid)),
             PeersOutput::PeerDown(sid) => self.member.handle(now_ms, Input::PeerDown(sid)),
+            PeersOutput::PeerRefused(sid) => self.member.handle(now_ms, Input::PeerRefused(sid)),
             PeersOutput::Message { from, message } => {
                 if failure::kind(&message) == Some(Kind::Entries) {
                     self.scenario.reach(Moment::AfterReceivingEntries);

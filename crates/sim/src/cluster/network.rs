@@ -31,6 +31,9 @@ const LATE_MS: usize = 3000;
 /// The longest time until a side learns of a broken connection, ms.
 const NOTICE_MS: usize = 1500;
 
+/// The longest time until a side finds that the other refuses connections, ms; not before it has noticed the broken one.
+const REFUSAL_MS: usize = 50;
+
 /// The longest time until a connection is made again, ms.
 const REDIAL_MS: usize = 800;
 
@@ -43,6 +46,8 @@ pub(super) enum Arrival<M> {
     Up(usize),
     /// The connection with this host is down.
     Down(usize),
+    /// This host runs no process: it refuses connections.
+    Refused(usize),
 }
 
 #[derive(Debug, Default)]
@@ -67,6 +72,8 @@ struct Parcel<M> {
 #[derive(Debug)]
 pub(super) struct Network<M> {
     dice: Dice,
+    /// For refusals alone, so that they change nothing else in a run.
+    refusals: Dice,
     weather: Weather,
     /// By the lower and the higher number of the hosts.
     links: BTreeMap<(usize, usize), Link>,
@@ -90,6 +97,7 @@ impl<M: Clone> Network<M> {
     pub(super) fn new(seed: u64) -> Network<M> {
         Network {
             dice: Dice::new(seed),
+            refusals: Dice::new(seed ^ 0x5ef5),
             weather: Weather::default(),
             links: BTreeMap::new(),
             cut: BTreeSet::new(),
@@ -121,6 +129,11 @@ impl<M: Clone> Network<M> {
         self.hosts_up.remove(&host);
         for other in self.hosts_up.clone() {
             self.reset(now_ms, host, other);
+            // A host that lost its power refuses nothing.
+            if !self.refusals.chance(25) {
+                let late_ms = self.refusals.below(REFUSAL_MS) as u64;
+                self.notify(now_ms + late_ms, other, Arrival::Refused(host));
+            }
         }
         self.parcels.retain(|_, parcel| parcel.to != host);
     }
@@ -170,7 +183,10 @@ impl<M: Clone> Network<M> {
 
     fn notify(&mut self, at_ms: u64, to: usize, arrival: Arrival<M>) {
         let from = match arrival {
-            Arrival::Message(from, _) | Arrival::Up(from) | Arrival::Down(from) => from,
+            Arrival::Message(from, _)
+            | Arrival::Up(from)
+            | Arrival::Down(from)
+            | Arrival::Refused(from) => from,
         };
         self.put(at_ms, to, from, None, arrival, true);
     }
@@ -274,6 +290,10 @@ impl<M: Clone> Network<M> {
                 arrival,
             } = first.remove();
             let Some(epoch) = epoch else {
+                let is_refusal = matches!(arrival, Arrival::Refused(_));
+                if is_refusal && (self.hosts_up.contains(&from) || self.is_cut(from, to)) {
+                    continue;
+                }
                 return Some((to, arrival));
             };
             let link = self.links.get(&pair(from, to));

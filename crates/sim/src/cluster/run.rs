@@ -306,6 +306,7 @@ impl Run {
                 Input::PeerUp(self.hosts[peer].identity.sid)
             }
             Arrival::Down(peer) => Input::PeerDown(self.hosts[peer].identity.sid),
+            Arrival::Refused(peer) => Input::PeerRefused(self.hosts[peer].identity.sid),
         };
         if let Some(life) = &mut self.hosts[to].life {
             life.inbox.push_back(input);

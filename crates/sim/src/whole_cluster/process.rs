@@ -435,7 +435,7 @@ impl Process {
                     self.peers.closed(local_ms, number, how);
                 }
             }
-            Arrival::Refused(number, how) => self.peers.closed(local_ms, number, how),
+            Arrival::Refused(number, how) => self.peers.refused(local_ms, number, how),
         }
     }
 
@@ -659,6 +659,9 @@ impl Process {
             PeersOutput::Close { number } => wires.close(now_ms, host, number),
             PeersOutput::PeerUp(sid) => self.member.handle(local_ms, Input::PeerUp(sid)),
             PeersOutput::PeerDown(sid) => self.member.handle(local_ms, Input::PeerDown(sid)),
+            PeersOutput::PeerRefused(sid) => {
+                self.member.handle(local_ms, Input::PeerRefused(sid));
+            }
             PeersOutput::Message { from, message } => {
                 self.member.handle(local_ms, Input::Peer { from, message });
             }
