@@ -552,7 +552,7 @@ fn members_reach_each_other_over_tcp() {
 
 #[test]
 fn refusals_of_cluster_commands_are_those_of_the_reference() {
-    let commands: [(&str, &[&str]); 16] = [
+    let commands: [(&str, &[&str]); 25] = [
         ("cluster/set-backlog-threshold", &["D", "50", "0"]),
         ("cluster/set-backlog-threshold", &["D", "49", "0"]),
         ("cluster/set-backlog-threshold", &["D", "500", "x"]),
@@ -569,6 +569,15 @@ fn refusals_of_cluster_commands_are_those_of_the_reference() {
         ("cluster/sid", &["X"]),
         ("cluster/leave", &["X"]),
         ("cluster/kick", &["X", "0000"]),
+        ("cluster/status", &[]),
+        ("cluster/status", &["D", "x"]),
+        ("cluster/cid", &[]),
+        ("cluster/leave", &[]),
+        ("cluster/kick", &["D"]),
+        ("cluster/change-election-timer", &["D"]),
+        ("cluster/failure-test", &["x"]),
+        ("cluster/failure-test", &["delay-election"]),
+        ("cluster/failure-test", &["clear"]),
     ];
     let replies = |implementation| {
         let cluster = Cluster::joined(implementation, 1, &schema()).expect("a cluster of one");
