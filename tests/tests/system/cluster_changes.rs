@@ -4,7 +4,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use corvid_tests::binary;
+use corvid_tests::client::Received;
 use corvid_tests::cluster::{Cluster, LIMIT};
 use corvid_tests::ledger::{self, DATABASE};
 use corvid_tests::load::{Load, Outcome, Run, problem, wait};
@@ -21,6 +24,8 @@ const FILLERS: usize = 5_000;
 const FILLER_BYTES: usize = 10_000;
 /// A planned transfer lasts less, for a client that waits for a reply.
 const TRANSFER: Duration = Duration::from_millis(100);
+/// An exit takes less, which waits for nobody.
+const EXIT: Duration = Duration::from_secs(8);
 /// Planned transfers. One that happens while the machine does something else may take longer.
 const TRANSFERS: usize = 5;
 
@@ -141,6 +146,25 @@ fn member_that_was_removed_while_it_was_down_is_told_and_disturbs_nobody() {
             }
         })
     });
+}
+
+#[test]
+fn leader_without_a_majority_exits_although_a_commit_is_pending() {
+    let mut cluster =
+        Cluster::joined(Implementation::Corvid, 3, &ledger::schema(1)).expect("a cluster");
+    let (leader, _) = cluster.leader_among(&all(3)).expect("a leader");
+    for member in all(3).into_iter().filter(|member| *member != leader) {
+        cluster.member(member).kill();
+    }
+    let mut client = cluster.connect(leader).expect("a connection");
+    let insert = json!({"op": "insert", "table": "Filler", "row": {"number": 1}});
+    let request = json!({"id": 1, "method": "transact", "params": [DATABASE, insert]});
+    client.send(request.to_string().as_bytes()).expect("sent");
+    let answer = client.receive(Duration::from_millis(100)).expect("open");
+    assert_eq!(answer, Received::Nothing);
+    let began = Instant::now();
+    cluster.member(leader).stop().expect("stopped");
+    assert!(began.elapsed() < EXIT, "{:?}", began.elapsed());
 }
 
 fn term(cluster: &Cluster, member: usize) -> Outcome<String> {

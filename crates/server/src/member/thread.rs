@@ -513,8 +513,13 @@ impl MemberThread {
         // Before anybody learns that the database is removed, and may add it again: the file's next member listens on the same address.
         drop(self.links);
         self.file.close();
+        let term = self.member.status(clock::mono_ms()).term;
         match self.database {
             Some(database) => {
+                // Commits that no majority has stored would hold the removal up for ever.
+                let leader = None;
+                let follows = ToDatabase::Member(MemberEvent::Follows { term, leader });
+                self.to_database.ready().push(follows);
                 // A snapshot that is still being loaded, and what is behind it, is in the file.
                 let events = self.to_database.ready();
                 events.push(ToDatabase::Control(Control::Remove));
