@@ -679,7 +679,11 @@ mod tests {
             assert_eq!(refusal.reaction(), Reaction::Reset);
         }
         let message = append(5, (10, 5), &[]);
-        assert!(check(Sid(Uuid::ZERO), &message, &view()).is_err());
+        let of_nobody = check(Sid(Uuid::ZERO), &message, &view());
+        assert_eq!(
+            of_nobody,
+            Err(Refusal::Malformed("the sender's id is zero"))
+        );
         assert!(check(OWN, &message, &view()).is_err());
     }
 

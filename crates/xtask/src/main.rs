@@ -1,11 +1,12 @@
-//! `corvid-xtask`: builds manual pages and completions from the tables of the programs, builds the Debian package, and runs all tests. `make
-//! docs`, `make deb` and `make test` run it.
+//! `corvid-xtask`: builds manual pages and completions from the tables of the programs, builds the Debian package, runs all tests, and
+//! breaks rules of clusters to see tests fail. `make docs`, `make deb` and `make test` run it; the last by hand.
 //!
 //! Its outputs are not checked in. It reads the programs' manuals as values ([`corvid_shell::manual`]) and names no option or command itself, so
 //! a new one is in every page and completion at once.
 
 mod completion;
 mod deb;
+mod mutants;
 mod page;
 mod programs;
 mod test_run;
@@ -59,6 +60,11 @@ fn command_line() -> Command {
         ))
         .subcommand(deb)
         .subcommand(
+            Command::new("mutants")
+                .about("Breaks the rules of clusters one by one; a test must fail each time")
+                .arg(Arg::new("name").value_name("NAME").help("Only this one")),
+        )
+        .subcommand(
             Command::new("test")
                 .about(
                     "Builds all tests of the workspace and runs them, several programs at a time",
@@ -85,6 +91,7 @@ fn run(line: &ArgMatches) -> Outcome {
     match task {
         "man" => page::write_all(&given("dir")?),
         "test" => test_run::run(arguments.get_one::<String>("beside")),
+        "mutants" => mutants::run(arguments.get_one::<String>("name")),
         "completions" => completion::write_all(&given("dir")?),
         _ => deb::build(&deb::Inputs {
             dir: given("dir")?,
