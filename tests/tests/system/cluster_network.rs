@@ -279,6 +279,9 @@ fn strangers_at_the_members_port_change_nothing() {
     };
     let huge = format!("{{\"id\":null,\"method\":\"{}", "m".repeat(20_000));
     let nested = "[".repeat(5000);
+    let own = cluster
+        .control(leader, "cluster/sid", &["D"])
+        .expect("an id");
     let attacks: [(&str, Vec<u8>, &str); 9] = [
         ("garbage", b"\x00\xff\x17 garbage".to_vec(), ""),
         ("a huge first message", huge.into_bytes(), ""),
@@ -301,7 +304,7 @@ fn strangers_at_the_members_port_change_nothing() {
         ),
         (
             "this server's own id",
-            hello(cid, &cluster.control(leader, "cluster/sid", &["D"]).expect("an id").trim().to_owned(), codec).to_string().into_bytes(),
+            hello(cid, own.trim(), codec).to_string().into_bytes(),
             "the server at the other end has this server's ID",
         ),
         (
