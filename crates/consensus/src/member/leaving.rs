@@ -72,6 +72,12 @@ impl Member {
 
     /// A member asks for a removal.
     pub(super) fn remove_server(&mut self, from: Sid, target: Sid) {
+        // Any process may connect; a server that is no member may ask about itself alone.
+        if from != target && !self.membership.contains(from) {
+            let text =
+                format!("ignoring request by {from}, which is no member, to remove {target}");
+            return self.log(Level::Warn, text);
+        }
         if target == self.settings.sid {
             // Kicked through another member.
             let comment = match self.start_leaving() {

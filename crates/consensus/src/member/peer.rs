@@ -52,6 +52,11 @@ impl Member {
                     };
                     self.log(level, refusal.to_string());
                 }
+                // Any process may connect, so a server that is in no list stops no member.
+                Reaction::Stop if !self.membership.contains(from) => {
+                    let text = format!("ignoring server {from}, which is no member: {refusal}");
+                    self.log(Level::Warn, text);
+                }
                 Reaction::Stop => self.fail(&refusal.to_string()),
             }
             return;

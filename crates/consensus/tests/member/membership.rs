@@ -1,7 +1,8 @@
 //! Joining, leaving, kicking; snapshots for members that are far behind.
 
 use corvid_consensus::member::{Command, Connected, Phase};
-use corvid_log::cluster::Index;
+use corvid_consensus::{Input, PeerMessage};
+use corvid_log::cluster::{Index, Sid, Term};
 
 use crate::cluster::{Cluster, sid};
 
@@ -243,4 +244,36 @@ fn a_leader_that_commits_its_own_removal_tells_the_others_before_it_goes() {
             cluster.nodes[&other].has_left && cluster.leader() == Some(leader)
         });
     }
+}
+
+#[test]
+fn a_process_that_is_no_member_neither_stops_nor_removes_one() {
+    let mut cluster = Cluster::new(3, 8);
+    let leader = cluster.await_leader();
+    cluster.run(1500);
+    let stranger = sid(9);
+    for target in [1, 2, 3].map(sid) {
+        cluster.input(
+            leader,
+            forged(stranger, PeerMessage::RemoveServer { server_id: target }),
+        );
+        let own = PeerMessage::RemoveServer { server_id: target };
+        cluster.input(target, forged(stranger, own));
+        let term = Term(1 << 20);
+        let commit = Index(1 << 20);
+        // A member fails the test when it stops.
+        cluster.input(
+            target,
+            forged(stranger, PeerMessage::Heartbeat { term, commit }),
+        );
+    }
+    cluster.run(5000);
+    assert!(cluster.nodes.values().all(|node| !node.has_left));
+    let leader = cluster.await_leader();
+    assert_eq!(cluster.write(leader, 3).len(), 3);
+    cluster.await_equal();
+}
+
+fn forged(from: Sid, message: PeerMessage) -> Input {
+    Input::Peer { from, message }
 }
