@@ -1,9 +1,11 @@
 //! The end of a run: faults end, and within a bound of virtual time there is one leader, every client has its replies, every database has
 //! applied everything, `_Server` tells so, and each server accepts a transaction.
 
+use corvid_consensus::member::Connected;
+
 use super::Run;
 use super::faults::FAIR;
-use crate::server::disk::Troubles;
+use crate::server::disk::{Crash, Troubles};
 use crate::server::workload::Txn;
 
 /// Within this time after the last fault everything is well, ms.
@@ -63,16 +65,30 @@ impl Run {
         Err(format!("{problem}, {BOUND_MS} ms {when}"))
     }
 
-    fn problem(&mut self) -> Option<String> {
-        for (number, client) in self.clients.iter().enumerate() {
-            let Some(session) = client.session() else {
-                return Some(format!("client {number} finds no server"));
+    /// A server that is joining, and knows only addresses of servers that have left, never joins: its operator ends it.
+    fn give_up_joiners(&mut self) {
+        let members = self.members();
+        for number in 0..self.hosts.len() {
+            let host = &self.hosts[number];
+            let Some(process) = host.process.as_ref().filter(|_| !members.contains(&number)) else {
+                continue;
             };
-            if !session.is_content() {
-                let open = session.open_requests();
-                return Some(format!("client {number} waits for replies: {open:?}"));
+            let status = process.member.status(host.clock.local(self.now_ms));
+            let is_member = |address: &String| {
+                let mut of_members = members.iter().map(|member| &self.hosts[*member].identity);
+                of_members.any(|identity| identity.address == *address)
+            };
+            if status.connected == Connected::Joining
+                && !status.remote_addresses.iter().any(is_member)
+            {
+                self.stop(number, Crash::Kill);
+                self.hosts[number].ended = Some("its operator has given it up".to_owned());
             }
         }
+    }
+
+    fn problem(&mut self) -> Option<String> {
+        self.give_up_joiners();
         let mut leaders = 0;
         let members = self.members();
         for number in 0..self.hosts.len() {
@@ -89,6 +105,15 @@ impl Run {
         }
         if leaders != 1 {
             return Some(format!("{leaders} servers lead"));
+        }
+        for (number, client) in self.clients.iter().enumerate() {
+            let Some(session) = client.session() else {
+                return Some(format!("client {number} finds no server"));
+            };
+            if !session.is_content() {
+                let open = session.open_requests();
+                return Some(format!("client {number} waits for replies: {open:?}"));
+            }
         }
         self.check_clients().err()
     }
