@@ -87,6 +87,14 @@ fn field(status: &str, title: &str) -> String {
     found.unwrap_or_default().to_owned()
 }
 
+/// Whether a socket is not there yet, or does not listen yet.
+fn is_early(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+    )
+}
+
 fn is_member(status: &str) -> bool {
     status.contains("Status: cluster member") && !status.contains("Leader: unknown")
 }
@@ -125,7 +133,7 @@ fn await_status(
             match status(member, name) {
                 Ok(status) if is_wanted(&status) => return Ok(number),
                 // The socket for commands may come after the one for clients.
-                Err(Error::Io(error)) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::Io(error)) if !is_early(&error) => {
                     return Err(error.into());
                 }
                 Ok(_) | Err(Error::Io(_)) => {}
