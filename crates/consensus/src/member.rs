@@ -18,6 +18,7 @@
 //! | `view.rs` | changes of role, term and leader: what the database, `_Server` and the log are told |
 //! | `log_file.rs`, `records.rs`, `rewrite.rs`, `storing.rs` | what the file has, and what waits for it |
 //! | `ticker.rs` | ticks and election timeouts |
+//! | `lease.rs` | how long a leader leads without a majority |
 //! | `commit_notice.rs` | when followers learn of commits |
 //! | `succession.rs` | elections before the timeout, when the leader's process is gone |
 //! | `forwarding.rs` | transactions that followers send to the leader |
@@ -36,6 +37,7 @@ mod commit_notice;
 mod forwarding;
 mod input;
 mod joining;
+mod lease;
 mod leaving;
 mod log_file;
 mod membership;
@@ -73,6 +75,7 @@ use crate::message::PeerMessage;
 use crate::raft_node::RaftNode;
 use commit_notice::CommitNotice;
 use forwarding::Forwarding;
+use lease::Lease;
 use log_file::LogFile;
 use membership::{Departing, Joining, Leaving, Membership, Transfer};
 use opened::Opened;
@@ -92,6 +95,7 @@ pub struct Member {
     now_ms: u64,
     node: RaftNode,
     ticker: Ticker,
+    lease: Lease,
     file: LogFile,
     membership: Membership,
     forwarding: Forwarding,
@@ -153,6 +157,7 @@ impl Member {
             now_ms,
             node,
             ticker,
+            lease: Lease::default(),
             file,
             membership: Membership::new(opened.servers),
             forwarding,
@@ -308,6 +313,7 @@ impl Member {
             self.view.timeout_fired(self.now_ms);
             self.log_election();
         }
+        self.lease_tick(was_leader);
         self.commit_before = self.node.commit();
     }
 

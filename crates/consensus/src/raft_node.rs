@@ -227,6 +227,15 @@ impl RaftNode {
         }
     }
 
+    /// As leader, follows nobody in the same term.
+    pub(crate) fn step_down(&mut self) {
+        if self.is_leader() {
+            let term = self.raw.raft.term;
+            self.raw.raft.become_follower(term, raft::INVALID_ID);
+            self.restore_timeout();
+        }
+    }
+
     /// A sole voter leads as soon as it stands, which needs a stored log.
     fn may_campaign(&self) -> bool {
         let raft = &self.raw.raft;

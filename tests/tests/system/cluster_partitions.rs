@@ -16,8 +16,8 @@ use crate::cluster_faults::{all, fail, rounds};
 
 /// An election timer; twice that is the longest election timeout.
 const TIMER: Duration = Duration::from_secs(1);
-/// After that, a leader that reaches no majority does not lead any more: its timer, and the pauses of a busy machine.
-const STEP_DOWN: Duration = Duration::from_secs(3);
+/// After that, a leader that reaches no majority does not lead any more: its timer with a tick of it, and the pauses of a busy machine.
+const STEP_DOWN: Duration = Duration::from_secs(2);
 /// After that, every member takes writes again. A connection that stood still for a while sends again after up to as long.
 const RECOVERY: Duration = Duration::from_secs(15);
 

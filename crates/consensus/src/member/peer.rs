@@ -16,6 +16,8 @@ pub(super) struct Peer {
     pub(super) is_up: bool,
     /// When its last message came.
     pub(super) last_message_ms: Option<u64>,
+    /// The tick of its last answer to this member as leader ([`super::lease`]).
+    pub(super) heard_tick: u64,
     /// Its file is damaged: it has lost entries that the algorithm believes it to have, until it acknowledges one.
     pub(super) is_damaged: bool,
     /// Its vote in the present term, if this member knows.
@@ -148,8 +150,15 @@ impl Member {
             } => Some(*index),
             _ => None,
         };
+        let is_answer = matches!(
+            &message,
+            PeerMessage::AppendReply { .. } | PeerMessage::HeartbeatReply { .. }
+        );
         let term = message.term();
         self.node.step(from, message);
+        if is_answer && term == Some(self.node.term()) {
+            self.peers.entry(from).or_default().heard_tick = self.lease.ticks;
+        }
         // A timeout that began no election has changed neither role nor leader.
         if is_of_leader && term == Some(self.node.term()) && self.node.leader() == Some(from) {
             self.view.leader_heard();

@@ -88,7 +88,7 @@ fn an_isolated_leader_stops_leading_and_comes_back_without_an_election() {
     cluster.run(500);
     cluster.cut(leader);
     cluster.write(leader, 3);
-    cluster.run_until("stepping down", 2200, |cluster| {
+    cluster.run_until("stepping down", 1110, |cluster| {
         cluster.nodes[&leader].replica.leads.is_none()
     });
     cluster.run(60_000);
@@ -100,6 +100,66 @@ fn an_isolated_leader_stops_leading_and_comes_back_without_an_election() {
     assert_eq!(cluster.nodes[&others].replica.leads, term);
     assert_eq!(cluster.role(leader), Some(Role::Follower));
     cluster.await_equal();
+}
+
+/// How long a leader leads that reaches nobody any more, or hears nobody, ms.
+fn time_to_step_down(count: u8, seed: u64, sends: bool, receives: bool) -> u64 {
+    let mut cluster = Cluster::new(count, seed);
+    let leader = cluster.await_leader();
+    let running_ms = 500 + cluster.random(2000);
+    cluster.run(running_ms);
+    // As many others as are no majority with it stay connected.
+    let others = (1..=count).map(sid).filter(|other| *other != leader);
+    for other in others.skip(usize::from(count - 1) / 2 - 1) {
+        if !sends {
+            cluster.cuts.insert((leader, other));
+        }
+        if !receives {
+            cluster.cuts.insert((other, leader));
+        }
+    }
+    let cut_ms = cluster.now_ms;
+    cluster.write(leader, 3);
+    cluster.run_until("stepping down", 3000, |cluster| {
+        cluster.nodes[&leader].replica.leads.is_none()
+    });
+    assert_eq!(cluster.role(leader), Some(Role::Follower));
+    let elapsed_ms = cluster.now_ms - cut_ms;
+    cluster.cuts.clear();
+    cluster.await_leader();
+    cluster.await_equal();
+    elapsed_ms
+}
+
+#[test]
+fn a_leader_without_a_majority_steps_down_within_an_election_period() {
+    for count in [3, 5] {
+        for (sends, receives) in [(false, false), (true, false), (false, true)] {
+            for seed in 0..10 {
+                let ms = time_to_step_down(count, seed, sends, receives);
+                // An answer may be under way, and counts from the tick before it arrives.
+                assert!(
+                    (600..=1110).contains(&ms),
+                    "{count} {sends} {receives} {seed}: {ms} ms"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_leader_that_reaches_a_bare_majority_goes_on() {
+    let mut cluster = Cluster::new(5, 8);
+    cluster.delay_max_ms = 200;
+    let leader = cluster.await_leader();
+    cluster.run(1500);
+    let term = cluster.nodes[&leader].replica.leads;
+    let others = (1..=5).map(sid).filter(|other| *other != leader);
+    for other in others.skip(2) {
+        cluster.crash(other);
+    }
+    cluster.run(60_000);
+    assert_eq!(cluster.nodes[&leader].replica.leads, term);
 }
 
 #[test]
