@@ -198,7 +198,7 @@ impl Member {
         if let Some(reason) = failure {
             member.fail(&reason);
         } else if opened.was_removed {
-            member.finish_leaving();
+            member.departure_resumed();
         } else if member.node.is_sole_voter() {
             member.view.election_began(now_ms, false);
             member.node.campaign();

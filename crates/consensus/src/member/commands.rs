@@ -39,7 +39,8 @@ impl Member {
 
     fn change_election_timer(&mut self, timer_ms: u64) -> Result<String, String> {
         let current_ms = self.ticker.timer_ms();
-        if self.announced_term().is_none() {
+        // From the moment that `cluster/status` says so: the entry follows the one that begins the leadership.
+        if !self.node.is_leader() {
             return Err("election timer must be changed through leader.".to_owned());
         }
         if self.next_timer_ms.is_some() {

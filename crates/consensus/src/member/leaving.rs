@@ -334,6 +334,26 @@ impl Member {
         self.finish_leaving();
     }
 
+    /// The file says that this server is no member any more, but not that it has left. It may have led, and may be alone in knowing that its
+    /// removal is committed: then the others may need its vote. So it votes until a member says that it knows.
+    pub(super) fn departure_resumed(&mut self) {
+        let Some(index) = self.membership.last_index() else {
+            return;
+        };
+        let text = format!(
+            "this server was removed from cluster {} by entry {index}: asking the members whether they know",
+            self.cid_text()
+        );
+        self.log(Level::Info, text);
+        self.departing = Some(Departing {
+            index,
+            told: BTreeSet::new(),
+        });
+        self.leaving = Some(Leaving {
+            next_ms: self.now_ms,
+        });
+    }
+
     /// A message says how far its sender has committed.
     pub(super) fn departure_noted(&mut self, from: Sid, message: &PeerMessage) {
         let Some(departing) = &mut self.departing else {

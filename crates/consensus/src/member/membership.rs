@@ -98,6 +98,11 @@ impl Membership {
         self.history.last().map(|(_, servers)| servers)
     }
 
+    /// The entry, or the snapshot, that the last committed list is part of.
+    pub(super) fn last_index(&self) -> Option<Index> {
+        self.history.last().map(|(index, _)| *index)
+    }
+
     pub(super) fn contains(&self, sid: Sid) -> bool {
         self.servers().is_some_and(|servers| servers.contains(sid))
     }

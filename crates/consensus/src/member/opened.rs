@@ -1,7 +1,7 @@
 //! The contents of a member's file, taken apart: the state that a member begins with.
 //!
 //! Invariant: lists of servers and the election timer are those of committed entries, and the voters are the servers of the last such list. A
-//! server that no list has is still joining; one that a committed list has dropped has left. Called by [`super::Member::new`] alone.
+//! server that no list has is still joining; one that a committed list has dropped is leaving. Called by [`super::Member::new`] alone.
 
 use corvid_log::cluster::{Cid, Eid, Index, Servers, Term};
 use corvid_log::storage::LogPosition;

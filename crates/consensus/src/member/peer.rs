@@ -114,7 +114,7 @@ impl Member {
     }
 
     /// A message of the algorithm.
-    fn algorithm_message(&mut self, from: Sid, message: PeerMessage) {
+    fn algorithm_message(&mut self, from: Sid, mut message: PeerMessage) {
         if self.is_installing() {
             return;
         }
@@ -122,6 +122,10 @@ impl Member {
             && self.tell_not_member(from)
         {
             return;
+        }
+        // Such a request ends a leadership that is well. Any process may connect, so a server that is in no list waits as any candidate.
+        if let PeerMessage::Vote { is_transfer, .. } = &mut message {
+            *is_transfer &= self.membership.contains(from);
         }
         self.candidacy_noted(&message);
         if let PeerMessage::VoteReply {

@@ -1,6 +1,6 @@
 //! Joining, leaving, kicking; snapshots for members that are far behind.
 
-use corvid_consensus::member::{Command, Connected, Phase};
+use corvid_consensus::member::{Command, Connected, Phase, Role};
 use corvid_consensus::{Input, PeerMessage};
 use corvid_log::cluster::{Index, Sid, Term};
 
@@ -244,6 +244,98 @@ fn a_leader_that_commits_its_own_removal_tells_the_others_before_it_goes() {
             cluster.nodes[&other].has_left && cluster.leader() == Some(leader)
         });
     }
+}
+
+#[test]
+fn a_leader_that_ends_behind_its_own_removal_lets_the_others_go_on() {
+    let mut hits = 0;
+    for seed in 0..40 {
+        println!("seed {seed}");
+        let mut cluster = Cluster::new(2, seed);
+        let leader = cluster.await_leader();
+        let other = if leader == sid(1) { sid(2) } else { sid(1) };
+        cluster.run(1500);
+        // The other one gets the list that removes it, and is elected before that is committed.
+        cluster.cuts.insert((other, leader));
+        cluster.command(leader, Command::Kick(other.0.to_string()));
+        cluster.run(300);
+        cluster.crash(leader);
+        cluster.start(leader);
+        cluster.cuts.clear();
+        let end_ms = cluster.now_ms + 10_000;
+        while cluster.role(other) == Some(Role::Follower) && cluster.now_ms < end_ms {
+            cluster.step();
+        }
+        while cluster.role(other) == Some(Role::Candidate) {
+            cluster.step();
+        }
+        if cluster.role(other) != Some(Role::Leader) {
+            continue;
+        }
+        // It commits its removal and cannot say so.
+        cluster.cuts.insert((other, leader));
+        cluster.run(100);
+        hits += usize::from(members(&cluster, other.0.0[0]) == 1);
+        cluster.crash(other);
+        cluster.run(100);
+        cluster.cuts.clear();
+        cluster.start(other);
+        cluster.run_until("one is alone", 30_000, |cluster| {
+            cluster.nodes[&other].has_left && cluster.leader() == Some(leader)
+        });
+    }
+    assert!(hits > 5, "{hits}");
+}
+
+#[test]
+fn a_member_whose_leave_was_not_answered_learns_that_it_has_left() {
+    for seed in 0..20 {
+        println!("seed {seed}");
+        let mut cluster = Cluster::new(3, seed);
+        let leader = cluster.await_leader();
+        let other = [1, 2, 3].map(sid).into_iter().find(|sid| *sid != leader);
+        let other = other.expect("another");
+        cluster.run(1500);
+        for number in [1, 2, 3] {
+            cluster.cuts.insert((sid(number), other));
+        }
+        assert_eq!(cluster.reply(other, Command::Leave), Ok(String::new()));
+        cluster.run(500);
+        assert_eq!(members(&cluster, leader.0.0[0]), 2);
+        assert!(!cluster.nodes[&other].has_left);
+        if seed % 2 == 0 {
+            cluster.crash(other);
+            cluster.start(other);
+        }
+        if seed % 4 < 2 {
+            cluster.compact(leader);
+        }
+        cluster.cuts.clear();
+        cluster.run_until("leaving", 10_000, |cluster| cluster.nodes[&other].has_left);
+        assert_eq!(cluster.leader(), Some(leader));
+    }
+}
+
+#[test]
+fn a_candidate_that_is_no_member_ends_no_leadership() {
+    let mut cluster = Cluster::new(3, 9);
+    let leader = cluster.await_leader();
+    cluster.run(1500);
+    let term = cluster.nodes[&leader].replica.leads;
+    for target in [1, 2, 3].map(sid) {
+        let vote = PeerMessage::Vote {
+            term: Term(1000),
+            last_index: Index(1000),
+            last_term: Term(999),
+            commit: Index(1),
+            commit_term: Term(1),
+            is_prevote: false,
+            is_transfer: true,
+        };
+        cluster.input(target, forged(sid(9), vote));
+    }
+    cluster.run(5000);
+    assert_eq!(cluster.nodes[&leader].replica.leads, term);
 }
 
 #[test]
