@@ -248,11 +248,15 @@ impl Cluster {
 
     fn add(&mut self, file: &Path) {
         let number = self.members.len();
+        self.members.push(self.process(number, file.to_owned()));
+    }
+
+    fn process(&self, number: usize, file: PathBuf) -> Process {
         let mut arguments = self.options.clone();
         arguments.push(file.into());
         let process = Process::new(&self.program, &self.folder_of(number), &arguments);
         let prefix = self.prefixes.get(number).cloned().unwrap_or_default();
-        self.members.push(process.by_way_of(&prefix));
+        process.by_way_of(&prefix)
     }
 
     fn folder_of(&self, number: usize) -> PathBuf {
@@ -276,15 +280,16 @@ impl Cluster {
         folder.join(format!("{}.db", self.name))
     }
 
-    /// From the next start on, the other implementation runs on the same files.
+    /// From the next start on, the other implementation runs on the same files, with these further options.
     ///
     /// # Errors
     ///
     /// A missing program.
-    pub fn swap(&mut self, implementation: Implementation) -> io::Result<()> {
+    pub fn swap(&mut self, implementation: Implementation, options: &[&str]) -> io::Result<()> {
         (self.program, self.tool) = programs(implementation)?;
-        for member in &mut self.members {
-            member.replace_program(&self.program);
+        self.options = options.iter().map(OsString::from).collect();
+        for number in 0..self.members.len() {
+            self.members[number] = self.process(number, self.file(number));
         }
         Ok(())
     }

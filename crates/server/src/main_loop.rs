@@ -77,6 +77,7 @@ pub fn run(line: CommandLine) {
         audit,
         shards: shard_count(),
         column_diff: !line.disable_column_diff,
+        data_conversion: line.disable_no_data_conversion,
         no_history: line.no_standalone_history,
         slow_ms: line.slow_ms,
         tls,

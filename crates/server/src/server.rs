@@ -66,6 +66,8 @@ pub(crate) struct Config {
     pub(crate) shards: usize,
     /// Log records hold modified columns as differences.
     pub(crate) column_diff: bool,
+    /// Conversions of clustered databases are proposed with their rows.
+    pub(crate) data_conversion: bool,
     /// Databases keep no transaction history, unless the configuration file asks for it.
     pub(crate) no_history: bool,
     /// Transactions that take this long are logged, ms.

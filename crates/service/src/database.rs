@@ -459,6 +459,7 @@ impl DatabaseService {
             Control::Transact(params) => self.transact_as_server(now, &params),
             Control::Compact(token) => self.compact(now, token),
             Control::EnableColumnDiff => self.column_diff = true,
+            Control::EnableNoDataConversion => self.set_data_conversion(false),
             Control::Snapshot(token) => {
                 let event = Event::Snapshot(token, Some(self.database.snapshot()));
                 let answer = Answer::Event(Box::new(event));
@@ -589,6 +590,7 @@ impl DatabaseService {
                 Control::Transact(_)
                 | Control::Remove
                 | Control::EnableColumnDiff
+                | Control::EnableNoDataConversion
                 | Control::UnwatchColumn(_)
                 | Control::SetSlow(_)
                 | Control::SetAudited(_)

@@ -243,6 +243,8 @@ pub enum Control {
     Compact(Option<u64>),
     /// Record modified columns as differences from now on (`ovsdb/file/column-diff-enable`).
     EnableColumnDiff,
+    /// Propose conversions of a clustered database without their rows from now on (`ovsdb/file/no-data-conversion-enable`).
+    EnableNoDataConversion,
     /// Answered by [`Event::Snapshot`] with this number, when everything in it has been stored.
     Snapshot(u64),
     /// The database is being removed: cancel monitors and pending transactions; answered by [`Event::Removed`].

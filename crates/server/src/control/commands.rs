@@ -275,11 +275,19 @@ pub(crate) fn register_column_diff(registry: &mut Registry<Server>) {
     );
 }
 
-/// Registers the command that reverts `--disable-file-no-data-conversion`; it exists only with that option. Only files of clusters have
-/// records of conversions with and without data, so the command has no effect on databases that are served here.
+/// Registers the command that reverts `--disable-file-no-data-conversion`; it exists only with that option. It is about clustered
+/// databases: a standalone file has no records of conversions.
 pub(crate) fn register_no_data_conversion(registry: &mut Registry<Server>) {
-    let name = "ovsdb/file/no-data-conversion-enable";
-    registry.register(name, "", 0, 0, |_, _| Ok(String::new()));
+    registry.register(
+        "ovsdb/file/no-data-conversion-enable",
+        "",
+        0,
+        0,
+        |server: &mut Server, _| {
+            server.enable_no_data_conversion();
+            Ok(String::new())
+        },
+    );
 }
 
 /// Registers the command that opens the audit log again after rotation. `vlog/reopen`, which scripts for rotation run, does so too.

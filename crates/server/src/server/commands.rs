@@ -126,6 +126,15 @@ impl Server {
         }
     }
 
+    /// From now on conversions of clustered databases are proposed without their rows.
+    pub(crate) fn enable_no_data_conversion(&mut self) {
+        self.config.data_conversion = false;
+        for served in self.databases.values() {
+            let enable = ToDatabase::Control(Control::EnableNoDataConversion);
+            let _ = served.mailbox.send(enable);
+        }
+    }
+
     /// Reports whether a database can store its commits.
     pub(crate) fn storage_status(&mut self, database: &str, replier: Replier) {
         let Some(served) = self.databases.get(database) else {

@@ -144,6 +144,7 @@ impl Server {
         };
         let service = pump.service_mut();
         service.set_slow_ms(self.config.slow_ms);
+        service.set_data_conversion(self.config.data_conversion);
         service.set_reply_memory(self.config.reply_memory.clone());
         let audit = self.config.audit.clone().filter(|_| !is_server_db);
         service.set_audited(audit.is_some() && self.config.is_audited);

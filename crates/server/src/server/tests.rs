@@ -146,6 +146,7 @@ fn clients_of_several_shards_see_one_order() {
     let config = Config {
         shards: 4,
         column_diff: true,
+        data_conversion: false,
         ..Config::default()
     };
     let mut server = Server::start(config, waker).expect("started");

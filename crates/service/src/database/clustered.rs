@@ -66,6 +66,8 @@ pub(super) struct Clustered {
     reader: TransactionReader,
     /// The conversion under way is for this member.
     converting_for: Option<Forwarded>,
+    /// Conversions are proposed with their rows.
+    has_data_conversion: bool,
     /// The contents are being replaced.
     replacement: Option<Replacement>,
     /// An entry that could not be applied: nothing is applied any more.
@@ -83,6 +85,7 @@ impl Clustered {
             in_flight: InFlight::default(),
             reader: TransactionReader::default(),
             converting_for: None,
+            has_data_conversion: false,
             replacement: None,
             is_broken: false,
         }

@@ -266,7 +266,7 @@ impl DatabaseService {
             return self.carry_over_rest();
         }
         if self.growth.is_none() {
-            if !self.propose_conversion() {
+            if !self.propose_conversion(now) {
                 self.finish_conversion(now, Ok(()));
             }
             return false;

@@ -317,6 +317,7 @@ fn write_control(out: &mut Writer<'_>, control: &Control) {
             out.option(*token, Writer::number);
         }
         Control::EnableColumnDiff => out.number(2),
+        Control::EnableNoDataConversion => out.number(15),
         Control::Snapshot(token) => {
             out.number(3);
             out.number(*token);
@@ -398,6 +399,7 @@ fn read_control(from: &mut Reader<'_>) -> Result<Control, Damage> {
         0 => Control::Transact(from.bytes()?.to_vec()),
         1 => Control::Compact(from.option(Reader::number)?),
         2 => Control::EnableColumnDiff,
+        15 => Control::EnableNoDataConversion,
         3 => Control::Snapshot(from.number()?),
         4 => Control::Remove,
         5 => {

@@ -102,6 +102,38 @@ fn a_conversion_is_one_entry_from_any_member() {
 }
 
 #[test]
+fn a_conversion_carries_its_rows_when_members_need_them() {
+    let mut cluster = Cluster::led(22, 3, 0);
+    let client = cluster.connect(1);
+    cluster.transact(client, 1, &insert(7));
+    cluster.run();
+    cluster.take(client);
+    let leader = cluster.nodes[0].pump.service_mut();
+    leader.set_data_conversion(true);
+    convert(&mut cluster, client, 5, WIDER);
+    cluster.run();
+    assert_eq!(cluster.take(client), DONE);
+    check_version(&cluster, "2.0.0");
+    let carries_rows = |cluster: &Cluster| {
+        let data = cluster.log.iter().filter_map(|entry| entry.data.as_ref());
+        let mut schemas = data.filter(|(_, data)| data.starts_with(b"[{"));
+        let (_, last) = schemas.next_back().expect("a conversion");
+        String::from_utf8_lossy(last).contains(r#""Log":{"#) && !last.ends_with(b",null]")
+    };
+    assert!(carries_rows(&cluster));
+    cluster.transact(client, 6, &insert(8));
+    cluster.run();
+    cluster.check_equal();
+    let enable = ToDatabase::Control(Control::EnableNoDataConversion);
+    cluster.nodes[0].inbox.push_back(enable);
+    let again = WIDER.replace("2.0.0", "3.0.0");
+    convert(&mut cluster, client, 7, &again);
+    cluster.run();
+    check_version(&cluster, "3.0.0");
+    assert!(!carries_rows(&cluster));
+}
+
+#[test]
 fn a_conversion_that_the_rows_do_not_fit_is_refused_on_every_member() {
     for node in 0..2 {
         let mut cluster = Cluster::led(21, 2, 0);

@@ -1,4 +1,4 @@
-//! Conversion of a clustered database (docs/spec/distribution.md 1.3: an entry `[S,null]`).
+//! Conversion of a clustered database (docs/spec/distribution.md 1.3: an entry `[S,null]`, or `[S,T]` for members that need the rows).
 //!
 //! The leader converts its contents beside the present ones, as a standalone database does, and carries later commits over. When nothing is
 //! missing and nothing is pending, it proposes the entry, and all inputs wait until that is committed; then it swaps the contents. Every
@@ -8,11 +8,13 @@
 use bytes::Bytes;
 use corvid_consensus::database::{Forward, ForwardMethod, ForwardOutcome, MemberEvent, Proposal};
 use corvid_data::{Schema, Tag, WireError};
+use corvid_engine::Database;
 use corvid_log::cluster::{Data, Eid, Term};
+use corvid_log::{Stamp, snapshot::append_rows};
 use corvid_monitor::SessionId;
 use std::sync::Arc as StdArc;
 
-use super::super::conversion::{Conversion, NewFile};
+use super::super::conversion::{Conversion, NewFile, Work};
 use super::super::pending::Answer;
 use super::super::{DatabaseService, Now};
 use super::Forwarded;
@@ -52,6 +54,21 @@ pub(in super::super) fn check_persistence(schema: &Schema) -> Result<(), WireErr
     Ok(())
 }
 
+/// The rows of converted contents, as an entry has them.
+fn rows_of(database: &Database, now: Now) -> Vec<u8> {
+    let stamp = Stamp {
+        date_ms: now.wall_ms,
+        comment: "converted by ovsdb-server",
+        is_diff: true,
+        with_defaults: false,
+    };
+    let mut rows = Vec::new();
+    append_rows(&mut rows, database.schema(), &stamp, |table| {
+        database.rows(table)
+    });
+    rows
+}
+
 impl DatabaseService {
     /// Begins a conversion that another member has forwarded, while nothing is pending and there is no other.
     pub(super) fn convert_forward(&mut self, now: Now, forwarded: Forwarded, forward: &Forward) {
@@ -87,11 +104,23 @@ impl DatabaseService {
         }
     }
 
+    /// Sets whether conversions of a clustered database are proposed with their rows (`--disable-file-no-data-conversion`), for files that
+    /// releases before 3.2 of the reference are to read. An entry with all rows is written in one piece.
+    pub fn set_data_conversion(&mut self, has_data: bool) {
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.has_data_conversion = has_data;
+        }
+    }
+
     /// Proposes the conversion, whose contents lack nothing. False if the database is not clustered.
-    pub(in super::super) fn propose_conversion(&mut self) -> bool {
+    pub(in super::super) fn propose_conversion(&mut self, now: Now) -> bool {
         let (Some(cluster), Some(conversion)) = (self.model.cluster_mut(), &mut self.conversion)
         else {
             return false;
+        };
+        let rows = match (&conversion.work, cluster.has_data_conversion) {
+            (Work::Ready(converted), true) => Some(rows_of(converted.database(), now)),
+            _ => None,
         };
         let forwarded = cluster.converting_for;
         let id = forwarded.map(|forwarded| forwarded.id);
@@ -99,7 +128,7 @@ impl DatabaseService {
         let schema = conversion.schema.to_json().to_bytes();
         conversion.entry = Some(eid);
         conversion.file = NewFile::Swapping;
-        let data = Data::of(Some(&schema), None);
+        let data = Data::of(Some(&schema), rows.as_deref());
         cluster.propose(Proposal {
             eid,
             data: Bytes::copy_from_slice(data.json()),
