@@ -289,12 +289,7 @@ impl Member {
         let mut requests = Vec::new();
         self.file.retry(now_ms, &self.node, &mut requests);
         self.request(requests);
-        if self.next_rewrite_ms <= now_ms {
-            self.next_rewrite_ms = u64::MAX;
-            if self.is_poisoned() {
-                self.outputs.push_back(Output::MakeSnapshot);
-            }
-        }
+        self.rewrite_time();
         if self.forwarding.deadline_ms() <= now_ms {
             self.resend_forwards();
         }

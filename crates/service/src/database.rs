@@ -342,6 +342,12 @@ impl DatabaseService {
 
     /// Whether an input must queue: behind others, or at a barrier.
     fn must_queue(&self, input: &ToDatabase) -> bool {
+        // The member owns the file: a snapshot replaces nothing here. It passes all that waits, which may be for the file that it goes into.
+        if matches!(input, ToDatabase::Control(Control::Compact(_)))
+            && self.model.cluster().is_some()
+        {
+            return false;
+        }
         !self.barrier_queue.is_empty() || self.barrier(input).is_some()
     }
 
@@ -354,8 +360,6 @@ impl DatabaseService {
             ToDatabase::Request(_) | ToDatabase::Member(_) if self.pending.is_full() => {
                 Some(Barrier::Room)
             }
-            // The member owns the file: a snapshot replaces nothing here.
-            ToDatabase::Control(Control::Compact(_)) if self.model.cluster().is_some() => None,
             ToDatabase::Control(Control::Remove) if self.rewrites.is_swapping() => {
                 Some(Barrier::Swap)
             }

@@ -84,7 +84,7 @@ pub enum Output {
     /// Write a new file beside the present one, which is not copied: [`StorageRequest::Rewrite`] with contents that the caller composes of
     /// this and the database's snapshot. Its stages are answered by `Input::Storage`.
     Rewrite(Box<Rewrite>),
-    /// The snapshot of `Input::SnapshotMade` is not wanted; the database is told by `MemberEvent::Compacted` if it was its own.
+    /// The snapshot of `Input::SnapshotMade` is not wanted, or its rewrite is given up, which no reply follows; the database is told by `MemberEvent::Compacted` if it was its own.
     RejectSnapshot,
     /// The member has left its cluster for good; it has no further outputs.
     Left,

@@ -104,12 +104,35 @@ impl Member {
 
     /// The present file is not written to any more: a new one takes its place.
     fn give_up_file(&mut self) {
-        if let Some(rewriting) = self.file.rewriting.take() {
-            self.give_up_rewrite(&rewriting);
-        }
         self.file.give_up();
-        self.outputs.push_back(Output::MakeSnapshot);
+        self.next_rewrite_ms = self.now_ms + REWRITE_RETRY_MS;
+        match &mut self.file.rewriting {
+            // A swap cannot be taken back, and its file may be the useless one: it is written again when the swap is over.
+            Some(rewriting) if rewriting.stage == Stage::Swapping => {
+                rewriting.before_swap = Trouble::Poisoned;
+            }
+            rewriting => {
+                if let Some(rewriting) = rewriting.take() {
+                    self.give_up_rewrite(&rewriting);
+                }
+                self.outputs.push_back(Output::MakeSnapshot);
+            }
+        }
         self.hand_over_leadership();
+    }
+
+    /// The time of another attempt has come. There is one as long as the file takes no records.
+    pub(super) fn rewrite_time(&mut self) {
+        if self.now_ms < self.next_rewrite_ms {
+            return;
+        }
+        self.next_rewrite_ms = u64::MAX;
+        if self.is_poisoned() && self.failure.is_none() {
+            self.next_rewrite_ms = self.now_ms + REWRITE_RETRY_MS;
+            if self.file.rewriting.is_none() && !self.is_installing() {
+                self.outputs.push_back(Output::MakeSnapshot);
+            }
+        }
     }
 
     /// The database has made a snapshot of the state after `index`.
@@ -206,11 +229,16 @@ impl Member {
     pub(super) fn give_up_rewrite(&mut self, rewriting: &Rewriting) {
         let request = StorageRequest::Abandon(rewriting.number);
         self.request(vec![request]);
-        if let Some(token) = rewriting.token {
-            self.compacted(
+        match rewriting.token {
+            Some(token) => self.compacted(
                 token,
                 Err(refused("cannot store a snapshot following failure")),
-            );
+            ),
+            // The storage does not answer: without this the snapshot would be kept, and no other one taken.
+            None if rewriting.stage != Stage::Swapping => {
+                self.outputs.push_back(Output::RejectSnapshot);
+            }
+            None => {}
         }
     }
 
@@ -253,6 +281,9 @@ impl Member {
                 self.release(position);
                 if let Some(token) = token {
                     self.compacted(token, Ok(()));
+                }
+                if self.is_poisoned() {
+                    self.outputs.push_back(Output::MakeSnapshot);
                 }
             }
             (Err(error), _) => self.rewrite_failed(&error),

@@ -7,7 +7,7 @@ use corvid_consensus::message::PeerMessage;
 use corvid_consensus::{Input, Member, MemberRequest, Output, Settings};
 use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Eid, Index, Servers, Sid, Term};
-use corvid_log::storage::{LogPosition, StorageReply};
+use corvid_log::storage::{LogPosition, RewriteStage, StorageReply};
 use corvid_rpc::Level;
 
 use crate::disk::Disk;
@@ -23,6 +23,8 @@ pub(crate) struct Node {
     pub(crate) done: BTreeMap<u64, Result<String, String>>,
     pub(crate) has_left: bool,
     pub(crate) is_connected: bool,
+    /// A snapshot is kept until it is written or not wanted; no other one is taken.
+    has_snapshot: bool,
     /// Counts starts, so that nothing from before a crash arrives.
     starts: u64,
     disk_until_ms: u64,
@@ -115,6 +117,7 @@ impl Cluster {
             done: BTreeMap::new(),
             has_left: false,
             is_connected: false,
+            has_snapshot: false,
             starts: 0,
             disk_until_ms: 0,
         };
@@ -165,6 +168,7 @@ impl Cluster {
             address: address(sid),
         };
         node.starts += 1;
+        node.has_snapshot = false;
         node.disk_until_ms = 0;
         node.member = Some(Member::new(settings, recovered, now_ms, seed));
         self.drain(sid);
@@ -405,10 +409,8 @@ impl Cluster {
                 node.member = None;
             }
             Output::Failed(text) => panic!("{sid} failed: {text}"),
-            Output::RejectSnapshot
-            | Output::Dial(_)
-            | Output::ElectionTimer(_)
-            | Output::Refuse { .. } => {}
+            Output::RejectSnapshot => node.has_snapshot = false,
+            Output::Dial(_) | Output::ElectionTimer(_) | Output::Refuse { .. } => {}
         }
     }
 
@@ -417,6 +419,9 @@ impl Cluster {
         let node = self.nodes.get_mut(&sid).expect("a server");
         let (index, eid) = (node.replica.index, node.replica.last_eid());
         let now_ms = self.now_ms;
+        if std::mem::replace(&mut node.has_snapshot, true) {
+            return;
+        }
         if let Some(member) = &mut node.member {
             member.handle(now_ms, Input::SnapshotMade { index, eid });
             self.drain(sid);
@@ -510,7 +515,13 @@ impl Cluster {
         }
         let input = match event {
             Event::Message(from, message) => Input::Peer { from, message },
-            Event::Storage(reply) => Input::Storage(reply),
+            Event::Storage(reply) => {
+                if let StorageReply::Rewrite(_, Ok(RewriteStage::Lasting)) = reply {
+                    let node = self.nodes.get_mut(&to).expect("a server");
+                    node.has_snapshot = false;
+                }
+                Input::Storage(reply)
+            }
             Event::Database(request) => Input::Database(request),
             Event::Other(input) => input,
         };

@@ -1,5 +1,6 @@
 //! Members whose files take no records for some time.
 
+use corvid_consensus::Input;
 use corvid_consensus::member::Command;
 use corvid_log::cluster::{Index, Sid};
 
@@ -73,4 +74,50 @@ fn a_timeout_that_begins_no_election_is_forgotten_when_the_leader_is_heard_again
             .is_ok()
     );
     cluster.await_equal();
+}
+
+/// Its file takes what is written now, and opens.
+fn check_stores(cluster: &mut Cluster, leader: Sid, follower: Sid) {
+    cluster.write(leader, 3);
+    cluster.run(3000);
+    let other = (1..=3).map(sid).find(|it| ![leader, follower].contains(it));
+    cluster.crash(other.expect("a third"));
+    // The follower's acknowledgements are needed now.
+    let known = cluster.known.len();
+    let leader = cluster.await_leader();
+    cluster.write(leader, 2);
+    cluster.run_until("acknowledged entries", 10_000, |cluster| {
+        cluster.known.len() >= known + 2
+    });
+    cluster.crash(follower);
+    cluster.start(follower);
+    cluster.start(other.expect("a third"));
+    cluster.await_equal();
+}
+
+#[test]
+fn a_sync_that_fails_while_the_file_is_written_again_has_it_written_once_more() {
+    let mut cluster = Cluster::new(3, 11);
+    let (leader, follower) = follower(&mut cluster);
+    cluster.write(leader, 5);
+    cluster.run(200);
+    cluster.compact(follower);
+    cluster.input(follower, Input::FilePoisoned);
+    check_stores(&mut cluster, leader, follower);
+}
+
+#[test]
+fn a_sync_that_fails_during_a_swap_has_the_file_written_once_more() {
+    let mut cluster = Cluster::new(3, 12);
+    let (leader, follower) = follower(&mut cluster);
+    cluster.write(leader, 5);
+    cluster.run(200);
+    let before = snapshot(&cluster, follower);
+    cluster.compact(follower);
+    cluster.run_until("a swap", 1000, |cluster| {
+        snapshot(cluster, follower) > before
+    });
+    // The swap has not been answered.
+    cluster.input(follower, Input::FilePoisoned);
+    check_stores(&mut cluster, leader, follower);
 }

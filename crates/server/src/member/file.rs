@@ -169,6 +169,8 @@ impl MemberFile {
                 self.installation_stage(number, stage, &mut consequences);
             }
             StorageReply::Rewrite(number, stage) => {
+                // A rewrite that was given up may have failed before.
+                let is_known = self.rewriting.is_some_and(|(known, _)| known == number);
                 match &stage {
                     Ok(RewriteStage::InPlace(size)) => {
                         let (now_ms, chance) = (clock::mono_ms(), random(&mut self.chance));
@@ -177,13 +179,15 @@ impl MemberFile {
                             self.find_snapshot(index);
                         }
                     }
-                    Ok(RewriteStage::Lasting) => consequences.event = self.rewritten(Ok(())),
-                    Err(error) => {
+                    Ok(RewriteStage::Lasting) if is_known => {
+                        consequences.event = self.rewritten(Ok(()));
+                    }
+                    Err(error) if is_known => {
                         let (now_ms, chance) = (clock::mono_ms(), random(&mut self.chance));
                         self.growth.failed(now_ms, chance);
                         consequences.event = self.rewritten(Err(error.clone()));
                     }
-                    Ok(RewriteStage::Written) => {}
+                    _ => {}
                 }
                 let is_over = !matches!(stage, Ok(RewriteStage::Written));
                 let reply = StorageReply::Rewrite(number, stage);
@@ -254,8 +258,9 @@ impl MemberFile {
         Ok(())
     }
 
-    /// The member does not want the snapshot: nothing has changed since the last one, or it may not write one now.
+    /// The member does not want the snapshot, or has given its rewrite up: nothing has changed since the last one, or it may not write one now.
     pub(super) fn reject_snapshot(&mut self, reason: &str) -> Option<MemberEvent> {
+        self.rewriting = None;
         let (token, _) = self.made.take()?;
         let result = Err(refusal(reason));
         Some(MemberEvent::Compacted { token, result })

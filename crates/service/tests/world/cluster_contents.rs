@@ -50,6 +50,29 @@ fn check_version(cluster: &Cluster, expected: &str) {
 const DONE: &str = "{\"error\":null,\"id\":5,\"result\":{}}\n";
 
 #[test]
+fn a_snapshot_waits_neither_for_commits_nor_for_a_conversion_behind_them() {
+    let mut cluster = Cluster::led(23, 2, 0);
+    let client = cluster.connect(0);
+    cluster.transact(client, 1, &insert(7));
+    cluster.run();
+    let (applied, before) = (cluster.nodes[0].applied, cluster.contents(1));
+    // The file of the member takes nothing before it is written again, with the snapshot.
+    cluster.transact(client, 2, &insert(8));
+    convert(&mut cluster, client, 5, WIDER);
+    cluster.run_without_commits();
+    let compact = ToDatabase::Control(Control::Compact(None));
+    cluster.nodes[0].inbox.push_back(compact);
+    cluster.run_without_commits();
+    let (index, _, snapshot) = cluster.nodes[0].snapshots.pop().expect("a snapshot");
+    assert_eq!(index.0, applied);
+    let rows = snapshot.schema().iter();
+    let rows = rows.map(|(table, _)| snapshot.rows(table).count());
+    assert_eq!(rows.sum::<usize>(), before.len(), "{before:?}");
+    cluster.run();
+    check_version(&cluster, "2.0.0");
+}
+
+#[test]
 fn a_conversion_is_one_entry_from_any_member() {
     for node in 0..3 {
         let mut cluster = Cluster::led(20, 3, 0);

@@ -149,15 +149,21 @@ impl MemberFile {
                 self.installation_stage(number, stage, &mut consequences);
             }
             StorageReply::Rewrite(number, stage) => {
+                // A rewrite that was given up may have failed before.
+                let is_known = self.rewriting.is_some_and(|(known, _)| known == number);
                 match &stage {
                     Ok(RewriteStage::InPlace(_)) => {
                         if let Some((_, index)) = self.rewriting {
                             self.find_snapshot(index);
                         }
                     }
-                    Ok(RewriteStage::Lasting) => consequences.event = self.rewritten(Ok(())),
-                    Err(error) => consequences.event = self.rewritten(Err(error.clone())),
-                    Ok(RewriteStage::Written) => {}
+                    Ok(RewriteStage::Lasting) if is_known => {
+                        consequences.event = self.rewritten(Ok(()));
+                    }
+                    Err(error) if is_known => {
+                        consequences.event = self.rewritten(Err(error.clone()));
+                    }
+                    _ => {}
                 }
                 let is_over = !matches!(stage, Ok(RewriteStage::Written));
                 let reply = StorageReply::Rewrite(number, stage);
@@ -208,8 +214,9 @@ impl MemberFile {
         Ok(())
     }
 
-    /// The member does not want the snapshot.
+    /// The member does not want the snapshot, or has given its rewrite up.
     pub(super) fn reject_snapshot(&mut self) -> Option<MemberEvent> {
+        self.rewriting = None;
         let (token, _) = self.made.take()?;
         let result = Err(error_of("not storing a duplicate snapshot"));
         Some(MemberEvent::Compacted { token, result })
