@@ -114,6 +114,8 @@ pub struct Member {
     snapshot: (Index, Term, Eid),
     /// Peers with a connection, and when their last message came.
     peers: BTreeMap<Sid, Peer>,
+    /// A server was refused because there are too many peers; one line is enough.
+    are_peers_refused: bool,
     view: View,
     /// The last entry that the database has applied.
     applied: Index,
@@ -174,6 +176,7 @@ impl Member {
             receiving: None,
             snapshot: opened.snapshot,
             peers: BTreeMap::new(),
+            are_peers_refused: false,
             view: View::new(now_ms),
             applied: mark.commit,
             last_eid: opened.last_eid,

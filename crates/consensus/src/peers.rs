@@ -346,10 +346,7 @@ impl Peers {
 
     fn handle_due(&mut self, now_ms: u64, number: ConnectionNumber, event: Due) {
         match event {
-            Due::Unidentified => {
-                let problem = "the peer did not identify itself, disconnecting";
-                self.reset(now_ms, number, Level::Info, problem);
-            }
+            Due::Unidentified => self.refuse_silent(now_ms, number),
             Due::Probe(Action::Send(bytes)) => self.write(number, bytes.into()),
             Due::Probe(Action::Close { unanswered_ms }) => {
                 let event = corvid_rpc::LogEvent::Unanswered { unanswered_ms };

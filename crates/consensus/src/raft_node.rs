@@ -21,6 +21,7 @@ use raft::eraftpb::{
 use raft::{Config, ProgressState, RawNode, SnapshotStatus, StateRole};
 
 use crate::entry::EntryBody;
+use crate::guard::SERVERS_MAX;
 use crate::member::Role;
 use crate::message::PeerMessage;
 use log::MemoryLog;
@@ -37,6 +38,9 @@ const MESSAGES_UNDER_WAY_MAX: usize = 64;
 const COMMITTED_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Bytes of entries that are not committed yet, beyond which proposals wait.
 const UNCOMMITTED_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Servers whose ids are kept, beyond which messages of further ones are ignored. Servers of lists are always kept.
+const SIDS_MAX: usize = 4 * SERVERS_MAX;
 
 /// An entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -246,6 +250,9 @@ impl RaftNode {
     /// Handles a message that [`crate::guard`] has let through. Messages that are not the algorithm's are ignored.
     pub(crate) fn step(&mut self, from: Sid, message: PeerMessage) {
         let id = from.number();
+        if self.sids.len() >= SIDS_MAX && !self.sids.contains_key(&id) {
+            return;
+        }
         if id == 0 || *self.sids.entry(id).or_insert(from) != from {
             return;
         }

@@ -20,6 +20,9 @@ const SENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Outcomes that the leader keeps for one follower; beyond it ignores further transactions of that follower, which sends them again.
 const KEPT_MAX: usize = 2 * SENT_MAX;
 
+/// Processes of followers whose numbers the leader keeps in a term, beyond which it forgets the ones that began first and have ended.
+const FOLLOWERS_MAX: usize = 4096;
+
 /// Both sides; which one is used depends on the role.
 #[derive(Debug, Default)]
 pub(super) struct Forwarding {
@@ -37,6 +40,8 @@ pub(super) struct Forwarding {
     resend_ms: u64,
     /// By follower and the base of its numbers.
     followers: BTreeMap<(Sid, u64), Follower>,
+    /// Processes of followers so far.
+    processes: u64,
     /// The base and the number of accepted transactions without an outcome, by follower and id.
     executing: BTreeMap<(Sid, Eid), (u64, u64)>,
 }
@@ -49,6 +54,8 @@ const BASE_BITS: u32 = 29;
 /// A follower, as its leader sees it.
 #[derive(Debug, Default)]
 struct Follower {
+    /// Grows with each process, so that the first ones are known.
+    order: u64,
     /// The number of the first in `kept`.
     first: u64,
     /// Transactions that were accepted: their ids, and their outcomes once known.
@@ -83,6 +90,24 @@ impl Forwarding {
         } else {
             self.resend_ms
         }
+    }
+
+    /// The first transaction of a process has come.
+    fn add_follower(&mut self, from: Sid, base: u64) {
+        if self.followers.len() >= FOLLOWERS_MAX {
+            let ended = self.followers.iter().filter(|(_, it)| it.kept.is_empty());
+            let oldest = ended.min_by_key(|(_, it)| it.order).map(|(key, _)| *key);
+            if let Some(key) = oldest {
+                self.followers.remove(&key);
+            }
+        }
+        self.processes += 1;
+        let follower = Follower {
+            order: self.processes,
+            first: base + 1,
+            ..Follower::default()
+        };
+        self.followers.insert((from, base), follower);
     }
 
     /// The first number without an outcome is the one of `first`, because answered ones are dropped from the front.
@@ -177,11 +202,12 @@ impl Member {
                 }
                 follower.early.clear();
             }
+            self.forwarding.add_follower(from, base);
         }
-        let follower = followers.entry((from, base)).or_insert(Follower {
-            first: base + 1,
-            ..Follower::default()
-        });
+        let followers = &mut self.forwarding.followers;
+        let Some(follower) = followers.get_mut(&(from, base)) else {
+            return;
+        };
         while follower.first <= answered
             && follower
                 .kept
@@ -289,5 +315,35 @@ impl Member {
     pub(super) fn reachable_leader(&self) -> Option<Sid> {
         let leader = self.node.leader()?;
         (leader != self.settings.sid && self.is_up(leader)).then_some(leader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_have_ended_are_forgotten_oldest_first() {
+        let mut forwarding = Forwarding::new(1);
+        let sid = |number: u64| Sid(corvid_data::Uuid([(number % 5) as u8 + 1; 16]));
+        let base = |number: u64| (1 << 50) - (number << COUNT_BITS);
+        let count = FOLLOWERS_MAX as u64;
+        for number in 0..count {
+            forwarding.add_follower(sid(number), base(number));
+        }
+        // The first one has a transaction that is executed.
+        let first = forwarding.followers.get_mut(&(sid(0), base(0)));
+        let eid = Eid(corvid_data::Uuid::ZERO);
+        first.expect("a process").kept.push_back((eid, None));
+        for number in count..count + 10 {
+            forwarding.add_follower(sid(number), base(number));
+        }
+        assert_eq!(forwarding.followers.len(), FOLLOWERS_MAX);
+        for number in 0..count + 10 {
+            let is_known = forwarding
+                .followers
+                .contains_key(&(sid(number), base(number)));
+            assert_eq!(is_known, !(1..=10).contains(&number), "{number}");
+        }
     }
 }

@@ -10,8 +10,11 @@ use corvid_rpc::Level;
 use super::Member;
 use super::membership::Joiner;
 use crate::entry::EntryBody;
+use crate::guard::SERVERS_MAX;
 use crate::message::PeerMessage;
 
+/// Servers that are being added, at most; the others ask again.
+const JOINERS_MAX: usize = 64;
 /// Time between requests for admission, ms.
 const RETRY_MS: u64 = 1000;
 
@@ -78,6 +81,12 @@ impl Member {
         }
         if self.node.collides(from) {
             return no("server id collides with that of another member; join with a new file");
+        }
+        if self.membership.joiners.len() >= JOINERS_MAX {
+            return no("too many servers are being added");
+        }
+        if self.membership.count() + self.membership.joiners.len() >= SERVERS_MAX {
+            return no("too many servers");
         }
         let cid = self.cid_text();
         let text = format!(

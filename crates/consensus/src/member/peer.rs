@@ -6,8 +6,11 @@ use corvid_log::cluster::Sid;
 use corvid_rpc::Level;
 
 use super::{Member, Output};
-use crate::guard::{self, GuardView, Reaction};
+use crate::guard::{self, GuardView, Reaction, SERVERS_MAX};
 use crate::message::PeerMessage;
+
+/// Peers that are kept, beyond which messages and connections of servers that are in no list are ignored.
+const PEERS_MAX: usize = 2 * SERVERS_MAX;
 
 /// A peer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,14 +26,36 @@ pub(super) struct Peer {
     /// Its vote in the present term, if this member knows.
     pub(super) voted_for: Option<Sid>,
 }
+
 impl Member {
+    /// The entry of a peer. `None`: too many are known, and this one is in no list.
+    fn known_peer(&mut self, sid: Sid) -> Option<&mut Peer> {
+        let is_refused = self.peers.len() >= PEERS_MAX
+            && !self.peers.contains_key(&sid)
+            && !self.membership.contains(sid);
+        if !is_refused {
+            return Some(self.peers.entry(sid).or_default());
+        }
+        if !std::mem::replace(&mut self.are_peers_refused, true) {
+            let text = format!(
+                "ignoring server {sid} and further ones that are no members: {PEERS_MAX} servers have sent messages. Let only members reach \
+                 this port"
+            );
+            self.log(Level::Warn, text);
+        }
+        None
+    }
+
     /// A message has come: once the guard lets it through, it goes where it is handled.
     pub(super) fn message(&mut self, from: Sid, message: PeerMessage) {
         if self.failure.is_some() {
             return;
         }
-        let peer = self.peers.entry(from).or_default();
-        peer.last_message_ms = Some(self.now_ms);
+        let now_ms = self.now_ms;
+        let Some(peer) = self.known_peer(from) else {
+            return;
+        };
+        peer.last_message_ms = Some(now_ms);
         if !self.is_heeded(&message) {
             return;
         }
@@ -175,7 +200,10 @@ impl Member {
 
     /// A connection is there; messages on the one before may have been lost.
     pub(super) fn peer_up(&mut self, sid: Sid) {
-        self.peers.entry(sid).or_default().is_up = true;
+        let Some(peer) = self.known_peer(sid) else {
+            return;
+        };
+        peer.is_up = true;
         self.node.unreachable(sid);
         self.sending_interrupted(sid);
         if self.node.leader() == Some(sid) {
@@ -196,6 +224,9 @@ impl Member {
     pub(super) fn peer_down(&mut self, sid: Sid) {
         if let Some(peer) = self.peers.get_mut(&sid) {
             peer.is_up = false;
+            if !self.membership.contains(sid) {
+                self.peers.remove(&sid);
+            }
         }
         self.node.unreachable(sid);
         self.sending_interrupted(sid);

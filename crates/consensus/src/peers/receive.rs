@@ -258,6 +258,20 @@ impl Peers {
         self.refuse_connection(now_ms, number, Level::Warn, &problem);
     }
 
+    /// The peer has not said who it is. A member of the reference waits for the other side to begin.
+    pub(super) fn refuse_silent(&mut self, now_ms: u64, number: ConnectionNumber) {
+        let problem = "the peer did not identify itself, disconnecting";
+        let connection = self.connections.get(&number);
+        if connection.is_none_or(|connection| connection.dialled.is_none()) {
+            return self.refuse_connection(now_ms, number, Level::Info, problem);
+        }
+        let problem = format!(
+            "{problem}. If it is a member of a cluster, it runs another program: members must exchange messages as \"{CODEC}\". Stop all \
+             members, install the same program on each, start them on their files, and then let this server join"
+        );
+        self.refuse_connection(now_ms, number, Level::Warn, &problem);
+    }
+
     /// Resets a connection. The same reason as last time, from the same address, is logged at debug level: the peer keeps trying.
     fn refuse_connection(
         &mut self,

@@ -487,6 +487,39 @@ fn the_first_message_must_be_hello() {
 }
 
 #[test]
+fn an_address_at_which_nobody_says_who_it_is_gets_advice_once() {
+    let mut a = member(A, None);
+    let target = DialTarget {
+        address: "tcp:b:2".to_owned(),
+        sid: None,
+    };
+    a.set_targets(0, &[target]);
+    let mut said = Vec::new();
+    let mut now_ms = 0;
+    while now_ms < 100_000 {
+        for output in outputs(&mut a) {
+            match output {
+                PeersOutput::Dial { number, .. } => a.connected(now_ms, number),
+                PeersOutput::Log { level, text } if text.contains("did not identify") => {
+                    said.push((level, text));
+                }
+                _ => {}
+            }
+        }
+        let open: Vec<ConnectionNumber> = a.connections.keys().copied().collect();
+        for number in open {
+            a.received(now_ms, number, br#"{"id":"echo","result":[],"error":null}"#);
+        }
+        now_ms += 500;
+        a.time(now_ms);
+    }
+    assert!(said.len() > 3, "{said:?}");
+    assert!(said[0].1.contains("it runs another program"), "{said:?}");
+    assert_eq!(said[0].0, Level::Warn);
+    assert!(said[1..].iter().all(|(level, _)| *level == Level::Debug));
+}
+
+#[test]
 fn a_member_of_the_reference_is_refused_with_advice() {
     let id = |sid: Sid| sid.0.to_string();
     let (cluster, from) = (cid().uuid().to_string(), id(B));

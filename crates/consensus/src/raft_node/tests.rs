@@ -108,3 +108,20 @@ fn entries_keep_their_place_when_a_commit_and_a_rejection_come_in_one_turn() {
     }
     assert!(sent > 0, "peer 2 gets its entries again");
 }
+
+#[test]
+fn ids_of_strangers_have_a_limit() {
+    let own = Sid(corvid_data::Uuid([1; 16]));
+    let mut node = RaftNode::empty(own, super::ELECTION_TICKS);
+    let limit = super::SIDS_MAX;
+    for number in 1..=2 * limit as u64 {
+        let mut bytes = [9; 16];
+        bytes[..8].copy_from_slice(&number.to_be_bytes());
+        let (term, commit) = (Term(1), Index(0));
+        node.step(
+            Sid(corvid_data::Uuid(bytes)),
+            PeerMessage::Heartbeat { term, commit },
+        );
+    }
+    assert_eq!(node.sids.len(), limit);
+}

@@ -366,6 +366,46 @@ fn a_process_that_is_no_member_neither_stops_nor_removes_one() {
     cluster.await_equal();
 }
 
+#[test]
+fn strangers_fill_no_table() {
+    let mut cluster = Cluster::new(3, 10);
+    let leader = cluster.await_leader();
+    cluster.run(1500);
+    let stranger = |number: u32| {
+        let mut bytes = [0xee; 16];
+        bytes[..4].copy_from_slice(&number.to_be_bytes());
+        Sid(corvid_data::Uuid(bytes))
+    };
+    for number in 1..=100 {
+        let request = PeerMessage::AddServer {
+            address: format!("tcp:10.1.0.{number}:6644"),
+            name: "T".to_owned(),
+        };
+        cluster.input(leader, forged(stranger(number), request));
+    }
+    assert_eq!(members(&cluster, leader.0.0[0]), 3 + 64);
+    let lines = |cluster: &Cluster, text: &str| {
+        let lines = &cluster.nodes[&leader].lines;
+        lines.iter().filter(|(_, line)| line.contains(text)).count()
+    };
+    assert_eq!(lines(&cluster, "(too many servers are being added)"), 36);
+    let refused = "Let only members reach this port";
+    for number in 1..=4000 {
+        // Servers that come and go leave nothing behind.
+        cluster.input(leader, Input::PeerUp(stranger(1 << 24 | number)));
+        cluster.input(leader, Input::PeerDown(stranger(1 << 24 | number)));
+    }
+    assert_eq!(lines(&cluster, refused), 0);
+    for number in 1..=4000 {
+        let (term, commit) = (Term(1), Index(0));
+        let answer = PeerMessage::HeartbeatReply { term, commit };
+        cluster.input(leader, forged(stranger(number), answer));
+    }
+    assert_eq!(lines(&cluster, refused), 1);
+    assert_eq!(cluster.write(leader, 3).len(), 3);
+    cluster.await_equal();
+}
+
 fn forged(from: Sid, message: PeerMessage) -> Input {
     Input::Peer { from, message }
 }
