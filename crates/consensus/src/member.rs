@@ -71,7 +71,7 @@ pub use settings::{Recovered, Repair, Settings};
 pub use status::{Connected, FileState, PeerStatus, Phase, Role, Status};
 
 use crate::database::Proposal;
-use crate::message::PeerMessage;
+use crate::message::{CHUNK_BYTES_MAX, PeerMessage};
 use crate::raft_node::RaftNode;
 use commit_notice::CommitNotice;
 use forwarding::Forwarding;
@@ -108,6 +108,7 @@ pub struct Member {
     succession: Option<Succession>,
     /// Snapshots on their way to peers.
     sending: BTreeMap<Sid, Sending>,
+    chunk_bytes: usize,
     /// A snapshot on its way from the leader.
     receiving: Option<Receiving>,
     /// Index, term and eid of the snapshot in the file; index 0: none.
@@ -173,6 +174,7 @@ impl Member {
             transfer: None,
             succession: None,
             sending: BTreeMap::new(),
+            chunk_bytes: CHUNK_BYTES_MAX,
             receiving: None,
             snapshot: opened.snapshot,
             peers: BTreeMap::new(),
@@ -207,6 +209,11 @@ impl Member {
             member.node.campaign();
         }
         member
+    }
+
+    /// Sends snapshots in chunks of so many bytes, at most [`CHUNK_BYTES_MAX`]: tests make them small.
+    pub fn set_chunk_bytes(&mut self, bytes: usize) {
+        self.chunk_bytes = bytes.clamp(1, CHUNK_BYTES_MAX);
     }
 
     /// Handles one input. `now_ms` never decreases; its origin is arbitrary.

@@ -29,6 +29,11 @@ impl Clock {
             .saturating_add(ahead.saturating_mul(100).div_ceil(self.rate))
     }
 
+    /// The clock jumps ahead, as after a machine was suspended.
+    pub(crate) fn jump(&mut self, now_ms: u64, by_ms: u64) {
+        *self = Clock::new(now_ms, self.local(now_ms) + by_ms, self.rate);
+    }
+
     pub(crate) fn set_rate(&mut self, now_ms: u64, rate: u64) {
         *self = Clock::new(now_ms, self.local(now_ms), rate);
     }

@@ -10,6 +10,7 @@
 //!      +------ oracle: leaders, logs, commits, outcomes; linearizability at the end
 //! ```
 
+mod ballot;
 mod file;
 mod host;
 pub mod linearizability;

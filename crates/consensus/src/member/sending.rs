@@ -8,10 +8,10 @@ use corvid_log::storage::StoreError;
 use corvid_rpc::Level;
 
 use super::{Member, Output};
-use crate::message::{CHUNK_BYTES_MAX, PeerMessage, SnapshotMeta};
+use crate::message::{PeerMessage, SnapshotMeta};
 
-/// Bytes that are read or sent and not confirmed.
-const WINDOW_BYTES: u64 = 4 * CHUNK_BYTES_MAX as u64;
+/// Chunks that are read or sent and not confirmed.
+const WINDOW_CHUNKS: u64 = 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -141,10 +141,11 @@ impl Member {
             // The answer to the append that follows shows that it is installed.
             return;
         }
-        while sending.requested < body_bytes && sending.requested < offset + WINDOW_BYTES {
+        let window_bytes = WINDOW_CHUNKS * self.chunk_bytes as u64;
+        while sending.requested < body_bytes && sending.requested < offset + window_bytes {
             let start = sending.requested;
             let bytes_max =
-                CHUNK_BYTES_MAX.min(usize::try_from(body_bytes - start).unwrap_or(usize::MAX));
+                (self.chunk_bytes).min(usize::try_from(body_bytes - start).unwrap_or(usize::MAX));
             sending.requested += bytes_max as u64;
             self.outputs.push_back(Output::ReadSnapshot {
                 to: from,

@@ -16,6 +16,7 @@ use corvid_log::cluster::{
 use corvid_log::storage::{LogPosition, RewriteNumber, RewriteStage, StorageReply, StorageRequest};
 use corvid_log::{Disk as _, DiskFile as _, Fault, LogWriter};
 
+use super::ballot::{Ballot, next_ballot, note_ballots};
 use super::file::{self, Identity, Opened};
 use super::oracle::{MemberLog, hash};
 use super::registers::Registers;
@@ -33,11 +34,21 @@ struct Unanswered {
     position: LogPosition,
     is_durable: bool,
     entries: Vec<(Index, Term)>,
-    ballot: Option<(Term, Option<Sid>)>,
+    ballot: Option<Ballot>,
     /// All terms and votes in it.
-    ballots: Vec<(Term, Option<Sid>)>,
+    ballots: Vec<Ballot>,
     /// The term, and the last entry of the log, when this was the newest append.
     accepted: (Term, Index),
+}
+
+/// Content of a new file.
+#[derive(Debug)]
+struct NewLog {
+    entries: Vec<Written>,
+    /// The last entry of its snapshot.
+    base: (Index, Term),
+    /// Its terms and votes, in order. Those that came while nothing could be appended are nowhere else.
+    ballots: Vec<Ballot>,
 }
 
 /// An entry that is written.
@@ -90,8 +101,8 @@ pub(super) struct Life {
     /// The database's snapshot that the member has asked for: its index and body.
     pub(super) snapshot: Option<(Index, String)>,
     pub(super) wants_snapshot: bool,
-    /// New files that are being written: their entries, and the last one of the snapshot. The swap of an abandoned one may still happen.
-    rewrites: BTreeMap<u64, (Vec<Written>, (Index, Term))>,
+    /// New files that are being written. The swap of an abandoned one may still happen.
+    rewrites: BTreeMap<u64, NewLog>,
     /// The one that is in place, and not lasting.
     in_place: Option<RewriteNumber>,
     /// Requests behind a swap: they follow when it has happened or failed, as in the server.
@@ -101,8 +112,8 @@ pub(super) struct Life {
     /// Why it has ended by itself.
     pub(super) ended: Option<String>,
     /// Term and vote as the records say, and as they are synced.
-    ballot: (Term, Option<Sid>),
-    pub(super) synced_ballot: (Term, Option<Sid>),
+    ballot: Ballot,
+    pub(super) synced_ballot: Ballot,
     /// For each term: the last entry of the log that was synced in it, also if a leader of a later term has replaced it since.
     accepted: BTreeMap<Term, Index>,
     /// The synced vote of each term, also of terms that are over.
@@ -110,6 +121,16 @@ pub(super) struct Life {
 }
 
 impl Life {
+    /// The new file that is in place lasts: so do its terms and votes.
+    fn ballots_synced(&mut self, ballots: &[Ballot]) {
+        for ballot in ballots {
+            self.votes.insert(ballot.0, ballot.1);
+            if ballot.0 >= self.synced_ballot.0 {
+                self.synced_ballot = *ballot;
+            }
+        }
+    }
+
     /// Carries out requests; those behind a swap wait until the new file is in place, or has failed.
     pub(super) fn store(&mut self, mut requests: Vec<StorageRequest>) {
         if let Some(held) = &mut self.held {
@@ -244,7 +265,8 @@ impl Host {
         };
         let reported = recovered.commit;
         let local_ms = self.clock.local(now_ms);
-        let member = Member::new(settings, recovered, local_ms, self.dice.draw());
+        let mut member = Member::new(settings, recovered, local_ms, self.dice.draw());
+        member.set_chunk_bytes(*self.dice.pick(&[8, 30, 1000]));
         self.life = Some(Life {
             member,
             storage: Storage::new(writer, self.dice.chance(50)),
@@ -287,11 +309,17 @@ impl Host {
     }
 
     /// Whether a vote for this server is synced. The term may be over by now: it is as if the message had left while it lasted and were late.
+    ///
+    /// If a later term is synced, the vote need not be in the file: the member may have given it and learned of the later term before it
+    /// wrote anything. It cannot vote in the earlier term again, in this life or the next, so the vote is as good as a synced one. That it is
+    /// the only one of its term is checked by the oracle, in all lives.
     pub(super) fn has_voted(&self, term: Term, vote: Sid) -> bool {
         let Some(life) = &self.life else {
             return false;
         };
-        life.synced_ballot == (term, Some(vote)) || life.votes.get(&term) == Some(&Some(vote))
+        term < self.synced_term()
+            || life.synced_ballot == (term, Some(vote))
+            || life.votes.get(&term) == Some(&Some(vote))
     }
 
     /// The highest term that is synced.
@@ -332,8 +360,8 @@ impl Host {
         }
     }
 
-    /// The member handles an input; its outputs are to be carried out in order.
-    pub(super) fn handle(&mut self, now_ms: u64, input: Input) -> Vec<Output> {
+    /// The member handles inputs, all of them before its first output is taken; its outputs are to be carried out in order.
+    pub(super) fn handle(&mut self, now_ms: u64, inputs: Vec<Input>) -> Vec<Output> {
         let local_ms = self.clock.local(now_ms);
         let Some(life) = &mut self.life else {
             return Vec::new();
@@ -341,7 +369,9 @@ impl Host {
         if life.ended.is_some() {
             return Vec::new();
         }
-        life.member.handle(local_ms, input);
+        for input in inputs {
+            life.member.handle(local_ms, input);
+        }
         std::iter::from_fn(|| life.member.next_output())
             .take(OUTPUTS_MAX)
             .collect()
@@ -361,17 +391,21 @@ impl Host {
                 for record in records {
                     let entries = entries(record)?;
                     written.extend(entries.iter().cloned());
-                    if let Some((rewrite, _)) = life.rewrites.get_mut(&number.0) {
-                        rewrite.extend(entries);
+                    if let Some(new) = life.rewrites.get_mut(&number.0) {
+                        new.entries.extend(entries);
+                        note_ballots(record, &mut new.ballots)?;
                     }
                 }
             }
             if let StorageRequest::Swap(number) = request
-                && let Some((rewrite, _)) = life.rewrites.get(&number.0)
+                && let Some(new) = life.rewrites.get(&number.0)
             {
                 // Records behind this request follow those of the new file.
-                for entry in rewrite {
+                for entry in &new.entries {
                     self.log.merge(entry.index, entry.term, entry.body)?;
+                }
+                for ballot in &new.ballots {
+                    life.ballot = next_ballot(life.ballot, *ballot)?;
                 }
             }
             let StorageRequest::Append {
@@ -406,15 +440,11 @@ impl Host {
                         written.push(Written::of(entry, before));
                     }
                     Kind::Term(term) => {
-                        let vote = life.ballot.1.filter(|_| life.ballot.0 == *term);
-                        life.ballot = (*term, vote);
+                        life.ballot = next_ballot(life.ballot, (*term, None))?;
                         unanswered.ballots.push(life.ballot);
                     }
                     Kind::Vote { term, vote } => {
-                        if life.ballot.0 == *term && life.ballot.1.is_some_and(|was| was != *vote) {
-                            return Err(format!("a second vote in term {term} is written"));
-                        }
-                        life.ballot = (*term, Some(*vote));
+                        life.ballot = next_ballot(life.ballot, (*term, Some(*vote)))?;
                         unanswered.ballots.push(life.ballot);
                     }
                     _ => {}
@@ -438,15 +468,17 @@ impl Host {
             StorageReply::Rewrite(_, Ok(RewriteStage::Written)) => return,
             StorageReply::Rewrite(number, Ok(RewriteStage::InPlace(_))) => {
                 life.in_place = Some(*number);
-                if let Some((_, (index, term))) = life.rewrites.get(&number.0) {
-                    self.log.rebase(*index, *term, true);
+                if let Some(new) = life.rewrites.get(&number.0) {
+                    let (index, term) = new.base;
+                    self.log.rebase(index, term, true);
                 }
                 return;
             }
             StorageReply::Rewrite(number, Ok(RewriteStage::Lasting)) => {
                 life.in_place = None;
-                if let Some((entries, _)) = life.rewrites.remove(&number.0) {
-                    self.log.synced_through(&positions(&entries));
+                if let Some(new) = life.rewrites.remove(&number.0) {
+                    self.log.synced_through(&positions(&new.entries));
+                    life.ballots_synced(&new.ballots);
                 }
                 return;
             }
@@ -472,14 +504,16 @@ impl Host {
         let Some(last) = last else {
             return;
         };
-        life.synced_ballot = answered[last].ballot.unwrap_or(life.synced_ballot);
-        if let Some((entries, _)) = life
+        if let Some(new) = life
             .in_place
             .and_then(|number| life.rewrites.get(&number.0))
         {
             // The first sync of a new file syncs its name too.
-            self.log.synced_through(&positions(entries));
+            self.log.synced_through(&positions(&new.entries));
+            let ballots = new.ballots.clone();
+            life.ballots_synced(&ballots);
         }
+        life.synced_ballot = answered[last].ballot.unwrap_or(life.synced_ballot);
         for append in &answered[..=last] {
             self.log.synced_through(&append.entries);
             let (term, through) = append.accepted;
@@ -505,8 +539,14 @@ impl Host {
             .filter(|(index, _)| *index == rewrite.index)
             .ok_or_else(|| format!("there is no snapshot through {}", rewrite.index))?;
         let written = entries(&rewrite.records)?;
-        let content = (written.clone(), (rewrite.index, rewrite.term));
-        life.rewrites.insert(rewrite.number.0, content);
+        let mut ballots = Vec::new();
+        note_ballots(&rewrite.records, &mut ballots)?;
+        let new = NewLog {
+            entries: written.clone(),
+            base: (rewrite.index, rewrite.term),
+            ballots,
+        };
+        life.rewrites.insert(rewrite.number.0, new);
         let meta = SnapshotMeta {
             index: rewrite.index,
             term: rewrite.term,

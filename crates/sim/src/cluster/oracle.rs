@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use corvid_log::cluster::{Eid, Index, Term};
+use corvid_log::cluster::{Eid, Index, Sid, Term};
 
 use super::linearizability::{self, Action, Operation};
 use super::registers::{Outcome, Swap, of_data};
@@ -121,6 +121,17 @@ struct Known {
     is_orphaned: bool,
 }
 
+/// A committed entry.
+#[derive(Clone, Copy, Debug)]
+struct Committed {
+    term: Term,
+    body: u64,
+    /// The term of the member that was the first to report it; it was committed in this one or before. Leaders of later terms must have
+    /// the entry, those of earlier ones need not: an entry of term 2 that a leader of term 5 commits is unknown to a leader of term 4 that
+    /// was asleep.
+    in_term: Term,
+}
+
 /// Everything that has happened so far, and the rules.
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
@@ -131,8 +142,10 @@ pub(super) struct Oracle {
     listed: BTreeMap<(Index, Term), Vec<usize>>,
     /// The committed lists of members, in order.
     lists: Vec<Vec<usize>>,
+    /// Votes that have left hosts.
+    votes: BTreeMap<(usize, Term), Sid>,
     /// Committed entries.
-    committed: BTreeMap<Index, (Term, u64)>,
+    committed: BTreeMap<Index, Committed>,
     /// Ids and data of entries that were written.
     payloads: BTreeMap<(Index, Term), (Eid, Bytes)>,
     /// Committed entries with data.
@@ -224,12 +237,13 @@ impl Oracle {
         if first != host {
             return Err(format!("hosts {first} and {host} both lead in term {term}"));
         }
-        let missing = self.committed.iter().find(|(index, (of_term, _))| {
-            **index > log.base && *of_term < term && log.term(**index) != Some(*of_term)
+        let missing = self.committed.iter().find(|(index, known)| {
+            **index > log.base && known.in_term < term && log.term(**index) != Some(known.term)
         });
         match missing {
-            Some((index, (of_term, _))) => Err(format!(
-                "host {host} leads in term {term} without the committed entry {index} of term {of_term}"
+            Some((index, known)) => Err(format!(
+                "host {host} leads in term {term} without the committed entry {index} of term {}",
+                known.term
             )),
             None => Ok(()),
         }
@@ -241,7 +255,7 @@ impl Oracle {
     /// It has not applied a committed entry of an earlier term.
     pub(super) fn began(&self, host: usize, term: Term, applied: Index) -> Result<(), String> {
         let earlier = self.committed.range(applied.next()..);
-        let mut missing = earlier.filter(|(_, (of_term, _))| *of_term < term);
+        let mut missing = earlier.filter(|(_, known)| known.in_term < term);
         match missing.next() {
             Some((index, _)) => Err(format!(
                 "host {host} executes in term {term} on the state after {applied}, and {index} is committed"
@@ -271,20 +285,36 @@ impl Oracle {
         }
         match self.committed.get(&index) {
             // A leader that does not know yet that its term is over may still write.
-            Some((committed, _)) if *committed < term => Err(format!(
-                "host {host} writes entry {index} of term {term}; one of term {committed} is committed"
+            Some(known) if known.in_term < term && known.term != term => Err(format!(
+                "host {host} writes entry {index} of term {term}; one of term {} is committed",
+                known.term
             )),
             _ => Ok(()),
         }
     }
 
-    /// A member reports entries through `through` as committed. `logs`: those of all hosts.
+    /// A vote leaves a host.
+    ///
+    /// # Errors
+    /// It has voted for another server in this term.
+    pub(super) fn votes(&mut self, host: usize, term: Term, vote: Sid) -> Result<(), String> {
+        let first = *self.votes.entry((host, term)).or_insert(vote);
+        if first == vote {
+            return Ok(());
+        }
+        Err(format!(
+            "host {host} votes for {vote} in term {term}, and has voted for {first}"
+        ))
+    }
+
+    /// A member in this term reports entries through `through` as committed. `logs`: those of all hosts.
     ///
     /// # Errors
     /// A committed entry changes, or no quorum has synced it.
     pub(super) fn committed(
         &mut self,
         host: usize,
+        in_term: Term,
         from: Index,
         through: Index,
         logs: &[&MemberLog],
@@ -303,10 +333,10 @@ impl Oracle {
                 ));
             };
             if let Some(known) = self.committed.get(&index) {
-                if *known != (term, body) {
+                if (known.term, known.body) != (term, body) {
                     return Err(format!(
                         "host {host} commits {index} of term {term}; one of term {} is committed",
-                        known.0
+                        known.term
                     ));
                 }
                 continue;
@@ -326,7 +356,12 @@ impl Oracle {
                     self.lists
                 ));
             }
-            self.committed.insert(index, (term, body));
+            let committed = Committed {
+                term,
+                body,
+                in_term,
+            };
+            self.committed.insert(index, committed);
             self.lists.extend(self.listed.get(&(index, term)).cloned());
             if let Some((eid, data)) = self.payloads.get(&(index, term)).cloned() {
                 self.data_committed(index, eid, &data)?;
@@ -484,5 +519,40 @@ impl Oracle {
     /// How many entries with data are committed through this one.
     pub(super) fn count(&self, through: Index) -> u64 {
         self.applied.range(..=through).count() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leader_needs_what_was_committed_before_its_term() {
+        let full = MemberLog {
+            entries: vec![(Term(2), 7)],
+            synced: Index(1),
+            ..MemberLog::default()
+        };
+        let mut oracle = Oracle::new(vec![0, 1]);
+        let logs = [&full, &full];
+        assert!(
+            oracle
+                .committed(0, Term(5), Index(0), Index(1), &logs)
+                .is_ok()
+        );
+        // Asleep since before the entry of term 2 was committed.
+        let empty = MemberLog::default();
+        assert!(oracle.leads(1, Term(4), &empty).is_ok());
+        assert!(oracle.leads(1, Term(6), &empty).is_err());
+    }
+
+    #[test]
+    fn one_vote_leaves_in_a_term() {
+        let [one, other] = [1, 2].map(|byte| Sid(corvid_data::Uuid([byte; 16])));
+        let mut oracle = Oracle::new(vec![0]);
+        assert!(oracle.votes(0, Term(5), one).is_ok());
+        assert!(oracle.votes(0, Term(5), one).is_ok());
+        assert!(oracle.votes(0, Term(6), other).is_ok());
+        assert!(oracle.votes(0, Term(5), other).is_err());
     }
 }

@@ -88,7 +88,7 @@ fn uuid(dice: &mut Dice) -> Uuid {
 impl Run {
     fn new(seed: u64, trace: Trace) -> Run {
         let mut dice = Dice::new(seed);
-        let count = *dice.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 5, 7]);
+        let count = *dice.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 6, 7]);
         let faults = faults::Faults::draw(&mut dice);
         trace.line(format_args!("{count} members, {faults:?}"));
         let cid = Cid::new(uuid(&mut dice));
@@ -385,16 +385,19 @@ impl Run {
             Some(Input::Storage(StorageReply::Appended(_, Err(_))))
         );
         if let Some(input) = input {
-            self.trace
-                .line(format_args!("{} host {number} <- {input:?}", self.now_ms));
-            let outputs = self.hosts[number].handle(self.now_ms, input);
+            let inputs = self.with_others(number, input);
+            for input in &inputs {
+                self.trace
+                    .line(format_args!("{} host {number} <- {input:?}", self.now_ms));
+            }
+            let outputs = self.hosts[number].handle(self.now_ms, inputs);
             self.carry_out(number, outputs)?;
         }
         if is_failure
             && let Some(life) = &self.hosts[number].life
             && life.storage.is_poisoned()
         {
-            let outputs = self.hosts[number].handle(self.now_ms, Input::FilePoisoned);
+            let outputs = self.hosts[number].handle(self.now_ms, vec![Input::FilePoisoned]);
             self.carry_out(number, outputs)?;
         }
         if self.hosts[number].disk.is_down() {
@@ -404,6 +407,20 @@ impl Run {
             return Err(format!("host {number}: {offence}"));
         }
         Ok(())
+    }
+
+    /// The member's thread may find several inputs at once; it takes no output before it has handled all of them.
+    fn with_others(&mut self, number: usize, input: Input) -> Vec<Input> {
+        let mut inputs = vec![input];
+        if !self.dice.chance(15) {
+            return inputs;
+        }
+        let count = 1 + self.dice.below(4);
+        if let Some(life) = &mut self.hosts[number].life {
+            let count = count.min(life.inbox.len());
+            inputs.extend(life.inbox.drain(..count));
+        }
+        inputs
     }
 
     fn carry_out(&mut self, number: usize, outputs: Vec<Output>) -> Result<(), String> {

@@ -90,6 +90,13 @@ impl Run {
                 self.trace.line(format_args!("all directions are open"));
                 self.network.mend_all(self.now_ms);
             }
+            67..68 if faults.has_partitions => self.flap(host)?,
+            68..69 if faults.has_skew => {
+                let by_ms = *self.dice.pick(&[500, 10_000, 3_600_000]);
+                self.trace
+                    .line(format_args!("the clock of host {host} jumps by {by_ms} ms"));
+                self.hosts[host].clock.jump(self.now_ms, by_ms);
+            }
             67..70 => {
                 let other = self.dice.below(self.hosts.len());
                 self.network.reset(self.now_ms, host, other);
@@ -158,6 +165,32 @@ impl Run {
             ));
             self.summary.damages += 1;
         }
+    }
+
+    /// A connection comes and goes, in one direction or both.
+    fn flap(&mut self, one: usize) -> Result<(), String> {
+        let other = self.dice.below(self.hosts.len());
+        if one == other {
+            return Ok(());
+        }
+        let is_both = self.dice.chance(50);
+        let times = 3 + self.dice.below(15);
+        self.trace.line(format_args!(
+            "{times} interruptions from host {one} to {other}, {is_both} back"
+        ));
+        for _ in 0..times {
+            self.network.cut(one, other);
+            if is_both {
+                self.network.cut(other, one);
+            }
+            let for_ms = self.dice.below(400) as u64;
+            self.advance(for_ms)?;
+            self.network.mend(self.now_ms, one, other);
+            self.network.mend(self.now_ms, other, one);
+            let for_ms = self.dice.below(1200) as u64;
+            self.advance(for_ms)?;
+        }
+        Ok(())
     }
 
     fn partition(&mut self) {
@@ -236,7 +269,7 @@ impl Run {
         let token = CommandToken(self.dice.draw());
         self.trace
             .line(format_args!("{} host {host}: {command:?}", self.now_ms));
-        let outputs = self.hosts[host].handle(self.now_ms, Input::Command { token, command });
+        let outputs = self.hosts[host].handle(self.now_ms, vec![Input::Command { token, command }]);
         self.carry_out(host, outputs)?;
         if self.hosts[host].disk.is_down() {
             self.crashed(host);

@@ -30,6 +30,7 @@ impl Run {
             }
             Output::Send { to, message } => {
                 self.check_promise(number, to, &message)?;
+                self.note_vote(number, to, &message)?;
                 let to = self.hosts.iter().position(|host| host.identity.sid == to);
                 if let Some(to) = to {
                     let message = self.over_the_wire(number, to, &message)?;
@@ -263,13 +264,33 @@ impl Run {
         }
     }
 
+    /// A message leaves: a vote in it is the only one of its term.
+    fn note_vote(&mut self, number: usize, to: Sid, message: &PeerMessage) -> Result<(), String> {
+        let own = self.hosts[number].identity.sid;
+        match message {
+            PeerMessage::VoteReply {
+                term,
+                is_prevote: false,
+                is_granted: true,
+                ..
+            } => self.oracle.votes(number, *term, to),
+            PeerMessage::Vote {
+                term,
+                is_prevote: false,
+                ..
+            } => self.oracle.votes(number, *term, own),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn committed(&mut self, number: usize, through: Index) -> Result<(), String> {
         let Some(life) = &mut self.hosts[number].life else {
             return Ok(());
         };
         let from = std::mem::replace(&mut life.reported, through);
+        let in_term = life.member.status(0).term;
         let logs: Vec<&MemberLog> = self.hosts.iter().map(|host| &host.log).collect();
-        self.oracle.committed(number, from, through, &logs)
+        self.oracle.committed(number, in_term, from, through, &logs)
     }
 }
 
