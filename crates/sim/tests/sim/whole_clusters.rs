@@ -6,7 +6,7 @@ use corvid_sim::seeds::Seeds;
 use corvid_sim::whole_cluster::Summary;
 
 /// Runs by default.
-const SEEDS: usize = 300;
+const SEEDS: usize = 1_000;
 
 #[test]
 fn servers_of_a_cluster_and_their_clients_agree_after_any_faults() {

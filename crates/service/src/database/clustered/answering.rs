@@ -112,9 +112,13 @@ impl DatabaseService {
         }
     }
 
-    /// Continues the sessions whose first requests in flight may have become ready.
+    /// Continues the sessions whose first requests in flight may have become ready. While a conversion waits, they wait for its end, as all
+    /// inputs do: its entry must be the only one under way.
     pub(in super::super) fn advance_due(&mut self, now: Now) {
-        while let Some(session) = self.in_flight_mut().and_then(super::InFlight::take_due) {
+        while !self.is_conversion_waiting() {
+            let Some(session) = self.in_flight_mut().and_then(super::InFlight::take_due) else {
+                return;
+            };
             self.advance_session(now, session);
         }
     }
