@@ -227,7 +227,14 @@ impl Member {
         }
     }
 
-    fn kill(mut self) {
+    fn kill(self) {
+        drop(self);
+    }
+}
+
+/// No member outlives the show, however it ends.
+impl Drop for Member {
+    fn drop(&mut self) {
         // Both fail only when the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -254,7 +261,8 @@ impl Site {
             self.name
         );
         let mut client = Command::new(sibling("ovsdb-client"));
-        client.arg("transact").arg(remotes);
+        // Any member takes it, and has it executed when there is a leader.
+        client.args(["--no-leader-only", "transact"]).arg(remotes);
         tool(client.arg(format!(r#"["{DATABASE}",{row}]"#)))?;
         Ok(began.elapsed())
     }
