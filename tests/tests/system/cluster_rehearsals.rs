@@ -52,6 +52,8 @@ fn three() -> (Cluster, usize, Vec<usize>) {
 fn engage(cluster: &Cluster, member: usize, scenario: &str) {
     let reply = cluster.control(member, "cluster/failure-test", &[scenario]);
     assert_eq!(reply.expect("a reply").trim(), "test engaged", "{scenario}");
+    // The member's thread answers this behind the command, so the scenario is in force.
+    cluster.status(member).expect("a status");
 }
 
 fn clear(cluster: &Cluster, member: usize) {
@@ -222,7 +224,8 @@ fn elections_are_delayed_and_forced_and_get_no_votes() {
     }
     cluster.member(leader).kill();
     let (next, waited) = cluster.leader_among(&others).expect("a new leader");
-    assert!(waited > Duration::from_millis(1600), "{waited:?}");
+    // The last heartbeat may be a third of the timer old when the leader ends, which takes a while on a busy machine.
+    assert!(waited > Duration::from_millis(1300), "{waited:?}");
     for member in &others {
         clear(&cluster, *member);
     }
