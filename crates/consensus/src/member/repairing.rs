@@ -135,7 +135,8 @@ impl Member {
         address: &str,
         name: &str,
     ) {
-        if self.announced_term().is_none() || self.tell_not_member(from) {
+        // A follower that knows of a removal tells too: the leader may be a server that this one has never heard of.
+        if self.tell_not_member(from) || self.announced_term().is_none() {
             return;
         }
         // Damage may have changed its identity.

@@ -16,7 +16,7 @@
 use corvid_log::cluster::{Sid, Term};
 use corvid_rpc::Level;
 
-use super::Member;
+use super::{Member, Rehearsal};
 use crate::message::PeerMessage;
 
 /// Members begin so long after one another, ms: enough for another one's vote to be synced.
@@ -42,7 +42,8 @@ impl Member {
     /// This peer's process is gone.
     pub(super) fn peer_refused(&mut self, sid: Sid) {
         let is_unfit = self.failure.is_some() || self.repairing.is_some() || self.is_installing();
-        if self.node.leader() != Some(sid) || self.is_up(sid) || is_unfit {
+        let is_delayed = self.rehearsal == Rehearsal::DelayElections;
+        if self.node.leader() != Some(sid) || self.is_up(sid) || is_unfit || is_delayed {
             return;
         }
         let term = self.node.term();

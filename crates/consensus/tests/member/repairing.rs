@@ -213,6 +213,32 @@ fn a_member_that_is_removed_while_it_is_damaged_is_told() {
 }
 
 #[test]
+fn a_removed_damaged_member_is_told_though_it_does_not_know_the_leader() {
+    let mut cluster = Cluster::new(3, 2);
+    commit(&mut cluster, 10);
+    let victim = follower(&mut cluster);
+    cluster.damage(victim);
+    let leader = cluster.await_leader();
+    cluster.run(3000);
+    let removal = cluster.reply(leader, Command::Kick(address(victim)));
+    assert_eq!(removal, Ok("started removal".to_owned()));
+    cluster.join(4);
+    cluster.run_until("admission", 30_000, |cluster| {
+        connected(cluster, sid(4)) == Connected::Member
+    });
+    commit(&mut cluster, 1);
+    let transfer = Command::TransferLeadership(Some(address(sid(4))));
+    cluster.reply(leader, transfer).expect("begun");
+    cluster.run_until("transfer", 30_000, |cluster| {
+        cluster.leader() == Some(sid(4))
+    });
+    cluster.start(victim);
+    cluster.run_until("the news", 10_000, |cluster| {
+        cluster.nodes[&victim].has_left
+    });
+}
+
+#[test]
 fn a_file_that_changes_while_its_member_runs_is_written_again_from_memory() {
     for seed in 0..10 {
         let mut cluster = Cluster::new(3, seed);

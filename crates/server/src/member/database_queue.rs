@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use corvid_consensus::MemberEvent;
-use corvid_log::cluster::Index;
+use corvid_log::cluster::{Index, Term};
 use corvid_service::message::ToDatabase;
 
 /// See the module. `C` are the contents of a snapshot.
@@ -26,7 +26,8 @@ pub(super) struct DatabaseQueue<C> {
 #[derive(Debug)]
 enum Item<C> {
     Event(ToDatabase),
-    Snapshot(Index, Load<C>),
+    /// Through this entry of this term.
+    Snapshot(Index, Term, Load<C>),
 }
 
 #[derive(Debug)]
@@ -60,9 +61,10 @@ impl<C> DatabaseQueue<C> {
         &mut self.ready
     }
 
-    /// A snapshot has been installed, and is being loaded.
-    pub(super) fn begin_load(&mut self, index: Index) {
-        self.behind.push_back(Item::Snapshot(index, Load::UnderWay));
+    /// A snapshot through this entry of this term has been installed, and is being loaded.
+    pub(super) fn begin_load(&mut self, index: Index, term: Term) {
+        self.behind
+            .push_back(Item::Snapshot(index, term, Load::UnderWay));
         self.skip_failed();
     }
 
@@ -72,10 +74,10 @@ impl<C> DatabaseQueue<C> {
         &mut self,
         index: Index,
         contents: Option<C>,
-        installed: impl Fn(C) -> ToDatabase,
+        installed: impl Fn(C, Term) -> ToDatabase,
     ) -> Option<C> {
         let found = self.behind.iter_mut().find_map(|item| match item {
-            Item::Snapshot(at, load) if *at == index && matches!(load, Load::UnderWay) => {
+            Item::Snapshot(at, _, load) if *at == index && matches!(load, Load::UnderWay) => {
                 Some(load)
             }
             _ => None,
@@ -88,11 +90,13 @@ impl<C> DatabaseQueue<C> {
         while let Some(item) = self.behind.pop_front() {
             match item {
                 Item::Event(event) => self.ready.push(event),
-                Item::Snapshot(_, Load::Done(contents)) if !self.has_contents => {
+                Item::Snapshot(_, _, Load::Done(contents)) if !self.has_contents => {
                     self.has_contents = true;
                     first = Some(contents);
                 }
-                Item::Snapshot(_, Load::Done(contents)) => self.ready.push(installed(contents)),
+                Item::Snapshot(_, term, Load::Done(contents)) => {
+                    self.ready.push(installed(contents, term));
+                }
                 unfinished @ Item::Snapshot(..) => {
                     self.behind.push_front(unfinished);
                     break;
@@ -104,7 +108,10 @@ impl<C> DatabaseQueue<C> {
 
     /// Forgets a snapshot at the front that cannot be loaded, and the commits behind it, when the next snapshot replaces them.
     fn skip_failed(&mut self) {
-        while matches!(self.behind.front(), Some(Item::Snapshot(_, Load::Failed))) {
+        while matches!(
+            self.behind.front(),
+            Some(Item::Snapshot(_, _, Load::Failed))
+        ) {
             let is_snapshot = |item: &Item<C>| matches!(item, Item::Snapshot(..));
             let Some(next) = self.behind.iter().skip(1).position(is_snapshot) else {
                 return;
@@ -123,7 +130,6 @@ impl<C> DatabaseQueue<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corvid_log::cluster::Term;
 
     fn follows(term: u64) -> ToDatabase {
         let (term, leader) = (Term(term), None);
@@ -139,7 +145,8 @@ mod tests {
     }
 
     /// Contents are shown as events of terms from 1000 on.
-    fn installed(index: u64) -> ToDatabase {
+    fn installed(index: u64, term: Term) -> ToDatabase {
+        assert_eq!(term.0, index, "each snapshot has a term of its own");
         follows(1000 + index)
     }
 
@@ -162,12 +169,12 @@ mod tests {
     fn events_around_two_snapshots_keep_their_order() {
         let mut queue = DatabaseQueue::new(true);
         queue.push(committed(5));
-        queue.begin_load(Index(10));
+        queue.begin_load(Index(10), Term(10));
         queue.push(follows(2));
         queue.push(committed(12));
         assert_eq!(taken(&mut queue), ["committed 5"]);
         // A second snapshot while the first one is being loaded.
-        queue.begin_load(Index(20));
+        queue.begin_load(Index(20), Term(20));
         queue.push(committed(21));
         assert_eq!(taken(&mut queue), [""; 0]);
         assert_eq!(queue.loaded(Index(10), Some(10), installed), None);
@@ -186,9 +193,9 @@ mod tests {
     #[test]
     fn snapshots_may_be_loaded_in_any_order() {
         let mut queue = DatabaseQueue::new(true);
-        queue.begin_load(Index(10));
+        queue.begin_load(Index(10), Term(10));
         queue.push(follows(2));
-        queue.begin_load(Index(20));
+        queue.begin_load(Index(20), Term(20));
         assert_eq!(queue.loaded(Index(20), Some(20), installed), None);
         assert_eq!(taken(&mut queue), [""; 0]);
         assert_eq!(queue.loaded(Index(10), Some(10), installed), None);
@@ -201,12 +208,12 @@ mod tests {
     #[test]
     fn commits_behind_a_snapshot_that_cannot_be_loaded_wait_for_the_next() {
         let mut queue = DatabaseQueue::new(true);
-        queue.begin_load(Index(10));
+        queue.begin_load(Index(10), Term(10));
         queue.push(committed(12));
         queue.push(follows(3));
         assert_eq!(queue.loaded(Index(10), None, installed), None);
         assert_eq!(taken(&mut queue), [""; 0]);
-        queue.begin_load(Index(20));
+        queue.begin_load(Index(20), Term(20));
         assert_eq!(taken(&mut queue), ["follows 3"]);
         queue.push(committed(21));
         assert_eq!(queue.loaded(Index(20), Some(20), installed), None);
@@ -216,11 +223,11 @@ mod tests {
     #[test]
     fn the_first_contents_make_the_database() {
         let mut queue = DatabaseQueue::new(false);
-        queue.begin_load(Index(10));
+        queue.begin_load(Index(10), Term(10));
         queue.push(committed(11));
         assert_eq!(queue.loaded(Index(10), Some(10), installed), Some(10));
         // A second snapshot before the database is served.
-        queue.begin_load(Index(20));
+        queue.begin_load(Index(20), Term(20));
         queue.push(committed(21));
         assert_eq!(queue.loaded(Index(20), Some(20), installed), None);
         assert_eq!(

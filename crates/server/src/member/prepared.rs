@@ -8,7 +8,7 @@ use corvid_consensus::{
     EntryBody, Member, Peers, PeersSettings, Recovered as MemberState, Settings,
 };
 use corvid_data::HashSeed;
-use corvid_log::cluster::{Cid, Recovered, RecoveredMembership, Sid, Term};
+use corvid_log::cluster::{Cid, Recovered, RecoveredMembership, Sid};
 use corvid_log::storage::LogPosition;
 use corvid_net::clock;
 use corvid_net::random::Random;
@@ -149,7 +149,6 @@ impl PreparedMember {
             file,
             inbox: handle.clone(),
             to_database: DatabaseQueue::new(database.is_some()),
-            loading_term: Term::default(),
             database,
             main,
             row: RowPacer::new(slot.clone()),

@@ -67,8 +67,6 @@ pub(crate) struct MemberThread {
     pub(crate) inbox: MemberHandle,
     /// Its database; `None` until the server has joined its cluster and has a snapshot.
     pub(crate) database: Option<DatabaseHandle>,
-    /// The term of the last entry of the snapshot that is being loaded.
-    pub(crate) loading_term: Term,
     /// The main thread.
     pub(crate) main: MainHandle,
     /// The columns of the row in `_Server` that the main thread has not shown yet.
@@ -213,8 +211,7 @@ impl MemberThread {
 
     /// Begins to load the database from the snapshot that is in the file now.
     fn load(&mut self, index: Index, term: Term, eid: Eid) {
-        self.loading_term = term;
-        self.to_database.begin_load(index);
+        self.to_database.begin_load(index, term);
         self.file.load_snapshot(index, eid);
     }
 
@@ -230,11 +227,11 @@ impl MemberThread {
                 ),
             );
         }
-        let installed = |contents: Contents| {
+        let installed = |contents: Contents, term| {
             ToDatabase::Installed(Box::new(InstalledSnapshot {
                 database: contents.database,
                 index: contents.applied,
-                term: self.loading_term,
+                term,
                 eid: contents.eid,
             }))
         };
