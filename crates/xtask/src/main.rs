@@ -10,6 +10,7 @@ mod mutants;
 mod page;
 mod programs;
 mod test_run;
+mod timed_process;
 mod tree;
 
 use std::error::Error;

@@ -2,7 +2,7 @@
 //!
 //! Many tests wait for processes, so tests run while Cargo still compiles the other test programs. The output of a program is kept together. The run
 //! fails if the build, a program, the documentation's tests or the command given by `--beside` fails; every job's failure is shown once where it
-//! happens and named once more at the end.
+//! happens and named once more at the end. A job that takes longer than [`LIMIT`] is ended and has failed (`timed_process`).
 //!
 //! This file knows how Cargo reports what it has built and how Rust's test harness reports results. It knows no test.
 
@@ -16,7 +16,10 @@ use std::time::{Duration, Instant};
 
 use corvid_json::Value;
 
+use corvid_shell::signals;
+
 use crate::Outcome;
+use crate::timed_process::{End, Limits, TimedProcess};
 
 /// Jobs that run at the same time.
 const LANES: usize = 3;
@@ -34,6 +37,11 @@ const WAITING: [&str; 7] = [
 
 /// Threads for each core in programs that wait.
 const THREADS_WAITING: usize = 4;
+
+/// The variable with the limit of time of each job, in seconds, for slow machines.
+const LIMIT: &str = "CORVID_TEST_LIMIT_S";
+/// That limit by default: several times what the longest job takes on a busy machine with two cores.
+const LIMIT_DEFAULT: Duration = Duration::from_secs(20 * 60);
 
 /// The variable that tells tests where the programs are that they start.
 const PROGRAMS: &str = "CORVID_BIN_DIR";
@@ -60,6 +68,8 @@ struct Job {
 struct Report {
     name: String,
     is_success: bool,
+    /// Why it has failed, unless its own output says so.
+    reason: Option<String>,
     tally: Tally,
     output: String,
     warnings: String,
@@ -142,6 +152,9 @@ impl Shared {
     fn next(&self) -> Option<Job> {
         let mut queue = self.lock();
         loop {
+            if signals::received().is_some() {
+                return None;
+            }
             if let Some(job) = queue.jobs.pop_front() {
                 return Some(job);
             }
@@ -164,6 +177,9 @@ pub(crate) fn run(beside: Option<&String>) -> Outcome {
         programs: this.parent().unwrap_or(Path::new(".")).to_owned(),
         cores: thread::available_parallelism().map_or(2, usize::from),
     };
+    let limits = Limits::of(limit(std::env::var(LIMIT).ok().as_deref())?);
+    // Jobs have process groups of their own, so signals from the terminal reach this process alone, which ends them.
+    signals::init()?;
     let started = Instant::now();
     let shared = Shared::default();
     if let Some(line) = beside {
@@ -180,7 +196,8 @@ pub(crate) fn run(beside: Option<&String>) -> Outcome {
             .map(|_| {
                 scope.spawn(|| {
                     let jobs = std::iter::from_fn(|| shared.next());
-                    jobs.map(|job| show(perform(job))).collect::<Vec<_>>()
+                    jobs.map(|job| show(perform(job, limits)))
+                        .collect::<Vec<_>>()
                 })
             })
             .collect();
@@ -200,6 +217,7 @@ pub(crate) fn run(beside: Option<&String>) -> Outcome {
         let reports = lanes.into_iter().map(thread::ScopedJoinHandle::join);
         (built, reports.collect::<Result<Vec<_>, _>>())
     });
+    signals::run();
     if !built?.success() {
         return Err("the tests do not build".into());
     }
@@ -344,25 +362,54 @@ fn test_program(message: &Value, workspace: &Workspace) -> Option<Job> {
     })
 }
 
-fn perform(mut job: Job) -> Report {
-    let started = Instant::now();
-    let result = job.command.stdin(Stdio::null()).output();
-    let took = started.elapsed();
-    let (is_success, output, warnings) = match result {
-        Ok(output) => (
-            output.status.success(),
-            String::from_utf8_lossy(&output.stdout).into_owned(),
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        ),
-        Err(error) => (false, String::new(), error.to_string()),
+/// The limit of time of each job, from the text of [`LIMIT`].
+fn limit(text: Option<&str>) -> Outcome<Duration> {
+    let Some(text) = text else {
+        return Ok(LIMIT_DEFAULT);
     };
-    Report {
+    match text.parse() {
+        Ok(seconds @ 1..) => Ok(Duration::from_secs(seconds)),
+        _ => Err(format!("{LIMIT} is not a number of seconds: {text}").into()),
+    }
+}
+
+fn perform(mut job: Job, limits: Limits) -> Report {
+    let started = Instant::now();
+    let result = TimedProcess::run(&mut job.command, limits);
+    let took = started.elapsed();
+    let report = Report {
         name: job.name,
-        is_success,
-        tally: Tally::of(&output),
-        output,
-        warnings,
+        is_success: false,
+        reason: None,
+        tally: Tally::default(),
+        output: String::new(),
+        warnings: String::new(),
         took,
+    };
+    match result {
+        Ok(process) => {
+            let mut warnings = process.errors;
+            if process.is_output_open {
+                warnings.push_str(
+                    "a process that it started is still there and keeps its output open\n",
+                );
+            }
+            Report {
+                is_success: process.end.is_success(),
+                reason: match process.end {
+                    End::Exited(status) if status.code().is_some() => None,
+                    end => Some(end.to_string()),
+                },
+                tally: Tally::of(&process.output),
+                output: process.output,
+                warnings,
+                ..report
+            }
+        }
+        Err(error) => Report {
+            reason: Some(error.to_string()),
+            ..report
+        },
     }
 }
 
@@ -380,6 +427,9 @@ fn show(report: Report) -> Report {
     if !report.is_success {
         text.push_str(&report.output);
         text.push_str(&report.warnings);
+        if let Some(reason) = &report.reason {
+            text.push_str(&format!("{}: {reason}\n", report.name));
+        }
     } else {
         let is_of_tests = |line: &&str| !line.is_empty() && !line.starts_with("   ");
         for line in report.warnings.lines().filter(is_of_tests) {
@@ -397,7 +447,9 @@ fn conclude(reports: Vec<Report>, took: Duration) -> Outcome {
     let mut sum = Tally::default();
     let mut failures = Vec::new();
     for report in reports {
-        if !report.is_success && report.tally.failed.is_empty() {
+        if let Some(reason) = &report.reason {
+            failures.push(format!("{}: {reason}", report.name));
+        } else if !report.is_success && report.tally.failed.is_empty() {
             failures.push(report.name.clone());
         }
         let names = report.tally.failed.iter();
@@ -532,12 +584,40 @@ mod tests {
             command: Command::new(program),
             is_waiting: false,
         };
+        let limits = Limits::of(LIMIT_DEFAULT);
         for program in ["false", "/no/such/program"] {
-            let report = perform(job(program));
+            let report = perform(job(program), limits);
             assert!(!report.is_success && report.tally == Tally::default());
             assert!(conclude(vec![report], Duration::ZERO).is_err(), "{program}");
         }
-        let report = perform(job("true"));
+        let report = perform(job("true"), limits);
         assert!(conclude(vec![report], Duration::ZERO).is_ok());
+    }
+
+    #[test]
+    fn a_job_out_of_time_is_a_failure_although_its_tests_passed() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo 'test a ... ok'; sleep 600"]);
+        let job = Job {
+            name: "slow".to_owned(),
+            command,
+            is_waiting: false,
+        };
+        let report = perform(job, Limits::of(Duration::from_secs(1)));
+        assert_eq!((report.is_success, report.tally.passed), (false, 1));
+        assert_eq!(
+            report.reason.as_deref(),
+            Some("ended after its limit of 1 s")
+        );
+        assert!(conclude(vec![report], Duration::ZERO).is_err());
+    }
+
+    #[test]
+    fn the_limit_is_a_number_of_seconds() {
+        assert_eq!(limit(None).expect("the default"), LIMIT_DEFAULT);
+        assert_eq!(limit(Some("90")).expect("valid"), Duration::from_secs(90));
+        for text in ["", "0", "-1", "1m"] {
+            limit(Some(text)).expect_err(text);
+        }
     }
 }
