@@ -36,6 +36,6 @@ pub use database::{
 };
 pub use entry::EntryBody;
 pub use guard::GuardView;
-pub use member::{Input, Member, Output, Recovered, Settings, Status};
+pub use member::{Input, KeptEntries, Member, Output, Recovered, Settings, Status};
 pub use message::PeerMessage;
 pub use peers::{BacklogLimits, ConnectionNumber, DialTarget, Peers, PeersOutput, PeersSettings};

@@ -67,7 +67,7 @@ use corvid_rpc::Level;
 
 pub use input::{Command, CommandToken, Input, Rehearsal};
 pub use output::{Output, Rewrite, ServerRow};
-pub use settings::{Recovered, Repair, Settings};
+pub use settings::{KeptEntries, Recovered, Repair, Settings};
 pub use status::{Connected, FileState, PeerStatus, Phase, Role, Status};
 
 use crate::database::Proposal;
@@ -319,6 +319,7 @@ impl Member {
             self.log_election();
         }
         self.lease_tick(was_leader);
+        self.node.forget_known();
         self.commit_before = self.node.commit();
     }
 
@@ -358,7 +359,8 @@ impl Member {
     fn new_snapshot(&mut self, index: Index, term: Term, eid: Eid) {
         self.snapshot = (index, term, eid);
         self.node.set_snapshot(index, term);
-        self.node.compact(index.min(self.applied));
+        self.node
+            .compact(index.min(self.applied), self.settings.kept);
         self.membership.compact(index);
         self.sendings_restart();
     }

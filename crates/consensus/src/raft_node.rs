@@ -22,7 +22,7 @@ use raft::{Config, ProgressState, RawNode, SnapshotStatus, StateRole};
 
 use crate::entry::EntryBody;
 use crate::guard::SERVERS_MAX;
-use crate::member::Role;
+use crate::member::{KeptEntries, Role};
 use crate::message::PeerMessage;
 use log::MemoryLog;
 
@@ -494,10 +494,20 @@ impl RaftNode {
         }
     }
 
-    /// Forgets entries through this one, which must be applied.
-    pub(crate) fn compact(&mut self, index: Index) {
+    /// A snapshot includes entries through this one, which must be applied: forgets them, except for the last ones within these limits.
+    pub(crate) fn compact(&mut self, index: Index, kept: KeptEntries) {
         let index = index.0.min(self.raw.raft.raft_log.applied);
-        self.raw.mut_store().compact(Index(index));
+        self.raw.mut_store().compact(Index(index), kept);
+    }
+
+    /// As leader, forgets entries that the snapshot includes and that no peer lacks.
+    pub(crate) fn forget_known(&mut self) {
+        if self.is_leader() {
+            let peers = self.raw.raft.prs().iter();
+            let known = peers.map(|(_, progress)| progress.matched).min();
+            let index = known.unwrap_or(0).min(self.raw.raft.raft_log.applied);
+            self.raw.mut_store().forget(Index(index));
+        }
     }
 
     /// The snapshot to be sent to peers that need older entries.
@@ -559,7 +569,7 @@ impl RaftNode {
         (term > 0).then_some(Term(term))
     }
 
-    /// Entries in memory from this one on.
+    /// Entries from this one on that no snapshot includes.
     pub(crate) fn entries_from(&self, index: Index) -> impl Iterator<Item = LogEntry> + '_ {
         self.raw.store().entries_from(index)
     }

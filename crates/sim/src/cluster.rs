@@ -19,4 +19,17 @@ mod oracle;
 mod registers;
 pub mod run;
 
+use corvid_consensus::KeptEntries;
+
+use crate::dice::Dice;
+
 pub use run::{Summary, run};
+
+/// Entries that a member keeps behind a snapshot: none, few or all, so that peers that lag get both entries and snapshots.
+pub(crate) fn kept_entries(dice: &mut Dice) -> KeptEntries {
+    let few = KeptEntries {
+        count_max: 1 + dice.below(8),
+        bytes_max: 1 << (7 + dice.below(6)),
+    };
+    *dice.pick(&[KeptEntries::NONE, few, KeptEntries::DEFAULT])
+}

@@ -5,7 +5,7 @@ use corvid_log::storage::LogPosition;
 
 use crate::message::SnapshotMeta;
 
-/// The identity of a member. It never changes.
+/// The identity of a member, and limits. They never change while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The member's id.
@@ -14,6 +14,31 @@ pub struct Settings {
     pub name: String,
     /// Where the other members reach this one.
     pub address: String,
+    /// Entries that stay in memory when a snapshot in the file includes them.
+    pub kept: KeptEntries,
+}
+
+/// How many entries stay in memory when a snapshot in the file includes them: those before its end, for peers that lack no more than these. A peer
+/// that lacks more gets the whole snapshot. The file has the snapshot alone, so nothing is kept when the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptEntries {
+    /// At most so many.
+    pub count_max: usize,
+    /// At most so many bytes of them.
+    pub bytes_max: u64,
+}
+
+impl KeptEntries {
+    /// Those of a second or so of many small commits.
+    pub const DEFAULT: KeptEntries = KeptEntries {
+        count_max: 65_536,
+        bytes_max: 16 * 1024 * 1024,
+    };
+    /// None.
+    pub const NONE: KeptEntries = KeptEntries {
+        count_max: 0,
+        bytes_max: 0,
+    };
 }
 
 /// The promises of a member whose file is damaged, beside term and vote.

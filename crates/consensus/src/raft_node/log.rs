@@ -1,6 +1,12 @@
-//! The log in memory, as the library reads it: the entries behind a compaction, and the snapshot that stands for those before.
+//! The log in memory, as the library reads it: the entries behind the file's snapshot, a limited number of those that it includes, and its
+//! place in the log.
 //!
-//! Invariant: contiguous; `entries[0]` follows `base`. The term of `base` is kept. It says nothing about what the file has.
+//! ```text
+//! base   entries for peers that lag   snapshot   entries behind it
+//! ```
+//!
+//! Invariant: contiguous; `entries[0]` follows `base`, and `base` is not behind the snapshot. The term of `base` is kept. It says nothing about
+//! which entries the file has.
 
 use std::collections::VecDeque;
 
@@ -9,6 +15,7 @@ use raft::eraftpb::{ConfState, Entry, HardState, Snapshot};
 use raft::{Error, GetEntriesContext, RaftState, Result, Storage, StorageError};
 
 use super::{LogEntry, convert, raft_entry};
+use crate::member::KeptEntries;
 
 /// See the module.
 pub(super) struct MemoryLog {
@@ -62,8 +69,24 @@ impl MemoryLog {
         self.snapshot = self.base;
     }
 
-    pub(super) fn compact(&mut self, index: Index) {
-        while self.base.0 < index.0 {
+    /// A snapshot includes entries through this one: all but the last ones within these limits are forgotten.
+    pub(super) fn compact(&mut self, index: Index, kept: KeptEntries) {
+        let included = usize::try_from(index.0.saturating_sub(self.base.0)).unwrap_or(usize::MAX);
+        let behind = self.entries.len().saturating_sub(included);
+        let mut sum = 0;
+        let last = self.entries.iter().rev().skip(behind);
+        let last = last.take(kept.count_max).take_while(|entry| {
+            sum += size(entry);
+            sum <= kept.bytes_max
+        });
+        let count = last.count() as u64;
+        self.forget(Index(index.0.saturating_sub(count)));
+    }
+
+    /// Forgets entries through this one that the snapshot includes.
+    pub(super) fn forget(&mut self, index: Index) {
+        let index = index.0.min(self.snapshot.0);
+        while self.base.0 < index {
             let Some(entry) = self.entries.pop_front() else {
                 return;
             };
@@ -80,8 +103,10 @@ impl MemoryLog {
         self.bytes
     }
 
+    /// Those of them that the snapshot does not include.
     pub(super) fn entries_from(&self, index: Index) -> impl Iterator<Item = LogEntry> + '_ {
-        let skipped = index.0.saturating_sub(self.base.0 + 1);
+        let first = index.0.max(self.snapshot.0 + 1);
+        let skipped = first.saturating_sub(self.base.0 + 1);
         let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
         self.entries.iter().skip(skipped).map(convert::entry)
     }
@@ -157,5 +182,85 @@ impl Storage for MemoryLog {
         let metadata = snapshot.mut_metadata();
         (metadata.index, metadata.term) = self.snapshot;
         Ok(snapshot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries 2 to 11 in terms 1 and 2, behind a snapshot of entry 1.
+    fn log() -> MemoryLog {
+        let entries: Vec<LogEntry> = (2..=11)
+            .map(|index| LogEntry {
+                term: Term(if index < 6 { 1 } else { 2 }),
+                index: Index(index),
+                body: crate::entry::EntryBody::empty(),
+            })
+            .collect();
+        let base = (Index(1), Term(1));
+        MemoryLog::new(base, &entries, HardState::default(), ConfState::default())
+    }
+
+    fn compacted(index: u64, count_max: usize, bytes_max: u64) -> MemoryLog {
+        let mut log = log();
+        log.set_snapshot(Index(index), Term(log.term(index).expect("a term")));
+        let kept = KeptEntries {
+            count_max,
+            bytes_max,
+        };
+        log.compact(Index(index), kept);
+        log
+    }
+
+    #[test]
+    fn the_last_entries_within_the_limits_are_kept() {
+        let one = size_of::<Entry>() as u64;
+        for (count_max, bytes_max, base) in [
+            (0, u64::MAX, 8),
+            (3, u64::MAX, 5),
+            (usize::MAX, 3 * one, 5),
+            (usize::MAX, 3 * one - 1, 6),
+            (usize::MAX, 0, 8),
+            (usize::MAX, u64::MAX, 1),
+        ] {
+            let log = compacted(8, count_max, bytes_max);
+            assert_eq!(log.base.0, base, "{count_max} {bytes_max}");
+            assert_eq!(log.base.1, if base < 6 { 1 } else { 2 });
+            assert_eq!(log.bytes(), (11 - base) * one);
+            assert_eq!(log.first_index().expect("first"), base + 1);
+            assert_eq!(
+                log.term(base).expect("the term before the first"),
+                log.base.1
+            );
+            assert_eq!(log.last(), 11);
+        }
+    }
+
+    #[test]
+    fn a_file_with_the_snapshot_needs_no_entry_that_it_includes() {
+        let log = compacted(8, usize::MAX, u64::MAX);
+        for from in [2, 5, 8, 9] {
+            let first = log.entries_from(Index(from)).next().expect("an entry");
+            assert_eq!(first.index, Index(9), "from {from}");
+        }
+        assert_eq!(log.entries_from(Index(11)).count(), 1);
+        // Peers get them nevertheless.
+        let context = GetEntriesContext::empty(false);
+        assert_eq!(
+            log.entries(2, 12, None, context).expect("entries").len(),
+            10
+        );
+    }
+
+    #[test]
+    fn no_entry_behind_the_snapshot_is_forgotten() {
+        let mut log = compacted(8, 3, u64::MAX);
+        log.forget(Index(6));
+        assert_eq!(log.base, (6, 2));
+        log.forget(Index(20));
+        assert_eq!(log.base, (8, 2));
+        log.compact(Index(3), KeptEntries::NONE);
+        assert_eq!(log.base, (8, 2));
     }
 }

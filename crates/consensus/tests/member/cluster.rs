@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use corvid_consensus::member::{Command, CommandToken, Role};
 use corvid_consensus::message::PeerMessage;
-use corvid_consensus::{Input, Member, MemberRequest, Output, Settings};
+use corvid_consensus::{Input, KeptEntries, Member, MemberRequest, Output, Settings};
 use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Eid, Index, Servers, Sid, Term};
 use corvid_log::storage::{LogPosition, RewriteStage, StorageReply};
@@ -47,6 +47,7 @@ pub(crate) struct Cluster {
     pub(crate) delay_max_ms: u64,
     /// The address of a process that ends refuses connections.
     pub(crate) refuses: bool,
+    kept: KeptEntries,
     random: u64,
     events: BTreeMap<(u64, u64), (Sid, u64, Event)>,
     sequence: u64,
@@ -74,6 +75,11 @@ pub(crate) fn address(sid: Sid) -> String {
 impl Cluster {
     /// A cluster of so many members, all running.
     pub(crate) fn new(count: u8, seed: u64) -> Cluster {
+        Cluster::keeping(count, seed, KeptEntries::DEFAULT)
+    }
+
+    /// The same, with other limits of entries behind snapshots.
+    pub(crate) fn keeping(count: u8, seed: u64, kept: KeptEntries) -> Cluster {
         let cid = Cid::new(Uuid([0xcc; 16])).expect("an id");
         let mut servers = Servers::one(sid(1), &address(sid(1)));
         for number in 2..=count {
@@ -87,6 +93,7 @@ impl Cluster {
             doubled: 0,
             delay_max_ms: 3,
             refuses: false,
+            kept,
             random: seed,
             events: BTreeMap::new(),
             sequence: 0,
@@ -166,6 +173,7 @@ impl Cluster {
             sid,
             name: "T".to_owned(),
             address: address(sid),
+            kept: self.kept,
         };
         node.starts += 1;
         node.has_snapshot = false;

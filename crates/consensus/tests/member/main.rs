@@ -5,6 +5,7 @@ mod disk;
 mod elections;
 mod failing_files;
 mod faults;
+mod lagging;
 mod membership;
 mod opening;
 mod rehearsals;

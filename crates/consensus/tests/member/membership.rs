@@ -1,7 +1,7 @@
 //! Joining, leaving, kicking; snapshots for members that are far behind.
 
 use corvid_consensus::member::{Command, Connected, Phase, Role};
-use corvid_consensus::{Input, PeerMessage};
+use corvid_consensus::{Input, KeptEntries, PeerMessage};
 use corvid_log::cluster::{Index, Sid, Term};
 
 use crate::cluster::{Cluster, sid};
@@ -149,7 +149,7 @@ fn a_removal_that_leaves_no_majority_alive_is_refused() {
 
 #[test]
 fn a_member_far_behind_gets_a_snapshot_in_chunks() {
-    let mut cluster = Cluster::new(3, 6);
+    let mut cluster = Cluster::keeping(3, 6, KeptEntries::NONE);
     let leader = cluster.await_leader();
     cluster.run(500);
     let late = (1..=3)

@@ -1,7 +1,7 @@
 //! A member that starts again after its process was killed: what it finds in its file may never have been synced.
 
 use corvid_consensus::message::PeerMessage;
-use corvid_consensus::{EntryBody, Input, Member, Output, Settings};
+use corvid_consensus::{EntryBody, Input, KeptEntries, Member, Output, Settings};
 use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Index, Servers, Sid, Term};
 use corvid_log::storage::{LogPosition, StorageReply};
@@ -14,6 +14,7 @@ fn member(disk: &Disk) -> Member {
         sid: disk.sid,
         name: "T".to_owned(),
         address: "tcp:1.2.3.4:5".to_owned(),
+        kept: KeptEntries::DEFAULT,
     };
     Member::new(settings, disk.recover(), 0, 1)
 }

@@ -1,6 +1,7 @@
 //! A member of a cluster and the messages of a peer that does as it likes.
 
 use bytes::Bytes;
+use corvid_consensus::member::KeptEntries;
 use corvid_consensus::message::SnapshotMeta;
 use corvid_consensus::wire::{self, Incoming, Receiver};
 use corvid_consensus::{
@@ -91,6 +92,7 @@ impl World {
             sid: MEMBER,
             name: "D".to_owned(),
             address: "tcp:10.0.0.2:6644".to_owned(),
+            kept: KeptEntries::DEFAULT,
         };
         let mut world = World {
             now_ms: 0,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use corvid_consensus::member::{Repair, ServerRow};
+use corvid_consensus::member::{KeptEntries, Repair, ServerRow};
 use corvid_consensus::{
     EntryBody, Member, Peers, PeersSettings, Recovered as MemberState, Settings,
 };
@@ -128,6 +128,7 @@ impl PreparedMember {
             sid: recovered.server_id,
             name: name.clone(),
             address: address.clone(),
+            kept: KeptEntries::DEFAULT,
         };
         let peers = Peers::new(PeersSettings {
             sid: recovered.server_id,

@@ -250,6 +250,7 @@ impl Host {
             sid: self.identity.sid,
             name: file::NAME.to_owned(),
             address: self.identity.address.clone(),
+            kept: super::kept_entries(&mut self.dice),
         };
         let ballot = (recovered.term, recovered.vote);
         // The first reply says that what was found is synced.

@@ -170,6 +170,7 @@ impl Process {
             sid: recovered.server_id,
             name: recovered.name.clone(),
             address: recovered.local_address.clone(),
+            kept: crate::cluster::kept_entries(&mut dice),
         };
         let peers = Peers::new(PeersSettings {
             sid: recovered.server_id,
