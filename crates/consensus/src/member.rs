@@ -42,6 +42,7 @@ mod leaving;
 mod log_file;
 mod membership;
 mod opened;
+mod opening;
 mod output;
 mod peer;
 mod receiving;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use corvid_service::member::Contents;
 use corvid_service::message::{DatabaseId, Event};
 use crossbeam_channel::Sender;
 
 use crate::control::sessions::ListedSession;
-use crate::database::open::{Contents, Opened};
+use crate::database::open::Opened;
 
 /// A message to the main thread.
 #[derive(Debug)]

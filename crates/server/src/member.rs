@@ -10,7 +10,6 @@
 //! Invariant: only the thread `raft:NAME` uses the member, its connections and its file's requests.
 
 mod acceptor;
-mod database_queue;
 pub(crate) mod failure;
 pub(crate) mod file;
 pub(crate) mod handle;

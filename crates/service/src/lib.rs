@@ -34,6 +34,7 @@ pub mod database;
 pub mod frontend;
 pub mod job;
 pub mod locks;
+pub mod member;
 pub mod member_row;
 pub mod message;
 pub mod pump;

@@ -20,7 +20,7 @@ mod own_references;
 mod progress;
 mod salvage_copy;
 
-pub(crate) use member::{Contents, OpenedMember, load as load_member};
+pub(crate) use member::{OpenedMember, load as load_member};
 pub(crate) use progress::Progress;
 
 /// The maximum of threads that read and decode for the one that applies.

@@ -24,11 +24,12 @@ use corvid_log::storage::{
 use corvid_log::{DiskFile, Fault};
 use corvid_net::clock;
 use corvid_net::random::PseudoRandom;
+use corvid_service::member::Contents;
 use corvid_service::storage::{FileState, Growth, MemberContent};
 use corvid_shell::log_file::{self, Handle, Location, LogFile, OpenMode};
 
 use super::handle::{MemberHandle, ToMember};
-use crate::database::open::{self, Contents, Progress, RandomUuids};
+use crate::database::open::{self, Progress, RandomUuids};
 use crate::database::storage::{FileOwner, Storage};
 
 /// Rewrites that install a peer's snapshot have numbers from here on; the member's own are smaller.

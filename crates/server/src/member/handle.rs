@@ -11,10 +11,10 @@ use corvid_consensus::{BacklogLimits, MemberRequest};
 use corvid_log::cluster::{Index, Sid};
 use corvid_log::storage::StorageReply;
 use corvid_reactor::wake_queue::WakeQueue;
+use corvid_service::member::Contents;
 
 use super::failure::Scenario;
 use crate::database::handle::DatabaseHandle;
-use crate::database::open::Contents;
 
 /// A message to a member's thread.
 #[derive(Debug)]

@@ -3,21 +3,18 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use corvid_consensus::member::{KeptEntries, Repair, ServerRow};
-use corvid_consensus::{
-    EntryBody, Member, Peers, PeersSettings, Recovered as MemberState, Settings,
-};
+use corvid_consensus::member::{KeptEntries, ServerRow};
+use corvid_consensus::{Member, Peers, PeersSettings, Recovered as MemberState, Settings};
 use corvid_data::HashSeed;
-use corvid_log::cluster::{Cid, Recovered, RecoveredMembership, Sid};
-use corvid_log::storage::LogPosition;
+use corvid_log::cluster::{Cid, Recovered, Sid};
 use corvid_net::clock;
 use corvid_net::random::Random;
 use corvid_net::tls::Credentials;
+use corvid_service::member::DatabaseQueue;
 use corvid_service::message::DatabaseId;
 use corvid_shell::log_file::LogFile;
 use mio::{Poll, Waker};
 
-use super::database_queue::DatabaseQueue;
 use super::failure::Scenario;
 use super::file::MemberFile;
 use super::handle::{MemberHandle, ToMember};
@@ -72,13 +69,7 @@ impl PreparedMember {
     ) -> std::io::Result<PreparedMember> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKER)?;
-        let row = ServerRow {
-            is_connected: false,
-            is_leader: false,
-            cid: recovered.cluster_id,
-            sid: recovered.server_id,
-            index: recovered.joined().map(|joined| joined.commit),
-        };
+        let row = ServerRow::of_file(&recovered);
         Ok(PreparedMember {
             recovered,
             file,
@@ -123,23 +114,14 @@ impl PreparedMember {
             row,
         } = *self;
         let name = recovered.name.clone();
-        let address = recovered.local_address.clone();
-        let settings = Settings {
-            sid: recovered.server_id,
-            name: name.clone(),
-            address: address.clone(),
-            kept: KeptEntries::DEFAULT,
-        };
-        let peers = Peers::new(PeersSettings {
-            sid: recovered.server_id,
-            cid: recovered.cluster_id,
-            address: address.clone(),
-            message_bytes_max: MESSAGE_BYTES_MAX,
-        });
+        let settings = Settings::of_file(&recovered, KeptEntries::DEFAULT);
+        let address = settings.address.clone();
+        let peers = Peers::new(PeersSettings::of_file(&recovered, MESSAGE_BYTES_MAX));
         let seed = u64::from_ne_bytes(Random::new()?.bytes()?);
         let file = MemberFile::open(file, &recovered, handle.clone(), hash_seed)?;
-        let recovered = for_member(recovered)?;
-        let member = Member::new(settings, recovered, clock::mono_ms(), seed);
+        let state = MemberState::of_file(recovered)
+            .map_err(|error| std::io::Error::other(error.to_string()))?;
+        let member = Member::new(settings, state, clock::mono_ms(), seed);
         let slot = RowSlot::default();
         let thread = MemberThread {
             id,
@@ -192,42 +174,4 @@ impl ServedMember {
         self.handle.post([ToMember::End]);
         self.thread
     }
-}
-
-/// The state of a file as the member starts with it.
-fn for_member(recovered: Recovered) -> std::io::Result<MemberState> {
-    let mut state = MemberState {
-        cid: recovered.cluster_id,
-        remote_addresses: Vec::new(),
-        snapshot: None,
-        term: recovered.term,
-        vote: recovered.vote,
-        commit: corvid_log::cluster::Index(0),
-        entries: Vec::new(),
-        repair: None,
-        position: LogPosition::OPENING,
-    };
-    match recovered.membership {
-        RecoveredMembership::Joining { remote_addresses } => {
-            state.remote_addresses = remote_addresses;
-        }
-        RecoveredMembership::Damaged(promises) => {
-            state.repair = Some(Repair {
-                servers: promises.servers,
-                last: promises.last,
-                election_timer_ms: promises.election_timer_ms,
-            });
-        }
-        RecoveredMembership::Joined(joined) => {
-            state.commit = joined.commit;
-            state.snapshot = Some(joined.snapshot);
-            for entry in joined.entries {
-                let body = EntryBody::from_text(entry.text);
-                let entry = body.parse(entry.term, entry.index);
-                let entry = entry.map_err(|error| std::io::Error::other(error.to_string()))?;
-                state.entries.push(entry);
-            }
-        }
-    }
-    Ok(state)
 }

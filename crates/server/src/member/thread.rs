@@ -18,9 +18,9 @@ use corvid_log::cluster::{Eid, Index, Term};
 use corvid_net::logging::{self, Module};
 use corvid_net::{clock, errno};
 use corvid_reactor::poll_interval::PollInterval;
+use corvid_service::member::{Contents, DatabaseQueue};
 use corvid_service::message::{Control, DatabaseId, Event, InstalledSnapshot, ToDatabase};
 
-use super::database_queue::DatabaseQueue;
 use super::failure::{self, Kind, Moment, Scenario};
 use super::file::{Consequences, MemberFile};
 use super::handle::{MemberHandle, ToMember};
@@ -29,7 +29,6 @@ use super::meter::Meter;
 use super::row::RowPacer;
 use super::status_text;
 use crate::database::handle::DatabaseHandle;
-use crate::database::open::Contents;
 use crate::liveness::Liveness;
 use crate::main_handle::{MainHandle, MainMessage};
 use crate::remotes::connection::log_level;

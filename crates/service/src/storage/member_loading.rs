@@ -29,6 +29,22 @@ pub struct MemberLoadError {
     pub error: WireError,
 }
 
+impl From<MemberLoadError> for WireError {
+    /// In the words of the server's log.
+    fn from(failure: MemberLoadError) -> WireError {
+        match failure.index {
+            None => failure.error,
+            Some(index) => WireError::new(
+                Tag::OvsdbError,
+                format!(
+                    "committed entry {index} does not apply, so this member's contents would differ from those of the others: {}",
+                    failure.error
+                ),
+            ),
+        }
+    }
+}
+
 /// Loads the snapshot at `body` and applies `entries`, which are committed. `open` yields the bytes of the body from its first one; it is
 /// called twice if the rows cannot be applied in pieces. `run` decodes and applies a feed.
 ///

@@ -1,16 +1,14 @@
 //! Files of members: the first one of a server, and its content when a process starts, read with the server's own code.
 
-use corvid_consensus::member::Repair;
-use corvid_consensus::{EntryBody, Recovered as MemberState};
-use corvid_data::HashSeed;
+use corvid_data::{HashSeed, WireError};
 use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_log::cluster::{
-    BodyLocation, Cid, Data, Eid, Header, Index, Membership, Recovered, RecoveredMembership,
-    Servers, Sid, Snapshot, StoredEntry, Term, recover,
+    BodyLocation, Cid, Data, Eid, Header, Index, Membership, Recovered, Servers, Sid, Snapshot,
+    StoredEntry, Term, recover,
 };
-use corvid_log::storage::LogPosition;
 use corvid_log::{DiskFile as _, Magic, Source};
+use corvid_service::member::Contents;
 use corvid_service::storage::{loading, member_loading};
 
 use crate::dice::Dice;
@@ -31,14 +29,6 @@ pub(super) struct Identity {
     pub(super) sid: Sid,
     pub(super) address: String,
     pub(super) cid: Option<Cid>,
-}
-
-/// The contents of a database after an entry.
-#[derive(Debug)]
-pub(super) struct Contents {
-    pub(super) database: Database,
-    pub(super) applied: Index,
-    pub(super) eid: Eid,
 }
 
 /// The list of these servers.
@@ -111,20 +101,10 @@ pub(super) fn load(
     recovered: &Recovered,
     seed: u64,
 ) -> Result<Option<Contents>, String> {
-    let Some(joined) = recovered.joined() else {
-        return Ok(None);
-    };
-    let committed = joined.committed();
-    let database = load_body(file, joined.body, committed, seed)?;
-    let mut eids = committed.iter().rev().filter_map(|entry| {
-        let (eid, _) = entry.commit.as_ref()?;
-        Some(*eid)
+    let contents = Contents::of_file(recovered, |body, committed| {
+        load_body(file, body, committed, seed)
     });
-    Ok(Some(Contents {
-        database,
-        applied: joined.commit,
-        eid: eids.next().unwrap_or(joined.snapshot.eid),
-    }))
+    contents.map_err(|error| format!("the database does not load: {error}"))
 }
 
 /// The database of a snapshot and the committed entries behind it.
@@ -136,7 +116,7 @@ pub(super) fn load_body(
     body: BodyLocation,
     committed: &[StoredEntry],
     seed: u64,
-) -> Result<Database, String> {
+) -> Result<Database, WireError> {
     let open = || {
         Ok(Body {
             source: FileSource {
@@ -156,49 +136,7 @@ pub(super) fn load_body(
         &mut uuids,
         |feed, database, uuids| loading::run(feed, database, uuids, &mut versions),
     );
-    database.map_err(|error| format!("the database does not load: {error:?}"))
-}
-
-/// The state of a file as the member starts with it.
-///
-/// # Errors
-/// An entry cannot be read.
-pub(super) fn for_member(recovered: Recovered) -> Result<MemberState, String> {
-    let mut state = MemberState {
-        cid: recovered.cluster_id,
-        remote_addresses: Vec::new(),
-        snapshot: None,
-        term: recovered.term,
-        vote: recovered.vote,
-        commit: Index(0),
-        entries: Vec::new(),
-        repair: None,
-        position: LogPosition::OPENING,
-    };
-    match recovered.membership {
-        RecoveredMembership::Joining { remote_addresses } => {
-            state.remote_addresses = remote_addresses;
-        }
-        RecoveredMembership::Damaged(promises) => {
-            state.repair = Some(Repair {
-                servers: promises.servers,
-                last: promises.last,
-                election_timer_ms: promises.election_timer_ms,
-            });
-        }
-        RecoveredMembership::Joined(joined) => {
-            state.commit = joined.commit;
-            state.snapshot = Some(joined.snapshot);
-            for entry in joined.entries {
-                let body = EntryBody::from_text(entry.text);
-                let entry = body.parse(entry.term, entry.index);
-                state
-                    .entries
-                    .push(entry.map_err(|error| error.to_string())?);
-            }
-        }
-    }
-    Ok(state)
+    database.map_err(WireError::from)
 }
 
 /// The bytes of a snapshot's body.

@@ -11,15 +11,16 @@ use bytes::Bytes;
 use corvid_consensus::member::{Command, CommandToken, ServerRow};
 use corvid_consensus::{
     Committed, Input, Member, MemberEvent, MemberRequest, Output, Peers, PeersOutput,
-    PeersSettings, Settings,
+    PeersSettings, Recovered as MemberState, Settings,
 };
 use corvid_log::cluster::{BodyLocation, Cid, Eid, Index, Recovered, Sid, Term};
 use corvid_log::storage::StorageReply;
 use corvid_service::Now;
+use corvid_service::member::{Contents, DatabaseQueue};
 use corvid_service::message::{Control, InstalledSnapshot, ToDatabase};
 
 use super::member_file::{Consequences, MemberFile};
-use super::opening::{self, Contents};
+use super::opening;
 use super::wires::{Arrival, Wires};
 use crate::dice::Dice;
 use crate::server::disk::{Handle, SimDisk};
@@ -36,7 +37,7 @@ enum Mail {
     Request(MemberRequest),
     Storage(StorageReply),
     Command(CommandToken, Command),
-    Loaded(Contents),
+    Loaded(Index, Contents),
     Served(Index),
 }
 
@@ -114,11 +115,7 @@ pub(super) struct Process {
     main: VecDeque<ToMain>,
     /// Snapshots to be loaded, each by a thread of its own.
     loads: Vec<Loading>,
-    /// The database is being loaded: events wait until it has the contents.
-    is_loading: bool,
-    /// The term of the last entry of the snapshot that is being loaded.
-    loading_term: Term,
-    to_database: Vec<ToDatabase>,
+    to_database: DatabaseQueue<Contents>,
     /// The database was told that it leads, and has not handled the news of its end.
     is_told_to_lead: bool,
     may_be_ahead: bool,
@@ -166,25 +163,10 @@ impl Process {
             trace,
         } = start;
         let mut dice = Dice::new(seed);
-        let settings = Settings {
-            sid: recovered.server_id,
-            name: recovered.name.clone(),
-            address: recovered.local_address.clone(),
-            kept: crate::cluster::kept_entries(&mut dice),
-        };
-        let peers = Peers::new(PeersSettings {
-            sid: recovered.server_id,
-            cid: recovered.cluster_id,
-            address: recovered.local_address.clone(),
-            message_bytes_max: MESSAGE_BYTES_MAX,
-        });
-        let row = ServerRow {
-            is_connected: false,
-            is_leader: false,
-            cid: recovered.cluster_id,
-            sid: recovered.server_id,
-            index: recovered.joined().map(|joined| joined.commit),
-        };
+        let kept = crate::cluster::kept_entries(&mut dice);
+        let settings = Settings::of_file(&recovered, kept);
+        let peers = Peers::new(PeersSettings::of_file(&recovered, MESSAGE_BYTES_MAX));
+        let row = ServerRow::of_file(&recovered);
         let machine = contents.map(|contents| {
             let applied = (contents.applied, contents.eid);
             Machine::start_clustered(
@@ -197,14 +179,13 @@ impl Process {
             )
         });
         let file = MemberFile::open(&disk, file, &recovered, dice.chance(50))?;
-        let recovered = opening::for_member(recovered)?;
-        let member = Member::new(settings, recovered, now.mono_ms, dice.draw());
+        let state = MemberState::of_file(recovered).map_err(|error| error.to_string())?;
+        let member = Member::new(settings, state, now.mono_ms, dice.draw());
         Ok(Process {
             member,
             peers,
             file,
-            is_loading: machine.is_none(),
-            loading_term: Term::default(),
+            to_database: DatabaseQueue::new(machine.is_some()),
             machine,
             disk,
             host,
@@ -213,7 +194,6 @@ impl Process {
             mail: VecDeque::new(),
             main: VecDeque::new(),
             loads: Vec::new(),
-            to_database: Vec::new(),
             is_told_to_lead: false,
             may_be_ahead: false,
             row: Some(row),
@@ -244,12 +224,12 @@ impl Process {
     /// Messages and events that wait.
     pub(super) fn queued(&self) -> usize {
         let machine = self.machine.as_ref().map_or(0, Machine::queued);
-        self.mail.len() + self.to_database.len() + machine
+        self.mail.len() + self.to_database.queued() + machine
     }
 
     /// Whether the database waits for a snapshot to be loaded.
     pub(super) fn is_loading(&self) -> bool {
-        self.is_loading
+        self.machine.is_none() || self.to_database.is_loading()
     }
 
     /// The next moment at which something happens without input, by the process's clock.
@@ -272,7 +252,7 @@ impl Process {
             || peers.is_some_and(|at_ms| at_ms <= now.mono_ms);
         if is_due
             || !self.mail.is_empty()
-            || !self.to_database.is_empty() && !self.is_loading
+            || self.machine.is_some() && self.to_database.is_ready()
             || wires.has_arrived(self.host)
             || wires.can_flush(self.host)
         {
@@ -357,12 +337,15 @@ impl Process {
         let Loading { index, eid, source } = self.loads.remove(chosen);
         let (file, body) =
             source.map_err(|problem| format!("snapshot {index} cannot be loaded: {problem}"))?;
-        let database = opening::load_body(&file, body, &[], self.dice.draw())?;
-        self.mail.push_back(Mail::Loaded(Contents {
+        let database = opening::load_body(&file, body, &[], self.dice.draw());
+        let database =
+            database.map_err(|error| format!("snapshot {index} does not load: {error}"))?;
+        let contents = Contents {
             database,
             applied: index,
             eid,
-        }));
+        };
+        self.mail.push_back(Mail::Loaded(index, contents));
         Ok(())
     }
 
@@ -441,8 +424,8 @@ impl Process {
     }
 
     fn post_to_database(&mut self) {
-        if let Some(machine) = self.machine.as_mut().filter(|_| !self.is_loading) {
-            for message in self.to_database.drain(..) {
+        if let Some(machine) = &mut self.machine {
+            for message in self.to_database.ready().drain(..) {
                 match &message {
                     ToDatabase::Member(MemberEvent::Leads { .. }) => {
                         (self.is_told_to_lead, self.may_be_ahead) = (true, true);
@@ -477,37 +460,34 @@ impl Process {
                 self.member
                     .handle(local_ms, Input::Command { token, command });
             }
-            Mail::Loaded(contents) => self.loaded(contents),
+            Mail::Loaded(index, contents) => self.loaded(index, contents),
             Mail::Served(index) => {
-                self.is_loading = false;
                 let applied = MemberRequest::Applied(index);
                 self.member.handle(local_ms, Input::Database(applied));
             }
         }
     }
 
-    fn loaded(&mut self, contents: Contents) {
-        if self.machine.is_none() {
-            self.main.push_back(ToMain::Joined(contents));
-            return;
-        }
-        self.is_loading = false;
-        let installed = InstalledSnapshot {
-            database: contents.database,
-            index: contents.applied,
-            term: self.loading_term,
-            eid: contents.eid,
+    fn loaded(&mut self, index: Index, contents: Contents) {
+        let installed = |contents: Contents, term| {
+            ToDatabase::Installed(Box::new(InstalledSnapshot {
+                database: contents.database,
+                index: contents.applied,
+                term,
+                eid: contents.eid,
+            }))
         };
-        let installed = ToDatabase::Installed(Box::new(installed));
-        self.to_database.insert(0, installed);
+        let first = self.to_database.loaded(index, Some(contents), installed);
+        self.main.extend(first.map(ToMain::Joined));
     }
 
     fn carry_on(&mut self, local_ms: u64, consequences: Consequences) {
         for input in consequences.inputs {
             self.member.handle(local_ms, input);
         }
-        let event = consequences.event.map(ToDatabase::Member);
-        self.to_database.extend(event);
+        if let Some(event) = consequences.event {
+            self.to_database.push(ToDatabase::Member(event));
+        }
     }
 
     fn make_snapshot(&mut self) {
@@ -548,10 +528,7 @@ impl Process {
             Output::Send { to, message } => self.peers.send(local_ms, to, &message),
             Output::Database(MemberEvent::Replaced { index, term, eid }) => {
                 self.observed.push(Observed::Replaced(index));
-                self.post_to_database();
-                self.is_loading = true;
-                self.loading_term = term;
-                self.to_database.clear();
+                self.to_database.begin_load(index, term);
                 let source = self.file.snapshot(index);
                 self.loads.push(Loading { index, eid, source });
             }
@@ -632,7 +609,9 @@ impl Process {
             }
             Output::RejectSnapshot => {
                 let compacted = self.file.reject_snapshot();
-                self.to_database.extend(compacted.map(ToDatabase::Member));
+                if let Some(compacted) = compacted {
+                    self.to_database.push(ToDatabase::Member(compacted));
+                }
             }
             Output::Left => {
                 self.has_left = true;

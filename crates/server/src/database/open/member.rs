@@ -5,15 +5,13 @@
 //! contents would differ from those of the other members. One whose file has lost entries, and proves what it has promised, opens without
 //! contents: it gets them from its leader.
 
-use corvid_data::{HashSeed, Schema, Tag, UuidSource, WireError};
+use corvid_data::{HashSeed, Tag, UuidSource, WireError};
 use corvid_engine::Database;
-use corvid_log::cluster::{
-    BodyLocation, Eid, Index, Obstacle, Recovered, RecoveredMembership, RecoveryError, StoredEntry,
-    recover,
-};
+use corvid_log::cluster::{BodyLocation, Obstacle, Recovered, RecoveryError, StoredEntry, recover};
 use corvid_log::{DiskFile, Extent};
 use corvid_net::errno;
 use corvid_net::logging::{self, Module};
+use corvid_service::member::Contents;
 use corvid_service::storage::member_loading::load_member;
 use corvid_shell::log_file::{Handle, LogFile};
 
@@ -30,17 +28,6 @@ pub(crate) struct OpenedMember {
     pub(crate) contents: Option<Contents>,
     /// The file, to append to.
     pub(crate) file: LogFile,
-}
-
-/// The contents of a clustered database after an entry.
-#[derive(Debug)]
-pub(crate) struct Contents {
-    /// Schema and rows.
-    pub(crate) database: Database,
-    /// The last entry in them.
-    pub(crate) applied: Index,
-    /// The last entry with data in them.
-    pub(crate) eid: Eid,
 }
 
 /// Opens the file of a member.
@@ -79,31 +66,9 @@ pub(super) fn open(
             );
         }
     }
-    let contents = match &recovered.membership {
-        RecoveredMembership::Joining { .. } | RecoveredMembership::Damaged(_) => None,
-        RecoveredMembership::Joined(joined) => {
-            let committed = joined.committed();
-            let database = load(
-                name,
-                file.file(),
-                joined.body,
-                committed,
-                seed,
-                uuids,
-                progress,
-            )?;
-            check_schema(&recovered.name, database.schema())?;
-            let mut eids = committed.iter().rev().filter_map(|entry| {
-                let (eid, _) = entry.commit.as_ref()?;
-                Some(*eid)
-            });
-            Some(Contents {
-                database,
-                applied: joined.commit,
-                eid: eids.next().unwrap_or(joined.snapshot.eid),
-            })
-        }
-    };
+    let contents = Contents::of_file(&recovered, |body, committed| {
+        load(name, file.file(), body, committed, seed, uuids, progress)
+    })?;
     file.set_end(recovered.good_end);
     Ok(OpenedMember {
         recovered,
@@ -161,26 +126,5 @@ pub(crate) fn load(
             &fresh_versions,
         )
     };
-    load_member(body, entries, open, seed, uuids, run).map_err(|failure| match failure.index {
-        None => failure.error,
-        Some(index) => WireError::new(
-            Tag::OvsdbError,
-            format!(
-                "committed entry {index} does not apply, so this member's contents would differ from those of the others: {}",
-                failure.error
-            ),
-        ),
-    })
-}
-
-/// Checks that a schema may be that of a member's database.
-fn check_schema(database: &str, schema: &Schema) -> Result<(), WireError> {
-    if *schema.name != *database {
-        let details = format!(
-            "name {database} in header does not match name {} in schema",
-            schema.name
-        );
-        return Err(WireError::new(Tag::OvsdbError, details));
-    }
-    schema.check_clustered()
+    load_member(body, entries, open, seed, uuids, run).map_err(WireError::from)
 }

@@ -6,17 +6,19 @@
 //! ```
 //!
 //! Invariant: no event is lost and none overtakes a snapshot, but for commits behind a snapshot that cannot be loaded: they do not fit the
-//! contents before it, and wait for the next snapshot, which replaces them.
+//! contents before it, and wait for the next snapshot, which replaces them. Used by the thread of a member, in the server and in the simulator,
+//! which load the snapshots.
 
 use std::collections::VecDeque;
 
 use corvid_consensus::MemberEvent;
 use corvid_log::cluster::{Index, Term};
-use corvid_service::message::ToDatabase;
+
+use crate::message::ToDatabase;
 
 /// See the module. `C` are the contents of a snapshot.
 #[derive(Debug)]
-pub(super) struct DatabaseQueue<C> {
+pub struct DatabaseQueue<C> {
     ready: Vec<ToDatabase>,
     behind: VecDeque<Item<C>>,
     /// The database has had contents.
@@ -39,7 +41,8 @@ enum Load<C> {
 
 impl<C> DatabaseQueue<C> {
     /// An empty queue. `has_contents`: the database was loaded when the member started.
-    pub(super) fn new(has_contents: bool) -> DatabaseQueue<C> {
+    #[must_use]
+    pub fn new(has_contents: bool) -> DatabaseQueue<C> {
         DatabaseQueue {
             ready: Vec::new(),
             behind: VecDeque::new(),
@@ -48,7 +51,7 @@ impl<C> DatabaseQueue<C> {
     }
 
     /// An event has occurred.
-    pub(super) fn push(&mut self, event: ToDatabase) {
+    pub fn push(&mut self, event: ToDatabase) {
         if self.behind.is_empty() {
             self.ready.push(event);
         } else {
@@ -57,12 +60,30 @@ impl<C> DatabaseQueue<C> {
     }
 
     /// The events that the database may have now; the caller takes them.
-    pub(super) fn ready(&mut self) -> &mut Vec<ToDatabase> {
+    pub fn ready(&mut self) -> &mut Vec<ToDatabase> {
         &mut self.ready
     }
 
+    /// Whether there are events that the database may have now.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Whether events wait for a snapshot.
+    #[must_use]
+    pub fn is_loading(&self) -> bool {
+        !self.behind.is_empty()
+    }
+
+    /// The events and snapshots in the queue.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.ready.len() + self.behind.len()
+    }
+
     /// A snapshot through this entry of this term has been installed, and is being loaded.
-    pub(super) fn begin_load(&mut self, index: Index, term: Term) {
+    pub fn begin_load(&mut self, index: Index, term: Term) {
         self.behind
             .push_back(Item::Snapshot(index, term, Load::UnderWay));
         self.skip_failed();
@@ -70,7 +91,7 @@ impl<C> DatabaseQueue<C> {
 
     /// The snapshot is loaded, or cannot be (`None`). Returns the contents that the database is to be made with, once; later ones become
     /// events by `installed`.
-    pub(super) fn loaded(
+    pub fn loaded(
         &mut self,
         index: Index,
         contents: Option<C>,
