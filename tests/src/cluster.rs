@@ -82,12 +82,12 @@ impl Cluster {
         let schema_file = cluster.folder.path().join("schema");
         fs::write(&schema_file, schema.to_string())?;
         let file = cluster.add_folder(0)?;
-        cluster.tool(&[
-            "create-cluster",
-            &file.display().to_string(),
-            &schema_file.display().to_string(),
-            &cluster.address(0),
-        ])?;
+        let mut command = Command::new(&cluster.tool);
+        command
+            .arg("create-cluster")
+            .args([&file, &schema_file])
+            .arg(cluster.address(0));
+        peer::run(&mut command)?;
         cluster.add(&file);
         Ok(cluster)
     }
@@ -210,15 +210,29 @@ impl Cluster {
     ///
     /// An error of the operating system or of the tool.
     pub fn add_joining(&mut self) -> io::Result<usize> {
+        let tool = self.tool.clone();
+        self.add_joining_by(&tool)
+    }
+
+    /// The same, of the other implementation: its tool makes the file, its server is to serve it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::add_joining`], and a missing program.
+    pub fn add_joining_of(&mut self, implementation: Implementation) -> io::Result<usize> {
+        let (program, tool) = programs(implementation)?;
+        let number = self.add_joining_by(&tool)?;
+        self.members[number].replace_program(&program);
+        Ok(number)
+    }
+
+    fn add_joining_by(&mut self, tool: &Path) -> io::Result<usize> {
         let number = self.members.len();
         let file = self.add_folder(number)?;
-        self.tool(&[
-            "join-cluster",
-            &file.display().to_string(),
-            &self.name,
-            &self.address(number),
-            &self.address(0),
-        ])?;
+        let (own, remote) = (self.address(number), self.address(0));
+        let mut command = Command::new(tool);
+        command.arg("join-cluster").arg(&file);
+        peer::run(command.args([&self.name, &own, &remote]))?;
         self.add(&file);
         Ok(number)
     }
@@ -292,17 +306,6 @@ impl Cluster {
             self.members[number] = self.process(number, self.file(number));
         }
         Ok(())
-    }
-
-    fn tool(&self, arguments: &[&str]) -> io::Result<()> {
-        let mut command = Command::new(&self.tool);
-        let output = command.args(arguments).output()?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(io::Error::other(
-                String::from_utf8_lossy(&output.stderr).into_owned(),
-            )),
-        }
     }
 
     /// Starts all members.
@@ -388,6 +391,21 @@ impl Cluster {
     /// As [`Cluster::control`].
     pub fn status(&self, number: usize) -> io::Result<String> {
         self.control(number, "cluster/status", &[&self.name])
+    }
+
+    /// The servers that a member knows, as the lines of `cluster/status` name them: without connections, indexes and times.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::control`].
+    pub fn servers(&self, number: usize) -> io::Result<Vec<String>> {
+        let status = self.status(number)?;
+        let named = |line: &str| {
+            let (name, rest) = line.trim().split_once(" at ")?;
+            let address = rest.split_whitespace().next()?;
+            Some(format!("{name} at {address}"))
+        };
+        Ok(status.lines().filter_map(named).collect())
     }
 
     /// Waits until one of these members leads, and `_Server` says so. Returns its number and how long it took.

@@ -234,22 +234,64 @@ fn servers_of_the_other_implementation_are_refused_and_harm_nothing() {
 }
 
 #[test]
+fn server_of_the_reference_does_not_join_members_of_ours() {
+    if binary::reference("ovsdb-server").is_none() {
+        return peer::say_skipped("the reference is not installed: no live mix");
+    }
+    play("a joiner of the reference", 0, |cluster, load, _| {
+        let lists = |cluster: &Cluster| -> Outcome<Vec<Vec<String>>> {
+            let list = |member| cluster.servers(member).map_err(problem);
+            all(3).into_iter().map(list).collect()
+        };
+        let before = lists(cluster)?;
+        let joiner = cluster
+            .add_joining_of(Implementation::Reference)
+            .map_err(problem)?;
+        load.during(cluster, |run| {
+            run.progress(&all(3))?;
+            run.cluster.member(joiner).start().map_err(problem)?;
+            if !wait(LIMIT, || refuses(run.cluster, 0)) {
+                return Err("nobody refuses the joiner".to_owned());
+            }
+            // It tries again and again.
+            for _ in 0..5 {
+                run.progress(&all(3))?;
+            }
+            let status = run.cluster.status(joiner).map_err(problem)?;
+            if !status.contains("Status: joining cluster") {
+                return Err(format!("the joiner says: {status}"));
+            }
+            run.cluster.member(joiner).kill();
+            match lists(run.cluster)? == before && before[0].len() == 3 {
+                true => Ok(()),
+                false => Err(format!("{before:?}, then {:?}", lists(run.cluster))),
+            }
+        })
+    });
+}
+
+#[test]
 fn server_of_ours_does_not_join_members_of_the_reference() {
     if binary::reference("ovsdb-server").is_none() {
         return peer::say_skipped("the reference is not installed: no live mix");
     }
     let mut cluster =
-        Cluster::joined(Implementation::Reference, 1, &ledger::schema(1)).expect("a cluster");
-    let joiner = cluster.add_joining().expect("made");
-    let ours = Implementation::Corvid.server_binary().expect("built");
-    cluster.member(joiner).replace_program(&ours);
+        Cluster::joined(Implementation::Reference, 3, &ledger::schema(1)).expect("a cluster");
+    let before = cluster.servers(0).expect("a list");
+    assert_eq!(before.len(), 3, "{before:?}");
+    let joiner = cluster
+        .add_joining_of(Implementation::Corvid)
+        .expect("made");
     cluster.member(joiner).start().expect("started");
     // A member of the reference ignores a server that does not know its cluster yet and speaks another way.
-    let line = "the peer did not identify itself, disconnecting";
+    let line = "the peer did not identify itself, disconnecting. If it is a member of a cluster, it runs another program";
     let refused = || cluster.members()[joiner].log().contains(line);
     cluster.wait_until("refused", refused).expect("in time");
-    let status = cluster.status(0).expect("a status");
-    assert_eq!(status.matches(" at unix:").count(), 1, "{status}");
-    let mut client = cluster.connect(0).expect("a connection");
-    ledger::fill(&mut client, 1, 9).expect("it goes on");
+    for (fillers, member) in [(1, 0), (2, 1), (3, 2)] {
+        let mut client = cluster.connect(member).expect("a connection");
+        ledger::fill(&mut client, fillers, 9).expect("it goes on");
+        assert_eq!(cluster.servers(member).expect("a list"), before);
+    }
+    let status = cluster.status(joiner).expect("it runs");
+    assert!(status.contains("Status: joining cluster"), "{status}");
 }
