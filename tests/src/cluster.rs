@@ -408,6 +408,35 @@ impl Cluster {
         Ok(status.lines().filter_map(named).collect())
     }
 
+    /// The address at which the others reach a member, from its `cluster/status`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::control`].
+    pub fn peer_address(&self, number: usize) -> io::Result<String> {
+        let status = self.status(number)?;
+        let mut lines = status.lines();
+        let address = lines.find_map(|line| line.strip_prefix("Address: "));
+        address.map(str::to_owned).ok_or(io::Error::other(status))
+    }
+
+    /// Moves the leadership to a member, and waits until it leads.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::control`] and [`Cluster::leader_among`].
+    pub fn move_leadership(&self, to: usize) -> io::Result<()> {
+        let all: Vec<usize> = (0..self.members.len()).collect();
+        let (leader, _) = self.leader_among(&all)?;
+        if leader != to {
+            let address = self.peer_address(to)?;
+            let arguments = [self.name.as_str(), &address];
+            self.control(leader, "cluster/transfer-leadership", &arguments)?;
+            self.leader_among(&[to])?;
+        }
+        Ok(())
+    }
+
     /// Waits until one of these members leads, and `_Server` says so. Returns its number and how long it took.
     ///
     /// # Errors

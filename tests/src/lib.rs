@@ -12,6 +12,8 @@
 //! - [`cluster`]: several server processes that serve one clustered database.
 //! - [`daemon`]: one server in the background.
 //! - [`load`]: writers on every member of a cluster.
+//! - [`numbered_rows`]: clusters whose rows have numbers.
+//! - [`namespaces`]: runs a test again in namespaces of its own.
 //! - [`network`]: hosts of its own for a cluster, and cables that are cut.
 //! - [`server`]: a server under test in its own temporary directory.
 //! - [`random`], [`ledger`], [`tails`], [`small_disk`], [`troubled_disk`], [`peer`]: what the tests of storage share: seeded numbers, writers that
@@ -29,7 +31,9 @@ pub mod http;
 pub mod layout;
 pub mod ledger;
 pub mod load;
+pub mod namespaces;
 pub mod network;
+pub mod numbered_rows;
 pub mod peer;
 pub mod placeholder;
 pub mod play;

@@ -1,22 +1,21 @@
 //! A network of its own for one test: a namespace for each host, a cable between any two, which is cut one way or both ways.
 //!
-//! The test runs itself again in namespaces of its own; they and all that is in them end with that process, whatever happens. A cut cable drops
-//! what is sent and tells nobody, so connections stay up until somebody misses an answer. Sockets of files work across the hosts, so the test talks
-//! to all of them. Needs `unshare`, `ip` and `tc`, and the right to use them: root, or unprivileged user namespaces. Called by the tests of clusters.
+//! The test runs itself again in namespaces of its own ([`crate::namespaces`]). A cut cable drops what is sent and tells nobody, so connections stay
+//! up until somebody misses an answer. Sockets of files work across the hosts, so the test talks to all of them. Needs `ip` and `tc`. Called by the
+//! tests of clusters.
 
 use std::env;
+use std::ffi::OsStr;
 use std::io;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::peer;
+use crate::namespaces::Namespaces;
 
 /// Tells the inner run that it is one.
 const VARIABLE: &str = "CORVID_OWN_NETWORK";
-/// Ways to namespaces: without rights of one's own, and as root where user namespaces are forbidden.
-const WAYS: [&str; 2] = ["-Urmn", "-mn"];
 /// Names of network namespaces are files here, which the machine's own must not see.
-const MOUNT: &str = r#"mkdir -p /run/netns && mount -t tmpfs names /run/netns && exec "$@""#;
+const SET_UP: &str = r#"mkdir -p /run/netns && mount -t tmpfs names /run/netns && exec "$@""#;
 /// All that a test needs of the machine: two hosts and a cable that is cut.
 const TRIAL: &str = "ip netns add a && ip netns add b && ip link add ab netns a type veth peer name ba netns b \
     && ip -n a link set ab up && tc -n a qdisc replace dev ab root blackhole && ip netns exec a true";
@@ -31,39 +30,14 @@ pub fn in_own_network(test: &str, size: usize, play: impl FnOnce(&Network)) {
     if env::var_os(VARIABLE).is_some() {
         return play(&Network::new(size).expect("a network"));
     }
-    let inside = |way: &str| {
-        let mut command = Command::new("unshare");
-        command
-            .args([way, "sh", "-c", MOUNT, "sh"])
-            .env(VARIABLE, "1")
-            .stdin(Stdio::null());
-        command
+    let namespaces = Namespaces {
+        ways: ["-Urmn", "-mn"],
+        set_up: SET_UP,
+        variables: &[(VARIABLE, OsStr::new("1"))],
+        trial: TRIAL,
+        permission: "make network namespaces (unshare, ip, tc)",
     };
-    let is_possible = |way: &&str| {
-        let output = inside(way).args(["sh", "-c", TRIAL]).output();
-        output.is_ok_and(|output| output.status.success())
-    };
-    let Some(way) = WAYS.into_iter().find(is_possible) else {
-        peer::say_skipped(&format!(
-            "{test}: this machine lets nobody make network namespaces (unshare, ip, tc)"
-        ));
-        return;
-    };
-    let program = env::current_exe().expect("the running test has a program");
-    let output = inside(way)
-        .arg(program)
-        .args(["--exact", test, "--nocapture"])
-        .output()
-        .expect("unshare ran a moment ago");
-    let said = String::from_utf8_lossy(&output.stdout);
-    print!("{said}");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    // With a wrong name, no test would run, and the inner run would succeed.
-    assert!(said.contains("1 passed"), "no test {test}: {said}");
+    namespaces.run(test);
 }
 
 /// The hosts, and the cables between them.

@@ -1,25 +1,21 @@
 //! A file system of a few megabytes for one test, so that a test fills the disk in milliseconds.
 //!
-//! The test runs itself again in a mount namespace of its own, where a `tmpfs` is mounted; the namespace and all that was
-//! mounted end with that process, whatever happens. Needs `unshare` and the right to use it: root, or unprivileged user
-//! namespaces. Called by the tests of full disks.
+//! The test runs itself again in a mount namespace of its own ([`crate::namespaces`]), where a `tmpfs` is mounted. Called by the tests of full disks.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use crate::peer;
+use crate::namespaces::Namespaces;
 
 /// Tells the inner run where its file system is.
 const VARIABLE: &str = "CORVID_SMALL_DISK";
 /// Size of the file system, if a test asks for no other.
 const SIZE: &str = "2m";
-/// Ways to a mount namespace: without rights of one's own, and as root where user namespaces are forbidden.
-const WAYS: [&str; 2] = ["-Urm", "-m"];
-/// Mounts at its first argument and becomes the others.
-const MOUNT: &str = r#"at=$1; shift; mount -t tmpfs -o size="$SIZE" small "$at" && exec "$@""#;
+/// Mounts it.
+const SET_UP: &str = r#"mount -t tmpfs -o size="$SIZE" small "$CORVID_SMALL_DISK" && exec "$@""#;
 
 /// Runs `play` with the folder of a small file system. `test` is the full name of the calling test, its module included. Where the machine allows no
 /// mounts, reports that and returns.
@@ -41,41 +37,17 @@ pub fn on_disk_of(test: &str, size: &str, play: impl FnOnce(&SmallDisk)) {
         return play(&SmallDisk::at(Path::new(&folder)));
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let inside = |way: &str| {
-        let mut command = Command::new("unshare");
-        command
-            .args([way, "sh", "-c", MOUNT, "sh"])
-            .arg(folder.path())
-            .env("SIZE", size)
-            .env(VARIABLE, folder.path())
-            .stdin(Stdio::null());
-        command
+    let namespaces = Namespaces {
+        ways: ["-Urm", "-m"],
+        set_up: SET_UP,
+        variables: &[
+            (VARIABLE, folder.path().as_os_str()),
+            ("SIZE", OsStr::new(size)),
+        ],
+        trial: "true",
+        permission: "mount a small file system (unshare)",
     };
-    let is_possible = |way: &&str| {
-        let output = inside(way).arg("true").output();
-        output.is_ok_and(|output| output.status.success())
-    };
-    let Some(way) = WAYS.into_iter().find(is_possible) else {
-        peer::say_skipped(&format!(
-            "{test}: this machine lets nobody mount a small file system (unshare)"
-        ));
-        return;
-    };
-    let program = env::current_exe().expect("the running test has a program");
-    let output = inside(way)
-        .arg(program)
-        .args(["--exact", test, "--nocapture"])
-        .output()
-        .expect("unshare ran a moment ago");
-    let said = String::from_utf8_lossy(&output.stdout);
-    print!("{said}");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    // With a wrong name, no test would run, and the inner run would succeed.
-    assert!(said.contains("1 passed"), "no test {test}: {said}");
+    namespaces.run(test);
 }
 
 /// The small file system, seen from inside.

@@ -1,7 +1,6 @@
 //! Clustered databases served by real processes: one member, and three.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -11,42 +10,13 @@ use std::time::Duration;
 use corvid_tests::binary;
 use corvid_tests::client::Client;
 use corvid_tests::cluster::Cluster;
+use corvid_tests::numbered_rows::{
+    add, await_rows, insert, numbers, others, schema, started, three,
+};
 use corvid_tests::peer;
 use corvid_tests::random::Random;
 use corvid_tests::server::Implementation;
 use serde_json::{Value, json};
-
-fn schema() -> Value {
-    json!({"name": "D", "version": "1.0.0", "tables": {"T": {"isRoot": true, "columns": {
-        "n": {"type": "integer"}, "from": {"type": "string"}}}}})
-}
-
-fn insert(n: i64, from: &str) -> Value {
-    json!(["D", {"op": "insert", "table": "T", "row": {"n": n, "from": from}}])
-}
-
-/// Inserts a row, and fails unless the reply says so.
-fn add(client: &mut Client, n: i64, from: &str) -> io::Result<()> {
-    let reply = client.call("transact", &insert(n, from))?;
-    match reply["result"][0]["uuid"].is_null() {
-        false => Ok(()),
-        true => Err(io::Error::other(reply.to_string())),
-    }
-}
-
-/// The numbers of all rows. Fails when a number is there twice.
-fn numbers(client: &mut Client) -> io::Result<BTreeSet<i64>> {
-    let select = json!({"op": "select", "table": "T", "where": [], "columns": ["_uuid", "n"]});
-    let reply = client.call("transact", &json!(["D", select]))?;
-    let rows = reply["result"][0]["rows"].as_array().cloned();
-    let rows = rows.ok_or_else(|| io::Error::other(reply.to_string()))?;
-    let all: Vec<i64> = rows.iter().filter_map(|row| row["n"].as_i64()).collect();
-    let set: BTreeSet<i64> = all.iter().copied().collect();
-    match set.len() == all.len() {
-        true => Ok(set),
-        false => Err(io::Error::other(format!("twice: {all:?}"))),
-    }
-}
 
 /// Our `ovsdb-tool check-cluster` and the reference's, if it is installed, find nothing wrong in the files of these members.
 fn check_files(cluster: &Cluster, members: &[usize]) {
@@ -81,7 +51,7 @@ fn a_cluster_of_one_keeps_its_commits_through_crashes() {
         let found = numbers(&mut client).expect("rows");
         assert_eq!(found, (0..start * 10).collect(), "after start {start}");
         for n in start * 10..(start + 1) * 10 {
-            add(&mut client, n, "one").expect("inserted");
+            add(&mut client, n).expect("inserted");
         }
         let row = cluster.row(0).expect("a row");
         assert_eq!(row["model"], json!("clustered"), "{row}");
@@ -97,9 +67,7 @@ fn a_cluster_of_one_keeps_its_commits_through_crashes() {
 
 #[test]
 fn a_client_that_monitors_a_member_sees_its_own_commits() {
-    let mut cluster = Cluster::created(&schema()).expect("made");
-    cluster.start().expect("started");
-    cluster.leader_among(&[0]).expect("a leader");
+    let (mut cluster, _) = started(Cluster::created(&schema()).expect("made"));
     let mut client = cluster.connect(0).expect("a connection");
     let monitor = json!(["D", "m", {"T": [{"columns": ["n"]}]}]);
     let reply = client.call("monitor", &monitor).expect("a reply");
@@ -122,16 +90,14 @@ fn a_client_that_monitors_a_member_sees_its_own_commits() {
 
 #[test]
 fn three_members_take_writes_and_survive_the_death_of_their_leader() {
-    let mut cluster = Cluster::of(3, &schema()).expect("made");
-    cluster.start().expect("started");
-    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
-    let followers: Vec<usize> = (0..3).filter(|number| *number != leader).collect();
+    let (mut cluster, leader) = three();
+    let followers = others(leader);
     let mut expected = BTreeSet::new();
     let mut n = 0;
     for (count, member) in [(20, leader), (20, followers[0]), (20, followers[1])] {
         let mut client = cluster.connect(member).expect("a connection");
         for _ in 0..count {
-            add(&mut client, n, "three").unwrap_or_else(|error| {
+            add(&mut client, n).unwrap_or_else(|error| {
                 panic!(
                     "insert through {member}: {error}\n{}",
                     cluster.member(member).said()
@@ -143,13 +109,7 @@ fn three_members_take_writes_and_survive_the_death_of_their_leader() {
         // A session that stays on a member reads its own writes.
         assert_eq!(numbers(&mut client).expect("rows"), expected, "at {member}");
     }
-    for member in 0..3 {
-        let mut client = cluster.connect(member).expect("a connection");
-        let holds = || numbers(&mut client).expect("rows") == expected;
-        cluster
-            .wait_until("followers have all rows", holds)
-            .expect("in time");
-    }
+    await_rows(&cluster, &[0, 1, 2], &expected);
     cluster.member(leader).kill();
     let (next, took) = cluster.leader_among(&followers).expect("a new leader");
     assert!(took < Duration::from_secs(30), "{took:?}");
@@ -160,16 +120,12 @@ fn three_members_take_writes_and_survive_the_death_of_their_leader() {
         "at the new leader"
     );
     for _ in 0..20 {
-        add(&mut client, n, "two").expect("inserted");
+        add(&mut client, n).expect("inserted");
         expected.insert(n);
         n += 1;
     }
     cluster.member(leader).start().expect("started again");
-    let mut client = cluster.connect(leader).expect("a connection");
-    let holds = || numbers(&mut client).is_ok_and(|found| found == expected);
-    cluster
-        .wait_until("the member that returned has all rows", holds)
-        .expect("in time");
+    await_rows(&cluster, &[leader], &expected);
     for member in 0..3 {
         cluster.member(member).stop().expect("stopped");
     }
@@ -212,21 +168,13 @@ fn servers_join_a_cluster_and_get_its_contents() {
     cluster.leader_among(&[0]).expect("a leader");
     let mut first = cluster.connect(0).expect("a connection");
     for n in 0..50 {
-        add(&mut first, n, "first").expect("inserted");
+        add(&mut first, n).expect("inserted");
     }
     let third = cluster.add_joining().expect("made");
     cluster.member(third).start().expect("started");
     let expected: BTreeSet<i64> = (0..50).collect();
     for member in [joiner, third] {
-        let holds = || {
-            let found = cluster
-                .connect(member)
-                .and_then(|mut client| numbers(&mut client));
-            found.is_ok_and(|found| found == expected)
-        };
-        cluster
-            .wait_until("joined, with all rows", holds)
-            .expect("in time");
+        await_rows(&cluster, &[member], &expected);
         let holds = || {
             cluster
                 .row(member)
@@ -243,17 +191,15 @@ fn servers_join_a_cluster_and_get_its_contents() {
     cluster.member(0).kill();
     cluster.leader_among(&[joiner, third]).expect("a leader");
     let mut client = cluster.connect(third).expect("a connection");
-    add(&mut client, 50, "third").expect("inserted");
+    add(&mut client, 50).expect("inserted");
 }
 
 #[test]
 fn operators_move_the_leadership_change_the_timer_and_compact() {
-    let mut cluster = Cluster::of(3, &schema()).expect("made");
-    cluster.start().expect("started");
-    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let (mut cluster, leader) = three();
     let mut client = cluster.connect(leader).expect("a connection");
     for n in 0..200 {
-        add(&mut client, n, "leader").expect("inserted");
+        add(&mut client, n).expect("inserted");
     }
     for arguments in [["D", "3000"], ["X", "2000"], ["D", "50"]] {
         let outcome = cluster.control(leader, "cluster/change-election-timer", &arguments);
@@ -288,13 +234,9 @@ fn operators_move_the_leadership_change_the_timer_and_compact() {
     assert_eq!(still, leader);
 
     let next = (leader + 1) % 3;
-    let address = cluster.address(next);
-    cluster
-        .control(leader, "cluster/transfer-leadership", &["D", &address])
-        .expect("transferred");
-    cluster.leader_among(&[next]).expect("the chosen leader");
+    cluster.move_leadership(next).expect("transferred");
     let mut client = cluster.connect(leader).expect("a connection");
-    add(&mut client, 200, "follower").expect("inserted");
+    add(&mut client, 200).expect("inserted");
     for member in 0..3 {
         cluster.member(member).stop().expect("stopped");
     }
@@ -307,12 +249,10 @@ fn operators_move_the_leadership_change_the_timer_and_compact() {
 /// A member that is told to crash ends at that moment, and the cluster goes on without it.
 #[test]
 fn a_leader_that_crashes_between_log_and_peers_loses_nothing_that_was_acknowledged() {
-    let mut cluster = Cluster::of(3, &schema()).expect("made");
-    cluster.start().expect("started");
-    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let (mut cluster, leader) = three();
     let mut client = cluster.connect(leader).expect("a connection");
     for n in 0..10 {
-        add(&mut client, n, "leader").expect("inserted");
+        add(&mut client, n).expect("inserted");
     }
     let refusal = cluster.control(leader, "cluster/failure-test", &["nonsense"]);
     let refusal = refusal.expect_err("refused").to_string();
@@ -321,9 +261,9 @@ fn a_leader_that_crashes_between_log_and_peers_loses_nothing_that_was_acknowledg
     let reply = cluster.control(leader, "cluster/failure-test", &[scenario]);
     assert_eq!(reply.expect("a reply").trim(), "test engaged");
     // The reply never comes, but the followers may have the entry.
-    let outcome = add(&mut client, 10, "leader");
+    let outcome = add(&mut client, 10);
     assert!(outcome.is_err(), "{outcome:?}");
-    let others: Vec<usize> = (0..3).filter(|number| *number != leader).collect();
+    let others = others(leader);
     cluster.leader_among(&others).expect("a new leader");
     assert!(cluster.member(leader).has_ended());
     let said = cluster.member(leader).said();
@@ -334,12 +274,7 @@ fn a_leader_that_crashes_between_log_and_peers_loses_nothing_that_was_acknowledg
     let mut found = Vec::new();
     for member in others {
         let mut client = cluster.connect(member).expect("a connection");
-        add(
-            &mut client,
-            20 + i64::try_from(member).expect("small"),
-            "other",
-        )
-        .expect("inserted");
+        add(&mut client, 20 + member).expect("inserted");
         found.push(numbers(&mut client).expect("rows"));
     }
     for n in 0..10 {
@@ -352,12 +287,10 @@ fn a_leader_that_crashes_between_log_and_peers_loses_nothing_that_was_acknowledg
 
 #[test]
 fn members_leave_and_are_removed() {
-    let mut cluster = Cluster::of(3, &schema()).expect("made");
-    cluster.start().expect("started");
-    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let (cluster, leader) = three();
     let mut client = cluster.connect(leader).expect("a connection");
-    add(&mut client, 1, "leader").expect("inserted");
-    let others: Vec<usize> = (0..3).filter(|number| *number != leader).collect();
+    add(&mut client, 1).expect("inserted");
+    let others = others(leader);
     let refusal = cluster.control(leader, "cluster/kick", &["D", "unix:nobody"]);
     let refusal = refusal.expect_err("refused").to_string();
     assert_eq!(refusal.trim(), "unknown server");
@@ -379,7 +312,7 @@ fn members_leave_and_are_removed() {
     cluster
         .wait_until("the other has left", holds)
         .expect("in time");
-    add(&mut client, 2, "leader").expect("inserted");
+    add(&mut client, 2).expect("inserted");
     assert_eq!(numbers(&mut client).expect("rows"), BTreeSet::from([1, 2]));
     let status = cluster.status(leader).expect("a status");
     assert_eq!(status.matches(" at unix:").count(), 1, "{status}");
@@ -395,11 +328,9 @@ fn members_leave_and_are_removed() {
 
 #[test]
 fn configured_members_are_served_removed_and_served_again() {
-    let mut cluster = Cluster::created(&schema()).expect("made");
-    cluster.start().expect("started");
-    cluster.leader_among(&[0]).expect("a leader");
+    let (cluster, _) = started(Cluster::created(&schema()).expect("made"));
     let mut client = cluster.connect(0).expect("a connection");
-    add(&mut client, 1, "one").expect("inserted");
+    add(&mut client, 1).expect("inserted");
     let file = cluster.file(0).display().to_string();
     for _ in 0..3 {
         let again = cluster.control(0, "ovsdb-server/add-db", &[&file]);
@@ -440,7 +371,7 @@ fn write_until(is_done: &AtomicBool, socket: &Path, writer: i64) -> Vec<i64> {
         };
         while !is_done.load(Ordering::Relaxed) {
             next += 1;
-            match add(&mut client, next, "writer") {
+            match add(&mut client, next) {
                 Ok(()) => acknowledged.push(next),
                 Err(_) => break,
             }
@@ -453,9 +384,7 @@ fn write_until(is_done: &AtomicBool, socket: &Path, writer: i64) -> Vec<i64> {
 fn acknowledged_rows_are_there_exactly_once_after_members_died_under_load() {
     let seed = corvid_tests::random::seed("CORVID_SEED");
     let mut random = Random::new(seed);
-    let mut cluster = Cluster::of(3, &schema()).expect("made");
-    cluster.start().expect("started");
-    cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let (mut cluster, _) = three();
     let is_done = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (0..3)
         .map(|member| {
@@ -472,9 +401,8 @@ fn acknowledged_rows_are_there_exactly_once_after_members_died_under_load() {
             false => usize::try_from(random.below(3)).expect("small"),
         };
         cluster.member(victim).kill();
-        let others: Vec<usize> = (0..3).filter(|member| *member != victim).collect();
         cluster
-            .leader_among(&others)
+            .leader_among(&others(victim))
             .expect("a leader of those that live");
         cluster.member(victim).start().expect("started again");
     }
@@ -486,22 +414,12 @@ fn acknowledged_rows_are_there_exactly_once_after_members_died_under_load() {
     assert!(acknowledged.len() > 100, "{}", acknowledged.len());
     let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
     let mut client = cluster.connect(leader).expect("a connection");
-    add(&mut client, -1, "last").expect("inserted");
+    add(&mut client, -1).expect("inserted");
     // Fails if a number is there twice.
     let found = numbers(&mut client).expect("rows");
     let lost: Vec<_> = acknowledged.difference(&found).collect();
     assert!(lost.is_empty(), "lost: {lost:?}");
-    for member in 0..3 {
-        let holds = || {
-            let rows = cluster
-                .connect(member)
-                .and_then(|mut client| numbers(&mut client));
-            rows.is_ok_and(|rows| rows == found)
-        };
-        cluster
-            .wait_until("members have equal rows", holds)
-            .expect("in time");
-    }
+    await_rows(&cluster, &[0, 1, 2], &found);
     for member in 0..3 {
         cluster.member(member).stop().expect("stopped");
     }
@@ -511,13 +429,10 @@ fn acknowledged_rows_are_there_exactly_once_after_members_died_under_load() {
 
 #[test]
 fn members_reach_each_other_over_tcp() {
-    let mut cluster = Cluster::over_tcp(3, &schema()).expect("made");
-    cluster.start().expect("started");
-    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let (mut cluster, leader) = started(Cluster::over_tcp(3, &schema()).expect("made"));
     for member in 0..3 {
         let mut client = cluster.connect(member).expect("a connection");
-        let n = i64::try_from(member).expect("small");
-        add(&mut client, n, "tcp").expect("inserted");
+        add(&mut client, member).expect("inserted");
     }
     let status = cluster.status(leader).expect("a status");
     assert_eq!(status.matches(" at tcp:127.0.0.1:").count(), 3, "{status}");

@@ -52,19 +52,6 @@ fn play(
     println!("{} transactions", load.count());
 }
 
-fn move_leadership(cluster: &Cluster, to: usize) -> Outcome<()> {
-    let (leader, _) = cluster.leader_among(&all(3)).map_err(problem)?;
-    if leader == to {
-        return Ok(());
-    }
-    let address = cluster.address(to);
-    cluster
-        .control(leader, "cluster/transfer-leadership", &[DATABASE, &address])
-        .map_err(problem)?;
-    cluster.leader_among(&[to]).map_err(problem)?;
-    Ok(())
-}
-
 #[test]
 fn server_joins_while_the_leader_is_killed() {
     play("a joiner", FILLERS, |cluster, load, random| {
@@ -77,7 +64,7 @@ fn server_joins_while_the_leader_is_killed() {
 
 fn joiner(cluster: &mut Cluster, load: &mut Load, random: &mut Random) -> Outcome<()> {
     // The joiner knows the address of the first member, which stays.
-    move_leadership(cluster, 1)?;
+    cluster.move_leadership(1).map_err(problem)?;
     let joiner = cluster.add_joining().map_err(problem)?;
     let delay = Duration::from_micros(random.below(300_000));
     load.during(cluster, |run| {
@@ -118,7 +105,7 @@ fn has_joined(run: &Run<'_>, joiner: usize) -> bool {
 #[test]
 fn member_that_was_removed_while_it_was_down_is_told_and_disturbs_nobody() {
     play("a removal", 0, |cluster, load, _| {
-        move_leadership(cluster, 0)?;
+        cluster.move_leadership(0).map_err(problem)?;
         let address = cluster.address(2);
         load.leave_out(2);
         load.during(cluster, |run| {
@@ -182,7 +169,9 @@ fn planned_transfer_is_short_and_no_client_gets_an_error() {
                 run.progress(&all(3))?;
                 let (leader, _) = run.cluster.leader_among(&all(3)).map_err(problem)?;
                 let _ = run.longest_wait(&all(3));
-                move_leadership(run.cluster, (leader + 1 + number % 2) % 3)?;
+                run.cluster
+                    .move_leadership((leader + 1 + number % 2) % 3)
+                    .map_err(problem)?;
                 for member in 0..3 {
                     run.progress(&[member])?;
                 }
@@ -212,7 +201,7 @@ fn servers_of_the_other_implementation_are_refused_and_harm_nothing() {
     }
     play("a live mix", 0, |cluster, load, _| {
         // A member of the reference on the file of one of ours.
-        move_leadership(cluster, 0)?;
+        cluster.move_leadership(0).map_err(problem)?;
         load.during(cluster, |run| {
             run.progress(&all(3))?;
             run.kill(2);

@@ -8,48 +8,28 @@ use std::path::Path;
 
 use corvid_tests::client::Client;
 use corvid_tests::cluster::Cluster;
+use corvid_tests::numbered_rows::{add_with, await_rows, numbers_at, others, schema, started};
 use corvid_tests::{http, troubled_disk};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Error numbers.
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 
-fn schema() -> Value {
-    json!({"name": "D", "version": "1.0.0", "tables": {"T": {"isRoot": true, "columns": {
-        "n": {"type": "integer"}, "text": {"type": "string"}}}}})
-}
-
 /// Three members with metrics; all run, and there is a leader.
 fn cluster() -> (Cluster, usize) {
     let options = ["--metrics-listen=unix:http".into()];
-    let mut cluster = Cluster::over("tcp", "127.0.0.1", 3, &options, &schema()).expect("made");
-    cluster.start().expect("started");
-    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
-    (cluster, leader)
+    let cluster = Cluster::over("tcp", "127.0.0.1", 3, &options, &schema());
+    started(cluster.expect("made"))
 }
 
 fn add(client: &mut Client, n: i64) {
-    let text = "0123456789".repeat(10);
-    let insert = json!(["D", {"op": "insert", "table": "T", "row": {"n": n, "text": text}}]);
-    let reply = client.call("transact", &insert).expect("a reply");
-    assert!(reply["result"][0]["uuid"].is_array(), "{reply}");
+    add_with(client, n, &"0123456789".repeat(10)).expect("inserted");
 }
 
 fn add_all(cluster: &Cluster, member: usize, numbers: std::ops::Range<i64>) {
     let mut client = cluster.connect(member).expect("a connection");
     numbers.for_each(|n| add(&mut client, n));
-}
-
-fn numbers(cluster: &Cluster, member: usize) -> Option<BTreeSet<i64>> {
-    let select = json!(["D", {"op": "select", "table": "T", "where": [], "columns": ["n"]}]);
-    let reply = cluster
-        .connect(member)
-        .ok()?
-        .call("transact", &select)
-        .ok()?;
-    let rows = reply["result"][0]["rows"].as_array()?;
-    rows.iter().map(|row| row["n"].as_i64()).collect()
 }
 
 /// Whether a member's metrics say that its file is in this state.
@@ -84,11 +64,7 @@ fn a_member_whose_file_has_rotted_is_healed_by_its_cluster() {
     let victim = (leader + 1) % 3;
     let third = (leader + 2) % 3;
     let all: BTreeSet<i64> = (0..50).collect();
-    cluster
-        .wait_until("all rows", || {
-            numbers(&cluster, victim) == Some(all.clone())
-        })
-        .expect("in time");
+    await_rows(&cluster, &[victim], &all);
     cluster.member(victim).kill();
     rot(&cluster.file(victim), "\"data\":[null,");
     let damaged = fs::read(cluster.file(victim)).expect("it is there");
@@ -126,25 +102,17 @@ fn a_member_whose_file_has_rotted_is_healed_by_its_cluster() {
         .expect("in time");
     let log = cluster.members()[victim].log();
     assert!(log.contains("it takes part in its cluster again"), "{log}");
-    cluster
-        .wait_until("its rows", || {
-            numbers(&cluster, victim) == Some(all.clone())
-        })
-        .expect("in time");
+    await_rows(&cluster, &[victim], &all);
     // Now its vote is needed, and its acknowledgements.
     let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
     let gone = if leader == victim { third } else { leader };
     cluster.member(gone).kill();
-    let rest: Vec<usize> = (0..3).filter(|number| *number != gone).collect();
+    let rest = others(gone);
     let (leader, _) = cluster.leader_among(&rest).expect("a leader");
     add_all(&cluster, leader, 50..60);
     let all: BTreeSet<i64> = (0..60).collect();
     for member in &rest {
-        cluster
-            .wait_until("all rows", || {
-                numbers(&cluster, *member) == Some(all.clone())
-            })
-            .expect("in time");
+        await_rows(&cluster, &[*member], &all);
     }
     // The healed file opens.
     cluster.member(victim).kill();
@@ -160,11 +128,7 @@ fn a_snapshot_that_has_rotted_is_not_sent_and_its_file_is_written_again() {
     add_all(&cluster, leader, 0..50);
     let victim = (leader + 1) % 3;
     let all: BTreeSet<i64> = (0..50).collect();
-    cluster
-        .wait_until("all rows", || {
-            numbers(&cluster, victim) == Some(all.clone())
-        })
-        .expect("in time");
+    await_rows(&cluster, &[victim], &all);
     cluster
         .control(leader, "ovsdb-server/compact", &["D"])
         .expect("compacted");
@@ -196,7 +160,7 @@ fn a_snapshot_that_has_rotted_is_not_sent_and_its_file_is_written_again() {
         cluster
             .wait_until("all rows", || {
                 is_file(&cluster, member, "intact")
-                    && numbers(&cluster, member) == Some(all.clone())
+                    && numbers_at(&cluster, member).is_ok_and(|rows| rows == all)
             })
             .expect("in time");
     }
@@ -208,20 +172,14 @@ fn a_member_whose_own_snapshot_has_rotted_is_healed_while_others_write() {
     add_all(&cluster, leader, 0..50);
     let victim = (leader + 1) % 3;
     let all: BTreeSet<i64> = (0..50).collect();
-    cluster
-        .wait_until("all rows", || {
-            numbers(&cluster, victim) == Some(all.clone())
-        })
-        .expect("in time");
+    await_rows(&cluster, &[victim], &all);
     cluster
         .control(victim, "ovsdb-server/compact", &["D"])
         .expect("compacted");
     // An entry behind the snapshot says where the log ends.
     add_all(&cluster, leader, 50..51);
     let all: BTreeSet<i64> = (0..51).collect();
-    cluster
-        .wait_until("the row", || numbers(&cluster, victim) == Some(all.clone()))
-        .expect("in time");
+    await_rows(&cluster, &[victim], &all);
     cluster.member(victim).kill();
     rot(&cluster.file(victim), "\"text\":\"012");
     cluster.member(victim).start().expect("started");
@@ -232,11 +190,7 @@ fn a_member_whose_own_snapshot_has_rotted_is_healed_while_others_write() {
         })
         .expect("in time");
     let all: BTreeSet<i64> = (0..70).collect();
-    cluster
-        .wait_until("all rows", || {
-            numbers(&cluster, victim) == Some(all.clone())
-        })
-        .expect("in time");
+    await_rows(&cluster, &[victim], &all);
     let log = cluster.members()[victim].log();
     assert!(log.contains("it takes part in its cluster again"), "{log}");
 }
@@ -274,11 +228,7 @@ fn a_member_whose_file_is_older_than_its_promises_stops_with_advice() {
     cluster.member(victim).start().expect("started");
     add_all(&cluster, leader, 5..20);
     let all: BTreeSet<i64> = (0..20).collect();
-    cluster
-        .wait_until("all rows", || {
-            numbers(&cluster, victim) == Some(all.clone())
-        })
-        .expect("in time");
+    await_rows(&cluster, &[victim], &all);
     cluster.member(victim).kill();
     fs::write(cluster.file(victim), old).expect("written");
     cluster.member(victim).start().expect("started");
@@ -338,21 +288,11 @@ fn survive(variable: &str, number: i32, status: &str, state: &str, line: &str) {
     let mut next = 0;
     for is_leader in [false, true] {
         if is_leader {
-            let sid = cluster
-                .control(victim, "cluster/sid", &["D"])
-                .expect("an id");
-            let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
-            if leader != victim {
-                let arguments = ["D", sid.trim()];
-                cluster
-                    .control(leader, "cluster/transfer-leadership", &arguments)
-                    .expect("handed over");
-            }
-            cluster.leader_among(&[victim]).expect("it leads");
+            cluster.move_leadership(victim).expect("handed over");
         }
         fs::write(&during, "").expect("written");
         // Its own client gets an answer when it has applied the transaction, which needs its disk.
-        let others: Vec<usize> = (0..3).filter(|number| *number != victim).collect();
+        let others = others(victim);
         let mut client = cluster.connect(victim).expect("a connection");
         let own = std::thread::spawn(move || add(&mut client, next));
         // With a failed disk nobody goes on leading.
@@ -375,16 +315,12 @@ fn survive(variable: &str, number: i32, status: &str, state: &str, line: &str) {
             .expect("in time");
         own.join().expect("answered");
         let all: BTreeSet<i64> = (0..next).collect();
-        cluster
-            .wait_until("its rows", || {
-                numbers(&cluster, victim) == Some(all.clone())
-            })
-            .expect("in time");
+        await_rows(&cluster, &[victim], &all);
     }
     // Everything that it has acknowledged since is in its file.
     let gone = (victim + 1) % 3;
     cluster.member(gone).kill();
-    let rest: Vec<usize> = (0..3).filter(|number| *number != gone).collect();
+    let rest = others(gone);
     let (leader, _) = cluster.leader_among(&rest).expect("a leader");
     add_all(&cluster, leader, next..next + 5);
 }

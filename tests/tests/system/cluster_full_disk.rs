@@ -84,12 +84,7 @@ fn round(
         false => (MEMBER + 1) % 3,
     };
     if leader != wanted && (case.leads || leader == MEMBER) {
-        let address = cluster.address(wanted);
-        let name = ledger::DATABASE;
-        cluster
-            .control(leader, "cluster/transfer-leadership", &[name, &address])
-            .map_err(problem)?;
-        cluster.leader_among(&[wanted]).map_err(problem)?;
+        cluster.move_leadership(wanted).map_err(problem)?;
     }
     // The small disk has room for the contents of a few rounds.
     cluster

@@ -9,55 +9,19 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use corvid_tests::binary;
-use corvid_tests::client::Client;
 use corvid_tests::cluster::{Cluster, LIMIT};
+use corvid_tests::numbered_rows::{add, add_with, await_rows, schema, started, three};
 use corvid_tests::peer;
 use corvid_tests::process::Process;
 use corvid_tests::server::Implementation;
 use serde_json::{Value, json};
 
-fn schema() -> Value {
-    json!({"name": "D", "version": "1.0.0", "tables": {"T": {"isRoot": true, "columns": {
-        "n": {"type": "integer"}, "text": {"type": "string"}}}}})
-}
-
-fn add(client: &mut Client, n: usize, text: &str) -> io::Result<()> {
-    let insert = json!({"op": "insert", "table": "T", "row": {"n": n, "text": text}});
-    let reply = client.call("transact", &json!(["D", insert]))?;
-    match reply["result"][0]["uuid"].is_null() {
-        false => Ok(()),
-        true => Err(io::Error::other(reply.to_string())),
-    }
-}
-
-/// How many rows a member has.
-fn count(cluster: &Cluster, member: usize) -> io::Result<usize> {
-    let select = json!({"op": "select", "table": "T", "where": [], "columns": ["n"]});
-    let mut client = cluster.connect(member)?;
-    let reply = client.call("transact", &json!(["D", select]))?;
-    Ok(reply["result"][0]["rows"].as_array().map_or(0, Vec::len))
-}
-
-/// The member's address for others.
-fn peer_address(cluster: &Cluster, member: usize) -> String {
-    let status = cluster.status(member).expect("a status");
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Address: "));
-    line.expect("an address").to_owned()
-}
-
 fn write_through_all(cluster: &Cluster) {
     for member in 0..3 {
         let mut client = cluster.connect(member).expect("a connection");
-        add(&mut client, member, "").expect("inserted");
+        add(&mut client, member).expect("inserted");
     }
-    for member in 0..3 {
-        let holds = || count(cluster, member).is_ok_and(|rows| rows == 3);
-        cluster
-            .wait_until("all members have the rows", holds)
-            .expect("in time");
-    }
+    await_rows(cluster, &[0, 1, 2], &(0..3).collect());
 }
 
 /// Makes an authority, and a key and a certificate `NAME-key.pem` and `NAME-cert.pem` that it has signed; false when there is no program
@@ -108,7 +72,7 @@ fn joiner(
     let file = folder.join("file.db");
     let mut command = Command::new(binary::bin("ovsdb-tool"));
     command.args(tool).arg("join-cluster").arg(&file);
-    command.args([name, &own, &peer_address(cluster, 0)]);
+    command.args([name, &own, &cluster.peer_address(0).expect("an address")]);
     peer::run(&mut command).expect("made");
     let program = Implementation::Corvid.server_binary().expect("built");
     Process::new(&program, &folder, &[options, &[file.into()]].concat())
@@ -131,9 +95,8 @@ fn members_reach_each_other_over_tls_and_refuse_strangers() {
         return peer::say_skipped("openssl, which makes certificates, is not installed");
     }
     let options = tls_options(at, "ours", "ours");
-    let mut cluster = Cluster::over("ssl", "127.0.0.1", 3, &options, &schema()).expect("made");
-    cluster.start().expect("started");
-    cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let cluster = Cluster::over("ssl", "127.0.0.1", 3, &options, &schema());
+    let (mut cluster, _) = started(cluster.expect("made"));
     write_through_all(&cluster);
     let status = cluster.status(0).expect("a status");
     assert_eq!(status.matches(" at ssl:127.0.0.1:").count(), 3, "{status}");
@@ -161,7 +124,7 @@ fn members_reach_each_other_over_tls_and_refuse_strangers() {
     distrustful.start().expect("started");
     await_line(&distrustful, ": connection attempt failed (");
     // A server that speaks no TLS gets nowhere either.
-    let address = peer_address(&cluster, 0);
+    let address = cluster.peer_address(0).expect("an address");
     let mut plain = TcpStream::connect(address.trim_start_matches("ssl:")).expect("connected");
     plain
         .write_all(b"{\"id\":null,\"method\":\"hello_request\"}")
@@ -182,25 +145,18 @@ fn members_reach_each_other_over_ipv6() {
     if TcpListener::bind("[::1]:0").is_err() {
         return peer::say_skipped("this machine has no IPv6");
     }
-    let mut cluster = Cluster::over("tcp", "[::1]", 3, &[], &schema()).expect("made");
-    cluster.start().expect("started");
-    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let cluster = Cluster::over("tcp", "[::1]", 3, &[], &schema());
+    let (cluster, leader) = started(cluster.expect("made"));
     write_through_all(&cluster);
     let status = cluster.status(leader).expect("a status");
     assert_eq!(status.matches(" at tcp:[::1]:").count(), 3, "{status}");
     let next = (leader + 1) % 3;
-    let address = peer_address(&cluster, next);
-    cluster
-        .control(leader, "cluster/transfer-leadership", &["D", &address])
-        .expect("transferred");
-    cluster.leader_among(&[next]).expect("the chosen leader");
+    cluster.move_leadership(next).expect("transferred");
 }
 
 #[test]
 fn member_that_takes_nothing_is_disconnected_at_the_threshold() {
-    let mut cluster = Cluster::of(3, &schema()).expect("made");
-    cluster.start().expect("started");
-    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let (mut cluster, leader) = three();
     let slow = (leader + 1) % 3;
     let set = |messages: &str, bytes: &str| {
         let command = "cluster/set-backlog-threshold";
@@ -209,27 +165,20 @@ fn member_that_takes_nothing_is_disconnected_at_the_threshold() {
     };
     assert_eq!(set("50", "1000000"), "");
     let mut client = cluster.connect(leader).expect("a connection");
-    let pid = cluster.members()[slow].pid().to_string();
-    let signal = |signal: &str| {
-        peer::run(Command::new("kill").args([signal, &pid])).expect("sent");
-    };
-    signal("-STOP");
+    cluster.pause(slow, true).expect("paused");
     let text = "x".repeat(100_000);
     let line = "sending backlog exceeded maximum size (";
     let began = Instant::now();
     let mut written = 0;
     while !cluster.members()[leader].log().contains(line) {
-        add(&mut client, written, &text).expect("the others are a majority");
+        add_with(&mut client, written, &text).expect("the others are a majority");
         written += 1;
         assert!(began.elapsed() < LIMIT, "{}", cluster.said());
     }
-    signal("-CONT");
+    cluster.pause(slow, false).expect("goes on");
     let log = cluster.members()[leader].log();
     assert!(log.contains(" > 1000000 bytes), disconnecting, "), "{log}");
-    let holds = || count(&cluster, slow).is_ok_and(|rows| rows == written);
-    cluster
-        .wait_until("the slow member has all rows", holds)
-        .expect("in time");
+    await_rows(&cluster, &[slow], &(0..written).collect());
 }
 
 /// The other side closes the connection.
@@ -253,9 +202,7 @@ fn hello(cluster: &str, from: &str, comment: Option<&str>) -> Value {
 
 #[test]
 fn strangers_at_the_members_port_change_nothing() {
-    let mut cluster = Cluster::over_tcp(3, &schema()).expect("made");
-    cluster.start().expect("started");
-    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let (cluster, leader) = started(Cluster::over_tcp(3, &schema()).expect("made"));
     write_through_all(&cluster);
     let essence = |cluster: &Cluster| -> Vec<String> {
         let status = cluster.status(leader).expect("a status");
@@ -316,7 +263,7 @@ fn strangers_at_the_members_port_change_nothing() {
             "ignoring message with unexpected server ID",
         ),
     ];
-    let address = peer_address(&cluster, leader);
+    let address = cluster.peer_address(leader).expect("an address");
     let port = address.trim_start_matches("tcp:");
     for (what, bytes, line) in attacks {
         let mut stream = TcpStream::connect(port).expect("connected");
@@ -332,7 +279,7 @@ fn strangers_at_the_members_port_change_nothing() {
     let mut silent = TcpStream::connect(port).expect("connected");
     silent.write_all(b"{\"id\":null,\"meth").expect("sent");
     let mut client = cluster.connect(leader).expect("a connection");
-    add(&mut client, 3, "").expect("inserted");
+    add(&mut client, 3).expect("inserted");
     assert_closed(&mut silent);
 
     // Servers of another database, or of another cluster, are refused before they are members.
@@ -360,11 +307,9 @@ fn resident_bytes(process: &Process) -> u64 {
 
 #[test]
 fn thousand_half_open_connections_keep_no_member_out() {
-    let mut cluster = Cluster::over_tcp(3, &schema()).expect("made");
-    cluster.start().expect("started");
-    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let (mut cluster, leader) = started(Cluster::over_tcp(3, &schema()).expect("made"));
     write_through_all(&cluster);
-    let address = peer_address(&cluster, leader);
+    let address = cluster.peer_address(leader).expect("an address");
     let port = address.trim_start_matches("tcp:");
     let before = resident_bytes(&cluster.members()[leader]);
     let begun = format!("{{\"id\":null,\"method\":\"{}", "m".repeat(15_000));
@@ -386,7 +331,7 @@ fn thousand_half_open_connections_keep_no_member_out() {
     cluster.member(other).start().expect("started again");
     let again = flood();
     let mut client = cluster.connect(other).expect("a connection");
-    add(&mut client, 3, "").expect("inserted");
+    add(&mut client, 3).expect("inserted");
     assert!(cluster.leads(leader).expect("a row"), "{}", cluster.said());
     drop((held, again));
 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,49 +12,14 @@ use corvid_tests::binary;
 use corvid_tests::client::Client;
 use corvid_tests::cluster::{Cluster, LIMIT};
 use corvid_tests::http;
+use corvid_tests::numbered_rows::{
+    add, add_to, await_rows, numbers, numbers_at, numbers_of, others, schema, schema_of, started,
+    three,
+};
 use corvid_tests::peer;
 use corvid_tests::process::Process;
 use corvid_tests::server::Implementation;
 use serde_json::{Value, json};
-
-fn schema_of(name: &str) -> Value {
-    json!({"name": name, "version": "1.0.0", "tables": {"T": {"isRoot": true, "columns": {
-        "n": {"type": "integer"}}}}})
-}
-
-fn add_to(client: &mut Client, database: &str, n: usize) -> io::Result<()> {
-    let insert = json!({"op": "insert", "table": "T", "row": {"n": n}});
-    let reply = client.call("transact", &json!([database, insert]))?;
-    match reply["result"][0]["uuid"].is_null() {
-        false => Ok(()),
-        true => Err(io::Error::other(reply.to_string())),
-    }
-}
-
-/// The numbers of all rows. Fails when a number is there twice.
-fn numbers_of(client: &mut Client, database: &str) -> io::Result<BTreeSet<u64>> {
-    let select = json!({"op": "select", "table": "T", "where": [], "columns": ["_uuid", "n"]});
-    let reply = client.call("transact", &json!([database, select]))?;
-    let rows = reply["result"][0]["rows"].as_array().cloned();
-    let rows = rows.ok_or_else(|| io::Error::other(reply.to_string()))?;
-    let all: Vec<u64> = rows.iter().filter_map(|row| row["n"].as_u64()).collect();
-    let set: BTreeSet<u64> = all.iter().copied().collect();
-    match set.len() == all.len() {
-        true => Ok(set),
-        false => Err(io::Error::other(format!("twice: {all:?}"))),
-    }
-}
-
-fn three() -> (Cluster, usize) {
-    let mut cluster = Cluster::of(3, &schema_of("D")).expect("made");
-    cluster.start().expect("started");
-    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
-    (cluster, leader)
-}
-
-fn others(leader: usize) -> Vec<usize> {
-    (0..3).filter(|number| *number != leader).collect()
-}
 
 #[test]
 fn leader_that_exits_hands_over_and_clients_of_others_notice_nothing() {
@@ -72,7 +36,7 @@ fn leader_that_exits_hands_over_and_clients_of_others_notice_nothing() {
             let mut longest = Duration::ZERO;
             while !is_done.load(Ordering::Relaxed) {
                 let began = Instant::now();
-                add_to(&mut client, "D", n).expect("no error");
+                add(&mut client, n).expect("no error");
                 longest = longest.max(began.elapsed());
                 n += 1;
             }
@@ -108,11 +72,8 @@ fn leader_that_exits_hands_over_and_clients_of_others_notice_nothing() {
             "{said}"
         );
         cluster.member(leader).start().expect("started again");
-        let mut client = cluster.connect(leader).expect("a connection");
-        let of_next = || numbers_of(&mut cluster.connect(next).ok()?, "D").ok();
-        let expected = of_next().expect("rows, each once");
-        let holds = || numbers_of(&mut client, "D").is_ok_and(|rows| rows == expected);
-        cluster.wait_until("equal rows", holds).expect("in time");
+        let expected = numbers_at(&cluster, next).expect("rows, each once");
+        await_rows(&cluster, &[leader], &expected);
         leader = next;
     }
     // It takes no argument, as in the reference.
@@ -174,7 +135,7 @@ fn databases_of_one_process_are_clusters_of_their_own() {
     assert_eq!(listed.trim(), "D\nE\n_Server");
     for (n, member) in (0..3).enumerate() {
         let mut client = cluster.connect(member).expect("a connection");
-        add_to(&mut client, "D", n).expect("inserted");
+        add(&mut client, n).expect("inserted");
         add_to(&mut client, "E", n).expect("inserted");
     }
     // The leadership of one moves, that of the other stays.
@@ -209,7 +170,7 @@ fn databases_of_one_process_are_clusters_of_their_own() {
         .expect_err("unknown");
     assert_eq!(refusal.to_string().trim(), "unknown cluster");
     let mut client = cluster.connect(of_e).expect("a connection");
-    add_to(&mut client, "D", 10).expect("inserted");
+    add(&mut client, 10).expect("inserted");
     let next = leader_of(&cluster, "E");
     let mut client = cluster.connect(next).expect("a connection");
     add_to(&mut client, "E", 10).expect("inserted");
@@ -232,7 +193,7 @@ fn databases_of_one_process_are_clusters_of_their_own() {
 fn configuration_file_serves_members() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
-    fs::write(at("schema"), schema_of("D").to_string()).expect("written");
+    fs::write(at("schema"), schema().to_string()).expect("written");
     let tool = |arguments: &[&str]| {
         let mut command = Command::new(binary::bin("ovsdb-tool"));
         peer::run(command.args(arguments).current_dir(folder.path())).expect("done");
@@ -271,7 +232,7 @@ fn configuration_file_serves_members() {
     };
     leads(&server);
     let mut client = server.connect().expect("a connection");
-    add_to(&mut client, "D", 1).expect("inserted");
+    add(&mut client, 1).expect("inserted");
     assert_eq!(
         control(&server, "ovsdb-server/list-dbs", &[]),
         Ok("D\n_Server".to_owned())
@@ -286,10 +247,7 @@ fn configuration_file_serves_members() {
         "{}",
         server.said()
     );
-    assert_eq!(
-        numbers_of(&mut client, "D").expect("rows"),
-        BTreeSet::from([1])
-    );
+    assert_eq!(numbers(&mut client).expect("rows"), BTreeSet::from([1]));
     // Removed, and served again from its file.
     configure(json!({}));
     assert_eq!(
@@ -311,10 +269,7 @@ fn configuration_file_serves_members() {
     );
     leads(&server);
     let mut client = server.connect().expect("a connection");
-    assert_eq!(
-        numbers_of(&mut client, "D").expect("rows"),
-        BTreeSet::from([1])
-    );
+    assert_eq!(numbers(&mut client).expect("rows"), BTreeSet::from([1]));
     // Files of another model are refused, and the others are served on.
     configure(json!({"D.db": {}, "S.db": {"service-model": "clustered"}}));
     control(&server, "ovsdb-server/reload", &[]).expect_err("refused");
@@ -325,10 +280,7 @@ fn configuration_file_serves_members() {
         "{}",
         server.log()
     );
-    assert_eq!(
-        numbers_of(&mut client, "D").expect("rows"),
-        BTreeSet::from([1])
-    );
+    assert_eq!(numbers(&mut client).expect("rows"), BTreeSet::from([1]));
     server.stop().expect("stopped");
     server.start().expect_err("the file is wrong");
 }
@@ -336,8 +288,7 @@ fn configuration_file_serves_members() {
 #[test]
 fn pages_and_commands_tell_of_members_in_every_state() {
     let options = ["--metrics-listen=unix:pages".into()];
-    let mut cluster =
-        Cluster::over("tcp", "127.0.0.1", 3, &options, &schema_of("D")).expect("made");
+    let mut cluster = Cluster::over("tcp", "127.0.0.1", 3, &options, &schema()).expect("made");
     cluster.member(0).start().expect("started");
     let get = |cluster: &Cluster, path: &str| {
         let pages = cluster.members()[0].socket().with_file_name("pages");
@@ -361,21 +312,9 @@ fn pages_and_commands_tell_of_members_in_every_state() {
     for member in [1, 2] {
         cluster.member(member).start().expect("started");
     }
-    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
-    if leader != 0 {
-        let address = cluster.status(0).expect("a status");
-        let address = address
-            .lines()
-            .find_map(|line| line.strip_prefix("Address: "))
-            .expect("one")
-            .to_owned();
-        cluster
-            .control(leader, "cluster/transfer-leadership", &["D", &address])
-            .expect("transferred");
-        cluster.leader_among(&[0]).expect("the chosen leader");
-    }
+    cluster.move_leadership(0).expect("transferred");
     let mut client = cluster.connect(0).expect("a connection");
-    add_to(&mut client, "D", 1).expect("inserted");
+    add(&mut client, 1).expect("inserted");
     let holds = || get(&cluster, "/readyz").status == 200;
     cluster.wait_until("ready", holds).expect("in time");
     let answer = get(&cluster, "/readyz?verbose");
@@ -426,10 +365,8 @@ fn pages_and_commands_tell_of_members_in_every_state() {
 #[test]
 fn audit_log_names_the_member_that_made_a_change() {
     let options = ["--audit-log=audit.log".into()];
-    let mut cluster =
-        Cluster::over("tcp", "127.0.0.1", 3, &options, &schema_of("D")).expect("made");
-    cluster.start().expect("started");
-    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+    let cluster = Cluster::over("tcp", "127.0.0.1", 3, &options, &schema());
+    let (cluster, leader) = started(cluster.expect("made"));
     let follower = others(leader)[0];
     let third = others(leader)[1];
     let sid = |member: usize| {
@@ -441,7 +378,7 @@ fn audit_log_names_the_member_that_made_a_change() {
     };
     for (n, member) in [leader, follower].into_iter().enumerate() {
         let mut client = cluster.connect(member).expect("a connection");
-        add_to(&mut client, "D", n).expect("inserted");
+        add(&mut client, n).expect("inserted");
     }
     let who = |member: usize| -> Vec<Value> {
         let file = cluster.members()[member]
@@ -474,7 +411,7 @@ fn clients_choose_among_members() {
     let (mut cluster, leader) = three();
     let follower = others(leader)[0];
     let mut client = cluster.connect(leader).expect("a connection");
-    add_to(&mut client, "D", 1).expect("inserted");
+    add(&mut client, 1).expect("inserted");
     let remote = |member: usize| format!("unix:{}", cluster.members()[member].socket().display());
     let folder = tempfile::tempdir().expect("a folder");
     let schema = folder.path().join("schema");

@@ -1,52 +1,17 @@
 //! Every scenario of `cluster/failure-test` (docs/spec/distribution.md 1.12), engaged in processes that serve clients.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::time::Duration;
 
-use corvid_tests::client::Client;
 use corvid_tests::cluster::Cluster;
-use serde_json::{Value, json};
-
-fn schema() -> Value {
-    json!({"name": "D", "version": "1.0.0", "tables": {"T": {"isRoot": true, "columns": {
-        "n": {"type": "integer"}}}}})
-}
-
-fn add(client: &mut Client, n: i64) -> io::Result<()> {
-    let insert = json!(["D", {"op": "insert", "table": "T", "row": {"n": n}}]);
-    let reply = client.call("transact", &insert)?;
-    match reply["result"][0]["uuid"].is_null() {
-        false => Ok(()),
-        true => Err(io::Error::other(reply.to_string())),
-    }
-}
-
-/// The numbers of all rows at a member. Fails when a number is there twice.
-fn numbers(cluster: &Cluster, member: usize) -> io::Result<BTreeSet<i64>> {
-    let select = json!({"op": "select", "table": "T", "where": [], "columns": ["_uuid", "n"]});
-    let reply = cluster
-        .connect(member)?
-        .call("transact", &json!(["D", select]))?;
-    let rows = reply["result"][0]["rows"].as_array().cloned();
-    let rows = rows.ok_or_else(|| io::Error::other(reply.to_string()))?;
-    let all: Vec<i64> = rows.iter().filter_map(|row| row["n"].as_i64()).collect();
-    let set: BTreeSet<i64> = all.iter().copied().collect();
-    match set.len() == all.len() {
-        true => Ok(set),
-        false => Err(io::Error::other(format!("twice: {all:?}"))),
-    }
-}
+use corvid_tests::numbered_rows::{add, await_rows, numbers_at, others, schema, started, three};
 
 /// A cluster of three that has row 0, its leader and its followers.
-fn three() -> (Cluster, usize, Vec<usize>) {
-    let mut cluster = Cluster::of(3, &schema()).expect("made");
-    cluster.start().expect("started");
-    let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
+fn with_row() -> (Cluster, usize, Vec<usize>) {
+    let (cluster, leader) = three();
     let mut client = cluster.connect(leader).expect("a connection");
     add(&mut client, 0).expect("inserted");
-    let others = (0..3).filter(|number| *number != leader).collect();
-    (cluster, leader, others)
+    (cluster, leader, others(leader))
 }
 
 fn engage(cluster: &Cluster, member: usize, scenario: &str) {
@@ -82,22 +47,18 @@ fn await_crash(cluster: &mut Cluster, member: usize, text: &str) {
 /// Starts a crashed member, and waits until all members have equal rows, which are these.
 fn recover(cluster: &mut Cluster, member: usize, expected: &BTreeSet<i64>) {
     cluster.member(member).start().expect("started again");
-    let holds =
-        || (0..3).all(|member| numbers(cluster, member).is_ok_and(|rows| rows == *expected));
-    cluster
-        .wait_until("all members have equal rows", holds)
-        .expect("in time");
+    await_rows(cluster, &[0, 1, 2], expected);
 }
 
 /// Engages a crash of the leader, writes at the leader, and says whether the row is there afterwards.
 fn is_kept_by_crash_of_leader(scenario: &str, text: &str) -> bool {
-    let (mut cluster, leader, others) = three();
+    let (mut cluster, leader, others) = with_row();
     engage(&cluster, leader, scenario);
     let mut client = cluster.connect(leader).expect("a connection");
     add(&mut client, 1).expect_err("no reply");
     await_crash(&mut cluster, leader, text);
     let (next, _) = cluster.leader_among(&others).expect("a new leader");
-    let found = numbers(&cluster, next).expect("rows");
+    let found = numbers_at(&cluster, next).expect("rows");
     assert!(found.contains(&0), "{found:?}");
     recover(&mut cluster, leader, &found);
     found.contains(&1)
@@ -129,7 +90,7 @@ fn leader_crashes_around_its_answer_to_a_forwarded_transaction() {
             "crash after sending execute_command_reply.",
         ),
     ] {
-        let (mut cluster, leader, others) = three();
+        let (mut cluster, leader, others) = with_row();
         engage(&cluster, leader, scenario);
         let mut client = cluster.connect(others[0]).expect("a connection");
         // The session stays on its member, so it gets its reply, from the next leader if need be, and the row is there once.
@@ -153,12 +114,13 @@ fn follower_crashes_around_a_forwarded_transaction() {
             BTreeSet::from([0, 1, 2]),
         ),
     ] {
-        let (mut cluster, leader, others) = three();
+        let (mut cluster, leader, others) = with_row();
         engage(&cluster, others[0], scenario);
         let mut client = cluster.connect(others[0]).expect("a connection");
         add(&mut client, 1).expect_err("no reply");
         await_crash(&mut cluster, others[0], text);
-        let holds = || numbers(&cluster, leader).is_ok_and(|rows| rows.len() + 1 == expected.len());
+        let holds =
+            || numbers_at(&cluster, leader).is_ok_and(|rows| rows.len() + 1 == expected.len());
         cluster
             .wait_until("the leader has executed it", holds)
             .expect("in time");
@@ -170,7 +132,7 @@ fn follower_crashes_around_a_forwarded_transaction() {
 
 #[test]
 fn follower_crashes_when_it_gets_entries() {
-    let (mut cluster, leader, others) = three();
+    let (mut cluster, leader, others) = with_row();
     engage(
         &cluster,
         others[0],
@@ -185,9 +147,7 @@ fn follower_crashes_when_it_gets_entries() {
 
 #[test]
 fn joining_server_crashes_when_it_has_its_snapshot() {
-    let mut cluster = Cluster::created(&schema()).expect("made");
-    cluster.start().expect("started");
-    cluster.leader_among(&[0]).expect("a leader");
+    let (mut cluster, _) = started(Cluster::created(&schema()).expect("made"));
     let mut client = cluster.connect(0).expect("a connection");
     add(&mut client, 0).expect("inserted");
     engage(&cluster, 0, "stop-raft-rpc");
@@ -205,8 +165,7 @@ fn joining_server_crashes_when_it_has_its_snapshot() {
     let file = std::fs::read_to_string(cluster.file(joiner)).expect("a file");
     assert!(file.contains("\"remote_addresses\""), "{file}");
     cluster.member(joiner).start().expect("started again");
-    let holds = || numbers(&cluster, joiner).is_ok_and(|rows| rows == BTreeSet::from([0]));
-    cluster.wait_until("joined", holds).expect("in time");
+    await_rows(&cluster, &[joiner], &BTreeSet::from([0]));
 }
 
 /// How many elections a member has begun by its log.
@@ -217,7 +176,7 @@ fn elections(cluster: &mut Cluster, member: usize) -> usize {
 
 #[test]
 fn elections_are_delayed_and_forced_and_get_no_votes() {
-    let (mut cluster, leader, others) = three();
+    let (mut cluster, leader, others) = with_row();
     // Each waits for twice the timer at least, from the last heartbeat on.
     for member in &others {
         engage(&cluster, *member, "delay-election");
@@ -253,7 +212,7 @@ fn elections_are_delayed_and_forced_and_get_no_votes() {
     assert!(cluster.leads(next).expect("a row"), "{}", cluster.said());
 
     // Nobody is elected without requests for votes.
-    let voters: Vec<usize> = (0..3).filter(|member| *member != next).collect();
+    let voters = self::others(next);
     for member in &voters {
         engage(&cluster, *member, "dont-send-vote-request");
     }
@@ -280,7 +239,7 @@ fn elections_are_delayed_and_forced_and_get_no_votes() {
 
 #[test]
 fn leader_whose_traffic_stops_is_replaced_and_follows_later() {
-    let (cluster, leader, others) = three();
+    let (cluster, leader, others) = with_row();
     engage(&cluster, leader, "stop-raft-rpc");
     let (next, _) = cluster.leader_among(&others).expect("a new leader");
     let holds = || cluster.leads(leader).is_ok_and(|leads| !leads);
@@ -288,20 +247,18 @@ fn leader_whose_traffic_stops_is_replaced_and_follows_later() {
         .wait_until("it stops leading", holds)
         .expect("in time");
     // Its clients are served from what it has.
-    let found = numbers(&cluster, leader).expect("rows");
+    let found = numbers_at(&cluster, leader).expect("rows");
     assert_eq!(found, BTreeSet::from([0]));
     let mut client = cluster.connect(next).expect("a connection");
     add(&mut client, 1).expect("inserted");
-    assert_eq!(numbers(&cluster, leader).expect("rows"), found);
+    assert_eq!(numbers_at(&cluster, leader).expect("rows"), found);
     clear(&cluster, leader);
-    let holds = || numbers(&cluster, leader).is_ok_and(|rows| rows == BTreeSet::from([0, 1]));
-    cluster.wait_until("it follows", holds).expect("in time");
+    await_rows(&cluster, &[leader], &BTreeSet::from([0, 1]));
 }
 
 #[test]
 fn leader_hands_over_at_once_after_an_entry_and_when_it_adds_a_server() {
-    let (mut cluster, leader, _) = three();
-    let others = |leader: usize| -> Vec<usize> { (0..3).filter(|it| *it != leader).collect() };
+    let (mut cluster, leader, _) = with_row();
     engage(&cluster, leader, "transfer-leadership");
     let (leader, _) = cluster.leader_among(&others(leader)).expect("a new leader");
 
@@ -340,8 +297,7 @@ fn leader_hands_over_at_once_after_an_entry_and_when_it_adds_a_server() {
     let joiner = cluster.add_joining().expect("made");
     cluster.member(joiner).start().expect("started");
     // Each member hands over once, and the joiner is admitted all the same.
-    let holds = || numbers(&cluster, joiner).is_ok_and(|rows| rows == (0..9).collect());
-    cluster.wait_until("joined", holds).expect("in time");
+    await_rows(&cluster, &[joiner], &(0..9).collect());
     let said: Vec<String> = (0..3).map(|it| cluster.member(it).said()).collect();
     let handed_over = "failed (lost leadership)";
     assert!(
@@ -352,7 +308,7 @@ fn leader_hands_over_at_once_after_an_entry_and_when_it_adds_a_server() {
 
 #[test]
 fn cleared_crash_does_not_happen() {
-    let (mut cluster, leader, _) = three();
+    let (mut cluster, leader, _) = with_row();
     engage(&cluster, leader, "crash-before-sending-append-request");
     clear(&cluster, leader);
     let mut client = cluster.connect(leader).expect("a connection");
