@@ -20,7 +20,7 @@ pub struct Namespaces<'a> {
     pub variables: &'a [(&'a str, &'a OsStr)],
     /// A shell script that succeeds where the machine has and allows all that the test needs.
     pub trial: &'a str,
-    /// What a machine lets nobody do where the trial fails.
+    /// The end of the report where the trial fails: this machine lets nobody do that.
     pub permission: &'a str,
 }
 

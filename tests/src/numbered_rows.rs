@@ -1,6 +1,6 @@
 //! Clustered databases whose rows have numbers, by which a test says what a member must hold.
 //!
-//! Invariant: a row that is there twice is an error of whoever reads. Tests with writers that run all the time have [`crate::load`]. Called by the tests
+//! Invariant: a number that a reader finds twice is an error. Tests with writers that run all the time have [`crate::load`]. Called by the tests
 //! of clusters.
 
 use std::collections::BTreeSet;
