@@ -74,6 +74,8 @@ pub enum Incoming<'a> {
     Message {
         /// The sender.
         from: Sid,
+        /// Its cluster, when it knows it.
+        cluster: Option<Cid>,
         /// The message.
         message: PeerMessage,
     },

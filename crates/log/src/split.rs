@@ -14,6 +14,9 @@ use crate::{ReadError, Source};
 /// Bytes of a batch, about: a thousand small records. Also the size of a read.
 pub const BATCH_BYTES: usize = 128 * 1024;
 
+/// Room for one read, at least: a source may have more than it can tell.
+const ROOM_BYTES_MIN: usize = 4096;
+
 /// Batches whose memory is kept for reuse.
 const SPARE_MAX: usize = 8;
 
@@ -342,18 +345,19 @@ impl<S: Source> Splitter<S> {
         batch
     }
 
-    /// Reads once; `false` at the end of the source. Reads [`BATCH_BYTES`], or the missing bytes if they are more and the source has them.
-    /// From a source that cannot tell, at most as much as is buffered already: the length in a header alone does not justify an allocation.
+    /// Reads once; `false` at the end of the source. Reads [`BATCH_BYTES`], or the missing bytes if they are more and the source has them;
+    /// less from a source that has less. From a source that cannot tell, at most as much as is buffered already: the length in a header alone
+    /// does not justify an allocation.
     fn fill(&mut self, missing: usize) -> Result<bool, String> {
         if self.source_ended {
             return Ok(false);
         }
         let held = self.held.len();
-        let promised = match self.source.bytes_left() {
-            Some(left) => usize::try_from(left).unwrap_or(usize::MAX),
-            None => held,
-        };
-        let wanted = missing.min(promised).max(BATCH_BYTES);
+        let left = self.source.bytes_left();
+        let left = left.map(|left| usize::try_from(left).unwrap_or(usize::MAX));
+        let promised = left.unwrap_or(held);
+        let batch = left.map_or(BATCH_BYTES, |left| left.clamp(ROOM_BYTES_MIN, BATCH_BYTES));
+        let wanted = missing.min(promised).max(batch);
         let got = self.held.fill(wanted, |room| self.source.read(room))?;
         self.source_ended = got == 0;
         Ok(got > 0)

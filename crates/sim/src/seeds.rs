@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dice;
+pub use crate::server::trace::Tracing;
 
 /// Maximum number of failures that a test shows.
 const SHOWN_MAX: usize = 3;
@@ -17,11 +18,11 @@ pub trait Simulation: Default + Send {
     /// The arguments of `simulate`, besides the seed, that select this kind.
     const OPTION: &'static str;
 
-    /// Runs a seed; `is_printed`: its trace goes to standard output.
+    /// Runs a seed.
     ///
     /// # Errors
     /// A description of the failure.
-    fn run(seed: u64, is_printed: bool) -> Result<Self, String>;
+    fn run(seed: u64, tracing: Tracing) -> Result<Self, String>;
 
     /// Adds the statistics of another run; hashes are mixed.
     fn add(&mut self, other: &Self);
@@ -51,8 +52,8 @@ impl std::fmt::Display for Failure {
 ///
 /// # Errors
 /// The failure.
-pub fn run_seed<P: Simulation>(seed: u64, is_printed: bool) -> Result<P, Failure> {
-    let outcome = catch_unwind(|| P::run(seed, is_printed));
+pub fn run_seed<P: Simulation>(seed: u64, tracing: Tracing) -> Result<P, Failure> {
+    let outcome = catch_unwind(|| P::run(seed, tracing));
     let outcome = outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -86,7 +87,7 @@ pub fn watch_seeds<P: Simulation>(
             if seed >= first + count {
                 return;
             }
-            let outcome = run_seed::<P>(seed, false);
+            let outcome = run_seed::<P>(seed, Tracing::None);
             let Ok(mut results) = results.lock() else {
                 return;
             };
@@ -166,7 +167,7 @@ impl Seeds {
     pub fn expect_repeatable<P: Simulation + Debug + PartialEq>(self, count: u64) {
         let mut before = None;
         for seed in self.first..self.first + count {
-            let [one, two] = [(); 2].map(|()| run_seed::<P>(seed, false));
+            let [one, two] = [(); 2].map(|()| run_seed::<P>(seed, Tracing::Hashed));
             let (Ok(one), Ok(two)) = (one, two) else {
                 continue;
             };

@@ -4,7 +4,6 @@ use corvid_log::cluster::ids::nickname;
 use corvid_log::cluster::{Servers, Sid};
 
 use super::Member;
-use crate::peers::DialTarget;
 
 impl Member {
     /// The name of a server in log lines.
@@ -13,37 +12,37 @@ impl Member {
         nickname(address, Some(sid))
     }
 
-    /// The connections that this member wants.
-    pub(super) fn dial_targets(&self) -> Vec<DialTarget> {
+    /// The connections that this member wants: servers, unless any will do, and addresses.
+    pub(super) fn wanted_connections(&self) -> impl Iterator<Item = (Option<Sid>, &str)> {
         let own = self.settings.sid;
         let servers = self
             .membership
             .servers()
             .into_iter()
             .flat_map(Servers::iter);
-        let mut targets: Vec<DialTarget> = servers
-            .filter(|(sid, _)| *sid != own)
-            .map(|(sid, address)| DialTarget {
-                address: address.to_owned(),
-                sid: Some(sid),
-            })
-            .collect();
-        for (sid, joiner) in &self.membership.joiners {
-            targets.push(DialTarget {
-                address: joiner.address.clone(),
-                sid: Some(*sid),
-            });
-        }
-        let remotes = self.joining.iter().flat_map(|joining| &joining.remotes);
-        for address in remotes {
-            let is_known = targets.iter().any(|target| target.address == *address);
-            if !is_known && *address != self.settings.address {
-                targets.push(DialTarget {
-                    address: address.clone(),
-                    sid: None,
-                });
-            }
-        }
-        targets
+        let others = servers.filter(move |(sid, _)| *sid != own);
+        let joiners = self.membership.joiners.iter();
+        let joiners = joiners.map(|(sid, joiner)| (*sid, joiner.address.as_str()));
+        let named = others.chain(joiners);
+        let remotes = self.joining.as_ref().map(|joining| &joining.remotes[..]);
+        let remotes = remotes.unwrap_or_default();
+        let unnamed = remotes.iter().enumerate().filter(|(at, address)| {
+            let is_own = **address == self.settings.address;
+            !is_own && !self.is_named(address) && !remotes[..*at].contains(address)
+        });
+        let named = named.map(|(sid, address)| (Some(sid), address));
+        named.chain(unnamed.map(|(_, address)| (None, address.as_str())))
+    }
+
+    /// Whether a member besides this one, or a server that is joining, has this address.
+    fn is_named(&self, address: &str) -> bool {
+        let servers = self
+            .membership
+            .servers()
+            .into_iter()
+            .flat_map(Servers::iter);
+        let mut others = servers.filter(|(sid, _)| *sid != self.settings.sid);
+        let mut joiners = self.membership.joiners.values();
+        others.any(|(_, known)| known == address) || joiners.any(|joiner| joiner.address == address)
     }
 }

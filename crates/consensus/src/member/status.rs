@@ -138,6 +138,12 @@ pub enum Connected {
 }
 
 impl Member {
+    /// Its role and its term, of [`Member::status`].
+    #[must_use]
+    pub fn role_and_term(&self) -> (Role, Term) {
+        (self.node.role(), self.node.term())
+    }
+
     /// The state for operators.
     #[must_use]
     pub fn status(&self, now_ms: u64) -> Status {

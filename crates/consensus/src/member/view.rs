@@ -197,11 +197,26 @@ impl Member {
     }
 
     fn update_targets(&mut self) {
-        let targets = self.dial_targets();
-        if self.view.targets.as_ref() != Some(&targets) {
-            self.view.targets = Some(targets.clone());
-            self.outputs.push_back(Output::Dial(targets));
+        // Compared in every turn, and made when it has changed.
+        let known = self.view.targets.as_ref();
+        let is_same = known.is_some_and(|known| {
+            let known = known.iter();
+            known
+                .map(|target| (target.sid, target.address.as_str()))
+                .eq(self.wanted_connections())
+        });
+        if is_same {
+            return;
         }
+        let wanted = self.wanted_connections();
+        let targets: Vec<DialTarget> = wanted
+            .map(|(sid, address)| DialTarget {
+                address: address.to_owned(),
+                sid,
+            })
+            .collect();
+        self.view.targets = Some(targets.clone());
+        self.outputs.push_back(Output::Dial(targets));
     }
 
     fn update_row(&mut self) {

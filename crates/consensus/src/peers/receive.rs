@@ -70,8 +70,13 @@ impl Peers {
             cid: self.settings.cid,
         };
         match wire::decode(text, &receiver) {
-            Ok(Incoming::Message { from, message }) => {
+            Ok(Incoming::Message {
+                from,
+                cluster,
+                message,
+            }) => {
                 if self.is_of(now_ms, number, from) {
+                    self.learn_cluster(number, cluster);
                     self.outputs
                         .push_back(PeersOutput::Message { from, message });
                 }
@@ -166,7 +171,7 @@ impl Peers {
                 format!("{name}: learned remote address {address}"),
             );
         }
-        self.learn_cluster(&name, cluster);
+        self.learn_cluster(number, cluster);
         match dialled {
             Some(address) => {
                 if let Some(remote) = self.remotes.get_mut(&address) {
@@ -183,14 +188,18 @@ impl Peers {
         }
     }
 
-    /// A joining server takes the cluster of the first peer that tells one.
-    fn learn_cluster(&mut self, name: &str, cluster: Option<Cid>) {
-        if let (None, Some(cid)) = (self.settings.cid, cluster) {
-            self.settings.cid = Some(cid);
-            let text = format!("{name}: learned cluster ID {}", short(cid.uuid()));
-            self.log(Level::Info, text);
-            self.outputs.push_back(PeersOutput::LearnedCluster(cid));
-        }
+    /// A joining server takes the cluster of the first message that tells one. That need not be a hello: the peer may have been joining too
+    /// when the connection was made, and lead now.
+    fn learn_cluster(&mut self, number: ConnectionNumber, cluster: Option<Cid>) {
+        let (None, Some(cid)) = (self.settings.cid, cluster) else {
+            return;
+        };
+        self.settings.cid = Some(cid);
+        let name = self.connections.get(&number).map(|it| it.name.as_str());
+        let name = name.unwrap_or_default();
+        let text = format!("{name}: learned cluster ID {}", short(cid.uuid()));
+        self.log(Level::Info, text);
+        self.outputs.push_back(PeersOutput::LearnedCluster(cid));
     }
 
     /// The server that a connection belongs to: the one that it was identified with, or the one that the list names for the address.

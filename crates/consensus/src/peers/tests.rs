@@ -219,6 +219,34 @@ fn a_joining_server_learns_its_cluster_from_the_first_member() {
 }
 
 #[test]
+fn a_joining_server_learns_its_cluster_from_a_server_that_joined_later() {
+    let mut pair = Pair::new(member(A, None), member(B, None));
+    pair.members[0].set_targets(0, &[target(B)]);
+    pair.run(0);
+    assert!(pair.members[0].is_up(B));
+    // B becomes a member, and then the leader. The connection was made before.
+    pair.members[1].settings.cid = Some(cid());
+    pair.events[0].clear();
+    pair.members[1].send(1, A, &message(1));
+    pair.run(1);
+    let learned = PeersOutput::LearnedCluster(cid());
+    let place = |wanted: &PeersOutput| pair.events[0].iter().position(|it| it == wanted);
+    let arrived = PeersOutput::Message {
+        from: B,
+        message: message(1),
+    };
+    assert!(place(&learned) < place(&arrived) && place(&learned).is_some());
+    // Its answers name the cluster.
+    pair.members[0].send(2, B, &message(2));
+    pair.run(2);
+    assert!(pair.events[1].contains(&PeersOutput::Message {
+        from: A,
+        message: message(2),
+    }));
+    assert_eq!(pair.members[0].disconnections(), 0);
+}
+
+#[test]
 fn waits_double_up_to_eight_seconds() {
     let mut a = member(A, Some(cid()));
     a.set_targets(0, &[target(B)]);

@@ -150,7 +150,11 @@ fn decode_parameter<'a>(
         _ => take_message(text, &mut fields, method, comment)?,
     };
     fields.finish()?;
-    Ok(Incoming::Message { from, message })
+    Ok(Incoming::Message {
+        from,
+        cluster,
+        message,
+    })
 }
 
 fn take_envelope(

@@ -83,7 +83,9 @@ fn every_message_comes_back() {
         let is_fast = decode::decode_own_form(&text, &receiver()).is_some();
         assert!(is_fast, "message {number} took the slow way: {message:?}");
         match decode(&text, &receiver()) {
-            Ok(Incoming::Message { from, message: got }) => {
+            Ok(Incoming::Message {
+                from, message: got, ..
+            }) => {
                 assert_eq!((from, &got), (A, &message), "message {number}");
             }
             other => panic!("message {number}: {message:?} became {other:?}"),
@@ -99,7 +101,7 @@ fn messages_in_other_spellings_mean_the_same() {
             "method":"append_\u0065ntries" }}"#
     );
     let text = Bytes::from(spaced.into_bytes());
-    let Ok(Incoming::Message { from, message }) = decode(&text, &receiver()) else {
+    let Ok(Incoming::Message { from, message, .. }) = decode(&text, &receiver()) else {
         panic!("refused");
     };
     assert_eq!(from, A);

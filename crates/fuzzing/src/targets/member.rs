@@ -40,7 +40,7 @@ pub fn member_messages(input: &[u8]) {
     while let Ok(Framed::Complete { start, end }) = framer.advance(rest) {
         let text = Bytes::copy_from_slice(&rest[start..end]);
         rest = &rest[end..];
-        if let Ok(Incoming::Message { from, message }) = wire::decode(&text, &receiver) {
+        if let Ok(Incoming::Message { from, message, .. }) = wire::decode(&text, &receiver) {
             world.handle(Input::Peer { from, message });
         }
         world.pass(STEP_MS);

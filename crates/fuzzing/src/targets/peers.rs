@@ -36,7 +36,7 @@ fn cluster() -> Option<Cid> {
 fn read(text: &Bytes) {
     for cid in [cluster(), None] {
         let receiver = Receiver { sid: RECEIVER, cid };
-        let Ok(Incoming::Message { from, message }) = wire::decode(text, &receiver) else {
+        let Ok(Incoming::Message { from, message, .. }) = wire::decode(text, &receiver) else {
             continue;
         };
         let envelope = Envelope {
@@ -49,6 +49,7 @@ fn read(text: &Bytes) {
             Ok(Incoming::Message {
                 from: sender,
                 message: same,
+                ..
             }) => {
                 assert_eq!((sender, &same), (from, &message));
             }

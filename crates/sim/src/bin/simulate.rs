@@ -12,7 +12,7 @@ use corvid_log::storage::StorageRequest;
 use corvid_service::message::{Control, Piece, ToDatabase};
 use corvid_service::pump::Output;
 use corvid_service::recording::{Replay, ReplayEvent};
-use corvid_sim::seeds::{Simulation, run_seed, watch_seeds};
+use corvid_sim::seeds::{Simulation, Tracing, run_seed, watch_seeds};
 use corvid_sim::{clients, cluster, server, whole_cluster};
 
 const USAGE: &str = "\
@@ -195,7 +195,11 @@ fn brief(shown: &str) -> String {
 
 fn simulate<P: Simulation + Debug>(options: &Options) -> ExitCode {
     if let Some(seed) = options.seed {
-        return match run_seed::<P>(seed, options.is_traced) {
+        let tracing = match options.is_traced {
+            true => Tracing::Printed,
+            false => Tracing::Hashed,
+        };
+        return match run_seed::<P>(seed, tracing) {
             Ok(summary) => {
                 println!("{summary:?}");
                 ExitCode::SUCCESS

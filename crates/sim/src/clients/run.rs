@@ -8,7 +8,7 @@ use super::network::{Caller, ConnId, Network, To};
 use super::sim_client::SimClient;
 use super::{content, workload};
 use crate::dice::Dice;
-use crate::seeds::Simulation;
+use crate::seeds::{Simulation, Tracing};
 use crate::server::machine::Choice;
 use crate::server::trace::Trace;
 
@@ -47,8 +47,8 @@ pub struct Summary {
 impl Simulation for Summary {
     const OPTION: &'static str = "--clients ";
 
-    fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
-        run(seed, is_printed)
+    fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
+        run(seed, tracing)
     }
 
     fn add(&mut self, other: &Summary) {
@@ -93,12 +93,12 @@ pub(super) struct Run {
     pub(super) summary: Summary,
 }
 
-/// Runs a seed; `is_printed`: its trace goes to standard output.
+/// Runs a seed.
 ///
 /// # Errors
 /// A description of the failure.
-pub fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
-    let trace = Trace::new(is_printed);
+pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
+    let trace = Trace::new(tracing);
     let mut run = Run::new(seed, &trace)?;
     let outcome = run.run();
     if let Err(problem) = &outcome {

@@ -518,7 +518,8 @@ impl Oracle {
 
     /// How many entries with data are committed through this one.
     pub(super) fn count(&self, through: Index) -> u64 {
-        self.applied.range(..=through).count() as u64
+        let later = self.applied.range(through.next()..).count();
+        (self.applied.len() - later) as u64
     }
 }
 

@@ -20,7 +20,7 @@ use super::registers::{KEYS, News, Swap};
 use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::server::disk::{Crash, SimDisk};
-use crate::server::trace::Trace;
+use crate::server::trace::{Trace, Tracing};
 
 /// Actions of sessions, operators and chance in a run.
 const ACTIONS: usize = 70;
@@ -41,12 +41,20 @@ enum Choice {
     Time(usize),
 }
 
+/// A message under way.
+#[derive(Clone, Debug)]
+struct Sent {
+    /// The sender's cluster, if it knew it.
+    cluster: Option<Cid>,
+    message: PeerMessage,
+}
+
 pub(super) struct Run {
     dice: Dice,
     trace: Trace,
     now_ms: u64,
     hosts: Vec<Host>,
-    network: Network<PeerMessage>,
+    network: Network<Sent>,
     oracle: Oracle,
     faults: faults::Faults,
     /// Open transactions of sessions at each host.
@@ -55,15 +63,17 @@ pub(super) struct Run {
     /// Draws which files rot, in the runs in which some do.
     rot: Option<Dice>,
     steps_at: (u64, usize),
+    /// The steps that were possible last, in memory that is used again.
+    choices: Vec<Choice>,
     summary: Summary,
 }
 
-/// Runs a seed; `is_printed`: its trace goes to standard output.
+/// Runs a seed.
 ///
 /// # Errors
 /// A description of the failure.
-pub fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
-    let trace = Trace::new(is_printed);
+pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
+    let trace = Trace::new(tracing);
     let mut run = Run::new(seed, trace);
     let outcome = run.run();
     if let Err(problem) = &outcome {
@@ -123,6 +133,7 @@ impl Run {
             next_number: 1,
             rot: Some(Dice::new(seed ^ 0x0072_6f74)).filter(|_| seed.is_multiple_of(4)),
             steps_at: (0, 0),
+            choices: Vec::new(),
             summary: Summary {
                 members: count as u64,
                 ..Summary::default()
@@ -213,8 +224,9 @@ impl Run {
         next.map(|next| next.max(self.now_ms))
     }
 
-    fn choices(&self) -> Vec<Choice> {
-        let mut choices = Vec::new();
+    /// Lists the steps that are possible now.
+    fn list_choices(&self, choices: &mut Vec<Choice>) {
+        choices.clear();
         let now_ms = self.now_ms;
         for (number, host) in self.hosts.iter().enumerate() {
             let Some(life) = host.life.as_ref().filter(|_| host.paused_ms <= now_ms) else {
@@ -248,7 +260,6 @@ impl Run {
                 choices.push(Choice::Time(number));
             }
         }
-        choices
     }
 
     /// Takes one step; false when none is possible now.
@@ -259,7 +270,7 @@ impl Run {
             if at_ms == self.now_ms { steps + 1 } else { 0 },
         );
         if steps > STEPS_PER_MS_MAX {
-            return Err(format!("the cluster spins: {:?}", self.choices()));
+            return Err(format!("the cluster spins: {:?}", self.choices));
         }
         for number in 0..self.hosts.len() {
             if self.hosts[number]
@@ -276,8 +287,10 @@ impl Run {
         while let Some((to, arrival)) = self.network.take(self.now_ms) {
             self.arrive(to, arrival)?;
         }
-        let choices = self.choices();
-        if choices.is_empty() {
+        let mut choices = std::mem::take(&mut self.choices);
+        self.list_choices(&mut choices);
+        self.choices = choices;
+        if self.choices.is_empty() {
             return Ok(false);
         }
         // Threads are slow now and then.
@@ -285,26 +298,28 @@ impl Run {
             self.now_ms += 1;
         }
         self.summary.steps += 1;
-        let choice = choices[self.dice.below(choices.len())];
+        let choice = self.choices[self.dice.below(self.choices.len())];
         self.act(choice)?;
         Ok(true)
     }
 
-    fn arrive(&mut self, to: usize, arrival: Arrival<PeerMessage>) -> Result<(), String> {
+    fn arrive(&mut self, to: usize, arrival: Arrival<Sent>) -> Result<(), String> {
+        let cluster = match &arrival {
+            Arrival::Message(_, sent) => sent.cluster,
+            Arrival::Up(peer) => self.hosts[*peer].identity.cid,
+            Arrival::Down(_) | Arrival::Refused(_) => None,
+        };
+        // A joining server takes the cluster of the first message that tells one, as `Peers` does.
+        if let Some(cid) = cluster.filter(|_| self.hosts[to].identity.cid.is_none()) {
+            self.hosts[to].identity.cid = Some(cid);
+            self.queue(to, Input::LearnedCluster(cid));
+        }
         let input = match arrival {
-            Arrival::Message(from, message) => Input::Peer {
+            Arrival::Message(from, Sent { message, .. }) => Input::Peer {
                 from: self.hosts[from].identity.sid,
                 message,
             },
-            Arrival::Up(peer) => {
-                if let Some(cid) = self.hosts[peer].identity.cid
-                    && self.hosts[to].identity.cid.is_none()
-                {
-                    self.hosts[to].identity.cid = Some(cid);
-                    self.queue(to, Input::LearnedCluster(cid));
-                }
-                Input::PeerUp(self.hosts[peer].identity.sid)
-            }
+            Arrival::Up(peer) => Input::PeerUp(self.hosts[peer].identity.sid),
             Arrival::Down(peer) => Input::PeerDown(self.hosts[peer].identity.sid),
             Arrival::Refused(peer) => Input::PeerRefused(self.hosts[peer].identity.sid),
         };
@@ -446,9 +461,9 @@ impl Run {
         let Some(life) = &host.life else {
             return Ok(());
         };
-        let status = life.member.status(host.clock.local(self.now_ms));
-        if status.role == corvid_consensus::member::Role::Leader {
-            self.oracle.leads(number, status.term, &host.log)?;
+        let (role, term) = life.member.role_and_term();
+        if role == corvid_consensus::member::Role::Leader {
+            self.oracle.leads(number, term, &host.log)?;
         }
         Ok(())
     }
@@ -483,7 +498,8 @@ impl Run {
         let Some(life) = &mut self.hosts[number].life else {
             return Ok(());
         };
-        let applied = life.registers.applied.clone();
+        let applied = &life.registers.applied;
+        let (index, applied_count) = (applied.index, applied.count);
         for news in std::mem::take(&mut life.registers.news) {
             match news {
                 News::Outcome(transaction, outcome) => {
@@ -502,17 +518,16 @@ impl Run {
                     self.summary.forwarded += 1;
                     self.oracle.executed(eid)?;
                 }
-                News::Applied(index, eid, data) => {
-                    self.oracle.applied(number, index, eid, &data)?;
+                News::Applied(at, eid, data) => {
+                    self.oracle.applied(number, at, eid, &data)?;
                 }
-                News::Leads(term) => self.oracle.began(number, term, applied.index)?,
+                News::Leads(term) => self.oracle.began(number, term, index)?,
             }
         }
-        let count = self.oracle.count(applied.index);
-        if count != applied.count {
+        let count = self.oracle.count(index);
+        if count != applied_count {
             return Err(format!(
-                "host {number} has applied {} entries through {}, of {count}",
-                applied.count, applied.index
+                "host {number} has applied {applied_count} entries through {index}, of {count}"
             ));
         }
         Ok(())

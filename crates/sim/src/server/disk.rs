@@ -6,10 +6,11 @@
 //! database may only write, and only after the disk thread has found writes quick.
 //! only write, and only while the disk thread has shown that writes are quick.
 
-use corvid_log::storage::QUICK_WRITES_MIN;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use corvid_log::storage::QUICK_WRITES_MIN;
 use corvid_log::{Disk, DiskFile, Fault};
 
 use super::inode::Inode;
@@ -362,7 +363,7 @@ impl SimDisk {
     fn create(&self, what: &str, name: impl FnOnce(&mut Names, u64)) -> Result<Handle, Fault> {
         let mut platter = self.lock();
         let trouble = platter.troubles.name;
-        let fate = platter.begin(what, trouble)?;
+        let fate = platter.begin(format_args!("{what}"), trouble)?;
         if fate == Fate::Failed {
             return Err(fault(EIO));
         }
@@ -383,7 +384,7 @@ impl SimDisk {
     /// Removes a name.
     fn remove(&self, what: &str, name: impl FnOnce(&mut Names)) {
         let mut platter = self.lock();
-        if platter.begin(what, 0).is_ok() {
+        if platter.begin(format_args!("{what}"), 0).is_ok() {
             let mut names = platter.names;
             name(&mut names);
             platter.rename(names);
@@ -413,12 +414,12 @@ impl Platter {
     ///
     /// # Errors
     /// The disk is down.
-    fn begin(&mut self, what: &str, trouble: usize) -> Result<Fate, Fault> {
+    fn begin(&mut self, what: fmt::Arguments<'_>, trouble: usize) -> Result<Fate, Fault> {
         self.may_block(what);
         self.decide(what, trouble)
     }
 
-    fn may_block(&mut self, what: &str) {
+    fn may_block(&mut self, what: fmt::Arguments<'_>) {
         if self.caller == Caller::Holder {
             let offence = format!("{what}, called by the holder of the database");
             self.offence.get_or_insert(offence);
@@ -430,7 +431,7 @@ impl Platter {
     ///
     /// # Errors
     /// The disk is down.
-    fn decide(&mut self, what: &str, trouble: usize) -> Result<Fate, Fault> {
+    fn decide(&mut self, what: fmt::Arguments<'_>, trouble: usize) -> Result<Fate, Fault> {
         if self.is_down {
             return Err(fault(EIO));
         }
@@ -512,7 +513,7 @@ impl Platter {
             let offence = format!("file {number} is written after a failed sync");
             self.offence.get_or_insert(offence);
         }
-        let what = format!("write {} bytes at {offset} of file {number}", bytes.len());
+        let what = format_args!("write {} bytes at {offset} of file {number}", bytes.len());
         if self.caller == Caller::Holder && self.quick_writes < QUICK_WRITES_MIN {
             let offence =
                 format!("{what}, called by the holder of the database while the disk is slow");
@@ -525,7 +526,7 @@ impl Platter {
             false => WRITE_NS,
         };
         self.writes.slow += u64::from(is_slow);
-        let fate = self.decide(&what, self.troubles.write)?;
+        let fate = self.decide(what, self.troubles.write)?;
         let is_of_database = number == self.names.database;
         let used = self.used();
         let end = offset + bytes.len();
@@ -605,7 +606,7 @@ impl Disk for SimDisk {
     fn put_in_place(&self) -> Result<(), Fault> {
         let mut platter = self.lock();
         let trouble = platter.troubles.name;
-        let fate = platter.begin("rename", trouble)?;
+        let fate = platter.begin(format_args!("rename"), trouble)?;
         let Some(inode) = platter.names.temporary.filter(|_| fate != Fate::Failed) else {
             return Err(fault(EIO));
         };
@@ -633,7 +634,7 @@ impl Disk for SimDisk {
     fn sync_directory(&self) -> Result<(), Fault> {
         let mut platter = self.lock();
         let trouble = platter.troubles.directory;
-        match platter.begin("sync directory", trouble)? {
+        match platter.begin(format_args!("sync directory"), trouble)? {
             Fate::Done => {
                 platter.lasting_names = platter.names;
                 platter.unsynced_names.clear();
@@ -655,7 +656,7 @@ impl DiskFile for Handle {
         if platter.is_down {
             return Err(fault(EIO));
         }
-        platter.may_block("read");
+        platter.may_block(format_args!("read"));
         let trouble = platter.troubles.read;
         if trouble > 0 && platter.dice.chance(trouble) {
             return Err(fault(EIO));
@@ -679,15 +680,14 @@ impl DiskFile for Handle {
         if platter.is_down {
             return Err(fault(EIO));
         }
-        platter.may_block("ask for the length");
+        platter.may_block(format_args!("ask for the length"));
         Ok(platter.inode(self.inode).bytes().len() as u64)
     }
 
     fn cut(&mut self, length: u64) -> Result<(), Fault> {
         let mut platter = self.disk.lock();
-        let what = format!("cut file {} to {length}", self.inode);
         let trouble = platter.troubles.cut;
-        let fate = platter.begin(&what, trouble)?;
+        let fate = platter.begin(format_args!("cut file {} to {length}", self.inode), trouble)?;
         let is_done = match fate {
             Fate::Done => true,
             Fate::Failed => false,
@@ -706,9 +706,8 @@ impl DiskFile for Handle {
 
     fn sync(&mut self) -> Result<(), Fault> {
         let mut platter = self.disk.lock();
-        let what = format!("sync file {}", self.inode);
         let trouble = platter.troubles.sync;
-        match platter.begin(&what, trouble)? {
+        match platter.begin(format_args!("sync file {}", self.inode), trouble)? {
             Fate::Done => {
                 platter.inode(self.inode).sync();
                 Ok(())

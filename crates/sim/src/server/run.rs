@@ -15,7 +15,7 @@ use super::client::{Client, LOCKS, View};
 use super::disk::{Crash, Moment, SimDisk, Troubles};
 use super::history::{History, Judge, Observation};
 use super::machine::{Choice, Machine, ToClient};
-use super::trace::Trace;
+use super::trace::{Trace, Tracing};
 use super::workload::{self, Txn};
 use crate::dice::Dice;
 use crate::seeds::Simulation;
@@ -91,8 +91,8 @@ struct Schemas {
 impl Simulation for Summary {
     const OPTION: &'static str = "";
 
-    fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
-        run(seed, is_printed)
+    fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
+        run(seed, tracing)
     }
 
     fn add(&mut self, other: &Summary) {
@@ -144,12 +144,12 @@ struct Run {
     summary: Summary,
 }
 
-/// Runs a seed; `is_printed`: its trace goes to standard output.
+/// Runs a seed.
 ///
 /// # Errors
 /// A description of the failure.
-pub fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
-    let trace = Trace::new(is_printed);
+pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
+    let trace = Trace::new(tracing);
     let mut run = Run::new(seed, trace)?;
     let outcome = run.run();
     if let Err(problem) = &outcome {

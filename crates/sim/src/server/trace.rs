@@ -1,7 +1,9 @@
-//! The events of a run, one line each: always hashed, printed on demand. Two runs of one seed must have the same hash.
+//! The events of a run, one line each: hashed or printed on demand. Two runs of one seed must have the same hash.
+//!
+//! Most runs make no lines: a third of the time of a run would go into texts that nobody reads.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
@@ -13,24 +15,45 @@ struct Lines {
     is_printed: bool,
 }
 
-/// A trace, shared by all parts that add to it.
+/// How a run shows its events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracing {
+    /// Not at all; the hash is 0.
+    None,
+    /// As the hash of its lines.
+    Hashed,
+    /// Lines go to standard output too.
+    Printed,
+}
+
+/// A trace, shared by all parts that add to it; `None`: lines are not made.
 #[derive(Clone, Debug)]
-pub struct Trace(Arc<Mutex<Lines>>);
+pub struct Trace(Option<Arc<Mutex<Lines>>>);
 
 impl Trace {
-    /// An empty one; `is_printed`: every line also goes to standard output.
+    /// An empty one.
     #[must_use]
-    pub fn new(is_printed: bool) -> Trace {
-        Trace(Arc::new(Mutex::new(Lines {
-            hash: OFFSET_BASIS,
-            count: 0,
-            is_printed,
-        })))
+    pub fn new(tracing: Tracing) -> Trace {
+        let is_made = tracing != Tracing::None;
+        Trace(is_made.then(|| {
+            Arc::new(Mutex::new(Lines {
+                hash: OFFSET_BASIS,
+                count: 0,
+                is_printed: tracing == Tracing::Printed,
+            }))
+        }))
+    }
+
+    fn lines(&self) -> Option<MutexGuard<'_, Lines>> {
+        let lines = self.0.as_ref()?;
+        Some(lines.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Adds a line.
     pub fn line(&self, text: fmt::Arguments<'_>) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut lines) = self.lines() else {
+            return;
+        };
         lines.count += 1;
         let text = text.to_string();
         for byte in text.bytes().chain([b'\n']) {
@@ -43,16 +66,14 @@ impl Trace {
 
     /// Prints a line that is too long to be hashed in every run; it has no number.
     pub fn detail(&self, text: impl FnOnce() -> String) {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.is_printed {
+        if self.lines().is_some_and(|lines| lines.is_printed) {
             println!("      {}", text());
         }
     }
 
-    /// FNV-1a of all lines so far.
+    /// FNV-1a of all lines so far; 0 if none are made.
     #[must_use]
     pub fn hash(&self) -> u64 {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.hash
+        self.lines().map_or(0, |lines| lines.hash)
     }
 }

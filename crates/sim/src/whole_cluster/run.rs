@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::server::client::View;
 use crate::server::disk::{Crash, SimDisk};
-use crate::server::trace::Trace;
+use crate::server::trace::{Trace, Tracing};
 
 use clients::SimClient;
 use faults::Faults;
@@ -71,12 +71,12 @@ struct Run {
     summary: Summary,
 }
 
-/// Runs a seed; `is_printed`: its trace goes to standard output.
+/// Runs a seed.
 ///
 /// # Errors
 /// A description of the failure.
-pub fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
-    let trace = Trace::new(is_printed);
+pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
+    let trace = Trace::new(tracing);
     let mut run = Run::new(seed, trace);
     let outcome = run.run();
     if let Err(problem) = &outcome {

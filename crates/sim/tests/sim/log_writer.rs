@@ -2,13 +2,13 @@
 
 use corvid_log::{Disk, DiskFile, LogWriter};
 use corvid_sim::server::disk::{Crash, SimDisk, Troubles};
-use corvid_sim::server::trace::Trace;
+use corvid_sim::server::trace::{Trace, Tracing};
 
 /// Disks to try each case on; the bytes that survive a power loss follow from the number.
 const SEEDS: u64 = 200;
 
 fn disk(seed: u64) -> SimDisk {
-    SimDisk::new(seed, Trace::new(false), b"schema,".to_vec())
+    SimDisk::new(seed, Trace::new(Tracing::None), b"schema,".to_vec())
 }
 
 fn writer(disk: &SimDisk) -> LogWriter<SimDisk> {

@@ -19,7 +19,7 @@ use corvid_service::storage::MemberContent;
 use corvid_service::storage::loading::run;
 use corvid_service::storage::member_loading::load_member;
 use corvid_sim::server::disk::{Crash, Handle, SimDisk, Troubles};
-use corvid_sim::server::trace::Trace;
+use corvid_sim::server::trace::{Trace, Tracing};
 
 const SCHEMA: &str = r#"{"name":"D","tables":{"t":{"columns":{"i":{"type":"integer"},"s":{"type":"string"}},"isRoot":true}},"version":"1.0.0"}"#;
 
@@ -274,7 +274,7 @@ fn install(disk: &SimDisk) -> bool {
 }
 
 fn disk(seed: u64) -> SimDisk {
-    SimDisk::new(seed, Trace::new(false), old_file())
+    SimDisk::new(seed, Trace::new(Tracing::None), old_file())
 }
 
 /// Crashes `work` at every operation; afterwards the file is the old one or the new one, and the new one if it was to last.
@@ -440,7 +440,7 @@ fn schemas_in_entries_replace_or_convert_the_rows() {
         let mut file = old_file();
         file.extend(framed(entries));
         Record::new(Kind::CommitIndex(Index(through))).append(&mut file);
-        let disk = SimDisk::new(1, Trace::new(false), file);
+        let disk = SimDisk::new(1, Trace::new(Tracing::None), file);
         let (_, database) = start(&disk.open());
         (database.schema().to_json().to_string(), rows(&database))
     };

@@ -20,7 +20,7 @@ use corvid_service::storage::MemberContent;
 use corvid_service::storage::loading::run;
 use corvid_service::storage::member_loading::load_member;
 use corvid_sim::server::disk::SimDisk;
-use corvid_sim::server::trace::Trace;
+use corvid_sim::server::trace::{Trace, Tracing};
 use corvid_tests::binary;
 use corvid_tests::process::Process;
 
@@ -251,7 +251,11 @@ fn files_change_hands_between_this_project_and_the_reference() {
     assert_eq!((rows(&database), after.len()), (after.clone(), 3));
 
     // The body of the reference's file, received by a member.
-    let disk = SimDisk::new(1, Trace::new(false), compacted(&recovered, &database));
+    let disk = SimDisk::new(
+        1,
+        Trace::new(Tracing::None),
+        compacted(&recovered, &database),
+    );
     let (present, _) = open(&disk.bytes());
     let joined = present.joined().expect("a member");
     let mut received =

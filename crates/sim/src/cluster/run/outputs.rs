@@ -7,7 +7,7 @@ use corvid_consensus::{Input, MemberEvent, Output, PeerMessage};
 use corvid_log::cluster::{Index, Sid};
 use corvid_log::storage::StoreError;
 
-use super::Run;
+use super::{Run, Sent};
 use crate::cluster::file;
 use crate::cluster::host::Written;
 use crate::cluster::oracle::MemberLog;
@@ -193,12 +193,7 @@ impl Run {
     }
 
     /// A message as the receiver's codec reads it.
-    fn over_the_wire(
-        &self,
-        from: usize,
-        to: usize,
-        message: &PeerMessage,
-    ) -> Result<PeerMessage, String> {
+    fn over_the_wire(&self, from: usize, to: usize, message: &PeerMessage) -> Result<Sent, String> {
         let [from, to] = [from, to].map(|number| &self.hosts[number].identity);
         let envelope = Envelope {
             cluster: from.cid,
@@ -211,7 +206,14 @@ impl Run {
             cid: to.cid,
         };
         match wire::decode(&text, &receiver) {
-            Ok(Incoming::Message { message: read, .. }) if *message == read => Ok(read),
+            Ok(Incoming::Message {
+                cluster,
+                message: read,
+                ..
+            }) if *message == read => Ok(Sent {
+                cluster,
+                message: read,
+            }),
             other => Err(format!("{message:?} is read as {other:?}")),
         }
     }
@@ -288,7 +290,7 @@ impl Run {
             return Ok(());
         };
         let from = std::mem::replace(&mut life.reported, through);
-        let in_term = life.member.status(0).term;
+        let (_, in_term) = life.member.role_and_term();
         let logs: Vec<&MemberLog> = self.hosts.iter().map(|host| &host.log).collect();
         self.oracle.committed(number, in_term, from, through, &logs)
     }

@@ -1,7 +1,7 @@
 //! Statistics of a run, added up over many.
 
 use super::run;
-use crate::seeds::Simulation;
+use crate::seeds::{Simulation, Tracing};
 
 /// Statistics of a run: they show whether runs reach the interesting situations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,8 +55,8 @@ pub struct Summary {
 impl Simulation for Summary {
     const OPTION: &'static str = "--whole-clusters ";
 
-    fn run(seed: u64, is_printed: bool) -> Result<Summary, String> {
-        run(seed, is_printed)
+    fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
+        run(seed, tracing)
     }
 
     fn add(&mut self, other: &Summary) {
