@@ -16,7 +16,7 @@ use corvid_shell::log_file::LogFile;
 use mio::{Poll, Waker};
 
 use super::failure::Scenario;
-use super::file::MemberFile;
+use super::file;
 use super::handle::{MemberHandle, ToMember};
 use super::links::{Links, WAKER};
 use super::meter::Meter;
@@ -118,7 +118,7 @@ impl PreparedMember {
         let address = settings.address.clone();
         let peers = Peers::new(PeersSettings::of_file(&recovered, MESSAGE_BYTES_MAX));
         let seed = u64::from_ne_bytes(Random::new()?.bytes()?);
-        let file = MemberFile::open(file, &recovered, handle.clone(), hash_seed)?;
+        let file = file::open(file, &recovered, handle.clone(), hash_seed)?;
         let state = MemberState::of_file(recovered)
             .map_err(|error| std::io::Error::other(error.to_string()))?;
         let member = Member::new(settings, state, clock::mono_ms(), seed);

@@ -10,7 +10,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use corvid_consensus::member::{Command, CommandToken, Connected, Rehearsal};
+use corvid_consensus::member::{Command, CommandToken, Rehearsal};
 use corvid_consensus::{
     Input, Member, MemberEvent, MemberRequest, Output, PeerMessage, Peers, PeersOutput,
 };
@@ -18,11 +18,12 @@ use corvid_log::cluster::{Eid, Index, Term};
 use corvid_net::logging::{self, Module};
 use corvid_net::{clock, errno};
 use corvid_reactor::poll_interval::PollInterval;
+use corvid_service::member::file::Consequences;
 use corvid_service::member::{Contents, DatabaseQueue};
 use corvid_service::message::{Control, DatabaseId, Event, InstalledSnapshot, ToDatabase};
 
 use super::failure::{self, Kind, Moment, Scenario};
-use super::file::{Consequences, MemberFile};
+use super::file::MemberFile;
 use super::handle::{MemberHandle, ToMember};
 use super::links::Links;
 use super::meter::Meter;
@@ -258,7 +259,7 @@ impl MemberThread {
                 self.member.handle(now_ms, Input::Database(request));
             }
             ToMember::Storage(reply) => {
-                let consequences = self.file.receive(reply);
+                let consequences = self.file.receive(now_ms, reply);
                 self.carry_on(now_ms, consequences);
             }
             ToMember::Command(token, command) => {
@@ -273,7 +274,7 @@ impl MemberThread {
                     .report(MainMessage::MemberAnswered(token.0, Ok(text)));
             }
             ToMember::SnapshotChecked(to, index, outcome) => {
-                let (input, is_damaged) = self.file.snapshot_checked(to, index, outcome);
+                let (input, is_damaged) = self.file.snapshot_checked(now_ms, to, index, outcome);
                 if is_damaged {
                     self.member.handle(now_ms, Input::FileDamaged);
                 }
@@ -368,7 +369,7 @@ impl MemberThread {
         match output {
             Output::Store(requests) => {
                 for reply in self.file.store(requests) {
-                    let consequences = self.file.receive(reply);
+                    let consequences = self.file.receive(now_ms, reply);
                     self.carry_on(now_ms, consequences);
                 }
             }
@@ -415,7 +416,7 @@ impl MemberThread {
                 bytes_max,
             } => {
                 // The first request asks for no bytes, but how many there are.
-                if bytes_max == 0 && self.file.check_snapshot(to, index) {
+                if bytes_max == 0 && self.file.check_snapshot(now_ms, to, index) {
                     return;
                 }
                 let bytes = self.file.read_snapshot(index, offset, bytes_max);
@@ -444,28 +445,19 @@ impl MemberThread {
                 records,
             } => {
                 self.scenario.reach(Moment::BeforeInstalling);
-                let consequences = self.file.install_snapshot(snapshot, cid, records);
+                let consequences = self.file.install_snapshot(now_ms, snapshot, cid, records);
                 self.carry_on(now_ms, consequences);
             }
             Output::MakeSnapshot => self.make_snapshot(),
             Output::Rewrite(rewrite) => {
                 for reply in self.file.rewrite(*rewrite) {
-                    let consequences = self.file.receive(reply);
+                    let consequences = self.file.receive(now_ms, reply);
                     self.carry_on(now_ms, consequences);
                 }
             }
             Output::RejectSnapshot => {
-                let reason = match self.member.status(now_ms).connected {
-                    Connected::Joining => "cannot store a snapshot while joining cluster",
-                    Connected::Repairing(_) => "cannot store a snapshot into a damaged file",
-                    Connected::Leaving => "cannot store a snapshot while leaving cluster",
-                    Connected::Left => "cannot store a snapshot after leaving cluster",
-                    Connected::Failed(_) => "cannot store a snapshot following failure",
-                    Connected::Disconnected | Connected::Member => {
-                        "not storing a duplicate snapshot"
-                    }
-                };
-                let compacted = self.file.reject_snapshot(reason);
+                let status = self.member.status(now_ms);
+                let compacted = self.file.reject_snapshot(&status.connected);
                 if let Some(compacted) = compacted {
                     self.to_database.push(ToDatabase::Member(compacted));
                 }
@@ -508,7 +500,7 @@ impl MemberThread {
         self.links.flush(clock::mono_ms(), &mut self.peers);
         // Before anybody learns that the database is removed, and may add it again: the file's next member listens on the same address.
         drop(self.links);
-        self.file.close();
+        self.file.into_effects().close();
         let term = self.member.status(clock::mono_ms()).term;
         match self.database {
             Some(database) => {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use corvid_net::errno;
+use corvid_service::member::file::refusal;
 use corvid_service::message::{Control, ToDatabase, ToShard};
 use corvid_shell::unixctl::Replier;
 use corvid_shell::vlog::{self, Module};
@@ -13,7 +14,6 @@ use corvid_shell::vlog::{self, Module};
 use super::Server;
 use crate::control::reports::Reports;
 use crate::database::backup::Backup;
-use crate::member::file::refusal;
 use crate::shard::ShardMessage;
 
 impl Server {

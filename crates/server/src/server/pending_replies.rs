@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use corvid_engine::Snapshot;
 use corvid_reactor::mailbox::MailSender;
+use corvid_service::member::file::REFUSED;
 use corvid_service::message::{DatabaseId, ToDatabase};
 use corvid_shell::log_file::UnforcedName;
 use corvid_shell::unixctl::Replier;
@@ -20,7 +21,6 @@ use super::tls_columns;
 use crate::control::sessions::ListedSession;
 use crate::database::backup::Backup;
 use crate::main_handle::MainHandle;
-use crate::member::file::REFUSED;
 
 /// All pending commands.
 #[derive(Default)]

@@ -62,10 +62,7 @@ impl Disk {
         write_schema(&mut head, schema);
         let end = head.len() as u64;
         lock(&platter.0).name = Content::of(head);
-        let handle = Handle {
-            platter: platter.clone(),
-            content: lock(&platter.0).name.clone(),
-        };
+        let handle = platter.open();
         let mut writer = LogWriter::new(platter.clone(), handle);
         writer.set_end(end);
         let mut committer = Committer::new(writer);
@@ -285,7 +282,25 @@ struct Names {
 
 /// The directory of one database's files.
 #[derive(Clone, Debug, Default)]
-struct Platter(Arc<Mutex<Names>>);
+pub(crate) struct Platter(Arc<Mutex<Names>>);
+
+impl Platter {
+    /// A handle on the file that is in place.
+    pub(crate) fn open(&self) -> Handle {
+        Handle {
+            platter: self.clone(),
+            content: lock(&self.0).name.clone(),
+        }
+    }
+
+    /// A handle on a file without a name, with these bytes.
+    pub(crate) fn handle(&self, bytes: &[u8]) -> Handle {
+        Handle {
+            platter: self.clone(),
+            content: Content::of(bytes.to_vec()),
+        }
+    }
+}
 
 impl corvid_log::Disk for Platter {
     type Handle = Handle;
@@ -320,7 +335,7 @@ impl corvid_log::Disk for Platter {
     }
 
     fn create_received(&self) -> Result<Handle, Fault> {
-        unreachable!("no database here is clustered")
+        Ok(self.handle(&[]))
     }
 
     fn remove_received(&self) {}
@@ -331,7 +346,7 @@ impl corvid_log::Disk for Platter {
 }
 
 #[derive(Debug)]
-struct Handle {
+pub(crate) struct Handle {
     platter: Platter,
     content: Content,
 }

@@ -21,6 +21,7 @@ mod endings;
 mod initial_contents;
 mod locks;
 mod long_requests;
+mod member_file;
 mod monitors;
 mod ordering;
 mod positions;

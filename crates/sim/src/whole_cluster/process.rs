@@ -13,13 +13,15 @@ use corvid_consensus::{
     Committed, Input, Member, MemberEvent, MemberRequest, Output, Peers, PeersOutput,
     PeersSettings, Recovered as MemberState, Settings,
 };
-use corvid_log::cluster::{BodyLocation, Cid, Eid, Index, Recovered, Sid, Term};
+use corvid_log::cluster::{Cid, Eid, Index, Recovered, Sid, Term};
 use corvid_log::storage::StorageReply;
+use corvid_log::{DiskFile as _, LogWriter};
 use corvid_service::Now;
+use corvid_service::member::file::Consequences;
 use corvid_service::member::{Contents, DatabaseQueue};
 use corvid_service::message::{Control, InstalledSnapshot, ToDatabase};
 
-use super::member_file::{Consequences, MemberFile};
+use super::member_file::{FileThreads, Load, MemberFile};
 use super::opening;
 use super::wires::{Arrival, Wires};
 use crate::dice::Dice;
@@ -37,6 +39,7 @@ enum Mail {
     Request(MemberRequest),
     Storage(StorageReply),
     Command(CommandToken, Command),
+    SnapshotChecked(Sid, Index, Result<bool, String>),
     Loaded(Index, Contents),
     Served(Index),
 }
@@ -45,13 +48,6 @@ enum Mail {
 enum ToMain {
     RowChanged,
     Joined(Contents),
-}
-
-/// An installed snapshot whose contents are to be loaded.
-struct Loading {
-    index: Index,
-    eid: Eid,
-    source: Result<(Handle, BodyLocation), String>,
 }
 
 /// A step that is possible next.
@@ -65,6 +61,8 @@ pub(super) enum Step {
     Disk,
     /// The rewrite thread acts.
     Rewrite,
+    /// A snapshot is checked before a peer gets it.
+    Check,
     /// The contents of an installed snapshot are loaded.
     Load,
     /// The main thread handles an event.
@@ -113,8 +111,6 @@ pub(super) struct Process {
     trace: Trace,
     mail: VecDeque<Mail>,
     main: VecDeque<ToMain>,
-    /// Snapshots to be loaded, each by a thread of its own.
-    loads: Vec<Loading>,
     to_database: DatabaseQueue<Contents>,
     /// The database was told that it leads, and has not handled the news of its end.
     is_told_to_lead: bool,
@@ -178,7 +174,11 @@ impl Process {
                 row.clone(),
             )
         });
-        let file = MemberFile::open(&disk, file, &recovered, dice.chance(50))?;
+        let handle = file.share().map_err(|fault| fault.text)?;
+        let mut writer = LogWriter::new(disk.clone(), file);
+        writer.set_end(recovered.good_end);
+        let threads = FileThreads::new(writer, dice.chance(50), Dice::new(dice.draw()));
+        let file = MemberFile::open(threads, handle, &recovered, now.mono_ms);
         let state = MemberState::of_file(recovered).map_err(|error| error.to_string())?;
         let member = Member::new(settings, state, now.mono_ms, dice.draw());
         Ok(Process {
@@ -193,7 +193,6 @@ impl Process {
             trace,
             mail: VecDeque::new(),
             main: VecDeque::new(),
-            loads: Vec::new(),
             is_told_to_lead: false,
             may_be_ahead: false,
             row: Some(row),
@@ -261,13 +260,17 @@ impl Process {
         if let Some(machine) = &self.machine {
             steps.extend(machine.choices(now).into_iter().map(Step::Machine));
         }
-        if self.file.disk_has_work() && self.disk_ms <= now_ms {
+        let threads = self.file.effects();
+        if threads.disk_has_work() && self.disk_ms <= now_ms {
             steps.push(Step::Disk);
         }
-        if self.file.rewrite_has_work() {
+        if threads.rewrite_has_work() {
             steps.push(Step::Rewrite);
         }
-        if !self.loads.is_empty() {
+        if threads.has_check() {
+            steps.push(Step::Check);
+        }
+        if threads.has_load() {
             steps.push(Step::Load);
         }
         if !self.main.is_empty() {
@@ -296,12 +299,17 @@ impl Process {
                 self.collect_requests();
             }
             Step::Disk => {
-                let replies = self.file.work_on_disk(&mut self.dice);
+                let replies = self.file.effects_mut().work_on_disk(&mut self.dice);
                 self.mail.extend(replies.into_iter().map(Mail::Storage));
             }
             Step::Rewrite => {
-                let reply = self.file.work_on_rewrite();
+                let reply = self.file.effects_mut().work_on_rewrite();
                 self.mail.extend(reply.map(Mail::Storage));
+            }
+            Step::Check => {
+                let (to, index, outcome) = self.file.effects_mut().check();
+                self.mail
+                    .push_back(Mail::SnapshotChecked(to, index, outcome));
             }
             Step::Load => self.load()?,
             Step::Main => self.main_event(now),
@@ -333,8 +341,7 @@ impl Process {
 
     /// One of the threads that load contents.
     fn load(&mut self) -> Result<(), String> {
-        let chosen = self.dice.below(self.loads.len());
-        let Loading { index, eid, source } = self.loads.remove(chosen);
+        let Load { index, eid, source } = self.file.effects_mut().take_load();
         let (file, body) =
             source.map_err(|problem| format!("snapshot {index} cannot be loaded: {problem}"))?;
         let database = opening::load_body(&file, body, &[], self.dice.draw());
@@ -453,12 +460,19 @@ impl Process {
             },
             Mail::Request(request) => self.member.handle(local_ms, Input::Database(request)),
             Mail::Storage(reply) => {
-                let consequences = self.file.receive(reply);
+                let consequences = self.file.receive(local_ms, reply);
                 self.carry_on(local_ms, consequences);
             }
             Mail::Command(token, command) => {
                 self.member
                     .handle(local_ms, Input::Command { token, command });
+            }
+            Mail::SnapshotChecked(to, index, outcome) => {
+                let (input, is_damaged) = self.file.snapshot_checked(local_ms, to, index, outcome);
+                if is_damaged {
+                    self.member.handle(local_ms, Input::FileDamaged);
+                }
+                self.member.handle(local_ms, input);
             }
             Mail::Loaded(index, contents) => self.loaded(index, contents),
             Mail::Served(index) => {
@@ -521,7 +535,7 @@ impl Process {
         match output {
             Output::Store(requests) => {
                 for reply in self.file.store(requests) {
-                    let consequences = self.file.receive(reply);
+                    let consequences = self.file.receive(local_ms, reply);
                     self.carry_on(local_ms, consequences);
                 }
             }
@@ -529,8 +543,7 @@ impl Process {
             Output::Database(MemberEvent::Replaced { index, term, eid }) => {
                 self.observed.push(Observed::Replaced(index));
                 self.to_database.begin_load(index, term);
-                let source = self.file.snapshot(index);
-                self.loads.push(Loading { index, eid, source });
+                self.file.load_snapshot(index, eid);
             }
             Output::Database(event) => {
                 match &event {
@@ -572,6 +585,10 @@ impl Process {
                 offset,
                 bytes_max,
             } => {
+                // The first request asks for no bytes, but how many there are.
+                if bytes_max == 0 && self.file.check_snapshot(local_ms, to, index) {
+                    return;
+                }
                 let bytes = self.file.read_snapshot(index, offset, bytes_max);
                 let input = Input::SnapshotRead {
                     to,
@@ -597,18 +614,19 @@ impl Process {
                 cid,
                 records,
             } => {
-                let consequences = self.file.install_snapshot(snapshot, cid, records);
+                let consequences = self.file.install_snapshot(local_ms, snapshot, cid, records);
                 self.carry_on(local_ms, consequences);
             }
             Output::MakeSnapshot => self.make_snapshot(),
             Output::Rewrite(rewrite) => {
                 for reply in self.file.rewrite(*rewrite) {
-                    let consequences = self.file.receive(reply);
+                    let consequences = self.file.receive(local_ms, reply);
                     self.carry_on(local_ms, consequences);
                 }
             }
             Output::RejectSnapshot => {
-                let compacted = self.file.reject_snapshot();
+                let status = self.member.status(local_ms);
+                let compacted = self.file.reject_snapshot(&status.connected);
                 if let Some(compacted) = compacted {
                     self.to_database.push(ToDatabase::Member(compacted));
                 }

@@ -1,0 +1,290 @@
+//! The file of a member: its records, and the snapshots in it, its own and those of peers.
+//!
+//! ```text
+//! snapshot of the database --Rewrite--> new file --Written, Extend, Swap--> in place       compaction
+//! body from a peer --> FILE.received --InstallSnapshot--> new file --Written, Swap--> in place, and loaded
+//! ```
+//!
+//! Invariant: while a swap is under way no request reaches the old file: those behind it wait until the new file is in place, or has failed.
+//! A snapshot that the database has made is kept until the member says that it is written, or not wanted. Used by the thread of a member, in the
+//! server and in the simulator; disk and threads are [`FileEffects`].
+
+mod effects;
+mod installation;
+mod refusal;
+mod stored;
+
+use corvid_consensus::member::{Connected, Rewrite};
+use corvid_consensus::message::SnapshotMeta;
+use corvid_consensus::{Input, MemberEvent};
+use corvid_engine::Snapshot;
+use corvid_log::cluster::{Index, MemberIdentity, ReceivedBody, Recovered};
+use corvid_log::storage::{
+    FileContent, FileSize, RewriteNumber, RewriteStage, StorageReply, StorageRequest, StoreError,
+};
+
+use crate::storage::{FileState, Growth, MemberContent};
+use installation::INSTALLATIONS;
+use refusal::error_of;
+use stored::StoredSnapshot;
+
+pub use effects::{FileEffects, Handle};
+pub use refusal::{REFUSED, refusal};
+
+/// The comment of the record of a snapshot.
+const COMMENT: &str = "compacting database online";
+
+/// See the module.
+#[derive(Debug)]
+pub struct MemberFile<E: FileEffects> {
+    effects: E,
+    identity: MemberIdentity,
+    growth: Growth,
+    /// The snapshot in the file, for peers.
+    stored: Option<StoredSnapshot<Handle<E>>>,
+    /// The snapshot that the database has made, with the token of the command that asked for it.
+    made: Option<(Option<u64>, Snapshot)>,
+    /// The member's rewrite under way, and the last entry that its snapshot includes.
+    rewriting: Option<(RewriteNumber, Index)>,
+    /// The body that a peer sends.
+    receiving: Option<(SnapshotMeta, ReceivedBody<E::Disk>)>,
+    /// The installation under way.
+    installing: Option<(RewriteNumber, SnapshotMeta)>,
+    last_installation: u64,
+    /// The requests behind a swap under way, or behind the beginning of an installation.
+    held: Option<Vec<StorageRequest>>,
+}
+
+/// The consequences of a reply of the file's threads.
+#[derive(Debug, Default)]
+pub struct Consequences {
+    /// Inputs of the member, in order.
+    pub inputs: Vec<Input>,
+    /// An event for the database.
+    pub event: Option<MemberEvent>,
+}
+
+impl<E: FileEffects> MemberFile<E> {
+    /// The file that has been opened, of which `file` is a handle.
+    pub fn open(
+        mut effects: E,
+        file: Handle<E>,
+        recovered: &Recovered,
+        now_ms: u64,
+    ) -> MemberFile<E> {
+        let stored = recovered.joined().map(|joined| StoredSnapshot {
+            checked_ms: None,
+            index: joined.snapshot.index,
+            body: joined.body,
+            file,
+        });
+        let entries = recovered.joined().map_or(0, |joined| joined.entries.len());
+        let state = FileState {
+            records: entries as u64 + 2,
+            size: FileSize {
+                base: recovered.base,
+                end: recovered.good_end,
+            },
+        };
+        let growth = Growth::new(state, now_ms, effects.draw());
+        MemberFile {
+            effects,
+            identity: MemberIdentity {
+                server_id: recovered.server_id,
+                cluster_id: recovered.cluster_id,
+                name: recovered.name.clone(),
+                local_address: recovered.local_address.clone(),
+            },
+            growth,
+            stored,
+            made: None,
+            rewriting: None,
+            receiving: None,
+            installing: None,
+            last_installation: INSTALLATIONS,
+            held: None,
+        }
+    }
+
+    /// The disk and the threads.
+    pub fn effects(&self) -> &E {
+        &self.effects
+    }
+
+    /// The disk and the threads, which the simulator serves itself.
+    pub fn effects_mut(&mut self) -> &mut E {
+        &mut self.effects
+    }
+
+    /// The disk and the threads, to be closed. A body that is being received is removed.
+    pub fn into_effects(self) -> E {
+        self.effects
+    }
+
+    /// Carries out requests; returns the replies of those that are complete.
+    pub fn store(&mut self, mut requests: Vec<StorageRequest>) -> Vec<StorageReply> {
+        if let Some(held) = &mut self.held {
+            held.append(&mut requests);
+            return Vec::new();
+        }
+        for request in &requests {
+            if let StorageRequest::Append { record, .. } = request {
+                self.growth.appended(record.len());
+            }
+        }
+        let swap = requests
+            .iter()
+            .position(|request| matches!(request, StorageRequest::Swap(_)));
+        if let Some(swap) = swap {
+            self.held = Some(requests.split_off(swap + 1));
+        }
+        self.effects.store(requests)
+    }
+
+    /// Handles a reply of the file's threads.
+    pub fn receive(&mut self, now_ms: u64, reply: StorageReply) -> Consequences {
+        self.effects.observe_reply(&reply);
+        let mut consequences = Consequences::default();
+        match reply {
+            StorageReply::Rewrite(number, stage) if number.0 >= INSTALLATIONS => {
+                self.installation_stage(now_ms, number, stage, &mut consequences);
+            }
+            StorageReply::Rewrite(number, stage) => {
+                self.rewrite_stage(now_ms, number, &stage, &mut consequences);
+                let is_over = !matches!(stage, Ok(RewriteStage::Written));
+                let reply = StorageReply::Rewrite(number, stage);
+                consequences.inputs.push(Input::Storage(reply));
+                if is_over && self.installing.is_none() {
+                    self.release(&mut consequences);
+                }
+            }
+            StorageReply::Appended(position, outcome) => {
+                let is_failed = outcome.is_err();
+                let reply = StorageReply::Appended(position, outcome);
+                consequences.inputs.push(Input::Storage(reply));
+                if is_failed && self.effects.is_poisoned() {
+                    consequences.inputs.push(Input::FilePoisoned);
+                }
+            }
+        }
+        consequences
+    }
+
+    /// A new file of the member's own has reached a stage.
+    fn rewrite_stage(
+        &mut self,
+        now_ms: u64,
+        number: RewriteNumber,
+        stage: &Result<RewriteStage, StoreError>,
+        consequences: &mut Consequences,
+    ) {
+        // A rewrite that was given up may have failed before.
+        let is_known = self.rewriting.is_some_and(|(known, _)| known == number);
+        match stage {
+            Ok(RewriteStage::InPlace(size)) => {
+                let chance = self.effects.draw();
+                self.growth.rewritten(*size, now_ms, chance);
+                if let Some((_, index)) = self.rewriting {
+                    self.find_snapshot(index);
+                }
+            }
+            Ok(RewriteStage::Lasting) if is_known => {
+                consequences.event = self.rewritten(Ok(()));
+            }
+            Err(error) if is_known => {
+                let chance = self.effects.draw();
+                self.growth.failed(now_ms, chance);
+                consequences.event = self.rewritten(Err(error.clone()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Carries out the requests behind a swap.
+    fn release(&mut self, consequences: &mut Consequences) {
+        if let Some(held) = self.held.take() {
+            let replies = self.store(held);
+            consequences
+                .inputs
+                .extend(replies.into_iter().map(Input::Storage));
+        }
+    }
+
+    fn rewritten(&mut self, result: Result<(), StoreError>) -> Option<MemberEvent> {
+        self.rewriting = None;
+        let (token, _) = self.made.take()?;
+        Some(MemberEvent::Compacted { token, result })
+    }
+
+    /// Whether the file has grown so much that the database is to make a snapshot.
+    pub fn is_compaction_due(&mut self, now_ms: u64) -> bool {
+        let is_due = self.is_idle() && self.growth.is_due(now_ms);
+        if is_due {
+            // Asked again if nothing comes of it.
+            let chance = self.effects.draw();
+            self.growth.failed(now_ms, chance);
+        }
+        is_due
+    }
+
+    /// When [`MemberFile::is_compaction_due`] may change.
+    pub fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
+        self.growth.next_check_ms(now_ms).filter(|_| self.is_idle())
+    }
+
+    /// Whether no new file is under way.
+    fn is_idle(&self) -> bool {
+        self.made.is_none() && self.rewriting.is_none() && self.installing.is_none()
+    }
+
+    /// Keeps a snapshot of the database.
+    ///
+    /// # Errors
+    /// An earlier one is not written yet: the answer for the database.
+    pub fn keep_snapshot(
+        &mut self,
+        token: Option<u64>,
+        snapshot: Snapshot,
+    ) -> Result<(), MemberEvent> {
+        if self.made.is_some() {
+            let result = Err(error_of("a snapshot is being stored already"));
+            return Err(MemberEvent::Compacted { token, result });
+        }
+        self.made = Some((token, snapshot));
+        Ok(())
+    }
+
+    /// The member does not want the snapshot, or has given its rewrite up: nothing has changed since the last one, or it may not write one now.
+    pub fn reject_snapshot(&mut self, connected: &Connected) -> Option<MemberEvent> {
+        self.rewritten(Err(refusal(refusal::reason(connected))))
+    }
+
+    /// Begins a new file with the snapshot of the database.
+    pub fn rewrite(&mut self, rewrite: Rewrite) -> Vec<StorageReply> {
+        let number = rewrite.number;
+        let Some((_, snapshot)) = &self.made else {
+            let error = error_of("the database has made no snapshot");
+            return vec![StorageReply::Rewrite(number, Err(error))];
+        };
+        self.identity.cluster_id = rewrite.cid;
+        self.rewriting = Some((number, rewrite.index));
+        let content = MemberContent {
+            snapshot: snapshot.clone(),
+            identity: self.identity.clone(),
+            meta: SnapshotMeta {
+                index: rewrite.index,
+                term: rewrite.term,
+                eid: rewrite.eid,
+                servers: rewrite.servers,
+                election_timer_ms: rewrite.election_timer_ms,
+                body_bytes: 0,
+            },
+            comment: COMMENT,
+            date_ms: self.effects.date_ms(),
+            records: rewrite.records,
+        };
+        let content: Box<dyn FileContent> = Box::new(content);
+        self.effects
+            .store(vec![StorageRequest::Rewrite(number, content)])
+    }
+}
