@@ -15,6 +15,7 @@
 //!      --> clients   (host, network, member; run)     replicas beside two servers and a network
 //!      --> cluster   (host, network, registers; run)  members of a cluster, their disks and a network
 //!      --> whole_cluster (host, wires, process; run)  servers of a cluster with clients, connections and files
+//! host_faults: faults that both simulations of clusters draw
 //! seeds: many runs on all cores, for tests and for the program `simulate`
 //! ```
 
@@ -24,6 +25,7 @@ pub mod cluster;
 pub mod dice;
 pub mod differential;
 pub mod generator;
+mod host_faults;
 pub mod model;
 pub mod model_check;
 pub mod normal;

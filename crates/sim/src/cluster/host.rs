@@ -10,9 +10,7 @@ use bytes::Bytes;
 use corvid_consensus::member::{Rewrite, ServerRow};
 use corvid_consensus::message::SnapshotMeta;
 use corvid_consensus::{Input, Member, MemberEvent, Output, Settings};
-use corvid_log::cluster::{
-    Cid, Eid, Entry, Index, Kind, RecoveredMembership, Servers, Sid, Term, recover,
-};
+use corvid_log::cluster::{Cid, Eid, Entry, Index, Kind, Servers, Sid, Term};
 use corvid_log::storage::{LogPosition, RewriteNumber, RewriteStage, StorageReply, StorageRequest};
 use corvid_log::{Disk as _, DiskFile as _, Fault, LogWriter};
 
@@ -327,31 +325,6 @@ impl Host {
     pub(super) fn synced_term(&self) -> Term {
         let of_life = self.life.as_ref().map(|life| life.synced_ballot.0);
         self.promised_term.max(of_life.unwrap_or_default())
-    }
-
-    /// Bytes of the file rot while no process has it open, such that the cluster can heal it. False if none of the places that were tried is so.
-    pub(super) fn rot(&mut self, dice: &mut Dice) -> bool {
-        let bytes = self.disk.bytes();
-        for _ in 0..8 {
-            let from = dice.below(bytes.len());
-            let length = *dice.pick(&[1, 1, 1, 20, 100]);
-            let flips: Vec<(usize, usize)> = (from..bytes.len().min(from + length))
-                .map(|position| (position, dice.below(8)))
-                .collect();
-            let mut rotten = bytes.clone();
-            for (position, bit) in &flips {
-                rotten[*position] ^= 1 << bit;
-            }
-            let judged = recover(&rotten[..], rotten.len() as u64);
-            if judged.is_ok_and(|it| matches!(it.membership, RecoveredMembership::Damaged(_))) {
-                for (position, bit) in flips {
-                    self.disk.flip(position, bit);
-                }
-                self.is_damaged = true;
-                return true;
-            }
-        }
-        false
     }
 
     /// The process ends.

@@ -19,8 +19,10 @@ use super::oracle::Oracle;
 use super::registers::{KEYS, News, Swap};
 use crate::clock::Clock;
 use crate::dice::Dice;
+use crate::host_faults;
 use crate::server::disk::{Crash, SimDisk};
 use crate::server::trace::{Trace, Tracing};
+use faults::Faults;
 
 /// Actions of sessions, operators and chance in a run.
 const ACTIONS: usize = 70;
@@ -56,7 +58,7 @@ pub(super) struct Run {
     hosts: Vec<Host>,
     network: Network<Sent>,
     oracle: Oracle,
-    faults: faults::Faults,
+    faults: Faults,
     /// Open transactions of sessions at each host.
     sessions: Vec<Vec<u64>>,
     next_number: u64,
@@ -99,7 +101,7 @@ impl Run {
     fn new(seed: u64, trace: Trace) -> Run {
         let mut dice = Dice::new(seed);
         let count = *dice.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 6, 7]);
-        let faults = faults::Faults::draw(&mut dice);
+        let faults = Faults::draw(&mut dice);
         trace.line(format_args!("{count} members, {faults:?}"));
         let cid = Cid::new(uuid(&mut dice));
         let identities: Vec<Identity> = (0..count)
@@ -115,7 +117,7 @@ impl Run {
             .map(|identity| {
                 let bytes = file::first(&identity, &servers);
                 let disk = SimDisk::new(dice.draw(), trace.clone(), bytes);
-                let rate = faults.draw_rate(&mut dice);
+                let rate = faults.hosts.draw_rate(&mut dice);
                 let clock = Clock::new(0, dice.below(1_000_000) as u64, rate);
                 Host::new(identity, disk, dice.draw(), clock)
             })
@@ -385,7 +387,7 @@ impl Run {
                 None
             }
             Choice::Disk(_) => {
-                let slow_ms = self.faults.disk_ms;
+                let slow_ms = self.faults.hosts.disk_ms;
                 let took_ms = self.dice.below(slow_ms + 1) as u64;
                 let mut dice = self.dice.clone();
                 let replies = life.storage.work_on_disk(&mut dice);
@@ -554,7 +556,7 @@ impl Run {
         self.summary.joins += 1;
         let bytes = file::joining(&identity, remotes);
         let disk = SimDisk::new(self.dice.draw(), self.trace.clone(), bytes);
-        let rate = self.faults.draw_rate(&mut self.dice);
+        let rate = self.faults.hosts.draw_rate(&mut self.dice);
         let clock = Clock::new(self.now_ms, self.dice.below(1_000_000) as u64, rate);
         let mut host = Host::new(identity, disk, self.dice.draw(), clock);
         host.start_ms = Some(self.now_ms);
@@ -595,9 +597,8 @@ impl Run {
 
     /// The machine of a host went down.
     fn crashed(&mut self, number: usize) {
-        let crash = self.faults.draw_crash(&mut self.dice);
-        let down_ms = *self.dice.pick(&[0, 10, 300, 3000, 8000]);
-        let down_ms = self.dice.below(down_ms + 1) as u64;
+        let crash = self.faults.hosts.draw_crash(&mut self.dice);
+        let down_ms = host_faults::draw_down_ms(&mut self.dice);
         self.trace.line(format_args!(
             "{} host {number} is down: {crash:?}, for {down_ms} ms",
             self.now_ms

@@ -359,6 +359,35 @@ impl SimDisk {
         inode.map_or_else(Vec::new, |inode| inode.lasting_bytes().to_vec())
     }
 
+    /// The same content before any of its bytes rotted.
+    #[must_use]
+    pub fn intact_lasting_bytes(&self) -> Vec<u8> {
+        let platter = self.lock();
+        let inode = platter.inodes.get(&platter.lasting_names.database);
+        inode.map_or_else(Vec::new, Inode::intact_lasting_bytes)
+    }
+
+    /// Whether bits of the database's file have flipped, of the present one or of the one that a power loss would bring back.
+    #[must_use]
+    pub fn is_rotten(&self) -> bool {
+        let platter = self.lock();
+        let names = [platter.names.database, platter.lasting_names.database];
+        let inodes = names.iter().filter_map(|name| platter.inodes.get(name));
+        inodes.into_iter().any(|inode| inode.is_rotten)
+    }
+
+    /// The database's file has this content, on the medium too: syncs have lied, or an operator has put a copy in its place. Nobody has it open.
+    pub fn put_back(&self, bytes: Vec<u8>) {
+        let mut platter = self.lock();
+        let platter = &mut *platter;
+        platter.lasting_names = platter.names;
+        platter.unsynced_names.clear();
+        platter
+            .inodes
+            .insert(platter.names.database, Inode::lasting(bytes));
+        platter.free();
+    }
+
     /// Makes an empty file; `name` gives it a name.
     fn create(&self, what: &str, name: impl FnOnce(&mut Names, u64)) -> Result<Handle, Fault> {
         let mut platter = self.lock();

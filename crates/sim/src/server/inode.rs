@@ -23,6 +23,10 @@ pub(super) struct Inode {
     current: Vec<u8>,
     /// A sync has failed: readable bytes may be missing on the medium.
     pub(super) is_doubtful: bool,
+    /// Bits have flipped.
+    pub(super) is_rotten: bool,
+    /// Those of bytes that the medium had: offsets and bits.
+    rotten: Vec<(usize, usize)>,
     /// Open handles.
     pub(super) handles: usize,
 }
@@ -44,6 +48,17 @@ impl Inode {
     /// The bytes that are on the medium whatever happens.
     pub(super) fn lasting_bytes(&self) -> &[u8] {
         &self.medium
+    }
+
+    /// The same bytes before any of them rotted.
+    pub(super) fn intact_lasting_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.medium.clone();
+        for (position, bit) in &self.rotten {
+            if let Some(byte) = bytes.get_mut(*position) {
+                *byte ^= 1 << bit;
+            }
+        }
+        bytes
     }
 
     /// Whether the medium has every change.
@@ -144,7 +159,12 @@ impl Inode {
 
     /// Flips one bit of byte `position`, both on the medium and in pending changes; otherwise writing them back would heal it.
     pub(super) fn flip(&mut self, position: usize, bit: usize) {
-        let flip = |byte: &mut u8| *byte ^= 1 << (bit % 8);
+        let bit = bit % 8;
+        self.is_rotten = true;
+        if position < self.medium.len() {
+            self.rotten.push((position, bit));
+        }
+        let flip = |byte: &mut u8| *byte ^= 1 << bit;
         for bytes in [&mut self.medium, &mut self.current] {
             bytes.get_mut(position).into_iter().for_each(flip);
         }

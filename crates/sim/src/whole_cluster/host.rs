@@ -2,7 +2,7 @@
 //!
 //! Invariant: a life leaves behind its disk, and nothing else.
 
-use corvid_log::cluster::recover;
+use corvid_log::cluster::{Recovered, RecoveredMembership, recover};
 use corvid_service::Now;
 
 use super::opening::{self, Identity};
@@ -28,6 +28,10 @@ pub(super) struct Host {
     dice: Dice,
     /// The state of its disk after so many operations.
     lasting: Option<(u64, Lasting)>,
+    /// Its disk has lied about syncs: its member has promised this, and the file has less.
+    pub(super) promised: Option<Lasting>,
+    /// A file that it has had, for an operator who puts it back.
+    pub(super) copy: Option<Vec<u8>>,
 }
 
 impl Host {
@@ -42,7 +46,14 @@ impl Host {
             ended: None,
             dice: Dice::new(seed),
             lasting: None,
+            promised: None,
+            copy: None,
         }
+    }
+
+    /// Whether its file does not have all that its member has promised, or would not after a restart.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.promised.is_some() || self.disk.is_rotten()
     }
 
     /// The time as this host's server reads it.
@@ -61,7 +72,7 @@ impl Host {
             .filter(|process| self.paused_ms <= now_ms && !process.has_left)
     }
 
-    /// Starts the server on what the disk holds.
+    /// Starts the server on what the disk holds. A file that has rotted beyond what its cluster can heal ends it for good.
     ///
     /// # Errors
     /// Its file breaks a rule.
@@ -74,12 +85,27 @@ impl Host {
     ) -> Result<(), String> {
         self.start_ms = None;
         let file = self.disk.open();
-        let recovered = opening::read(&file)?;
+        let recovered = match opening::read(&file) {
+            Ok(recovered) => recovered,
+            Err(refusal) if self.disk.is_rotten() => {
+                self.ended = Some(refusal);
+                return Ok(());
+            }
+            Err(refusal) => return Err(refusal),
+        };
         if recovered.may_have_forgotten() {
-            return Err(format!(
-                "an intact disk is judged to have lost synced records: {:?}",
-                recovered.damage
-            ));
+            if !self.disk.is_rotten() {
+                return Err(format!(
+                    "an intact disk is judged to have lost synced records: {:?}",
+                    recovered.damage
+                ));
+            }
+            let obstacle = recovered.damage.as_ref().and_then(|it| it.obstacle);
+            if let Some(obstacle) = obstacle {
+                self.ended = Some(format!("{obstacle:?}"));
+                return Ok(());
+            }
+            self.check_promises(&recovered)?;
         }
         witness.recovered(number, &recovered)?;
         let contents = opening::load(&file, &recovered, self.dice.draw())?;
@@ -100,18 +126,37 @@ impl Host {
         Ok(())
     }
 
-    /// The file as a power loss would leave it, in the worst case; `None` when the file would not open.
+    /// Checks that a damaged file proves as much as was promised.
+    fn check_promises(&mut self, recovered: &Recovered) -> Result<(), String> {
+        let RecoveredMembership::Damaged(proven) = &recovered.membership else {
+            return Ok(());
+        };
+        let promised = self.lasting().map(Lasting::last).unwrap_or_default();
+        if proven.last >= promised {
+            return Ok(());
+        }
+        Err(format!(
+            "the damaged file proves entries through {:?}; {promised:?} was synced",
+            proven.last
+        ))
+    }
+
+    /// What its member has promised: the file as a power loss would leave it, in the worst case, before rot, and what lies have taken from it;
+    /// `None` when that would not open.
     pub(super) fn lasting(&mut self) -> Option<&Lasting> {
         let operations = self.disk.operations();
-        if self
-            .lasting
-            .as_ref()
-            .is_none_or(|(at, _)| *at != operations)
-        {
-            let bytes = self.disk.lasting_bytes();
+        let is_known = self.lasting.as_ref().map(|(at, _)| *at) == Some(operations);
+        if !is_known || self.promised.is_some() {
+            let bytes = self.disk.intact_lasting_bytes();
             let length = bytes.len() as u64;
             let recovered = recover(bytes.as_slice(), length).ok()?;
-            self.lasting = Some((operations, Lasting::of(&recovered)));
+            let mut lasting = Lasting::of(&recovered);
+            match &self.promised {
+                Some(promised) if lasting.last() < promised.last() => lasting.add(promised),
+                // The same leader has sent it everything again.
+                _ => self.promised = None,
+            }
+            self.lasting = Some((operations, lasting));
         }
         self.lasting.as_ref().map(|(_, lasting)| lasting)
     }

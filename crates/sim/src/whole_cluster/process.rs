@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use corvid_consensus::member::{Command, CommandToken, ServerRow};
 use corvid_consensus::{
-    Committed, Input, Member, MemberEvent, MemberRequest, Output, Peers, PeersOutput,
+    Committed, Input, Member, MemberEvent, MemberRequest, Output, PeerMessage, Peers, PeersOutput,
     PeersSettings, Recovered as MemberState, Settings,
 };
 use corvid_log::cluster::{Cid, Eid, Index, Recovered, Sid, Term};
@@ -90,6 +90,10 @@ pub(super) enum Observed {
     CommandDone(CommandToken, Result<String, String>),
     /// The member cannot go on.
     Failed(String),
+    /// A vote leaves the member, for itself or another one.
+    Voted(Term, Sid),
+    /// The file has grown so much that it is to be written again.
+    Grown,
     /// The member refuses a message.
     Refused(Sid, String),
     /// A joining server has learned its cluster.
@@ -107,6 +111,7 @@ pub(super) struct Process {
     pub(super) machine: Option<Machine>,
     disk: SimDisk,
     host: usize,
+    sid: Sid,
     dice: Dice,
     trace: Trace,
     mail: VecDeque<Mail>,
@@ -121,6 +126,8 @@ pub(super) struct Process {
     /// The disk thread works until then, in the time of all.
     pub(super) disk_ms: u64,
     pub(super) has_left: bool,
+    /// A snapshot in its file has been checked, and may be sent without another look.
+    pub(super) has_checked: bool,
     pub(super) observed: Vec<Observed>,
 }
 
@@ -159,6 +166,7 @@ impl Process {
             trace,
         } = start;
         let mut dice = Dice::new(seed);
+        let sid = recovered.server_id;
         let kept = crate::cluster::kept_entries(&mut dice);
         let settings = Settings::of_file(&recovered, kept);
         let peers = Peers::new(PeersSettings::of_file(&recovered, MESSAGE_BYTES_MAX));
@@ -180,7 +188,8 @@ impl Process {
         let threads = FileThreads::new(writer, dice.chance(50), Dice::new(dice.draw()));
         let file = MemberFile::open(threads, handle, &recovered, now.mono_ms);
         let state = MemberState::of_file(recovered).map_err(|error| error.to_string())?;
-        let member = Member::new(settings, state, now.mono_ms, dice.draw());
+        let mut member = Member::new(settings, state, now.mono_ms, dice.draw());
+        member.set_chunk_bytes(*dice.pick(&[100, 1000, 1 << 20]));
         Ok(Process {
             member,
             peers,
@@ -189,6 +198,7 @@ impl Process {
             machine,
             disk,
             host,
+            sid,
             dice,
             trace,
             mail: VecDeque::new(),
@@ -199,6 +209,7 @@ impl Process {
             is_row_shown: true,
             disk_ms: 0,
             has_left: false,
+            has_checked: false,
             observed: Vec::new(),
         })
     }
@@ -236,8 +247,15 @@ impl Process {
         let machine = self.machine.as_ref();
         let machine = machine.and_then(|machine| machine.next_deadline_ms(now));
         let peers = self.peers.deadline_ms(now.mono_ms);
-        let deadlines = [Some(self.member.deadline_ms()), machine, peers];
+        let file = self.growth_deadline_ms(now.mono_ms);
+        let deadlines = [Some(self.member.deadline_ms()), machine, peers, file];
         deadlines.into_iter().flatten().min().unwrap_or(u64::MAX)
+    }
+
+    /// When the growth of the file is looked at.
+    fn growth_deadline_ms(&self, local_ms: u64) -> Option<u64> {
+        self.machine.as_ref()?;
+        self.file.deadline_ms(local_ms)
     }
 
     /// All steps that are possible now.
@@ -248,7 +266,10 @@ impl Process {
         }
         let peers = self.peers.deadline_ms(now.mono_ms);
         let is_due = self.member.deadline_ms() <= now.mono_ms
-            || peers.is_some_and(|at_ms| at_ms <= now.mono_ms);
+            || peers.is_some_and(|at_ms| at_ms <= now.mono_ms)
+            || self
+                .growth_deadline_ms(now.mono_ms)
+                .is_some_and(|at_ms| at_ms <= now.mono_ms);
         if is_due
             || !self.mail.is_empty()
             || self.machine.is_some() && self.to_database.is_ready()
@@ -307,6 +328,7 @@ impl Process {
                 self.mail.extend(reply.map(Mail::Storage));
             }
             Step::Check => {
+                self.has_checked = true;
                 let (to, index, outcome) = self.file.effects_mut().check();
                 self.mail
                     .push_back(Mail::SnapshotChecked(to, index, outcome));
@@ -396,6 +418,10 @@ impl Process {
         }
         self.carry_out(local_ms, now_ms, wires)?;
         self.peers.time(local_ms);
+        if self.machine.is_some() && self.file.is_compaction_due(local_ms) {
+            self.observed.push(Observed::Grown);
+            self.make_snapshot();
+        }
         if self.member.deadline_ms() <= local_ms {
             self.member.handle(local_ms, Input::Time);
         }
@@ -539,7 +565,25 @@ impl Process {
                     self.carry_on(local_ms, consequences);
                 }
             }
-            Output::Send { to, message } => self.peers.send(local_ms, to, &message),
+            Output::Send { to, message } => {
+                let vote = match &message {
+                    PeerMessage::VoteReply {
+                        term,
+                        is_prevote: false,
+                        is_granted: true,
+                        ..
+                    } => Some((*term, to)),
+                    PeerMessage::Vote {
+                        term,
+                        is_prevote: false,
+                        ..
+                    } => Some((*term, self.sid)),
+                    _ => None,
+                };
+                self.observed
+                    .extend(vote.map(|(term, vote)| Observed::Voted(term, vote)));
+                self.peers.send(local_ms, to, &message);
+            }
             Output::Database(MemberEvent::Replaced { index, term, eid }) => {
                 self.observed.push(Observed::Replaced(index));
                 self.to_database.begin_load(index, term);

@@ -5,6 +5,7 @@ mod calm;
 mod checks;
 mod clients;
 mod faults;
+mod losses;
 mod summary;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use super::wires::Wires;
 use super::witness::Witness;
 use crate::clock::Clock;
 use crate::dice::Dice;
+use crate::host_faults;
 use crate::server::client::View;
 use crate::server::disk::{Crash, SimDisk};
 use crate::server::trace::{Trace, Tracing};
@@ -60,8 +62,8 @@ struct Run {
     witness: Witness,
     next_id: i64,
     next_txn: i64,
-    /// Commands under way.
-    commands: BTreeMap<CommandToken, Command>,
+    /// Commands under way, with their hosts.
+    commands: BTreeMap<CommandToken, (usize, Command)>,
     next_token: u64,
     /// A conversion is under way.
     is_converting: bool,
@@ -116,7 +118,7 @@ impl Run {
         for identity in identities {
             let file = opening::first_file(&identity, &servers);
             let disk = SimDisk::new(dice.draw(), trace.clone(), file);
-            let rate = faults.draw_rate(&mut dice);
+            let rate = faults.hosts.draw_rate(&mut dice);
             let clock = Clock::new(0, dice.below(1_000_000) as u64, rate);
             hosts.push(Host::new(identity, disk, dice.draw(), clock));
         }
@@ -245,7 +247,7 @@ impl Run {
             return Ok(());
         };
         if step == Step::Disk {
-            let took_ms = self.dice.below(self.faults.disk_ms + 1) as u64;
+            let took_ms = self.dice.below(self.faults.hosts.disk_ms + 1) as u64;
             process.disk_ms = self.now_ms + took_ms;
         }
         process
@@ -272,10 +274,10 @@ impl Run {
 
     /// The machine of a host has gone down.
     fn crashed(&mut self, number: usize) {
-        let crash = self.faults.draw_crash(&mut self.dice);
-        let down_ms = *self.dice.pick(&[0, 10, 300, 3000, 8000]);
-        let down_ms = self.dice.below(down_ms + 1) as u64;
+        let crash = self.faults.hosts.draw_crash(&mut self.dice);
+        let down_ms = host_faults::draw_down_ms(&mut self.dice);
         self.stop(number, crash);
+        self.rot(number);
         self.hosts[number].start_ms = Some(self.now_ms + down_ms);
     }
 
@@ -286,6 +288,7 @@ impl Run {
             self.now_ms
         ));
         self.clients_lose(number);
+        self.commands.retain(|_, (of, _)| *of != number);
         let host = &mut self.hosts[number];
         host.process = None;
         let seen = host.disk.restart(crash);

@@ -50,6 +50,8 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct Witness {
     leaders: BTreeMap<Term, usize>,
+    /// Votes of hosts in terms, in all lives.
+    votes: BTreeMap<(usize, Term), Sid>,
     /// Data of proposed entries.
     proposed: BTreeMap<Eid, Bytes>,
     /// Committed entries with data.
@@ -71,6 +73,7 @@ impl Witness {
     pub(super) fn new() -> Witness {
         Witness {
             leaders: BTreeMap::new(),
+            votes: BTreeMap::new(),
             proposed: BTreeMap::new(),
             entries: BTreeMap::new(),
             eids: BTreeMap::new(),
@@ -118,6 +121,20 @@ impl Witness {
             return Ok(());
         }
         Err(format!("hosts {first} and {host} both lead in term {term}"))
+    }
+
+    /// A vote of a host leaves it.
+    ///
+    /// # Errors
+    /// It has voted for another server in this term.
+    pub(super) fn votes(&mut self, host: usize, term: Term, vote: Sid) -> Result<(), String> {
+        let first = *self.votes.entry((host, term)).or_insert(vote);
+        if first == vote {
+            return Ok(());
+        }
+        Err(format!(
+            "host {host} votes for {vote} in term {term}, and has voted for {first}"
+        ))
     }
 
     /// A database begins to execute, and has applied the entries through `applied`.
@@ -384,11 +401,12 @@ fn is_wide_schema(data: &[u8]) -> Result<bool, String> {
 }
 
 /// The state that a power loss would leave of a file in the worst case.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Lasting {
     pub(super) sid: Sid,
-    /// The last entry of its snapshot.
+    /// The last entry of its snapshot, and its term.
     base: Index,
+    base_term: Term,
     /// Terms of the entries behind.
     terms: BTreeMap<Index, Term>,
     /// Lists of members: that of the snapshot, and those of entries.
@@ -400,11 +418,12 @@ impl Lasting {
         let mut lasting = Lasting {
             sid: recovered.server_id,
             base: Index(0),
+            base_term: Term(0),
             terms: BTreeMap::new(),
             lists: Vec::new(),
         };
         if let Some(joined) = recovered.joined() {
-            lasting.base = joined.snapshot.index;
+            (lasting.base, lasting.base_term) = (joined.snapshot.index, joined.snapshot.term);
             lasting
                 .lists
                 .push((lasting.base, members(&joined.snapshot.servers)));
@@ -415,6 +434,24 @@ impl Lasting {
             }
         }
         lasting
+    }
+
+    /// The last entry.
+    pub(super) fn last(&self) -> (Term, Index) {
+        let last = self.terms.last_key_value();
+        last.map_or((self.base_term, self.base), |(index, term)| (*term, *index))
+    }
+
+    /// What was promised beside what the file has.
+    pub(super) fn add(&mut self, promised: &Lasting) {
+        if promised.base > self.base {
+            (self.base, self.base_term) = (promised.base, promised.base_term);
+        }
+        for (index, term) in &promised.terms {
+            self.terms.entry(*index).or_insert(*term);
+        }
+        self.lists.extend(promised.lists.iter().cloned());
+        self.lists.sort_by_key(|(index, _)| *index);
     }
 
     /// The last lists of members that it knows, the newest first.

@@ -24,7 +24,7 @@ impl Run {
             host.clock.set_rate(self.now_ms, 100);
             host.start_ms = host.start_ms.map(|_| self.now_ms);
         }
-        self.faults.disk_ms = 2;
+        self.faults.hosts.disk_ms = 2;
     }
 
     pub(super) fn calm_down(&mut self) -> Result<(), String> {
@@ -81,7 +81,7 @@ impl Run {
                 return Some(format!("host {number} has applied {applied} of {commit}"));
             }
             // The last member cannot leave, and says for ever that it is about to.
-            let may_leave = self.faults.has_changes && self.oracle.members().len() == 1;
+            let may_leave = self.faults.hosts.has_changes && self.oracle.members().len() == 1;
             let is_true = life.row.as_ref().is_some_and(|row| {
                 (row.is_connected || may_leave)
                     && row.is_leader == life.registers.leads().is_some()

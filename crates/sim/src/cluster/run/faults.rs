@@ -6,29 +6,13 @@ use corvid_consensus::member::{Command, CommandToken};
 use super::Run;
 use crate::cluster::network::Weather;
 use crate::dice::Dice;
-use crate::server::disk::{Crash, Troubles};
-
-/// Servers that a run has, at most.
-const HOSTS_MAX: usize = 9;
+use crate::host_faults::{self, Change, HOSTS_MAX, HostFaults, Partition, rot_file};
 
 /// Which faults a run can have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Faults {
     pub(super) weather: Weather,
-    /// Longest usual time of a disk's task, ms.
-    pub(super) disk_ms: usize,
-    has_skew: bool,
-    has_partitions: bool,
-    has_pauses: bool,
-    has_crashes: bool,
-    has_write_errors: bool,
-    has_full_disks: bool,
-    has_commands: bool,
-    pub(super) has_changes: bool,
-    has_compactions: bool,
-    has_sync_errors: bool,
-    /// In percent of crashes.
-    power_losses: usize,
+    pub(super) hosts: HostFaults,
 }
 
 impl Faults {
@@ -41,45 +25,15 @@ impl Faults {
             is_reordering: dice.chance(30),
             is_silent: dice.chance(40),
         };
-        Faults {
-            weather,
-            disk_ms: *dice.pick(&[0, 2, 10, 60]),
-            has_skew: dice.chance(30),
-            has_partitions: dice.chance(60),
-            has_pauses: dice.chance(40),
-            has_crashes: dice.chance(70),
-            has_write_errors: dice.chance(20),
-            has_full_disks: dice.chance(20),
-            has_commands: dice.chance(40),
-            has_changes: dice.chance(30),
-            has_compactions: dice.chance(60),
-            has_sync_errors: dice.chance(20),
-            power_losses: *dice.pick(&[0, 50, 100]),
-        }
-    }
-
-    /// The rate of a clock, in percent.
-    pub(super) fn draw_rate(&self, dice: &mut Dice) -> u64 {
-        if self.has_skew {
-            80 + dice.below(60) as u64
-        } else {
-            100
-        }
-    }
-
-    pub(super) fn draw_crash(&self, dice: &mut Dice) -> Crash {
-        if dice.chance(self.power_losses) {
-            Crash::PowerLoss
-        } else {
-            Crash::Kill
-        }
+        let hosts = HostFaults::draw(dice);
+        Faults { weather, hosts }
     }
 }
 
 impl Run {
     pub(super) fn do_something(&mut self) -> Result<(), String> {
         let host = self.dice.below(self.hosts.len());
-        let faults = self.faults;
+        let faults = self.faults.hosts;
         match self.dice.below(100) {
             0..55 => {
                 let count = *self.dice.pick(&[1, 1, 1, 2, 5]);
@@ -144,21 +98,21 @@ impl Run {
         }
     }
 
-    /// The file of a host that is down may rot. Files of a majority do not: nobody could heal them. A removal that is under way may leave fewer
-    /// members than there are now.
+    /// The file of a host that is down may rot.
     pub(super) fn rot(&mut self, host: usize) {
         let members = self.oracle.members();
         let damaged = members
             .iter()
             .filter(|member| self.hosts[**member].is_damaged);
-        let leaving = if self.faults.has_changes { 2 } else { 0 };
+        let damaged = damaged.count();
         let is_possible = members.contains(&host)
             && !self.hosts[host].is_damaged
-            && leaving + 2 * (damaged.count() + 1) < members.len();
+            && self.faults.hosts.may_lose_another(damaged, members.len());
         let Some(dice) = self.rot.as_mut().filter(|_| is_possible) else {
             return;
         };
-        if dice.chance(40) && self.hosts[host].rot(dice) {
+        if dice.chance(40) && rot_file(&self.hosts[host].disk, dice) {
+            self.hosts[host].is_damaged = true;
             self.trace.line(format_args!(
                 "{} the file of host {host} has rotted",
                 self.now_ms
@@ -195,73 +149,38 @@ impl Run {
 
     fn partition(&mut self) {
         self.summary.partitions += 1;
-        let count = self.hosts.len();
-        let one = self.dice.below(count);
-        let kind = self.dice.below(4);
-        for other in 0..count {
-            let is_cut = match kind {
-                // One host is alone.
-                0 => true,
-                // Two sides.
-                1 => self.dice.chance(50),
-                // It hears nobody, or nobody hears it.
-                _ => true,
-            };
-            if other == one || !is_cut {
-                continue;
-            }
-            if kind != 2 {
-                self.network.cut(one, other);
-            }
-            if kind != 3 {
-                self.network.cut(other, one);
-            }
+        let partition = Partition::draw(&mut self.dice, self.hosts.len());
+        for (from, to) in &partition.cuts {
+            self.network.cut(*from, *to);
         }
-        self.trace
-            .line(format_args!("partition {kind} around host {one}"));
+        self.trace.line(format_args!("{partition}"));
     }
 
     fn trouble(&mut self, host: usize) {
-        let faults = self.faults;
-        let mut troubles = Troubles::default();
-        if faults.has_write_errors && self.dice.chance(50) {
-            troubles.write = *self.dice.pick(&[5, 30, 100]);
-            troubles.cut = troubles.write / 2;
-        }
-        if faults.has_sync_errors && self.dice.chance(50) {
-            troubles.sync = *self.dice.pick(&[5, 30]);
-        }
-        if faults.has_full_disks && self.dice.chance(50) {
-            let used = self.hosts[host].disk.used();
-            troubles.capacity = Some(used + self.dice.below(500));
-        }
-        self.hosts[host].disk.set_troubles(troubles);
+        let disk = &self.hosts[host].disk;
+        let troubles = self.faults.hosts.draw_troubles(&mut self.dice, disk, 500);
+        disk.set_troubles(troubles);
     }
 
     fn command(&mut self, host: usize) -> Result<(), String> {
-        let command = match self.dice.below(3) {
-            0 => Command::ChangeElectionTimer(*self.dice.pick(&[500, 1000, 1500, 2000])),
-            _ => Command::TransferLeadership(None),
-        };
+        let command = host_faults::draw_command(&mut self.dice);
         self.order(host, command)
     }
 
     /// Servers join, leave and are kicked.
     fn change_members(&mut self, host: usize) -> Result<(), String> {
-        if self.dice.chance(50) {
-            if self.hosts.len() < HOSTS_MAX {
-                self.join();
+        let members = self.oracle.members().len();
+        let command = match host_faults::draw_change(&mut self.dice, self.hosts.len(), members) {
+            Change::Join => {
+                if self.hosts.len() < HOSTS_MAX {
+                    self.join();
+                }
+                return Ok(());
             }
-            return Ok(());
-        }
-        self.summary.removals += 1;
-        let kicked = self.dice.below(self.hosts.len());
-        let is_alone = self.oracle.members().len() < 2;
-        let command = if !is_alone && self.dice.chance(50) {
-            Command::Leave
-        } else {
-            Command::Kick(self.hosts[kicked].identity.address.clone())
+            Change::Leave => Command::Leave,
+            Change::Kick(kicked) => Command::Kick(self.hosts[kicked].identity.address.clone()),
         };
+        self.summary.removals += 1;
         self.order(host, command)
     }
 

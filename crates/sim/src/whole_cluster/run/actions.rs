@@ -5,19 +5,17 @@ use corvid_log::cluster::Sid;
 
 use super::{Run, address, uuid};
 use crate::clock::Clock;
+use crate::host_faults::{self, Change, HOSTS_MAX};
 use crate::server::disk::SimDisk;
 use crate::server::workload::Txn;
 use crate::whole_cluster::host::Host;
 use crate::whole_cluster::opening::{self, Identity};
 
-/// Servers that a run has, at most.
-const HOSTS_MAX: usize = 9;
-
 impl Run {
     pub(super) fn do_something(&mut self) -> Result<(), String> {
         let client = self.dice.below(self.clients.len());
         let host = self.dice.below(self.hosts.len());
-        let faults = self.faults;
+        let faults = self.faults.hosts;
         match self.dice.below(100) {
             0..50 => {
                 let count = *self.dice.pick(&[1, 1, 1, 2, 5]);
@@ -32,13 +30,10 @@ impl Run {
                 let is_stalled = self.dice.chance(50);
                 self.stall(client, is_stalled);
             }
-            60..62 if faults.has_conversions => self.convert(client),
+            60..62 if self.faults.has_conversions => self.convert(client),
             62..66 if faults.has_compactions => self.compact(host),
             66..69 if faults.has_commands => {
-                let command = match self.dice.below(3) {
-                    0 => Command::ChangeElectionTimer(*self.dice.pick(&[500, 1000, 1500, 2000])),
-                    _ => Command::TransferLeadership(None),
-                };
+                let command = host_faults::draw_command(&mut self.dice);
                 self.order(host, command);
             }
             69..72 if faults.has_changes => self.change_members(host),
@@ -70,25 +65,24 @@ impl Run {
                 self.now_ms, token.0
             ));
             process.command(token, command.clone());
-            self.commands.insert(token, command);
+            self.commands.insert(token, (host, command));
         }
     }
 
     /// Servers join, leave and are kicked.
     fn change_members(&mut self, host: usize) {
-        if self.dice.chance(50) {
-            if self.hosts.len() < HOSTS_MAX {
-                self.join();
+        let members = self.members().len();
+        let command = match host_faults::draw_change(&mut self.dice, self.hosts.len(), members) {
+            Change::Join => {
+                if self.hosts.len() < HOSTS_MAX {
+                    self.join();
+                }
+                return;
             }
-            return;
-        }
-        self.summary.removals += 1;
-        let kicked = self.dice.below(self.hosts.len());
-        let command = if self.members().len() > 1 && self.dice.chance(50) {
-            Command::Leave
-        } else {
-            Command::Kick(self.hosts[kicked].identity.address.clone())
+            Change::Leave => Command::Leave,
+            Change::Kick(kicked) => Command::Kick(self.hosts[kicked].identity.address.clone()),
         };
+        self.summary.removals += 1;
         self.order(host, command);
     }
 
@@ -129,7 +123,7 @@ impl Run {
         self.summary.joins += 1;
         let file = opening::joining_file(&identity, remotes);
         let disk = SimDisk::new(self.dice.draw(), self.trace.clone(), file);
-        let rate = self.faults.draw_rate(&mut self.dice);
+        let rate = self.faults.hosts.draw_rate(&mut self.dice);
         let clock = Clock::new(self.now_ms, self.dice.below(1_000_000) as u64, rate);
         let mut host = Host::new(identity, disk, self.dice.draw(), clock);
         host.start_ms = Some(self.now_ms);

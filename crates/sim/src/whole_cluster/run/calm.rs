@@ -1,12 +1,13 @@
 //! The end of a run: faults end, and within a bound of virtual time there is one leader, every client has its replies, every database has
 //! applied everything, `_Server` tells so, and each server accepts a transaction.
 
-use corvid_consensus::member::Connected;
+use corvid_consensus::member::{Command, Connected, Role};
 
 use super::Run;
 use super::faults::FAIR;
 use crate::server::disk::{Crash, Troubles};
 use crate::server::workload::Txn;
+use crate::whole_cluster::host::Host;
 
 /// Within this time after the last fault everything is well, ms.
 const BOUND_MS: u64 = 60_000;
@@ -17,7 +18,7 @@ impl Run {
         self.trace.line(format_args!("{} faults end", self.now_ms));
         self.wires.set_weather(FAIR);
         self.wires.mend_all();
-        self.faults.disk_ms = 2;
+        self.faults.hosts.disk_ms = 2;
         for host in &mut self.hosts {
             host.disk.set_troubles(Troubles::default());
             host.disk.stay_up();
@@ -87,6 +88,19 @@ impl Run {
         }
     }
 
+    /// An operator has a member removed that will not return.
+    fn kick(&mut self, number: usize) {
+        let command = Command::Kick(self.hosts[number].identity.address.clone());
+        let is_leader = |host: &Host| {
+            let process = host.running(self.now_ms);
+            process.is_some_and(|process| process.member.status(0).role == Role::Leader)
+        };
+        let is_asked = self.commands.values().any(|(_, asked)| *asked == command);
+        if let Some(leader) = self.hosts.iter().position(is_leader).filter(|_| !is_asked) {
+            self.order(leader, command);
+        }
+    }
+
     fn problem(&mut self) -> Option<String> {
         self.give_up_joiners();
         let mut leaders = 0;
@@ -97,6 +111,10 @@ impl Run {
                     return Some(format!("host {number} is no member and goes on"));
                 }
                 continue;
+            }
+            if let Some(why) = self.hosts[number].ended.clone() {
+                self.kick(number);
+                return Some(format!("host {number} is a member and has ended: {why}"));
             }
             match self.problem_of(number) {
                 Ok(is_leader) => leaders += usize::from(is_leader),
@@ -136,7 +154,7 @@ impl Run {
         machine.database().check_invariants()?;
         let row = process.row.as_ref().ok_or("has no row")?;
         // The last member cannot leave, and says for ever that it is about to.
-        let may_leave = self.faults.has_changes && status.servers.len() == 1;
+        let may_leave = self.faults.hosts.has_changes && status.servers.len() == 1;
         let is_true = (row.is_connected || may_leave) && row.index == Some(commit);
         if !is_true {
             return Err(format!("has the row {row:?}"));

@@ -1,6 +1,6 @@
 //! The checks after every step of a server: what it has reported, where that lasts, and what its database holds.
 
-use corvid_consensus::member::Role;
+use corvid_consensus::member::{Connected, Role};
 use corvid_log::cluster::{Index, Sid, Term};
 
 use super::{QUEUED_MAX, Run, WIRE_BYTES_MAX};
@@ -62,6 +62,24 @@ impl Run {
                     self.trace
                         .line(format_args!("command {}: {outcome:?}", token.0));
                     self.commands.remove(&token);
+                }
+                Observed::Grown => self.summary.growths += 1,
+                Observed::Voted(term, vote) => {
+                    let may_not = matches!(
+                        status.connected,
+                        Connected::Repairing(_) | Connected::Failed(_)
+                    );
+                    if may_not || self.hosts[number].promised.is_some() {
+                        return Err(format!(
+                            "host {number} votes for {vote} in term {term}, and is {:?}",
+                            status.connected
+                        ));
+                    }
+                    self.witness.votes(number, term, vote)?;
+                }
+                Observed::Failed(reason) if self.hosts[number].promised.is_some() => {
+                    self.trace
+                        .line(format_args!("{} host {number}: {reason}", self.now_ms));
                 }
                 Observed::Failed(reason) => {
                     return Err(format!("host {number} has failed: {reason}"));

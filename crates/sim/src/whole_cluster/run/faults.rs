@@ -2,28 +2,24 @@
 
 use super::Run;
 use crate::dice::Dice;
-use crate::server::disk::{Crash, Troubles};
+use crate::host_faults::{HostFaults, Partition};
 use crate::whole_cluster::wires::Weather;
+
+/// A day and an hour: every file with a new entry is written again, ms.
+const DAY_MS: u64 = 25 * 3600 * 1000;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Faults {
     pub(super) weather: Weather,
-    /// Longest usual time of a disk's task, ms.
-    pub(super) disk_ms: usize,
-    /// In percent of crashes.
-    power_losses: usize,
-    has_skew: bool,
-    has_partitions: bool,
-    has_pauses: bool,
-    has_crashes: bool,
-    has_write_errors: bool,
-    has_sync_errors: bool,
-    has_full_disks: bool,
-    pub(super) has_compactions: bool,
-    pub(super) has_commands: bool,
-    pub(super) has_changes: bool,
+    pub(super) hosts: HostFaults,
     pub(super) has_conversions: bool,
+    /// Files of members that are down rot, and snapshots in files of those that run.
+    pub(super) has_rot: bool,
+    /// Disks lie about a sync.
+    has_lies: bool,
+    /// Days pass.
+    has_days: bool,
 }
 
 /// A network that works.
@@ -48,36 +44,11 @@ impl Faults {
         };
         Faults {
             weather,
-            disk_ms: *dice.pick(&[0, 2, 10, 60]),
-            power_losses: *dice.pick(&[0, 50, 100]),
-            has_skew: dice.chance(30),
-            has_partitions: dice.chance(50),
-            has_pauses: dice.chance(40),
-            has_crashes: dice.chance(60),
-            has_write_errors: dice.chance(20),
-            has_sync_errors: dice.chance(20),
-            has_full_disks: dice.chance(20),
-            has_compactions: dice.chance(60),
-            has_commands: dice.chance(40),
-            has_changes: dice.chance(40),
+            hosts: HostFaults::draw(dice),
             has_conversions: dice.chance(30),
-        }
-    }
-
-    /// The rate of a clock, in percent.
-    pub(super) fn draw_rate(&self, dice: &mut Dice) -> u64 {
-        if self.has_skew {
-            80 + dice.below(60) as u64
-        } else {
-            100
-        }
-    }
-
-    pub(super) fn draw_crash(&self, dice: &mut Dice) -> Crash {
-        if dice.chance(self.power_losses) {
-            Crash::PowerLoss
-        } else {
-            Crash::Kill
+            has_rot: dice.chance(25),
+            has_lies: dice.chance(25),
+            has_days: dice.chance(25),
         }
     }
 }
@@ -86,8 +57,8 @@ impl Run {
     /// One of the faults that this run can have.
     pub(super) fn trouble(&mut self) -> Result<(), String> {
         let host = self.dice.below(self.hosts.len());
-        let faults = self.faults;
-        match self.dice.below(30) {
+        let faults = self.faults.hosts;
+        match self.dice.below(36) {
             0..7 if faults.has_partitions => self.partition(),
             7..11 if faults.has_partitions => {
                 self.trace.line(format_args!("all directions are open"));
@@ -118,7 +89,11 @@ impl Run {
                     self.power_cycle(host);
                 }
             }
-            26.. => self.disk_trouble(host),
+            26..30 => self.disk_trouble(host),
+            30 if self.faults.has_rot => self.rot_snapshot(host),
+            31 if self.faults.has_lies && self.dice.chance(60) => self.keep_copy(host),
+            31..34 if self.faults.has_lies => self.lie(host)?,
+            34..36 if self.faults.has_days => self.pass_a_day(host),
             _ => self.advance(500)?,
         }
         Ok(())
@@ -135,39 +110,29 @@ impl Run {
     /// Nothing arrives in some directions.
     fn partition(&mut self) {
         self.summary.partitions += 1;
-        let count = self.hosts.len();
-        let one = self.dice.below(count);
-        let kind = self.dice.below(4);
-        self.trace
-            .line(format_args!("partition {kind} around host {one}"));
-        for other in 0..count {
-            // Two sides, or one host alone.
-            if other == one || kind == 1 && self.dice.chance(50) {
-                continue;
-            }
-            if kind != 2 {
-                self.wires.cut(one, other);
-            }
-            if kind != 3 {
-                self.wires.cut(other, one);
-            }
+        let partition = Partition::draw(&mut self.dice, self.hosts.len());
+        for (from, to) in &partition.cuts {
+            self.wires.cut(*from, *to);
         }
+        self.trace.line(format_args!("{partition}"));
     }
 
     fn disk_trouble(&mut self, host: usize) {
-        let faults = self.faults;
-        let mut troubles = Troubles::default();
-        if faults.has_write_errors && self.dice.chance(50) {
-            troubles.write = *self.dice.pick(&[5, 30, 100]);
-            troubles.cut = troubles.write / 2;
+        let disk = &self.hosts[host].disk;
+        let troubles = self.faults.hosts.draw_troubles(&mut self.dice, disk, 1000);
+        disk.set_troubles(troubles);
+    }
+
+    /// A day passes, for all hosts or for one that was suspended.
+    fn pass_a_day(&mut self, host: usize) {
+        let is_for_all = self.dice.chance(70);
+        self.trace.line(format_args!(
+            "a day passes at host {host}, all: {is_for_all}"
+        ));
+        for (number, other) in self.hosts.iter_mut().enumerate() {
+            if is_for_all || number == host {
+                other.clock.jump(self.now_ms, DAY_MS);
+            }
         }
-        if faults.has_sync_errors && self.dice.chance(50) {
-            troubles.sync = *self.dice.pick(&[5, 30]);
-        }
-        if faults.has_full_disks && self.dice.chance(50) {
-            let used = self.hosts[host].disk.used();
-            troubles.capacity = Some(used + self.dice.below(1000));
-        }
-        self.hosts[host].disk.set_troubles(troubles);
     }
 }

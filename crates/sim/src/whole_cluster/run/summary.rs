@@ -38,6 +38,14 @@ pub struct Summary {
     pub removals: u64,
     /// Servers that have left.
     pub left: u64,
+    /// Files, or snapshots in them, that have rotted.
+    pub damages: u64,
+    /// Members whose file had less than they had promised, and which were found out.
+    pub found_out: u64,
+    /// Those that got everything again from the leader that had counted it, before they were told.
+    pub refilled: u64,
+    /// Compactions because of growth.
+    pub growths: u64,
     /// Snapshots of leaders, installed.
     pub snapshots: u64,
     /// Conversions that succeeded.
@@ -76,6 +84,10 @@ impl Simulation for Summary {
         self.joins += other.joins;
         self.removals += other.removals;
         self.left += other.left;
+        self.damages += other.damages;
+        self.found_out += other.found_out;
+        self.refilled += other.refilled;
+        self.growths += other.growths;
         self.snapshots += other.snapshots;
         self.conversions += other.conversions;
         self.moves += other.moves;

@@ -1,0 +1,227 @@
+//! Files that lose what their members have promised: disks that lie about syncs, copies that an operator puts back, and bits that flip.
+//!
+//! Invariant: these happen to fewer members than half, counted as if a removal under way were over; the cluster cannot lose anything then. A
+//! loss without damage can be found out by one leader only, the one that has counted the promise: so there is one, and the network works,
+//! until it has told the member, or has sent it everything again. docs/design/cluster.md, "Damage".
+
+use corvid_consensus::member::{Connected, Role, Status};
+use corvid_log::DiskFile as _;
+use corvid_log::cluster::snapshot_header::locate_body;
+use corvid_log::cluster::{Index, recover};
+
+use super::Run;
+use super::faults::FAIR;
+use crate::host_faults::rot_file;
+use crate::server::disk::{Crash, Troubles};
+use crate::server::workload::Txn;
+
+/// Within this time the network has calmed down and there is a leader, ms.
+const LEADER_MS: u64 = 20_000;
+/// For so many times 500 ms all members follow one leader.
+const CALM: usize = 8;
+/// Within this time after its start a member is told that it has lost something, ms.
+const TOLD_MS: u64 = 20_000;
+
+impl Run {
+    /// Whether the cluster can go on without what a member has promised.
+    fn may_lose(&mut self, host: usize) -> bool {
+        let members = self.members();
+        let is_damaged = |member: &&usize| self.hosts[**member].is_damaged();
+        let damaged = members.iter().filter(is_damaged).count();
+        members.contains(&host)
+            && !self.hosts[host].is_damaged()
+            && self.faults.hosts.may_lose_another(damaged, members.len())
+    }
+
+    /// The file of a host that is down may rot.
+    pub(super) fn rot(&mut self, host: usize) {
+        if !self.faults.has_rot || self.dice.chance(60) || !self.may_lose(host) {
+            return;
+        }
+        if rot_file(&self.hosts[host].disk, &mut self.dice) {
+            self.trace.line(format_args!(
+                "{} the file of host {host} has rotted",
+                self.now_ms
+            ));
+            self.summary.damages += 1;
+        }
+    }
+
+    /// A bit flips in the snapshot in the file of a member that runs. None is being sent or loaded, nor checked: that holds for some time.
+    pub(super) fn rot_snapshot(&mut self, host: usize) {
+        let now_ms = self.now_ms;
+        let is_quiet = self.hosts.iter().all(|host| {
+            let Some(process) = &host.process else {
+                return true;
+            };
+            let status = process.member.status(host.clock.local(now_ms));
+            let mut servers = status.servers.iter();
+            !process.is_loading() && servers.all(|server| server.snapshot.is_none())
+        });
+        let process = self.hosts[host].process.as_ref();
+        let may_rot = is_quiet && process.is_some_and(|process| !process.has_checked);
+        if !may_rot || !self.may_lose(host) {
+            return;
+        }
+        let disk = &self.hosts[host].disk;
+        let file = disk.open();
+        let length = file.length().unwrap_or(0);
+        if let Ok(Some(body)) = locate_body(&file)
+            && body.end() <= length
+        {
+            let position = body.offset as usize + self.dice.below(body.length as usize);
+            disk.flip(position, self.dice.below(8));
+            self.trace.line(format_args!(
+                "{now_ms} byte {position} of the snapshot of host {host} has rotted"
+            ));
+            self.summary.damages += 1;
+        }
+    }
+
+    /// An operator keeps a copy of a member's file.
+    pub(super) fn keep_copy(&mut self, host: usize) {
+        if !self.hosts[host].disk.is_rotten() {
+            let bytes = self.hosts[host].disk.intact_lasting_bytes();
+            self.hosts[host].copy = Some(bytes);
+        }
+    }
+
+    /// A member loses power and returns with less than its leader has counted, because its disk has lied, or because somebody has put a copy
+    /// of its file in place. It must be found out, or get everything again from the leader that has counted it.
+    pub(super) fn lie(&mut self, host: usize) -> Result<(), String> {
+        if !self.may_lose(host) {
+            return Ok(());
+        }
+        self.trace
+            .line(format_args!("{} the network calms down", self.now_ms));
+        self.wires.set_weather(FAIR);
+        self.wires.mend_all();
+        for other in &mut self.hosts {
+            other.disk.set_troubles(Troubles::default());
+            other.disk.stay_up();
+            other.paused_ms = other.paused_ms.min(self.now_ms);
+            other.clock.set_rate(self.now_ms, 100);
+        }
+        let until_ms = self.now_ms + LEADER_MS;
+        let mut calm = 0;
+        while self.now_ms < until_ms && calm < CALM {
+            self.advance(500)?;
+            calm = if self.counted(host).is_some() { calm + 1 } else { 0 };
+        }
+        if self.may_lose(host)
+            && let Some(counted) = self.counted(host)
+        {
+            self.lose_promises(host, counted)?;
+        }
+        self.wires.set_weather(self.faults.weather);
+        Ok(())
+    }
+
+    /// The last entry that the leader knows this member to have stored; both run, and so do most of the others. All that run follow it.
+    fn counted(&self, host: usize) -> Option<Index> {
+        let sid = self.hosts[host].identity.sid;
+        let running = self.hosts.iter();
+        let running: Vec<Status> = running
+            .filter_map(|it| {
+                let process = it.running(self.now_ms)?;
+                Some(process.member.status(it.clock.local(self.now_ms)))
+            })
+            .collect();
+        let leader = running.iter().find(|status| status.role == Role::Leader)?;
+        let is_listed = |status: &&Status| leader.servers.iter().any(|it| it.sid == status.sid);
+        let follows = |status: &Status| {
+            let is_member = status.connected == Connected::Member;
+            is_member && (status.leader, status.term) == (Some(leader.sid), leader.term)
+        };
+        let members: Vec<&Status> = running.iter().filter(is_listed).collect();
+        let others = members.iter().filter(|status| status.sid != sid).count();
+        let is_calm = leader.sid != sid
+            && members.iter().all(|status| follows(status))
+            && members.iter().any(|status| status.sid == sid)
+            && others > leader.servers.len() / 2;
+        let server = leader.servers.iter().find(|server| server.sid == sid)?;
+        server.match_index.filter(|_| is_calm)
+    }
+
+    fn lose_promises(&mut self, host: usize, counted: Index) -> Result<(), String> {
+        let Some(promised) = self.hosts[host].lasting().cloned() else {
+            return Ok(());
+        };
+        let whole = self.hosts[host].disk.intact_lasting_bytes();
+        let is_less = |bytes: &[u8]| {
+            let recovered = recover(bytes, bytes.len() as u64);
+            recovered.is_ok_and(|it| {
+                !it.may_have_forgotten()
+                    && it
+                        .joined()
+                        .is_some_and(|joined| joined.last_index() < counted)
+            })
+        };
+        let copy = self.hosts[host]
+            .copy
+            .clone()
+            .filter(|_| self.dice.chance(50));
+        let mut less = copy.filter(|bytes| is_less(bytes));
+        for _ in 0..20 {
+            if less.is_none() {
+                let cut = &whole[..self.dice.below(whole.len())];
+                less = is_less(cut).then(|| cut.to_vec());
+            }
+        }
+        let Some(less) = less else {
+            return Ok(());
+        };
+        self.hosts[host].disk.crash();
+        self.stop(host, Crash::PowerLoss);
+        self.trace.line(format_args!(
+            "{} the file of host {host} has {} of {} bytes",
+            self.now_ms,
+            less.len(),
+            whole.len()
+        ));
+        self.hosts[host].promised = Some(promised);
+        self.hosts[host].disk.put_back(less);
+        for client in 0..self.clients.len() {
+            let txn = Txn::draw(self.next_txn, &mut self.dice);
+            self.transact(client, &txn);
+        }
+        let down_ms = *self.dice.pick(&[0, 200, 5000]);
+        self.advance(down_ms)?;
+        self.hosts[host].start_ms = Some(self.now_ms);
+        let until_ms = self.now_ms + TOLD_MS;
+        while !self.is_found_out(host) {
+            self.hosts[host].lasting();
+            if self.hosts[host].promised.is_none() {
+                self.summary.refilled += 1;
+                return Ok(());
+            }
+            if self.now_ms >= until_ms {
+                return Err(format!(
+                    "host {host} had stored entries through {counted} and is not found out"
+                ));
+            }
+            self.advance(100)?;
+        }
+        // It is no use to anybody from here on.
+        self.advance(2000)?;
+        if let Some(process) = &self.hosts[host].process {
+            let row = process.row.as_ref();
+            if row.is_none_or(|row| row.is_connected || row.is_leader) {
+                return Err(format!("host {host} is found out and has the row {row:?}"));
+            }
+            self.stop(host, Crash::Kill);
+            self.hosts[host].ended = Some("its operator has given it up".to_owned());
+        }
+        self.summary.found_out += 1;
+        Ok(())
+    }
+
+    fn is_found_out(&self, host: usize) -> bool {
+        let host = &self.hosts[host];
+        let Some(process) = &host.process else {
+            return host.ended.is_some();
+        };
+        let status = process.member.status(host.clock.local(self.now_ms));
+        matches!(status.connected, Connected::Failed(_))
+    }
+}
