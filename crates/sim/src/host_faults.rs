@@ -4,7 +4,7 @@
 //! Invariant: it only draws; how a fault happens is for the simulations, and so are the faults of their networks, which differ.
 
 use corvid_consensus::member::Command;
-use corvid_log::cluster::{RecoveredMembership, recover};
+use corvid_log::cluster::{Recovered, RecoveredMembership, recover};
 
 use crate::dice::Dice;
 use crate::server::disk::{Crash, SimDisk, Troubles};
@@ -163,9 +163,13 @@ impl std::fmt::Display for Partition {
     }
 }
 
-/// Bytes of a member's file rot while no process has it open, such that its cluster can heal it. False if none of the places that were tried
-/// is so.
-pub(crate) fn rot_file(disk: &SimDisk, dice: &mut Dice) -> bool {
+/// Bytes of a member's file rot while no process has it open, such that its cluster can heal what is left. False if none of the places that
+/// were tried is so.
+pub(crate) fn rot_file(
+    disk: &SimDisk,
+    dice: &mut Dice,
+    is_possible: impl Fn(&Recovered) -> bool,
+) -> bool {
     let bytes = disk.bytes();
     for _ in 0..8 {
         let from = dice.below(bytes.len());
@@ -178,7 +182,9 @@ pub(crate) fn rot_file(disk: &SimDisk, dice: &mut Dice) -> bool {
             rotten[*position] ^= 1 << bit;
         }
         let judged = recover(&rotten[..], rotten.len() as u64);
-        if judged.is_ok_and(|it| matches!(it.membership, RecoveredMembership::Damaged(_))) {
+        if judged.is_ok_and(|it| {
+            matches!(it.membership, RecoveredMembership::Damaged(_)) && is_possible(&it)
+        }) {
             for (position, bit) in flips {
                 disk.flip(position, bit);
             }

@@ -24,7 +24,7 @@ impl Member {
         let Some(joining) = &mut self.joining else {
             return;
         };
-        if joining.next_ms > self.now_ms {
+        if joining.next_ms > self.now_ms || self.failure.is_some() {
             return;
         }
         joining.next_ms = self.now_ms + RETRY_MS;

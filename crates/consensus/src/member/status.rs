@@ -181,14 +181,15 @@ impl Member {
     fn connected(&self) -> Connected {
         if self.has_left {
             Connected::Left
+        } else if let Some(reason) = &self.failure {
+            // An older file may say that the server is still joining, or leaving.
+            Connected::Failed(reason.clone())
         } else if self.joining.is_some() {
             Connected::Joining
         } else if self.repairing.is_some() {
             Connected::Repairing(self.received())
         } else if self.leaving.is_some() {
             Connected::Leaving
-        } else if let Some(reason) = &self.failure {
-            Connected::Failed(reason.clone())
         } else if self.view.is_retrying() {
             Connected::Disconnected
         } else {

@@ -111,7 +111,7 @@ impl Run {
         let Some(dice) = self.rot.as_mut().filter(|_| is_possible) else {
             return;
         };
-        if dice.chance(40) && rot_file(&self.hosts[host].disk, dice) {
+        if dice.chance(40) && rot_file(&self.hosts[host].disk, dice, |_| true) {
             self.hosts[host].is_damaged = true;
             self.trace.line(format_args!(
                 "{} the file of host {host} has rotted",

@@ -7,13 +7,15 @@
 use corvid_consensus::member::{Connected, Role, Status};
 use corvid_log::DiskFile as _;
 use corvid_log::cluster::snapshot_header::locate_body;
-use corvid_log::cluster::{Index, recover};
+use corvid_log::cluster::{Index, Recovered, recover};
 
 use super::Run;
 use super::faults::FAIR;
 use crate::host_faults::rot_file;
 use crate::server::disk::{Crash, Troubles};
 use crate::server::workload::Txn;
+use crate::whole_cluster::host::Host;
+use crate::whole_cluster::opening::NAME;
 
 /// Within this time the network has calmed down and there is a leader, ms.
 const LEADER_MS: u64 = 20_000;
@@ -38,7 +40,15 @@ impl Run {
         if !self.faults.has_rot || self.dice.chance(60) || !self.may_lose(host) {
             return;
         }
-        if rot_file(&self.hosts[host].disk, &mut self.dice) {
+        // The leader refuses a member whose identity is another one now: it must join anew.
+        let Host { disk, identity, .. } = &self.hosts[host];
+        let is_possible = |recovered: &Recovered| {
+            recovered.server_id == identity.sid
+                && recovered.cluster_id == identity.cid
+                && recovered.local_address == identity.address
+                && recovered.name == NAME
+        };
+        if rot_file(disk, &mut self.dice, is_possible) {
             self.trace.line(format_args!(
                 "{} the file of host {host} has rotted",
                 self.now_ms
@@ -106,7 +116,11 @@ impl Run {
         let mut calm = 0;
         while self.now_ms < until_ms && calm < CALM {
             self.advance(500)?;
-            calm = if self.counted(host).is_some() { calm + 1 } else { 0 };
+            calm = if self.counted(host).is_some() {
+                calm + 1
+            } else {
+                0
+            };
         }
         if self.may_lose(host)
             && let Some(counted) = self.counted(host)
