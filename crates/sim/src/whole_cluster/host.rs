@@ -141,7 +141,7 @@ impl Host {
         ))
     }
 
-    /// What its member has promised: the file as a power loss would leave it, in the worst case, before rot, and what lies have taken from it;
+    /// All that its member has promised: the file as a power loss would leave it, in the worst case, before rot, with all that lies have taken from it;
     /// `None` when that would not open.
     pub(super) fn lasting(&mut self) -> Option<&Lasting> {
         let operations = self.disk.operations();

@@ -442,7 +442,7 @@ impl Lasting {
         last.map_or((self.base_term, self.base), |(index, term)| (*term, *index))
     }
 
-    /// What was promised beside what the file has.
+    /// Adds everything that was promised, beside all that the file has.
     pub(super) fn add(&mut self, promised: &Lasting) {
         if promised.base > self.base {
             (self.base, self.base_term) = (promised.base, promised.base_term);
