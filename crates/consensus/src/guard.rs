@@ -613,6 +613,10 @@ mod tests {
             (append(5, (10, 4), &[3]), "terms of entries decrease"),
             (append(5, (10, 0), &[0]), "terms of entries decrease"),
             (
+                append(5, (10, 5), &vec![5; LIST_MAX + 1]),
+                "too many entries",
+            ),
+            (
                 configuration(EntryBody::servers(&twice)),
                 "two servers have ids that begin alike",
             ),

@@ -358,6 +358,35 @@ fn a_transaction_whose_entry_may_be_in_a_snapshot_costs_its_session_the_connecti
 }
 
 #[test]
+fn a_committed_entry_that_does_not_apply_is_the_last_one() {
+    let mut cluster = Cluster::led(27, 2, 0);
+    let client = cluster.connect(1);
+    cluster.transact(client, 1, &insert(7));
+    cluster.run();
+    let before: Vec<(u64, Vec<String>)> = (0..2)
+        .map(|node| (cluster.nodes[node].applied, cluster.contents(node)))
+        .collect();
+    // It deletes a row that nobody has; the entry behind it could be applied.
+    let absent = Eid(corvid_data::Uuid([9; 16]));
+    let data = r#"[null,{"Log":{"4d4d4d4d-0000-4000-8000-000000000001":null}}]"#;
+    cluster.push_entry(absent, data.into());
+    let row = r#"[null,{"Log":{"4d4d4d4d-0000-4000-8000-000000000002":{"id":8}}}]"#;
+    cluster.push_entry(Eid(corvid_data::Uuid([10; 16])), row.into());
+    cluster.elect(1);
+    cluster.announce();
+    cluster.run();
+    for (node, (applied, contents)) in before.into_iter().enumerate() {
+        assert_eq!(cluster.nodes[node].applied, applied, "member {node}");
+        assert_eq!(cluster.contents(node), contents, "member {node}");
+        let text = format!("A: committed entry {} cannot be applied: ", applied + 1);
+        let is_told =
+            |event: &Event| matches!(event, Event::EntryRefused(it) if it.starts_with(&text));
+        let events = &cluster.nodes[node].events;
+        assert!(events.iter().any(is_told), "member {node}");
+    }
+}
+
+#[test]
 fn a_client_that_goes_withdraws_what_no_leader_has() {
     let mut cluster = Cluster::new(25, 3);
     let client = cluster.connect(1);
