@@ -221,6 +221,15 @@ impl Member {
     pub fn handle(&mut self, now_ms: u64, input: Input) {
         self.now_ms = self.now_ms.max(now_ms);
         if self.has_left {
+            // It has nothing to hand over any more.
+            if let Input::Command {
+                token,
+                command: Command::Shutdown,
+            } = input
+            {
+                let reply = Ok(String::new());
+                self.outputs.push_back(Output::CommandDone(token, reply));
+            }
             return;
         }
         self.is_dirty = true;

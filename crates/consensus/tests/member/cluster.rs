@@ -414,7 +414,9 @@ impl Cluster {
             }
             Output::Left => {
                 node.has_left = true;
-                node.member = None;
+                if let Some(mut member) = node.member.take() {
+                    assert_ends_at_once(&mut member, now_ms);
+                }
             }
             Output::Failed(text) => panic!("{sid} failed: {text}"),
             Output::RejectSnapshot => node.has_snapshot = false,
@@ -621,4 +623,13 @@ impl Cluster {
         }
         text
     }
+}
+
+/// The end of the process need not wait for a member that has left.
+fn assert_ends_at_once(member: &mut Member, now_ms: u64) {
+    let (token, command) = (CommandToken(u64::MAX), Command::Shutdown);
+    member.handle(now_ms, Input::Command { token, command });
+    let mut outputs = std::iter::from_fn(|| member.next_output());
+    let is_done = |output: Output| matches!(output, Output::CommandDone(it, Ok(_)) if it == token);
+    assert!(outputs.any(is_done));
 }

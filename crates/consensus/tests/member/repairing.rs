@@ -1,8 +1,8 @@
 //! Members whose files are damaged in the middle: the cluster heals them, and no election misses what they have acknowledged.
 
-use corvid_consensus::Input;
 use corvid_consensus::member::{Command, Connected, FileState};
-use corvid_log::cluster::{Eid, Kind, Record, Sid, Term};
+use corvid_consensus::{Input, PeerMessage};
+use corvid_log::cluster::{Eid, Index, Kind, Record, Servers, Sid, SnapshotMeta, Term};
 use corvid_rpc::Level;
 
 use crate::cluster::{Cluster, address, sid};
@@ -127,6 +127,48 @@ fn a_snapshot_through_the_last_acknowledged_entry_is_enough() {
         let third = (1..=3).map(sid).find(|it| ![leader, victim].contains(it));
         cluster.crash(third.expect("three members"));
         commit(&mut cluster, 5);
+    }
+}
+
+#[test]
+fn a_snapshot_that_lacks_what_was_acknowledged_is_not_taken() {
+    let mut cluster = Cluster::new(3, 6);
+    commit(&mut cluster, 5);
+    cluster.await_equal();
+    let victim = follower(&mut cluster);
+    let leader = cluster.await_leader();
+    cluster.damage(victim);
+    // The offers of the leader itself do not arrive.
+    cluster.cut(victim);
+    cluster.start(victim);
+    let listed = (1..=3).map(|number| format!(r#""{}":"{}""#, sid(number).0, address(sid(number))));
+    let listed: Vec<String> = listed.collect();
+    let servers = format!("{{{}}}", listed.join(","));
+    let offer = |index: u64| PeerMessage::SnapshotOffer {
+        term: Term(50),
+        snapshot: SnapshotMeta {
+            index: Index(index),
+            term: Term(1),
+            eid: Eid(corvid_data::Uuid([7; 16])),
+            servers: Servers::decode(servers.as_bytes()).expect("servers"),
+            election_timer_ms: 1000,
+            body_bytes: 100,
+        },
+    };
+    let last = cluster.committed.keys().next_back().expect("entries").0;
+    for (index, expected) in [
+        (last - 1, Connected::Repairing(None)),
+        (last, Connected::Repairing(Some((0, 100)))),
+    ] {
+        let message = offer(index);
+        cluster.input(
+            victim,
+            Input::Peer {
+                from: leader,
+                message,
+            },
+        );
+        assert_eq!(connected(&cluster, victim), expected, "through {index}");
     }
 }
 
