@@ -10,6 +10,9 @@
 //! *A follower's database* applies committed entries. It forwards transactions that change something, each with an id that becomes the id of
 //! its entry. A forwarded transaction is in doubt under the same rule. A member executes a forwarded transaction only in the term that it
 //! was forwarded in, and once, so a delayed message cannot execute it again.
+//!
+//! *An installed snapshot* ([`MemberEvent::Replaced`]) does not tell which entries it contains. The database has its member ask the others
+//! ([`MemberRequest::Find`]), who have seen those entries one by one.
 
 use bytes::Bytes;
 use corvid_engine::Snapshot;
@@ -45,6 +48,16 @@ pub enum MemberRequest {
     },
     /// All committed entries through this one are applied.
     Applied(Index),
+    /// An installed snapshot may contain transactions in doubt: find out which of these ids are those of entries behind `after` and through
+    /// `through`. Answered by [`MemberEvent::Found`]. A later search takes the place of this one.
+    Find {
+        /// The last entry that was applied before the snapshot.
+        after: Index,
+        /// The last entry that the snapshot includes.
+        through: Index,
+        /// The ids; none ends the search.
+        ids: Vec<Eid>,
+    },
     /// Compact the file: this is its snapshot. Answered by [`MemberEvent::Compacted`].
     Snapshot {
         /// To be repeated in the answer; `None`: because the file has grown.
@@ -176,6 +189,14 @@ pub enum MemberEvent {
         /// Why the file could not be compacted.
         result: Result<(), StoreError>,
     },
+    /// Something has been found out about the ids of a search. Outcomes that other members still know come before, as
+    /// [`MemberEvent::Outcome`].
+    Found {
+        /// As in [`MemberRequest::Find`].
+        through: Index,
+        /// Ids, and what was found.
+        findings: Vec<(Eid, Finding)>,
+    },
     /// The outcome of a forwarded transaction. Not certain to come.
     Outcome {
         /// [`Forward::id`].
@@ -183,6 +204,17 @@ pub enum MemberEvent {
         /// The outcome.
         outcome: ForwardOutcome,
     },
+}
+
+/// What the other members know of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// It is that of a committed entry.
+    Committed,
+    /// No entry of the range has it.
+    Absent,
+    /// The search is over: no member knows more.
+    Unknown,
 }
 
 /// A committed entry with data.

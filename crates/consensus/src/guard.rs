@@ -125,7 +125,10 @@ pub fn check(from: Sid, message: &PeerMessage, view: &GuardView) -> Result<(), R
         | PeerMessage::HeartbeatReply { .. }
         | PeerMessage::SnapshotProgress { .. } => check_reply(message, view),
         PeerMessage::Vote { .. } | PeerMessage::VoteReply { .. } => check_election(message, view),
-        PeerMessage::Forward { .. } | PeerMessage::Outcomes { .. } => check_transactions(message),
+        PeerMessage::Forward { .. }
+        | PeerMessage::Outcomes { .. }
+        | PeerMessage::FindEntries { .. }
+        | PeerMessage::FoundEntries { .. } => check_transactions(message),
         PeerMessage::AddServer { .. }
         | PeerMessage::AddServerReply { .. }
         | PeerMessage::RemoveServer { .. }
@@ -350,17 +353,45 @@ fn check_transactions(message: &PeerMessage) -> Result<(), Refusal> {
             malformed_if(outcomes.len() > LIST_MAX, "too many outcomes")?;
             for (number, _, outcome) in outcomes {
                 malformed_if(*number == 0, "transactions are numbered from 1")?;
-                let index = match outcome {
-                    ForwardOutcome::Proposed(_) => 0,
-                    ForwardOutcome::Unchanged(index, _)
-                    | ForwardOutcome::Refused(index, _)
-                    | ForwardOutcome::Blocked(index) => index.0,
-                };
-                check_numbers(&[*number, index])?;
+                check_numbers(&[*number])?;
+                check_outcome(outcome)?;
             }
             Ok(())
         }
+        PeerMessage::FindEntries {
+            after,
+            through,
+            ids,
+        } => {
+            check_numbers(&[after.0, through.0])?;
+            malformed_if(ids.is_empty() || ids.len() > LIST_MAX, "no ids or too many")?;
+            // Entries without data have none.
+            let has_zero = ids.iter().any(|id| id.0 == Uuid::ZERO);
+            malformed_if(has_zero, "an entry's id is zero")
+        }
+        PeerMessage::FoundEntries {
+            after,
+            through,
+            found,
+            outcomes,
+            ..
+        } => {
+            check_numbers(&[after.0, through.0])?;
+            let is_long = found.len().max(outcomes.len()) > LIST_MAX;
+            malformed_if(is_long, "too many entries")?;
+            let mut outcomes = outcomes.iter();
+            outcomes.try_for_each(|(_, outcome)| check_outcome(outcome))
+        }
         _ => Ok(()),
+    }
+}
+
+fn check_outcome(outcome: &ForwardOutcome) -> Result<(), Refusal> {
+    match outcome {
+        ForwardOutcome::Proposed(_) => Ok(()),
+        ForwardOutcome::Unchanged(index, _)
+        | ForwardOutcome::Refused(index, _)
+        | ForwardOutcome::Blocked(index) => check_numbers(&[index.0]),
     }
 }
 

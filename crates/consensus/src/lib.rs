@@ -31,8 +31,8 @@ mod raft_node;
 pub mod wire;
 
 pub use database::{
-    ClientIdentity, Committed, Forward, ForwardMethod, ForwardOrigin, ForwardOutcome, MemberEvent,
-    MemberRequest, Proposal,
+    ClientIdentity, Committed, Finding, Forward, ForwardMethod, ForwardOrigin, ForwardOutcome,
+    MemberEvent, MemberRequest, Proposal,
 };
 pub use entry::EntryBody;
 pub use guard::GuardView;

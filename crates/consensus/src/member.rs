@@ -24,6 +24,7 @@
 //! | `forwarding.rs` | transactions that followers send to the leader |
 //! | `membership.rs`, `joining.rs`, `leaving.rs` | lists of members and their changes |
 //! | `sending.rs`, `receiving.rs` | snapshots for members that are far behind |
+//! | `recent.rs`, `search.rs` | recent entries, for members whose snapshot does not tell which entries it contains |
 //! | `repairing.rs` | damaged files, which a snapshot of the leader replaces |
 //! | `commands.rs` | operators' commands, handing the leadership over |
 //! | `rehearsal.rs` | failures that are provoked |
@@ -46,11 +47,13 @@ mod opening;
 mod output;
 mod peer;
 mod receiving;
+mod recent;
 mod records;
 mod rehearsal;
 mod repairing;
 mod requests;
 mod rewrite;
+mod search;
 mod sending;
 mod settings;
 mod status;
@@ -82,7 +85,9 @@ use membership::{Departing, Joining, Leaving, Membership, Transfer};
 use opened::Opened;
 use peer::Peer;
 use receiving::Receiving;
+use recent::Recent;
 use repairing::Repairing;
+use search::Search;
 use sending::Sending;
 use succession::Succession;
 use ticker::Ticker;
@@ -112,6 +117,9 @@ pub struct Member {
     chunk_bytes: usize,
     /// A snapshot on its way from the leader.
     receiving: Option<Receiving>,
+    recent: Recent,
+    /// The database wants to know which entries are in the snapshot that was installed.
+    searching: Option<Search>,
     /// Index, term and eid of the snapshot in the file; index 0: none.
     snapshot: (Index, Term, Eid),
     /// Peers with a connection, and when their last message came.
@@ -177,6 +185,8 @@ impl Member {
             sending: BTreeMap::new(),
             chunk_bytes: CHUNK_BYTES_MAX,
             receiving: None,
+            recent: Recent::new(opened.snapshot.0),
+            searching: None,
             snapshot: opened.snapshot,
             peers: BTreeMap::new(),
             are_peers_refused: false,
@@ -198,6 +208,13 @@ impl Member {
         };
         for (index, list) in opened.lists {
             member.membership.committed(index, list);
+        }
+        let committed = opened.opening.entries.iter();
+        for entry in committed.take_while(|entry| entry.index <= mark.commit) {
+            let commit = entry.body.as_commit();
+            member
+                .recent
+                .committed(entry.index, commit.map(|(eid, _)| eid));
         }
         member.node.applied(mark.commit);
         member.repair_began();
@@ -291,6 +308,7 @@ impl Member {
             self.leaving.as_ref().map_or(u64::MAX, |it| it.next_ms),
             self.transfer.as_ref().map_or(u64::MAX, |it| it.until_ms),
             self.succession.as_ref().map_or(u64::MAX, |it| it.next_ms),
+            self.searching.as_ref().map_or(u64::MAX, |it| it.next_ms),
         ]
         .into_iter()
         .min()
@@ -318,6 +336,7 @@ impl Member {
         self.leaving_time();
         self.transfer_time();
         self.succession_time();
+        self.searching_time();
         self.sending_time();
     }
 

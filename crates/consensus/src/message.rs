@@ -176,6 +176,28 @@ pub enum PeerMessage {
         /// Why, in the words of docs/spec/distribution.md 1.10.
         comment: String,
     },
+    /// A member has installed a snapshot that includes the entries behind `after` and through `through`: which of these ids are theirs?
+    FindEntries {
+        /// The last entry that the member had applied before.
+        after: Index,
+        /// The last entry of the snapshot.
+        through: Index,
+        /// At least one.
+        ids: Vec<Eid>,
+    },
+    /// The answer of a member that knows everything through `through` to be committed.
+    FoundEntries {
+        /// As in the question.
+        after: Index,
+        /// As in the question.
+        through: Index,
+        /// The sender has seen each of those entries, so ids that it has not found are none of theirs.
+        is_complete: bool,
+        /// The ids of entries.
+        found: Vec<Eid>,
+        /// Outcomes of transactions that the sender executed for the receiver.
+        outcomes: Vec<(Eid, ForwardOutcome)>,
+    },
     /// The receiver is no member of the sender's cluster any more, by a committed list.
     NotMember {
         /// The sender's term.
@@ -199,7 +221,7 @@ pub struct Rejection {
 }
 
 impl PeerMessage {
-    /// The sender's term; messages about joining and leaving have none.
+    /// The sender's term; messages about joining and leaving, and about committed entries, have none.
     #[must_use]
     pub fn term(&self) -> Option<Term> {
         match self {
@@ -220,7 +242,9 @@ impl PeerMessage {
             PeerMessage::AddServer { .. }
             | PeerMessage::AddServerReply { .. }
             | PeerMessage::RemoveServer { .. }
-            | PeerMessage::RemoveServerReply { .. } => None,
+            | PeerMessage::RemoveServerReply { .. }
+            | PeerMessage::FindEntries { .. }
+            | PeerMessage::FoundEntries { .. } => None,
         }
     }
 }

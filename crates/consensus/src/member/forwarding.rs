@@ -5,7 +5,7 @@
 //! not taken for the one before, nor late messages of that one for its own. Transactions without an outcome are sent again when a
 //! connection is made again, and after a time. All of it ends with the term.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use corvid_log::cluster::{Eid, Sid, Term};
 
@@ -90,6 +90,26 @@ impl Forwarding {
         } else {
             self.resend_ms
         }
+    }
+
+    /// Takes all outcomes that followers have not acknowledged, oldest first for each.
+    pub(super) fn take_outcomes(&mut self) -> impl Iterator<Item = (Eid, ForwardOutcome)> + use<> {
+        let followers = std::mem::take(&mut self.followers).into_values();
+        followers
+            .flat_map(|follower| follower.kept)
+            .filter_map(|(id, outcome)| Some((id, outcome?)))
+    }
+
+    /// The outcomes of these transactions, which this member executed for a follower in the present term, as far as they are kept.
+    pub(super) fn outcomes_of(
+        &self,
+        sid: Sid,
+        ids: &BTreeSet<Eid>,
+    ) -> impl Iterator<Item = (Eid, ForwardOutcome)> {
+        let of_follower = self.followers.range((sid, 0)..=(sid, u64::MAX));
+        let kept = of_follower.flat_map(|(_, follower)| &follower.kept);
+        let wanted = kept.filter(|(id, _)| ids.contains(id));
+        wanted.filter_map(|(id, outcome)| Some((*id, outcome.clone()?)))
     }
 
     /// The first transaction of a process has come.

@@ -134,6 +134,18 @@ impl Member {
                 comment,
             } => self.remove_server_reply(from, is_success, target, &comment),
             PeerMessage::NotMember { term } => self.not_member(from, term),
+            PeerMessage::FindEntries {
+                after,
+                through,
+                ids,
+            } => self.entries_sought(from, after, through, ids),
+            PeerMessage::FoundEntries {
+                after,
+                through,
+                is_complete,
+                found,
+                outcomes,
+            } => self.entries_found(from, (after, through), is_complete, found, outcomes),
             message => self.algorithm_message(from, message),
         }
     }
@@ -210,6 +222,7 @@ impl Member {
             self.receiving_resumed(sid);
             self.resend_forwards();
         }
+        self.ask_for_entries(sid);
         if let Some(joining) = &mut self.joining {
             joining.next_ms = self.now_ms;
             self.joining_time();

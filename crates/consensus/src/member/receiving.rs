@@ -234,6 +234,7 @@ impl Member {
         self.membership.restart(meta.index, meta.servers.clone());
         self.snapshot = (meta.index, meta.term, meta.eid);
         self.last_eid = meta.eid;
+        self.recent.restart(meta.index);
         if self.ticker.timer_ms() != meta.election_timer_ms {
             self.ticker.set_timer(meta.election_timer_ms, self.now_ms);
             self.outputs

@@ -20,6 +20,11 @@ impl Member {
                 id,
                 outcome,
             } => self.outcome(origin, id, outcome),
+            MemberRequest::Find {
+                after,
+                through,
+                ids,
+            } => self.search(after, through, ids),
             MemberRequest::Applied(index) => self.applied = self.applied.max(index),
             MemberRequest::Snapshot {
                 token,

@@ -71,7 +71,10 @@ impl Member {
         let own_term = self.view.announced_term();
         let mut events = Vec::new();
         for entry in entries {
-            if let Some((eid, data)) = entry.body.as_commit() {
+            let commit = entry.body.as_commit();
+            self.recent
+                .committed(entry.index, commit.as_ref().map(|(eid, _)| *eid));
+            if let Some((eid, data)) = commit {
                 let index = entry.index;
                 self.last_eid = eid;
                 events.push(if own_term == Some(entry.term) {

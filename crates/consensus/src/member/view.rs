@@ -135,6 +135,7 @@ impl Member {
             self.leadership_lost();
         }
         if is_new_term {
+            self.keep_outcomes();
             self.forwarding.restart(term);
             for peer in self.peers.values_mut() {
                 peer.voted_for = None;

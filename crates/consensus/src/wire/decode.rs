@@ -297,6 +297,27 @@ fn take_message(
                 transactions::read_outcomes(text, name, raw)?
             },
         },
+        Method::FindEntries => PeerMessage::FindEntries {
+            after: take_index(fields, "after")?,
+            through: take_index(fields, "through")?,
+            ids: {
+                let raw = fields.required("ids", Kinds::ARRAY)?;
+                transactions::read_ids(fields, raw)?
+            },
+        },
+        Method::FoundEntries => PeerMessage::FoundEntries {
+            after: take_index(fields, "after")?,
+            through: take_index(fields, "through")?,
+            is_complete: take_flag(fields, "complete")?.unwrap_or_default(),
+            found: {
+                let raw = fields.required("ids", Kinds::ARRAY)?;
+                transactions::read_ids(fields, raw)?
+            },
+            outcomes: {
+                let raw = fields.required("outcomes", Kinds::ARRAY)?;
+                transactions::read_found_outcomes(text, name, raw)?
+            },
+        },
         Method::AddServer => PeerMessage::AddServer {
             address: take_required_text(fields, "address")?,
             name: take_required_text(fields, "name")?,

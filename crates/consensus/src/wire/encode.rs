@@ -5,6 +5,7 @@ use corvid_log::cluster::fields::{write_number, write_text, write_uuid};
 
 use super::method::Method;
 use super::{CODEC, Envelope, chunk, entries, transactions};
+use crate::database::ForwardOutcome;
 use crate::message::{PeerMessage, Rejection, SnapshotMeta};
 
 /// Bytes of the envelope and of numbers and ids beside the parts that are counted, at most.
@@ -66,17 +67,28 @@ fn parts_bytes(message: &PeerMessage) -> usize {
             .map(|forward| forward.params.len() + transactions::OVERHEAD_BYTES)
             .sum(),
         PeerMessage::Outcomes { outcomes, .. } => {
-            use crate::database::ForwardOutcome::{Blocked, Proposed, Refused, Unchanged};
-            let bytes = outcomes.iter().map(|(_, _, outcome)| match outcome {
-                Proposed(result) | Unchanged(_, result) | Refused(_, result) => result.len(),
-                Blocked(_) => 0,
-            });
-            bytes
-                .map(|bytes| bytes + transactions::OVERHEAD_BYTES)
-                .sum()
+            let outcomes = outcomes.iter();
+            outcomes.map(|(_, _, outcome)| outcome_bytes(outcome)).sum()
+        }
+        PeerMessage::FindEntries { ids, .. } => ids.len() * transactions::ID_BYTES,
+        PeerMessage::FoundEntries {
+            found, outcomes, ..
+        } => {
+            let outcomes = outcomes.iter().map(|(_, outcome)| outcome_bytes(outcome));
+            found.len() * transactions::ID_BYTES + outcomes.sum::<usize>()
         }
         _ => 0,
     }
+}
+
+fn outcome_bytes(outcome: &ForwardOutcome) -> usize {
+    let bytes = match outcome {
+        ForwardOutcome::Proposed(result)
+        | ForwardOutcome::Unchanged(_, result)
+        | ForwardOutcome::Refused(_, result) => result.len(),
+        ForwardOutcome::Blocked(_) => 0,
+    };
+    bytes + transactions::OVERHEAD_BYTES
 }
 
 fn write_message(object: &mut ObjectWriter<'_>, message: &PeerMessage) {
@@ -185,6 +197,28 @@ fn write_message(object: &mut ObjectWriter<'_>, message: &PeerMessage) {
             write_number(object, "last_term", last_term.0);
             write_text(object, "address", address);
             write_text(object, "name", name);
+        }
+        PeerMessage::FindEntries {
+            after,
+            through,
+            ids,
+        } => {
+            write_number(object, "after", after.0);
+            write_number(object, "through", through.0);
+            transactions::write_ids(object.member("ids"), ids);
+        }
+        PeerMessage::FoundEntries {
+            after,
+            through,
+            is_complete,
+            found,
+            outcomes,
+        } => {
+            write_number(object, "after", after.0);
+            write_number(object, "through", through.0);
+            write_flag(object, "complete", *is_complete);
+            transactions::write_ids(object.member("ids"), found);
+            transactions::write_found_outcomes(object.member("outcomes"), outcomes);
         }
         PeerMessage::AddServer { address, name } => {
             write_text(object, "address", address);

@@ -166,7 +166,7 @@ impl Random {
     /// A message of any kind.
     pub(crate) fn message(&mut self) -> PeerMessage {
         let term = self.term();
-        match self.below(18) {
+        match self.below(20) {
             0 => PeerMessage::Append {
                 term,
                 prev_index: self.index(),
@@ -265,6 +265,18 @@ impl Random {
                 last_term: self.term(),
                 address: self.string(),
                 name: self.string(),
+            },
+            17 => PeerMessage::FindEntries {
+                after: self.index(),
+                through: self.index(),
+                ids: self.some(3, Random::eid),
+            },
+            18 => PeerMessage::FoundEntries {
+                after: self.index(),
+                through: self.index(),
+                is_complete: self.coin(),
+                found: self.some(3, Random::eid),
+                outcomes: self.some(3, |random| (random.eid(), random.outcome())),
             },
             _ => PeerMessage::NotMember { term },
         }

@@ -24,10 +24,12 @@ pub(super) enum Method {
     RemoveServer,
     RemoveServerReply,
     NotMember,
+    FindEntries,
+    FoundEntries,
 }
 
 impl Method {
-    const ALL: [Method; 19] = [
+    const ALL: [Method; 21] = [
         Method::Append,
         Method::AppendReply,
         Method::Heartbeat,
@@ -47,6 +49,8 @@ impl Method {
         Method::RemoveServer,
         Method::RemoveServerReply,
         Method::NotMember,
+        Method::FindEntries,
+        Method::FoundEntries,
     ];
 
     /// The name on the wire.
@@ -71,6 +75,8 @@ impl Method {
             Method::RemoveServer => "leave_cluster",
             Method::RemoveServerReply => "leave_cluster_result",
             Method::NotMember => "not_member",
+            Method::FindEntries => "find_entries",
+            Method::FoundEntries => "find_entries_result",
         }
     }
 
@@ -102,6 +108,8 @@ impl Method {
             PeerMessage::RemoveServer { .. } => Method::RemoveServer,
             PeerMessage::RemoveServerReply { .. } => Method::RemoveServerReply,
             PeerMessage::NotMember { .. } => Method::NotMember,
+            PeerMessage::FindEntries { .. } => Method::FindEntries,
+            PeerMessage::FoundEntries { .. } => Method::FoundEntries,
         }
     }
 

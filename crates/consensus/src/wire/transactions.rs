@@ -1,7 +1,7 @@
-//! Forwarded transactions and their outcomes; `params`, results and errors are JSON texts that are spliced.
+//! Forwarded transactions, their outcomes, and the search for their entries; `params`, results and errors are JSON texts that are spliced.
 
 use bytes::Bytes;
-use corvid_data::{Kinds, Members, Subject, Tag, WireError, members};
+use corvid_data::{Kinds, Members, Subject, Tag, Uuid, WireError, members};
 use corvid_json::{ArrayWriter, ObjectWriter, Reader, write};
 use corvid_log::cluster::fields::{
     take_required_number, take_required_uuid, write_number, write_text, write_uuid,
@@ -14,6 +14,9 @@ use crate::message::LIST_MAX;
 
 /// Bytes of a transaction or an outcome beside its texts, about.
 pub(super) const OVERHEAD_BYTES: usize = 160;
+
+/// Bytes of an id in an array.
+pub(super) const ID_BYTES: usize = 39;
 
 /// Appends the array.
 pub(super) fn write_forwards(out: &mut Vec<u8>, forwards: &[Forward]) {
@@ -96,21 +99,7 @@ pub(super) fn write_outcomes(out: &mut Vec<u8>, outcomes: &[(u64, Eid, ForwardOu
     for (number, id, outcome) in outcomes {
         let mut object = ObjectWriter::new(array.element());
         write_number(&mut object, "number", *number);
-        write_uuid(&mut object, "id", id.0);
-        let (status, index, result) = match outcome {
-            ForwardOutcome::Proposed(result) => ("proposed", None, Some(result)),
-            ForwardOutcome::Unchanged(index, result) => ("unchanged", Some(index), Some(result)),
-            ForwardOutcome::Refused(index, error) => ("refused", Some(index), Some(error)),
-            ForwardOutcome::Blocked(index) => ("blocked", Some(index), None),
-        };
-        write_text(&mut object, "status", status);
-        if let Some(index) = index {
-            write_number(&mut object, "index", index.0);
-        }
-        if let Some(result) = result {
-            object.member("result").extend_from_slice(result);
-        }
-        object.end();
+        write_outcome(object, *id, outcome);
     }
     array.end();
 }
@@ -123,20 +112,83 @@ pub(super) fn read_outcomes(
 ) -> Result<Vec<(u64, Eid, ForwardOutcome)>, WireError> {
     each(method, raw, |members| {
         let number = take_required_number(members, "number")?;
-        let id = Eid(take_required_uuid(members, "id")?);
-        let status = members::string(members.required("status", Kinds::STRING)?);
-        let outcome = match status.as_deref().unwrap_or_default() {
-            b"proposed" => ForwardOutcome::Proposed(result(text, members)?),
-            b"unchanged" => ForwardOutcome::Unchanged(index(members)?, result(text, members)?),
-            b"refused" => ForwardOutcome::Refused(index(members)?, result(text, members)?),
-            b"blocked" => ForwardOutcome::Blocked(index(members)?),
-            status => {
-                let status = String::from_utf8_lossy(status);
-                return Err(members.error(&format!("unknown status \"{status}\"")));
-            }
-        };
+        let (id, outcome) = take_outcome(text, members)?;
         Ok((number, id, outcome))
     })
+}
+
+/// Appends the array: outcomes without numbers.
+pub(super) fn write_found_outcomes(out: &mut Vec<u8>, outcomes: &[(Eid, ForwardOutcome)]) {
+    let mut array = ArrayWriter::new(out);
+    for (id, outcome) in outcomes {
+        write_outcome(ObjectWriter::new(array.element()), *id, outcome);
+    }
+    array.end();
+}
+
+/// Reads the array; `raw` is valid JSON within `text`.
+pub(super) fn read_found_outcomes(
+    text: &Bytes,
+    method: &'static str,
+    raw: &[u8],
+) -> Result<Vec<(Eid, ForwardOutcome)>, WireError> {
+    each(method, raw, |members| take_outcome(text, members))
+}
+
+fn write_outcome(mut object: ObjectWriter<'_>, id: Eid, outcome: &ForwardOutcome) {
+    write_uuid(&mut object, "id", id.0);
+    let (status, index, result) = match outcome {
+        ForwardOutcome::Proposed(result) => ("proposed", None, Some(result)),
+        ForwardOutcome::Unchanged(index, result) => ("unchanged", Some(index), Some(result)),
+        ForwardOutcome::Refused(index, error) => ("refused", Some(index), Some(error)),
+        ForwardOutcome::Blocked(index) => ("blocked", Some(index), None),
+    };
+    write_text(&mut object, "status", status);
+    if let Some(index) = index {
+        write_number(&mut object, "index", index.0);
+    }
+    if let Some(result) = result {
+        object.member("result").extend_from_slice(result);
+    }
+    object.end();
+}
+
+fn take_outcome(
+    text: &Bytes,
+    members: &mut Fields<'_>,
+) -> Result<(Eid, ForwardOutcome), WireError> {
+    let id = Eid(take_required_uuid(members, "id")?);
+    let status = members::string(members.required("status", Kinds::STRING)?);
+    let outcome = match status.as_deref().unwrap_or_default() {
+        b"proposed" => ForwardOutcome::Proposed(result(text, members)?),
+        b"unchanged" => ForwardOutcome::Unchanged(index(members)?, result(text, members)?),
+        b"refused" => ForwardOutcome::Refused(index(members)?, result(text, members)?),
+        b"blocked" => ForwardOutcome::Blocked(index(members)?),
+        status => {
+            let status = String::from_utf8_lossy(status);
+            return Err(members.error(&format!("unknown status \"{status}\"")));
+        }
+    };
+    Ok((id, outcome))
+}
+
+/// Appends an array of ids.
+pub(super) fn write_ids(out: &mut Vec<u8>, ids: &[Eid]) {
+    let mut array = ArrayWriter::new(out);
+    for id in ids {
+        write::string(array.element(), id.0.to_string().as_bytes());
+    }
+    array.end();
+}
+
+/// Reads an array of ids.
+pub(super) fn read_ids(fields: &Fields<'_>, raw: &[u8]) -> Result<Vec<Eid>, WireError> {
+    let texts = strings(fields, "ids", raw)?;
+    let ids = texts
+        .iter()
+        .map(|text| Uuid::parse(text.as_bytes()).map(Eid));
+    let ids: Option<Vec<Eid>> = ids.collect();
+    ids.ok_or_else(|| fields.error("Type mismatch for member 'ids'."))
 }
 
 fn index(members: &mut Fields<'_>) -> Result<Index, WireError> {

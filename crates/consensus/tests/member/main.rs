@@ -11,4 +11,5 @@ mod opening;
 mod rehearsals;
 mod repairing;
 mod replica;
+mod search;
 mod succession;

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use corvid_consensus::{Committed, Forward, ForwardOutcome, MemberEvent, MemberRequest, Proposal};
+use corvid_consensus::{
+    Committed, Finding, Forward, ForwardOutcome, MemberEvent, MemberRequest, Proposal,
+};
 use corvid_data::Uuid;
 use corvid_log::cluster::{Eid, Index, Sid, Term};
 
@@ -22,6 +24,7 @@ pub(crate) struct Replica {
     pub(crate) acknowledged: Vec<Eid>,
     executed: Vec<Eid>,
     pub(crate) outcomes: u64,
+    pub(crate) findings: Vec<(Eid, Finding)>,
 }
 
 fn data(eid: Eid) -> Bytes {
@@ -134,10 +137,18 @@ impl Replica {
             }
             MemberEvent::Replaced { index, .. } => {
                 assert!(index > self.index);
-                self.index = index;
+                let after = std::mem::replace(&mut self.index, index);
                 self.applied = Replica::load(body);
-                self.doubt.clear();
-                return vec![MemberRequest::Applied(index)];
+                let mut requests = vec![MemberRequest::Applied(index)];
+                let sought = std::mem::take(&mut self.doubt);
+                if !sought.is_empty() {
+                    requests.push(MemberRequest::Find {
+                        after,
+                        through: index,
+                        ids: sought.into_keys().collect(),
+                    });
+                }
+                return requests;
             }
             MemberEvent::Execute { origin, forwards } => {
                 let mut requests = Vec::new();
@@ -157,6 +168,18 @@ impl Replica {
             }
             MemberEvent::Compacted { .. } => {}
             MemberEvent::Outcome { .. } => self.outcomes += 1,
+            MemberEvent::Found { through, findings } => {
+                for (id, finding) in &findings {
+                    let mut applied = self.applied.iter();
+                    let is_there = applied.any(|(index, eid)| eid == id && *index <= through);
+                    match finding {
+                        Finding::Committed => assert!(is_there, "{id:?} is no entry"),
+                        Finding::Absent => assert!(!is_there, "{id:?} is an entry"),
+                        Finding::Unknown => {}
+                    }
+                }
+                self.findings.extend(findings);
+            }
         }
         Vec::new()
     }

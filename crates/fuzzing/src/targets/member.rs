@@ -228,6 +228,7 @@ impl World {
             }
             MemberEvent::Follows { .. }
             | MemberEvent::Outcome { .. }
+            | MemberEvent::Found { .. }
             | MemberEvent::Compacted { .. } => {}
         }
     }

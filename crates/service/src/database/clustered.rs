@@ -8,6 +8,8 @@
 //! | `leadership.rs` | the change between leading and following; the undo of speculative commits |
 //! | `forwarding.rs` | transactions of a follower's sessions: answered here, blocked here, or forwarded |
 //! | `in_flight.rs` | the requests that depend on the rest of the cluster |
+//! | `request_stage.rs` | one of them, and what is known of it |
+//! | `seeking.rs` | those that an installed snapshot may contain |
 //! | `answering.rs` | their order within a session: replies, and execution here |
 //! | `executing.rs` | transactions that other members have forwarded |
 //! | `applying.rs` | committed entries |
@@ -26,6 +28,8 @@ mod forwarding;
 mod in_flight;
 mod leadership;
 mod replacing;
+mod request_stage;
+mod seeking;
 mod transaction_kind;
 
 use corvid_consensus::database::{MemberEvent, MemberRequest, Proposal};
@@ -156,6 +160,7 @@ impl DatabaseService {
                 self.execute_forwards(now, origin, forwards);
             }
             MemberEvent::Outcome { id, outcome } => self.outcome(now, id, outcome),
+            MemberEvent::Found { through, findings } => self.found(now, through, &findings),
             // The holder loads the database from the file and sends it as `ToDatabase::Installed`.
             MemberEvent::Replaced { .. } => debug_assert!(false, "the holder loads the file"),
             MemberEvent::Compacted { token, result } => {

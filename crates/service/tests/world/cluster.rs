@@ -26,11 +26,12 @@ use corvid_service::pump::Output;
 use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::{DatabaseService, Model, Now, Options, Pump};
 
+use crate::cluster_search::{Findings, Search};
 use crate::databases::contents;
 use crate::world::Dice;
 
 /// The index of the state that all members begin with.
-const FIRST: u64 = 1;
+pub(crate) const FIRST: u64 = 1;
 
 /// Different UUIDs for every member.
 struct Numbered(u64, u64);
@@ -86,6 +87,10 @@ pub(crate) struct Node {
     pub(crate) snapshots: Vec<(Index, Eid, Snapshot)>,
     /// Jobs that its other threads have not done yet.
     pub(crate) jobs: VecDeque<Job>,
+    /// The search that its database has asked for.
+    pub(crate) search: Option<Search>,
+    /// Nothing reaches it, nor leaves it.
+    pub(crate) is_cut: bool,
     pub(crate) events: Vec<Event>,
     pub(crate) is_paused: bool,
 }
@@ -102,6 +107,11 @@ pub(crate) struct Cluster {
     pub(crate) sessions: BTreeMap<SessionId, Session>,
     /// Contents of a database at an index, which must be the same everywhere.
     states: BTreeMap<u64, Vec<String>>,
+    /// Outcomes of forwarded transactions that the members still know.
+    pub(crate) outcomes: BTreeMap<Eid, ForwardOutcome>,
+    pub(crate) findings: Findings,
+    /// Nobody has seen all entries of a snapshot.
+    pub(crate) is_forgetful: bool,
     /// One of so many results is lost; zero: none.
     pub(crate) loss: usize,
     /// Some inputs are executed inline.
@@ -181,6 +191,8 @@ impl Cluster {
                 outcomes: VecDeque::new(),
                 snapshots: Vec::new(),
                 jobs: VecDeque::new(),
+                search: None,
+                is_cut: false,
                 events: Vec::new(),
                 is_paused: false,
             }
@@ -195,6 +207,9 @@ impl Cluster {
             leader: None,
             sessions: BTreeMap::new(),
             states: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            findings: Findings::default(),
+            is_forgetful: false,
             loss: 0,
             inline: false,
             has_time: true,
@@ -299,7 +314,7 @@ impl Cluster {
     }
 
     /// The term that a database was told: that of its last event.
-    fn tell_follows(&mut self, node: usize) {
+    pub(crate) fn tell_follows(&mut self, node: usize) {
         let term = Term(self.term);
         let leader = self.leader.filter(|leader| *leader != node);
         let leader = leader.map(sid);
@@ -311,6 +326,9 @@ impl Cluster {
 
     /// The member tells its database of committed entries, at most so many, and of its role.
     fn tell(&mut self, node: usize, entries_max: usize) {
+        if self.nodes[node].is_cut {
+            return;
+        }
         let leads = self.nodes[node].leads;
         if leads.is_some() && (self.leader != Some(node) || leads != Some(self.term)) {
             self.tell_follows(node);
@@ -440,9 +458,19 @@ impl Cluster {
                 origin,
                 id,
                 outcome,
-            } => self.nodes[node]
-                .outcomes
-                .push_back((origin.sid, id, outcome)),
+            } => {
+                self.outcomes.insert(id, outcome.clone());
+                let outcomes = &mut self.nodes[node].outcomes;
+                outcomes.push_back((origin.sid, id, outcome));
+            }
+            MemberRequest::Find {
+                after,
+                through,
+                ids,
+            } => {
+                assert!(after < through && !ids.is_empty());
+                self.nodes[node].search = Some(Search::new(after, through, ids));
+            }
             MemberRequest::Applied(index) => {
                 let this = &mut self.nodes[node];
                 assert!(this.applied < index.0, "each event is answered once");
@@ -466,6 +494,9 @@ impl Cluster {
 
     /// One forward arrives at the leader.
     fn carry_forward(&mut self, node: usize) {
+        if self.nodes[node].is_cut {
+            return;
+        }
         let Some((term, forward)) = self.nodes[node].forwards.pop_front() else {
             return;
         };
@@ -488,6 +519,13 @@ impl Cluster {
         self.nodes[leader]
             .inbox
             .push_back(ToDatabase::Member(execute));
+    }
+
+    /// All forwards on their way arrive at the leader.
+    pub(crate) fn carry_forwards(&mut self, node: usize) {
+        for _ in 0..self.nodes[node].forwards.len() {
+            self.carry_forward(node);
+        }
     }
 
     /// Messages between two members stay in order: outcomes arrive before what is committed later.
@@ -520,6 +558,9 @@ impl Cluster {
             return;
         }
         let to = usize::from(to.0.0[0]) - 1;
+        if self.nodes[to].is_cut {
+            return;
+        }
         let outcome = MemberEvent::Outcome { id, outcome };
         self.nodes[to].inbox.push_back(ToDatabase::Member(outcome));
     }
@@ -528,6 +569,9 @@ impl Cluster {
     pub(crate) fn step(&mut self) {
         let node = self.dice.below(self.nodes.len());
         match self.dice.below(7) {
+            6 if self.dice.below(4) == 0 => {
+                self.carry_findings(node);
+            }
             6 => {
                 self.carry_job(node);
             }
@@ -556,6 +600,9 @@ impl Cluster {
     /// The members learn of the leader.
     pub(crate) fn announce(&mut self) {
         for node in 0..self.nodes.len() {
+            if self.nodes[node].is_cut {
+                continue;
+            }
             if self.leader != Some(node) || self.nodes[node].leads != Some(self.term) {
                 self.tell_follows(node);
             }
@@ -596,7 +643,7 @@ impl Cluster {
                 if !self.nodes[node].inbox.is_empty() && !self.nodes[node].is_paused {
                     is_idle = false;
                     self.execute(node, 4);
-                } else if self.has_time && self.carry_job(node) {
+                } else if self.has_time && (self.carry_job(node) || self.carry_findings(node)) {
                     is_idle = false;
                 }
             }
@@ -663,6 +710,7 @@ impl Cluster {
         self.nodes[node].inbox.retain(|input| !is_event(input));
         self.nodes[node].told = last;
         self.nodes[node].is_paused = false;
+        self.nodes[node].is_cut = false;
         self.nodes[node]
             .inbox
             .push_front(ToDatabase::Installed(Box::new(installed)));

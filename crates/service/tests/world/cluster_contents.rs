@@ -333,31 +333,6 @@ fn a_member_serves_while_a_job_compares_a_snapshot_and_loses_nothing_that_comes_
 }
 
 #[test]
-fn a_transaction_whose_entry_may_be_in_a_snapshot_costs_its_session_the_connection() {
-    let mut cluster = Cluster::led(24, 3, 0);
-    let (writer, reader) = (cluster.connect(2), cluster.connect(2));
-    cluster.transact(writer, 1, &insert(50));
-    cluster.transact(writer, 2, r#"{"op":"select","table":"T","where":[]}"#);
-    cluster.execute(2, 9);
-    let installed = left_behind(&mut cluster);
-    cluster.install(2, installed);
-    cluster.run();
-    cluster.transact(
-        reader,
-        1,
-        r#"{"op":"select","table":"T","where":[],"columns":["n"]}"#,
-    );
-    cluster.run();
-    assert!(cluster.take(reader).contains("\"n\":42"));
-    assert!(!cluster.take(writer).contains("\"id\":1,"));
-    let mut events = cluster.nodes[2].events.iter();
-    let is_told =
-        |event: &Event| matches!(event, Event::OutcomeUnknown(session, _) if *session == writer);
-    assert!(events.any(is_told));
-    cluster.check_equal();
-}
-
-#[test]
 fn a_committed_entry_that_does_not_apply_is_the_last_one() {
     let mut cluster = Cluster::led(27, 2, 0);
     let client = cluster.connect(1);

@@ -54,6 +54,9 @@ struct Totals {
     elections: usize,
     conversions: usize,
     installed: usize,
+    found_committed: usize,
+    found_absent: usize,
+    found_unknown: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,16 +230,20 @@ impl Run {
     fn run(mut self, totals: &mut Totals) {
         for _ in 0..STEPS {
             self.act();
+            self.disconnect_unknown();
             self.check_messages();
         }
         // Everything is healed.
         let leader = self.dice.below(MEMBERS);
         for node in &mut self.cluster.nodes {
             node.is_paused = false;
+            node.is_cut = false;
         }
         self.cluster.elect(leader);
         self.give_up_ended();
         self.cluster.announce();
+        self.cluster.run();
+        self.disconnect_unknown();
         self.cluster.run();
         // A wait for the counter is satisfied by one more commit.
         let last = self.cluster.connect(leader);
@@ -250,6 +257,9 @@ impl Run {
         totals.elections += self.elections;
         totals.conversions += self.conversions;
         totals.installed += self.installed;
+        totals.found_committed += self.cluster.findings.committed;
+        totals.found_absent += self.cluster.findings.absent;
+        totals.found_unknown += self.cluster.findings.unknown;
     }
 
     fn act(&mut self) {
@@ -311,6 +321,11 @@ impl Run {
                 self.conversions += 1;
             }
             54 if self.installs => self.install(),
+            57 if self.installs => {
+                let node = self.dice.below(MEMBERS);
+                let node = &mut self.cluster.nodes[node];
+                node.is_cut = !node.is_cut;
+            }
             55 | 56 if is_open => self.ask_other(client),
             _ => self.cluster.step(),
         }
@@ -329,11 +344,17 @@ impl Run {
         }
         self.cluster.install(node, installed);
         self.installed += 1;
-        for event in self.cluster.nodes[node].events.drain(..) {
-            if let Event::OutcomeUnknown(session, _) = event
-                && let Some(watched) = self.clients.get_mut(&session)
-            {
-                watched.is_closed = true;
+    }
+
+    /// Disconnects the clients whose outcomes nobody knows.
+    fn disconnect_unknown(&mut self) {
+        for node in &mut self.cluster.nodes {
+            for event in node.events.drain(..) {
+                if let Event::OutcomeUnknown(session, _) = event
+                    && let Some(watched) = self.clients.get_mut(&session)
+                {
+                    watched.is_closed = true;
+                }
             }
         }
         let sessions = self.clients.iter();

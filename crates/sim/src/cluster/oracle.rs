@@ -433,6 +433,19 @@ impl Oracle {
         }
     }
 
+    /// A member that has installed a snapshot is told that this entry is in it.
+    ///
+    /// # Errors
+    /// It is not committed.
+    pub(super) fn found(&self, eid: Eid) -> Result<(), String> {
+        if self.eids.contains_key(&eid) {
+            return Ok(());
+        }
+        Err(format!(
+            "{eid:?} is found in a snapshot and was never committed"
+        ))
+    }
+
     /// A leader executes a forwarded transaction.
     ///
     /// # Errors

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use corvid_consensus::{
-    ClientIdentity, Committed, Forward, ForwardOrigin, ForwardOutcome, MemberEvent, MemberRequest,
-    Proposal,
+    ClientIdentity, Committed, Finding, Forward, ForwardOrigin, ForwardOutcome, MemberEvent,
+    MemberRequest, Proposal,
 };
 use corvid_data::Uuid;
 use corvid_json::Value;
@@ -144,6 +144,16 @@ struct InDoubt {
     is_in_flight: bool,
 }
 
+/// A transaction whose entry an installed snapshot may contain.
+#[derive(Debug)]
+struct Sought {
+    doubt: InDoubt,
+    /// Behind this entry.
+    after: Index,
+    /// It does.
+    is_found: bool,
+}
+
 /// The outcome of a transaction for its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -161,6 +171,8 @@ pub(super) enum News {
     Unknown(u64),
     /// Judged never to have happened.
     Never(Eid, u64),
+    /// Other members say that this entry is committed.
+    Found(Eid),
     /// Executed for another member.
     Executed(Eid),
     /// An entry with data was applied.
@@ -180,6 +192,12 @@ pub(super) struct Registers {
     /// Transactions of sessions here that are not attempted now.
     waiting: VecDeque<Swap>,
     in_doubt: BTreeMap<Eid, InDoubt>,
+    /// Nothing of earlier terms is in doubt any more.
+    judged: Term,
+    /// Transactions whose entries an installed snapshot may contain.
+    sought: BTreeMap<Eid, Sought>,
+    /// The last entry of that snapshot.
+    sought_through: Index,
     /// Refused, on the state after this entry.
     refused: Vec<(Index, u64)>,
     /// Blocked, on the state after this entry.
@@ -198,6 +216,9 @@ impl Registers {
             speculative: VecDeque::new(),
             waiting: VecDeque::new(),
             in_doubt: BTreeMap::new(),
+            judged: Term(0),
+            sought: BTreeMap::new(),
+            sought_through: Index(0),
             refused: Vec::new(),
             blocked: Vec::new(),
             requests: VecDeque::new(),
@@ -221,7 +242,8 @@ impl Registers {
 
     /// Requests that are not over.
     pub(super) fn open(&self) -> usize {
-        self.waiting.len() + self.in_doubt.len() + self.refused.len() + self.blocked.len()
+        let undecided = self.in_doubt.len() + self.sought.len();
+        self.waiting.len() + undecided + self.refused.len() + self.blocked.len()
     }
 
     fn fresh(&mut self) -> Eid {
@@ -337,6 +359,7 @@ impl Registers {
             } => self.committed(through, term, entries)?,
             MemberEvent::Execute { origin, forwards } => self.serve(origin, forwards)?,
             MemberEvent::Outcome { id, outcome } => self.outcome(id, outcome),
+            MemberEvent::Found { through, findings } => self.found(through, &findings),
             MemberEvent::Compacted { .. } => {}
             MemberEvent::Replaced { index, .. } => {
                 return Err(format!("a snapshot through {index} without a body"));
@@ -345,7 +368,7 @@ impl Registers {
         Ok(())
     }
 
-    /// The member's file has this snapshot now. Whether it includes what is in doubt, nobody can tell: those sessions are disconnected.
+    /// The member's file has this snapshot now. Whether it includes what is in doubt, the other members know.
     ///
     /// # Errors
     /// It goes back, or is broken.
@@ -356,14 +379,66 @@ impl Registers {
                 self.applied.index
             ));
         }
+        let after = self.applied.index;
         self.applied = Applied::of_body(index, eid, body)?;
         self.undo();
-        for (_, doubt) in std::mem::take(&mut self.in_doubt) {
-            self.news.push(News::Unknown(doubt.swap.number));
+        for (id, doubt) in std::mem::take(&mut self.in_doubt) {
+            let sought = Sought {
+                doubt,
+                after,
+                is_found: false,
+            };
+            self.sought.insert(id, sought);
         }
         self.requests.push_back(MemberRequest::Applied(index));
+        self.sought_through = index;
+        if let Some(after) = self.sought.values().map(|sought| sought.after).min() {
+            self.requests.push_back(MemberRequest::Find {
+                after,
+                through: index,
+                ids: self.sought.keys().copied().collect(),
+            });
+        }
         self.resolve();
         Ok(())
+    }
+
+    /// Other members have told about transactions that are sought.
+    fn found(&mut self, through: Index, findings: &[(Eid, Finding)]) {
+        for (id, finding) in findings {
+            match finding {
+                Finding::Committed => {
+                    self.news.push(News::Found(*id));
+                    if let Some(sought) = self.sought.get_mut(id) {
+                        sought.is_found = true;
+                        self.answer_found(*id);
+                    }
+                }
+                _ if through != self.sought_through => {}
+                Finding::Absent => {
+                    if let Some(sought) = self.sought.remove(id) {
+                        self.in_doubt.insert(*id, sought.doubt);
+                    }
+                }
+                Finding::Unknown => {
+                    if let Some(sought) = self.sought.remove(id) {
+                        self.news.push(News::Unknown(sought.doubt.swap.number));
+                    }
+                }
+            }
+        }
+        self.judge(self.judged);
+    }
+
+    /// A sought transaction is answered when its entry is found and its result is known.
+    fn answer_found(&mut self, id: Eid) {
+        let sought = self.sought.get(&id).filter(|sought| sought.is_found);
+        if let Some((number, old)) =
+            sought.and_then(|it| Some((it.doubt.swap.number, it.doubt.old?)))
+        {
+            self.sought.remove(&id);
+            self.news.push(News::Outcome(number, Outcome::Done(old)));
+        }
     }
 
     /// Leadership is over or begins: speculative commits are undone.
@@ -431,7 +506,8 @@ impl Registers {
             self.applied.eid = Some(eid);
             self.applied.count += 1;
             self.news.push(News::Applied(index, eid, data));
-            if let Some(doubt) = self.in_doubt.remove(&eid) {
+            let sought = self.sought.remove(&eid).map(|sought| sought.doubt);
+            if let Some(doubt) = self.in_doubt.remove(&eid).or(sought) {
                 if doubt.old.is_some_and(|told| told != old) {
                     return Err(format!(
                         "transaction {} was told {:?} and is applied to {old}",
@@ -451,6 +527,7 @@ impl Registers {
 
     /// An entry of this term is committed: what was in doubt before it never happened.
     fn judge(&mut self, term: Term) {
+        self.judged = self.judged.max(term);
         let never: Vec<Eid> = self
             .in_doubt
             .iter()
@@ -531,7 +608,8 @@ impl Registers {
 
     /// The leader's answer to a forwarded transaction.
     fn outcome(&mut self, id: Eid, outcome: ForwardOutcome) {
-        let Some(doubt) = self.in_doubt.get_mut(&id) else {
+        let sought = self.sought.get_mut(&id).map(|sought| &mut sought.doubt);
+        let Some(doubt) = self.in_doubt.get_mut(&id).or(sought) else {
             return;
         };
         match outcome {
@@ -539,15 +617,18 @@ impl Registers {
                 doubt.old = std::str::from_utf8(&result)
                     .ok()
                     .and_then(|text| text.parse().ok());
+                self.answer_found(id);
             }
             ForwardOutcome::Refused(index, _) | ForwardOutcome::Unchanged(index, _) => {
                 let number = doubt.swap.number;
                 self.in_doubt.remove(&id);
+                self.sought.remove(&id);
                 self.refused.push((index, number));
             }
             ForwardOutcome::Blocked(index) => {
                 let swap = doubt.swap;
                 self.in_doubt.remove(&id);
+                self.sought.remove(&id);
                 self.blocked.push((index, swap));
             }
         }

@@ -512,10 +512,15 @@ impl Run {
                     self.summary.acknowledged += 1;
                 }
                 News::Unknown(transaction) => {
+                    self.summary.unknown += 1;
                     self.oracle.orphaned(transaction);
                     self.sessions[number].retain(|open| *open != transaction);
                 }
                 News::Never(eid, transaction) => self.oracle.never(eid, transaction)?,
+                News::Found(eid) => {
+                    self.summary.found += 1;
+                    self.oracle.found(eid)?;
+                }
                 News::Executed(eid) => {
                     self.summary.forwarded += 1;
                     self.oracle.executed(eid)?;

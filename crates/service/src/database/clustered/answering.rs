@@ -17,7 +17,8 @@ use super::super::outbox::Reason;
 use super::super::pending::{Answer, Origin, Pending};
 use super::super::release::completion_of;
 use super::super::{DatabaseService, Now};
-use super::in_flight::{Entry, Number, Stage};
+use super::in_flight::Number;
+use super::request_stage::{Entry, Stage};
 use crate::message::{DatabaseMethod, Request, ToDatabase};
 
 impl DatabaseService {

@@ -15,8 +15,8 @@ use corvid_log::cluster::{Eid, Index, Parts, Sid, Term};
 use super::super::pending::{Answer, Commit, Origin};
 use super::super::{DatabaseService, Now};
 use super::Part;
-use super::in_flight::{Entry, Stage};
 use super::replacing::Source;
+use super::request_stage::{Entry, Stage};
 use crate::job::Derived;
 
 /// More entries are not applied inline.

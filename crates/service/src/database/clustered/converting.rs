@@ -18,7 +18,7 @@ use super::super::conversion::{Conversion, NewFile, Work};
 use super::super::pending::Answer;
 use super::super::{DatabaseService, Now};
 use super::Forwarded;
-use super::in_flight::Stage;
+use super::request_stage::Stage;
 use crate::message::{DatabaseMethod, Request, SessionInfo};
 
 /// The session of a conversion that another member has forwarded.

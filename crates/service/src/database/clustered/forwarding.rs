@@ -18,7 +18,8 @@ use super::super::outbox::Reason;
 use super::super::pending::Answer;
 use super::super::release::completion_of;
 use super::super::{DatabaseService, Now};
-use super::in_flight::{Entry, Number, Stage};
+use super::in_flight::Number;
+use super::request_stage::{Entry, Stage};
 use super::{Part, TransactionKind};
 use crate::message::{DatabaseMethod, Request, ToDatabase};
 
@@ -160,8 +161,9 @@ impl DatabaseService {
 
     /// The outcome of a forwarded request.
     pub(super) fn outcome(&mut self, now: Now, id: Eid, outcome: ForwardOutcome) {
-        if let Some(in_flight) = self.in_flight_mut() {
-            in_flight.outcome(id, outcome);
+        let in_flight = self.in_flight_mut();
+        if let Some((entry, reply)) = in_flight.and_then(|it| it.outcome(id, outcome)) {
+            self.finish(entry, reply, true);
         }
         self.finish_decided(now);
     }

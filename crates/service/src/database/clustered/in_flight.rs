@@ -1,33 +1,21 @@
 //! Requests of this member's sessions that depend on the rest of the cluster: they wait for a leader, are with one, or are in doubt; and the
 //! requests behind them whose replies must not overtake theirs.
 //!
-//! ```text
-//! Waiting ---> Forwarded ---> (its entry is applied: answered)
-//!    ^           |    |-----> Decided ---> (applied through its index: answered, or tried again)
-//!    |           |
-//!    +-----------+            an entry of a later term is committed before its own: it never happened
-//!    +---------- Proposed     by this database while it led; otherwise like Forwarded
-//!    +---------- Seen         executed by it without a change, after a proposal that is in doubt; true if that is
-//! Local ---> (first of its session: executed by this database)
-//! Answered ---> (first of its session: the reply leaves)
-//! ```
-//!
 //! Invariants: requests are numbered in the order in which they must be executed, and the replies of a session leave in that order; blocked
-//! requests (`wait`) are not part of it. A request that is with a leader has an id, which no other request ever had. A session's `undecided`
+//! requests (`wait`) are not part of it. A session's `undecided`
 //! counts its requests that have not been executed, or are in doubt; no later one of it is forwarded before those. The cost of an event
 //! follows the requests that it concerns. Bounded by the requests under way of the sessions and by their blocked transactions. Knows no
 //! rows and no messages.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use bytes::Bytes;
-use corvid_consensus::database::ForwardOutcome;
+use corvid_consensus::database::{Finding, ForwardOutcome};
 use corvid_data::TrustedKeys;
 use corvid_log::cluster::{Eid, Index, Term};
 use corvid_monitor::SessionId;
 
 use super::super::pending::Answer;
-use super::TransactionKind;
+use super::request_stage::{Entry, Stage, index_of};
 use crate::message::{DatabaseMethod, Request};
 
 /// Bytes of forwarded requests; beyond that, further ones wait until half of those are answered.
@@ -36,51 +24,6 @@ const FORWARDED_BYTES_MAX: usize = 64 << 20;
 /// The number of a request in the order of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Number(u64);
-
-/// A request, and what is known of it.
-pub(crate) struct Entry {
-    pub(crate) number: Number,
-    pub(crate) request: Box<Request>,
-    /// Its session is gone.
-    is_withdrawn: bool,
-    stage: Stage,
-}
-
-/// An entry that has been taken, without its request.
-pub(crate) struct Slot {
-    number: Number,
-    is_withdrawn: bool,
-}
-
-/// The knowledge about a request.
-pub(crate) enum Stage {
-    /// No leader has it.
-    Waiting,
-    /// The leader of this term has it.
-    Forwarded {
-        term: Term,
-        id: Eid,
-        /// The locks that its session held.
-        locks: Vec<String>,
-        /// The result, which is true if the entry is committed.
-        result: Option<Bytes>,
-    },
-    /// This database executed it as the leader of this term, and the entry may be committed. The reply is true if it is.
-    Proposed { term: Term, id: Eid, reply: Answer },
-    /// This database executed it as the leader of this term, without a change, on the state after the proposal with this id. The reply is
-    /// true if that is committed.
-    Seen {
-        term: Term,
-        after: Eid,
-        reply: Answer,
-    },
-    /// The outcome is certain once the entries that it is based on are applied.
-    Decided(ForwardOutcome),
-    /// This database executes it when the earlier ones of its session are answered.
-    Local,
-    /// The reply leaves when the earlier ones of its session have left.
-    Answered { reply: Answer, has_changed: bool },
-}
 
 /// The requests of one session.
 #[derive(Default)]
@@ -102,6 +45,10 @@ struct OfSession {
 pub(crate) struct InFlight {
     /// The member's term.
     present: Term,
+    /// An entry of this term is committed: requests of earlier ones are not in doubt any more, except those that are sought.
+    judged: Term,
+    /// The last entry of the snapshot that may contain those that are sought.
+    sought_through: Index,
     last: u64,
     entries: BTreeMap<Number, Entry>,
     by_id: BTreeMap<Eid, Number>,
@@ -120,89 +67,6 @@ pub(crate) struct InFlight {
     is_throttled: bool,
     /// Sessions whose first requests may have become ready.
     due: Vec<SessionId>,
-}
-
-impl Entry {
-    /// Whether its session is gone.
-    pub(crate) fn is_withdrawn(&self) -> bool {
-        self.is_withdrawn
-    }
-
-    /// A taken entry without its request.
-    pub(crate) fn split(self) -> (Slot, Box<Request>) {
-        let slot = Slot {
-            number: self.number,
-            is_withdrawn: self.is_withdrawn,
-        };
-        (slot, self.request)
-    }
-
-    fn may_write(&self) -> bool {
-        match self.request.method {
-            DatabaseMethod::Transact => TransactionKind::of(self.request.params()).may_write,
-            DatabaseMethod::Convert => true,
-            _ => false,
-        }
-    }
-
-    /// The stage of a request that must be executed again.
-    fn again(&self) -> Stage {
-        if self.request.blocked || self.may_write() {
-            Stage::Waiting
-        } else {
-            Stage::Local
-        }
-    }
-}
-
-impl Slot {
-    /// The entry again.
-    pub(crate) fn with(self, request: Box<Request>) -> Entry {
-        Entry {
-            number: self.number,
-            request,
-            is_withdrawn: self.is_withdrawn,
-            stage: Stage::Waiting,
-        }
-    }
-}
-
-impl Stage {
-    /// Whether it has not been executed, or depends on a leadership that is over in `present`.
-    fn is_undecided(&self, present: Term) -> bool {
-        match self {
-            Stage::Waiting | Stage::Local | Stage::Proposed { .. } | Stage::Seen { .. } => true,
-            Stage::Forwarded { term, .. } => *term < present,
-            Stage::Decided(_) | Stage::Answered { .. } => false,
-        }
-    }
-
-    fn id(&self) -> Option<Eid> {
-        match self {
-            Stage::Forwarded { id, .. } | Stage::Proposed { id, .. } => Some(*id),
-            _ => None,
-        }
-    }
-
-    /// The leadership that it depends on.
-    fn term(&self) -> Option<Term> {
-        match self {
-            Stage::Forwarded { term, .. }
-            | Stage::Proposed { term, .. }
-            | Stage::Seen { term, .. } => Some(*term),
-            _ => None,
-        }
-    }
-}
-
-/// The entry that an outcome is based on; `None`: its own.
-fn index_of(outcome: &ForwardOutcome) -> Option<Index> {
-    match outcome {
-        ForwardOutcome::Proposed(_) => None,
-        ForwardOutcome::Unchanged(index, _)
-        | ForwardOutcome::Refused(index, _)
-        | ForwardOutcome::Blocked(index) => Some(*index),
-    }
 }
 
 impl InFlight {
@@ -251,14 +115,14 @@ impl InFlight {
         if let Some(id) = stage.id() {
             self.by_id.insert(id, number);
         }
+        if let Some(after) = stage.seen() {
+            self.by_seen.insert((after, number));
+        }
         if let Some(term) = stage.term() {
             self.oldest = Some(self.oldest.map_or(term, |oldest| oldest.min(term)));
         }
         match &stage {
             Stage::Forwarded { .. } => self.forwarded_bytes += entry.request.frame.len(),
-            Stage::Seen { after, .. } => {
-                self.by_seen.insert((*after, number));
-            }
             Stage::Decided(outcome) => {
                 self.by_index
                     .extend(index_of(outcome).map(|index| (index, number)));
@@ -305,11 +169,11 @@ impl InFlight {
         if let Some(id) = stage.id() {
             self.by_id.remove(&id);
         }
+        if let Some(after) = stage.seen() {
+            self.by_seen.remove(&(after, number));
+        }
         match &stage {
             Stage::Forwarded { .. } => self.forwarded_bytes -= entry.request.frame.len(),
-            Stage::Seen { after, .. } => {
-                self.by_seen.remove(&(*after, number));
-            }
             Stage::Decided(outcome) => {
                 if let Some(index) = index_of(outcome) {
                     self.by_index.remove(&(index, number));
@@ -476,33 +340,40 @@ impl InFlight {
         }
     }
 
-    /// The outcome of a forwarded request has arrived. It may be one that is decided already.
-    pub(crate) fn outcome(&mut self, id: Eid, outcome: ForwardOutcome) {
-        let Some(number) = self.by_id.get(&id).copied() else {
-            return;
+    /// The outcome of a forwarded request has arrived. It may be one that is decided already. Returns a request that is answered by it.
+    pub(crate) fn outcome(&mut self, id: Eid, outcome: ForwardOutcome) -> Option<(Entry, Answer)> {
+        let number = self.by_id.get(&id).copied()?;
+        let entry = self.entries.get_mut(&number)?;
+        let (stage, is_committed) = match &mut entry.stage {
+            Stage::Sought {
+                before, finding, ..
+            } => (&mut **before, *finding == Some(Finding::Committed)),
+            stage => (stage, false),
         };
-        let Some(entry) = self.entries.get_mut(&number) else {
-            return;
-        };
-        match (&mut entry.stage, outcome) {
+        match (stage, outcome) {
             (Stage::Forwarded { result, .. }, ForwardOutcome::Proposed(text)) => {
+                if is_committed {
+                    let (entry, _) = self.take(number)?;
+                    return Some((entry, Answer::Result(text.into())));
+                }
                 *result = Some(text);
             }
             (Stage::Forwarded { .. }, outcome) => {
                 let session = entry.request.session;
-                if let Some((entry, _)) = self.take(number) {
-                    self.insert(entry, Stage::Decided(outcome));
-                    self.set_due(session);
-                }
+                let (entry, _) = self.take(number)?;
+                self.insert(entry, Stage::Decided(outcome));
+                self.set_due(session);
             }
             _ => {}
         }
+        None
     }
 
-    /// Takes the request whose entry has this id.
+    /// Takes the request whose entry has this id, and which was forwarded or proposed.
     pub(crate) fn take_committed(&mut self, id: Eid) -> Option<(Entry, Stage)> {
         let number = self.by_id.get(&id).copied()?;
-        self.take(number)
+        let (entry, stage) = self.take(number)?;
+        Some((entry, stage.before_search()))
     }
 
     /// Takes the first request that has seen the proposal with this id, which is committed.
@@ -511,8 +382,9 @@ impl InFlight {
         if after != id {
             return None;
         }
-        match self.take(number)? {
-            (entry, Stage::Seen { reply, .. }) => Some((entry, reply)),
+        let (entry, stage) = self.take(number)?;
+        match stage.before_search() {
+            Stage::Seen { reply, .. } => Some((entry, reply)),
             _ => None,
         }
     }
@@ -532,6 +404,7 @@ impl InFlight {
     /// An entry of this term is committed: what was forwarded or proposed in earlier terms and is still here never happened, and is executed
     /// again, with the later requests of its session that changed nothing. Returns the blocked requests that wait again.
     pub(crate) fn end_doubt(&mut self, committed: Term) -> Vec<Number> {
+        self.judged = self.judged.max(committed);
         if self.oldest.is_none_or(|oldest| oldest >= committed) {
             return Vec::new();
         }
@@ -574,8 +447,13 @@ impl InFlight {
         blocked
     }
 
-    /// This database leads: it executes everything that has no reply. Returns the blocked requests, and the sessions of all others. Requests
-    /// of sessions that are gone are dropped.
+    /// The term up to which nothing is in doubt.
+    pub(crate) fn judged(&self) -> Term {
+        self.judged
+    }
+
+    /// This database leads: it executes everything that has no reply and is not sought. Returns the blocked requests, and the sessions of all
+    /// others. Requests of sessions that are gone are dropped.
     pub(crate) fn make_local(&mut self) -> (Vec<Entry>, BTreeSet<SessionId>) {
         let numbers: Vec<Number> = self.entries.keys().copied().collect();
         let mut blocked = Vec::new();
@@ -585,14 +463,17 @@ impl InFlight {
                 continue;
             };
             let session = entry.request.session;
-            if entry.is_withdrawn || entry.request.blocked {
+            let is_sought = matches!(stage, Stage::Sought { .. });
+            if entry.is_withdrawn || entry.request.blocked && !is_sought {
                 self.forget(session, number);
                 blocked.extend((!entry.is_withdrawn).then_some(entry));
                 continue;
             }
-            sessions.insert(session);
+            if !entry.request.blocked {
+                sessions.insert(session);
+            }
             let stage = match stage {
-                answered @ Stage::Answered { .. } => answered,
+                kept @ (Stage::Answered { .. } | Stage::Sought { .. }) => kept,
                 _ => Stage::Local,
             };
             self.insert(entry, stage);
@@ -642,29 +523,136 @@ impl InFlight {
         anew.chain(wanted.map(|entry| (entry.request, entry.stage)))
     }
 
-    /// Removes the requests that may have become part of a snapshot whose last entry has this term, so that nobody will ever know. Those that
-    /// changed nothing are executed again.
-    pub(crate) fn take_doubtful(&mut self, last: Term) -> Vec<Entry> {
+    /// A snapshot is installed, whose last entry has this term: the requests that may be part of it, behind `after`, are sought. Those of
+    /// sessions that are gone end in silence.
+    pub(crate) fn seek(&mut self, last: Term, after: Index) {
         let entries = self.entries.iter();
         let doubtful = entries.filter(|(_, entry)| {
             let term = entry.stage.term();
             term.is_some_and(|term| term <= last)
         });
         let doubtful: Vec<Number> = doubtful.map(|(number, _)| *number).collect();
-        let mut taken = Vec::new();
         for number in doubtful {
-            if let Some((entry, stage)) = self.take(number) {
-                if matches!(stage, Stage::Seen { .. }) {
-                    self.due.push(entry.request.session);
-                    let stage = entry.again();
-                    self.insert(entry, stage);
-                    continue;
-                }
+            let Some((entry, before)) = self.take(number) else {
+                continue;
+            };
+            if entry.is_withdrawn {
                 self.forget(entry.request.session, number);
-                taken.extend((!entry.is_withdrawn).then_some(entry));
+                continue;
+            }
+            let stage = Stage::Sought {
+                after,
+                finding: None,
+                before: Box::new(before),
+            };
+            self.insert(entry, stage);
+        }
+    }
+
+    /// The entry behind which requests are sought, and the ids of their entries, for a snapshot through this entry. `None`: nothing is sought.
+    pub(crate) fn question(&mut self, through: Index) -> Option<(Index, Vec<Eid>)> {
+        let mut first: Option<Index> = None;
+        let mut ids = BTreeSet::new();
+        for entry in self.entries.values_mut() {
+            if let Stage::Sought {
+                after,
+                finding,
+                before,
+            } = &mut entry.stage
+            {
+                // An entry that earlier snapshots lack may be in this one.
+                finding.take_if(|finding| *finding == Finding::Absent);
+                first = Some(first.map_or(*after, |first| first.min(*after)));
+                ids.extend(before.id().or(before.seen()));
             }
         }
-        taken
+        self.sought_through = through;
+        first.map(|after| (after, ids.into_iter().collect()))
+    }
+
+    /// Whether findings about a snapshot through this entry say all.
+    pub(crate) fn is_sought_through(&self, through: Index) -> bool {
+        self.sought_through == through
+    }
+
+    /// The entry of a request that is sought is committed. Takes the request if its reply is known.
+    pub(crate) fn take_found(&mut self, number: Number) -> Option<(Entry, Answer)> {
+        let (entry, mut stage) = self.take(number)?;
+        if let Stage::Sought {
+            finding, before, ..
+        } = &mut stage
+        {
+            *finding = Some(Finding::Committed);
+            if let Some(reply) = before.take_reply(entry.request.method) {
+                return Some((entry, reply));
+            }
+        }
+        self.insert(entry, stage);
+        None
+    }
+
+    /// The request that is sought and whose entry has this id.
+    pub(crate) fn sought(&self, id: Eid) -> Option<Number> {
+        let number = self.by_id.get(&id).copied();
+        number.filter(|number| self.is_sought(*number))
+    }
+
+    /// The requests that are sought and have seen the entry with this id.
+    pub(crate) fn sought_behind(&self, id: Eid) -> Vec<Number> {
+        let seen = self.by_seen.range((id, Number(0))..);
+        let seen = seen.take_while(|(after, _)| *after == id);
+        let seen = seen.map(|(_, number)| *number);
+        seen.filter(|number| self.is_sought(*number)).collect()
+    }
+
+    fn is_sought(&self, number: Number) -> bool {
+        let entry = self.entries.get(&number);
+        entry.is_some_and(|entry| matches!(entry.stage, Stage::Sought { .. }))
+    }
+
+    /// The entry of a request that is sought is not in the snapshot: the request is as it was before. If a later one of its session has
+    /// happened, it changed nothing, and remains sought for its outcome.
+    pub(crate) fn set_absent(&mut self, number: Number) {
+        let is_overtaken = self.is_overtaken(number);
+        let Some(entry) = self.entries.get_mut(&number) else {
+            return;
+        };
+        let session = entry.request.session;
+        if is_overtaken && let Stage::Sought { finding, .. } = &mut entry.stage {
+            *finding = Some(Finding::Absent);
+        } else if let Some((entry, stage)) = self.take(number) {
+            self.insert(entry, stage.before_search());
+            self.due.push(session);
+        }
+    }
+
+    /// Whether a later request of its session has happened.
+    pub(crate) fn is_overtaken(&self, number: Number) -> bool {
+        let entry = self.entries.get(&number);
+        let Some(entry) = entry.filter(|entry| !entry.request.blocked) else {
+            return false;
+        };
+        let of = self.by_session.get(&entry.request.session);
+        let ordered = of.into_iter().flat_map(|of| of.ordered.iter().rev());
+        let mut later = ordered.take_while(|it| **it > number);
+        later.any(|later| {
+            let later = self.entries.get(later).map(|later| &later.stage);
+            later.is_some_and(Stage::has_happened)
+        })
+    }
+
+    /// An earlier transaction of its session that has not been executed, and now cannot be executed before it.
+    pub(crate) fn overtaken_by(&self, number: Number) -> Option<Number> {
+        let entry = self.entries.get(&number)?;
+        let of = self.by_session.get(&entry.request.session)?;
+        let is_unexecuted = |number: &Number| {
+            self.entries.get(number).is_some_and(|entry| {
+                entry.request.method == DatabaseMethod::Transact
+                    && matches!(entry.stage, Stage::Local | Stage::Waiting)
+            })
+        };
+        let mut earlier = of.ordered.iter().copied().take_while(|it| *it < number);
+        earlier.find(is_unexecuted)
     }
 
     /// Removes a waiting request of a session by the client's id.
@@ -701,17 +689,5 @@ impl InFlight {
             }
         }
         withdrawn
-    }
-}
-
-impl Entry {
-    /// Whether an outcome is known that depends on no change of its own, so that executing it again does no harm.
-    fn may_execute_again(&self) -> bool {
-        let has_changed = match &self.stage {
-            Stage::Answered { has_changed, .. } => *has_changed,
-            Stage::Decided(_) => false,
-            _ => return false,
-        };
-        !has_changed && self.request.method == DatabaseMethod::Transact
     }
 }

@@ -3,7 +3,8 @@
 //! A database that loses leadership undoes its speculative commits. Their entries may still be committed by the next leader, so those
 //! transactions stay in flight, in doubt, with their replies; so do the transactions of their sessions that changed nothing and have seen
 //! them. Everything else that was pending is executed again, in the same order; requests behind a transaction in doubt wait for it. Nobody
-//! gets an error. A database that begins to lead knows everything that can have been committed, so it executes all that is in flight.
+//! gets an error. A database that begins to lead knows everything that can have been committed, so it executes all that is in flight, except
+//! transactions that a snapshot may contain (`seeking.rs`).
 
 use corvid_log::cluster::{Eid, Sid, Term};
 
@@ -11,7 +12,7 @@ use super::super::outbox::Reason;
 use super::super::pending::{Answer, Origin, Pending};
 use super::super::undo::changed_sessions;
 use super::super::{DatabaseService, Now};
-use super::in_flight::{Entry, Stage};
+use super::request_stage::{Entry, Stage};
 use super::{InFlight, Part, TransactionKind};
 use crate::message::{DatabaseMethod, Request, ToDatabase};
 
@@ -29,8 +30,16 @@ impl DatabaseService {
         };
         cluster.part = Part::Leads(term);
         cluster.in_flight.begin_term(term);
+        self.execute_in_flight(now);
+    }
+
+    /// Executes what is in flight, as the leader. What is sought waits.
+    pub(super) fn execute_in_flight(&mut self, now: Now) {
+        let Some(in_flight) = self.in_flight_mut() else {
+            return;
+        };
         // An outcome that waits for an entry changed nothing, so that transaction may be executed again too.
-        let (blocked, sessions) = cluster.in_flight.make_local();
+        let (blocked, sessions) = in_flight.make_local();
         for session in sessions {
             self.outputs.outboxes.block(session, Reason::Cluster);
         }

@@ -4,16 +4,16 @@
 //! answered from the present contents, and the events of the member are held, in order. Invariant: this database follows while a replacement
 //! is under way, so its contents do not change. When the events that are held have too many bytes, the database does the work itself.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use corvid_consensus::database::{Committed, MemberEvent, MemberRequest};
 use corvid_data::{Arc, Recorded, Schema};
 use corvid_engine::Database;
 use corvid_log::cluster::{Eid, Index, Term};
 
-use super::super::outbox::Reason;
 use super::super::pending::Answer;
 use super::super::{DatabaseService, Now};
+use super::request_stage::Entry;
 use crate::job::{Job, JobNumber, JobResult};
 use crate::message::{Event, InstalledSnapshot, ToDatabase};
 
@@ -168,8 +168,14 @@ impl DatabaseService {
         self.answer_before(now, eid);
         let in_flight = self.in_flight_mut();
         let taken = in_flight.and_then(|in_flight| in_flight.take_committed(eid));
+        let request = taken.map(|(entry, _)| entry);
+        self.replace_contents(database, eid, request);
+    }
+
+    /// Contents of another schema replace the present ones. `request` asked for that.
+    fn replace_contents(&mut self, database: Database, eid: Eid, request: Option<Entry>) {
         let schema = self.swap_contents(database, eid.0);
-        if let Some((entry, _)) = taken {
+        if let Some(entry) = request {
             self.finish(entry, Answer::Result(b"{}".to_vec()), false);
         }
         self.cancel_triggers();
@@ -197,11 +203,11 @@ impl DatabaseService {
             return;
         }
         self.slow.set_now(now);
-        self.give_up_doubtful(term);
+        self.seek(term);
         if database.schema().to_json() == self.database.schema().to_json() {
             self.begin_replacement(Source::Snapshot(Box::new(database), term), index, eid);
         } else {
-            self.apply_contents(now, database, eid);
+            self.replace_contents(database, eid, None);
             self.installed(now, index, term, eid);
         }
         self.resume(now);
@@ -225,29 +231,8 @@ impl DatabaseService {
             cluster.is_broken = false;
             cluster.requests.push(MemberRequest::Applied(index));
         }
+        self.ask_for_sought(index);
         self.end_doubt(now, term);
-    }
-
-    /// The entries of requests in doubt may be part of a snapshot whose last entry has this term, and which does not tell. Their clients get no
-    /// reply: they are disconnected.
-    fn give_up_doubtful(&mut self, last: Term) {
-        let in_flight = self.in_flight_mut();
-        let doubtful = in_flight.map(|in_flight| in_flight.take_doubtful(last));
-        let mut given_up = BTreeSet::new();
-        for entry in doubtful.into_iter().flatten() {
-            given_up.insert(entry.request.session);
-            self.end_request(&entry.request);
-            let outboxes = &mut self.outputs.outboxes;
-            outboxes.block(entry.request.session, Reason::Cluster);
-        }
-        for session in given_up {
-            let reason = "the outcome of a transaction is not known";
-            self.outputs
-                .events
-                .push(Event::OutcomeUnknown(session, reason.into()));
-            // Nothing of it happens any more.
-            self.withdraw_session(session);
-        }
     }
 }
 

@@ -46,6 +46,10 @@ pub struct Summary {
     pub damages: u64,
     /// Snapshots of leaders, installed.
     pub snapshots: u64,
+    /// Transactions in doubt that were found in an installed snapshot.
+    pub found: u64,
+    /// Transactions in doubt whose outcome no member knows any more.
+    pub unknown: u64,
     /// Virtual time, ms.
     pub virtual_ms: u64,
     /// Steps.
@@ -80,6 +84,8 @@ impl Simulation for Summary {
         self.rewrites += other.rewrites;
         self.damages += other.damages;
         self.snapshots += other.snapshots;
+        self.found += other.found;
+        self.unknown += other.unknown;
         self.virtual_ms += other.virtual_ms;
         self.steps += other.steps;
     }

@@ -1,0 +1,155 @@
+//! The ids of recent committed entries, and outcomes that followers may not have got: the answers to questions of other members
+//! ([`super::search`]).
+//!
+//! Invariant: one id for each index behind `base`, without gaps; that of an entry without data is zero. All of it is in memory: it begins with
+//! the committed entries of the file, and anew with an installed snapshot. A commit costs one id.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use corvid_data::Uuid;
+use corvid_log::cluster::{Eid, Index};
+
+use crate::database::ForwardOutcome;
+
+/// Ids that are kept, 16 bytes each; beyond, the oldest are forgotten.
+const IDS_MAX: usize = 1 << 18;
+/// Bytes of outcomes that are kept, about; beyond, the oldest are forgotten.
+const OUTCOMES_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of an outcome beside its text.
+const OVERHEAD_BYTES: usize = 64;
+
+/// The id of an entry without data.
+const NO_ID: Eid = Eid(Uuid::ZERO);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Recent {
+    /// The entry before the first one.
+    base: Index,
+    ids: VecDeque<Eid>,
+    /// Outcomes of transactions that this member executed for others as a leader of earlier terms, and that they have not acknowledged.
+    outcomes: VecDeque<(Eid, ForwardOutcome)>,
+    outcomes_bytes: usize,
+}
+
+/// Bytes that an outcome keeps in memory, about.
+fn bytes_of(outcome: &ForwardOutcome) -> usize {
+    let text = match outcome {
+        ForwardOutcome::Proposed(text)
+        | ForwardOutcome::Unchanged(_, text)
+        | ForwardOutcome::Refused(_, text) => text.len(),
+        ForwardOutcome::Blocked(_) => 0,
+    };
+    text + OVERHEAD_BYTES
+}
+
+impl Recent {
+    /// Behind this entry.
+    pub(super) fn new(base: Index) -> Recent {
+        Recent {
+            base,
+            ids: VecDeque::new(),
+            outcomes: VecDeque::new(),
+            outcomes_bytes: 0,
+        }
+    }
+
+    /// Forgets all ids: the next one is that of the entry behind this one.
+    pub(super) fn restart(&mut self, base: Index) {
+        self.base = base;
+        self.ids.clear();
+    }
+
+    fn last(&self) -> Index {
+        Index(self.base.0 + self.ids.len() as u64)
+    }
+
+    /// An entry is committed.
+    pub(super) fn committed(&mut self, index: Index, id: Option<Eid>) {
+        debug_assert_eq!(index, self.last().next(), "each entry is committed once");
+        if index != self.last().next() {
+            self.restart(index.previous());
+        }
+        if self.ids.len() == IDS_MAX {
+            self.ids.pop_front();
+            self.base = self.base.next();
+        }
+        self.ids.push_back(id.unwrap_or(NO_ID));
+    }
+
+    /// Keeps the outcome of a transaction.
+    pub(super) fn keep_outcome(&mut self, id: Eid, outcome: ForwardOutcome) {
+        self.outcomes_bytes += bytes_of(&outcome);
+        self.outcomes.push_back((id, outcome));
+        while self.outcomes_bytes > OUTCOMES_BYTES_MAX
+            && let Some((_, oldest)) = self.outcomes.pop_front()
+        {
+            self.outcomes_bytes -= bytes_of(&oldest);
+        }
+    }
+
+    /// The outcomes of these transactions, as far as they are kept.
+    pub(super) fn outcomes_of(&self, ids: &BTreeSet<Eid>) -> Vec<(Eid, ForwardOutcome)> {
+        let kept = self.outcomes.iter();
+        kept.filter(|(id, _)| ids.contains(id)).cloned().collect()
+    }
+
+    /// Whether the entries through this one are known to be committed.
+    pub(super) fn reaches(&self, through: Index) -> bool {
+        self.last() >= through
+    }
+
+    /// Whether all entries behind `after` and through `through` are here.
+    pub(super) fn covers(&self, after: Index, through: Index) -> bool {
+        self.base <= after && self.reaches(through)
+    }
+
+    /// The ids of entries through `through` that are among these.
+    pub(super) fn find(&self, through: Index, ids: &BTreeSet<Eid>) -> Vec<Eid> {
+        let count = usize::try_from(through.0.saturating_sub(self.base.0)).unwrap_or(usize::MAX);
+        let found = self.ids.iter().take(count);
+        found.filter(|id| ids.contains(id)).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u64) -> Eid {
+        Eid(Uuid((1 << 100 | u128::from(number)).to_be_bytes()))
+    }
+
+    #[test]
+    fn entries_are_found_where_they_were_committed_and_nowhere_else() {
+        let mut recent = Recent::new(Index(10));
+        for index in 11..=20 {
+            recent.committed(Index(index), (index % 2 == 0).then(|| id(index)));
+        }
+        assert!(recent.covers(Index(10), Index(20)) && recent.covers(Index(12), Index(15)));
+        assert!(!recent.covers(Index(9), Index(15)) && !recent.covers(Index(12), Index(21)));
+        let ids = [99, 18, 14, 12, 11].map(id).into();
+        assert_eq!(recent.find(Index(17), &ids), [id(12), id(14)]);
+        recent.restart(Index(20));
+        assert!(recent.find(Index(20), &ids).is_empty());
+        assert!(!recent.covers(Index(19), Index(20)) && recent.covers(Index(20), Index(20)));
+    }
+
+    #[test]
+    fn the_oldest_ids_and_outcomes_are_forgotten() {
+        let mut recent = Recent::new(Index(0));
+        let count = IDS_MAX as u64 + 5;
+        for index in 1..=count {
+            recent.committed(Index(index), Some(id(index)));
+        }
+        assert!(recent.covers(Index(5), Index(count)) && !recent.covers(Index(4), Index(count)));
+        let ids = [5, 6, count].map(id).into();
+        assert_eq!(recent.find(Index(count), &ids), [id(6), id(count)]);
+        let outcome = ForwardOutcome::Proposed(vec![0; OUTCOMES_BYTES_MAX / 2].into());
+        for number in 6..9 {
+            recent.keep_outcome(id(number), outcome.clone());
+        }
+        let outcomes = recent.outcomes_of(&[6, 8].map(id).into());
+        assert_eq!(outcomes, [(id(8), outcome)]);
+    }
+}
