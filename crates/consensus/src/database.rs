@@ -206,7 +206,7 @@ pub enum MemberEvent {
     },
 }
 
-/// What the other members know of an id.
+/// The knowledge of the other members about an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// It is that of a committed entry.

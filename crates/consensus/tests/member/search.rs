@@ -1,6 +1,6 @@
 //! Members that have installed a snapshot ask the others which of their transactions it contains.
 
-use corvid_consensus::Finding;
+use corvid_consensus::{Finding, KeptEntries};
 use corvid_log::cluster::{Eid, Sid};
 
 use crate::cluster::{Cluster, sid};
@@ -8,7 +8,7 @@ use crate::cluster::{Cluster, sid};
 /// A follower has forwarded transactions, which the leader executes; it is cut off before it learns that, and a snapshot is all that the others
 /// have by then. Returns the leader, the other follower, the one that is cut off, and the transactions.
 fn left_behind(seed: u64) -> (Cluster, [Sid; 3], Vec<Eid>) {
-    let mut cluster = Cluster::new(3, seed);
+    let mut cluster = Cluster::keeping(3, seed, KeptEntries::NONE);
     let leader = cluster.await_leader();
     cluster.run(3000);
     let mut followers = (1..=3).map(sid).filter(|other| *other != leader);
@@ -107,7 +107,7 @@ fn a_search_ends_when_no_member_that_is_left_knows_more() {
 #[test]
 fn transactions_that_never_happened_are_absent() {
     for seed in 0..8 {
-        let mut cluster = Cluster::new(3, seed);
+        let mut cluster = Cluster::keeping(3, seed, KeptEntries::NONE);
         let leader = cluster.await_leader();
         cluster.run(3000);
         let mut followers = (1..=3).map(sid).filter(|other| *other != leader);

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use corvid_consensus::member::{Command, CommandToken, ServerRow};
 use corvid_consensus::{
-    Committed, Input, Member, MemberEvent, MemberRequest, Output, PeerMessage, Peers, PeersOutput,
-    PeersSettings, Recovered as MemberState, Settings,
+    Committed, Finding, Input, Member, MemberEvent, MemberRequest, Output, PeerMessage, Peers,
+    PeersOutput, PeersSettings, Recovered as MemberState, Settings,
 };
 use corvid_log::cluster::{Cid, Eid, Index, Recovered, Sid, Term};
 use corvid_log::storage::StorageReply;
@@ -86,6 +86,8 @@ pub(super) enum Observed {
     Applied(Index),
     /// The database is told that it leads.
     Leads(Term),
+    /// The database is told whether entries are part of the snapshot that it has installed.
+    Found(Vec<(Eid, Finding)>),
     /// A command is done.
     CommandDone(CommandToken, Result<String, String>),
     /// The member cannot go on.
@@ -601,6 +603,9 @@ impl Process {
                         entries: entries.clone(),
                     }),
                     MemberEvent::Leads { term } => self.observed.push(Observed::Leads(*term)),
+                    MemberEvent::Found { findings, .. } => {
+                        self.observed.push(Observed::Found(findings.clone()));
+                    }
                     _ => {}
                 }
                 self.to_database.push(ToDatabase::Member(event));

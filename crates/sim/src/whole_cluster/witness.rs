@@ -258,6 +258,19 @@ impl Witness {
         Ok(())
     }
 
+    /// A server is told that a snapshot contains the entry with this id.
+    ///
+    /// # Errors
+    /// No such entry is committed.
+    pub(super) fn found(&self, eid: Eid) -> Result<(), String> {
+        if self.eids.contains_key(&eid) {
+            return Ok(());
+        }
+        Err(format!(
+            "{eid:?} is found in a snapshot and was never committed"
+        ))
+    }
+
     /// Checks the content of a database that has applied the entries through `index`. `may_be_ahead`: it leads, and may have executed more.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ impl DatabaseService {
         self.execute_in_flight(now);
     }
 
-    /// Executes what is in flight, as the leader. What is sought waits.
+    /// Executes what is in flight, as the leader. Requests that are sought wait.
     pub(super) fn execute_in_flight(&mut self, now: Now) {
         let Some(in_flight) = self.in_flight_mut() else {
             return;

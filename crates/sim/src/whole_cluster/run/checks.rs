@@ -1,5 +1,6 @@
 //! The checks after every step of a server: what it has reported, where that lasts, and what its database holds.
 
+use corvid_consensus::Finding;
 use corvid_consensus::member::{Connected, Role};
 use corvid_log::cluster::{Index, Sid, Term};
 
@@ -58,6 +59,16 @@ impl Run {
                 }
                 Observed::Applied(index) => applied = Some(index),
                 Observed::Leads(term) => self.witness.began(number, term, status.applied)?,
+                Observed::Found(findings) => {
+                    for (eid, finding) in findings {
+                        match finding {
+                            Finding::Committed => self.witness.found(eid)?,
+                            Finding::Absent => {}
+                            Finding::Unknown => continue,
+                        }
+                        self.summary.found += 1;
+                    }
+                }
                 Observed::CommandDone(token, outcome) => {
                     self.trace
                         .line(format_args!("command {}: {outcome:?}", token.0));

@@ -2,6 +2,7 @@
 
 use corvid_json::Value;
 use corvid_monitor::Version;
+use corvid_service::frontend::Close;
 
 use super::{Choice, Run};
 use crate::dice::Dice;
@@ -206,6 +207,10 @@ impl Run {
             }
             ToClient::Pause(is_paused) => client.is_paused = is_paused,
             ToClient::Closed(why) => {
+                let is_unknown = |reason: &str| reason.starts_with("the outcome of");
+                if matches!(&why, Close::Disconnect(reason) if is_unknown(reason)) {
+                    self.summary.unknown += 1;
+                }
                 self.trace.line(format_args!(
                     "{} client {number} closed: {why:?}",
                     self.now_ms

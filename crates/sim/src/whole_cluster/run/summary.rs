@@ -48,6 +48,10 @@ pub struct Summary {
     pub growths: u64,
     /// Snapshots of leaders, installed.
     pub snapshots: u64,
+    /// Transactions in doubt of which a server learned whether an installed snapshot contains them.
+    pub found: u64,
+    /// Sessions that ended because no member knows the outcome of a transaction any more.
+    pub unknown: u64,
     /// Conversions that succeeded.
     pub conversions: u64,
     /// Clients that moved to another server, or returned.
@@ -89,6 +93,8 @@ impl Simulation for Summary {
         self.refilled += other.refilled;
         self.growths += other.growths;
         self.snapshots += other.snapshots;
+        self.found += other.found;
+        self.unknown += other.unknown;
         self.conversions += other.conversions;
         self.moves += other.moves;
         self.continued += other.continued;
