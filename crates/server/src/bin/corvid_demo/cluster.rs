@@ -111,11 +111,11 @@ fn start(directory: &Path) -> Result<Vec<Member>, String> {
 /// The file of a member: the first begins a cluster with the example's rows, the others join it.
 fn make_file(directory: &Path, number: usize) -> Result<(), String> {
     let file = folder(directory, number).join("cluster.db");
+    // A server is named by the last component of its address.
     let address = |number| {
-        format!(
-            "unix:{}",
-            folder(directory, number).join("peers.sock").display()
-        )
+        let socket = format!("member-{number}.peers");
+        let socket = folder(directory, number).join(socket);
+        format!("unix:{}", socket.display())
     };
     let program = sibling("ovsdb-tool");
     if number > 1 {
