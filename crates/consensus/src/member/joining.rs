@@ -24,10 +24,13 @@ impl Member {
         let Some(joining) = &mut self.joining else {
             return;
         };
-        if joining.next_ms > self.now_ms || self.failure.is_some() {
+        if joining.next_ms > self.now_ms {
             return;
         }
         joining.next_ms = self.now_ms + RETRY_MS;
+        if self.failure.is_some() {
+            return;
+        }
         let message = PeerMessage::AddServer {
             address: self.settings.address.clone(),
             name: self.settings.name.clone(),
