@@ -9,10 +9,12 @@ use corvid_log::cluster::{Eid, Index, Sid};
 
 use super::{Member, Output};
 use crate::database::{Finding, ForwardOutcome, MemberEvent};
-use crate::message::PeerMessage;
+use crate::message::{LIST_MAX, PeerMessage};
 
-/// Election timers after which members without a connection are not waited for any more.
+/// Rounds of an election timer after which members without a connection are not waited for any more.
 const ROUNDS: u32 = 2;
+/// Rounds after which no answer is waited for, if there is a leader: a member whose file is damaged is connected and knows nothing.
+const ROUNDS_MAX: u32 = 10;
 
 /// See the module.
 #[derive(Debug)]
@@ -40,10 +42,15 @@ struct Known {
 
 impl Member {
     /// The database wants to know which of these entries are behind `after` and through `through`.
-    pub(super) fn search(&mut self, after: Index, through: Index, ids: Vec<Eid>) {
+    pub(super) fn search(&mut self, after: Index, through: Index, mut ids: Vec<Eid>) {
         self.searching = None;
         if ids.is_empty() {
             return;
+        }
+        if ids.len() > LIST_MAX {
+            let beyond = ids.split_off(LIST_MAX).into_iter();
+            let findings = beyond.map(|id| (id, Finding::Unknown)).collect();
+            self.report_findings(through, findings);
         }
         self.searching = Some(Search {
             after,
@@ -177,12 +184,13 @@ impl Member {
             return;
         };
         let has_leader = self.reachable_leader().is_some() || self.announced_term().is_some();
-        let is_late = search.rounds >= ROUNDS && has_leader;
+        let rounds = if has_leader { search.rounds } else { 0 };
         let others = self.membership.sids().into_iter();
         let mut awaited = others.filter(|sid| {
             *sid != self.settings.sid
                 && !search.answered.contains(sid)
-                && (!is_late || self.is_up(*sid))
+                && (rounds < ROUNDS || self.is_up(*sid))
+                && rounds < ROUNDS_MAX
         });
         if awaited.next().is_some() {
             return;

@@ -7,6 +7,8 @@
 //! follows the requests that it concerns. Bounded by the requests under way of the sessions and by their blocked transactions. Knows no
 //! rows and no messages.
 
+mod sought;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use corvid_consensus::database::{Finding, ForwardOutcome};
@@ -16,7 +18,7 @@ use corvid_monitor::SessionId;
 
 use super::super::pending::Answer;
 use super::request_stage::{Entry, Stage, index_of};
-use crate::message::{DatabaseMethod, Request};
+use crate::message::Request;
 
 /// Bytes of forwarded requests; beyond that, further ones wait until half of those are answered.
 const FORWARDED_BYTES_MAX: usize = 64 << 20;
@@ -521,138 +523,6 @@ impl InFlight {
         let entries = all.entries.into_values();
         let wanted = entries.filter(|entry| !entry.is_withdrawn);
         anew.chain(wanted.map(|entry| (entry.request, entry.stage)))
-    }
-
-    /// A snapshot is installed, whose last entry has this term: the requests that may be part of it, behind `after`, are sought. Those of
-    /// sessions that are gone end in silence.
-    pub(crate) fn seek(&mut self, last: Term, after: Index) {
-        let entries = self.entries.iter();
-        let doubtful = entries.filter(|(_, entry)| {
-            let term = entry.stage.term();
-            term.is_some_and(|term| term <= last)
-        });
-        let doubtful: Vec<Number> = doubtful.map(|(number, _)| *number).collect();
-        for number in doubtful {
-            let Some((entry, before)) = self.take(number) else {
-                continue;
-            };
-            if entry.is_withdrawn {
-                self.forget(entry.request.session, number);
-                continue;
-            }
-            let stage = Stage::Sought {
-                after,
-                finding: None,
-                before: Box::new(before),
-            };
-            self.insert(entry, stage);
-        }
-    }
-
-    /// The entry behind which requests are sought, and the ids of their entries, for a snapshot through this entry. `None`: nothing is sought.
-    pub(crate) fn question(&mut self, through: Index) -> Option<(Index, Vec<Eid>)> {
-        let mut first: Option<Index> = None;
-        let mut ids = BTreeSet::new();
-        for entry in self.entries.values_mut() {
-            if let Stage::Sought {
-                after,
-                finding,
-                before,
-            } = &mut entry.stage
-            {
-                // An entry that earlier snapshots lack may be in this one.
-                finding.take_if(|finding| *finding == Finding::Absent);
-                first = Some(first.map_or(*after, |first| first.min(*after)));
-                ids.extend(before.id().or(before.seen()));
-            }
-        }
-        self.sought_through = through;
-        first.map(|after| (after, ids.into_iter().collect()))
-    }
-
-    /// Whether findings about a snapshot through this entry say all.
-    pub(crate) fn is_sought_through(&self, through: Index) -> bool {
-        self.sought_through == through
-    }
-
-    /// The entry of a request that is sought is committed. Takes the request if its reply is known.
-    pub(crate) fn take_found(&mut self, number: Number) -> Option<(Entry, Answer)> {
-        let (entry, mut stage) = self.take(number)?;
-        if let Stage::Sought {
-            finding, before, ..
-        } = &mut stage
-        {
-            *finding = Some(Finding::Committed);
-            if let Some(reply) = before.take_reply(entry.request.method) {
-                return Some((entry, reply));
-            }
-        }
-        self.insert(entry, stage);
-        None
-    }
-
-    /// The request that is sought and whose entry has this id.
-    pub(crate) fn sought(&self, id: Eid) -> Option<Number> {
-        let number = self.by_id.get(&id).copied();
-        number.filter(|number| self.is_sought(*number))
-    }
-
-    /// The requests that are sought and have seen the entry with this id.
-    pub(crate) fn sought_behind(&self, id: Eid) -> Vec<Number> {
-        let seen = self.by_seen.range((id, Number(0))..);
-        let seen = seen.take_while(|(after, _)| *after == id);
-        let seen = seen.map(|(_, number)| *number);
-        seen.filter(|number| self.is_sought(*number)).collect()
-    }
-
-    fn is_sought(&self, number: Number) -> bool {
-        let entry = self.entries.get(&number);
-        entry.is_some_and(|entry| matches!(entry.stage, Stage::Sought { .. }))
-    }
-
-    /// The entry of a request that is sought is not in the snapshot: the request is as it was before. If a later one of its session has
-    /// happened, it changed nothing, and remains sought for its outcome.
-    pub(crate) fn set_absent(&mut self, number: Number) {
-        let is_overtaken = self.is_overtaken(number);
-        let Some(entry) = self.entries.get_mut(&number) else {
-            return;
-        };
-        let session = entry.request.session;
-        if is_overtaken && let Stage::Sought { finding, .. } = &mut entry.stage {
-            *finding = Some(Finding::Absent);
-        } else if let Some((entry, stage)) = self.take(number) {
-            self.insert(entry, stage.before_search());
-            self.due.push(session);
-        }
-    }
-
-    /// Whether a later request of its session has happened.
-    pub(crate) fn is_overtaken(&self, number: Number) -> bool {
-        let entry = self.entries.get(&number);
-        let Some(entry) = entry.filter(|entry| !entry.request.blocked) else {
-            return false;
-        };
-        let of = self.by_session.get(&entry.request.session);
-        let ordered = of.into_iter().flat_map(|of| of.ordered.iter().rev());
-        let mut later = ordered.take_while(|it| **it > number);
-        later.any(|later| {
-            let later = self.entries.get(later).map(|later| &later.stage);
-            later.is_some_and(Stage::has_happened)
-        })
-    }
-
-    /// An earlier transaction of its session that has not been executed, and now cannot be executed before it.
-    pub(crate) fn overtaken_by(&self, number: Number) -> Option<Number> {
-        let entry = self.entries.get(&number)?;
-        let of = self.by_session.get(&entry.request.session)?;
-        let is_unexecuted = |number: &Number| {
-            self.entries.get(number).is_some_and(|entry| {
-                entry.request.method == DatabaseMethod::Transact
-                    && matches!(entry.stage, Stage::Local | Stage::Waiting)
-            })
-        };
-        let mut earlier = of.ordered.iter().copied().take_while(|it| *it < number);
-        earlier.find(is_unexecuted)
     }
 
     /// Removes a waiting request of a session by the client's id.
