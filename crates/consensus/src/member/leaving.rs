@@ -1,7 +1,8 @@
 //! Leaving and kicking (docs/spec/distribution.md 1.10): both the member that goes and the leader that lets it go.
 //!
 //! A leader never proposes its own removal: it hands the leadership over first. A removal is refused when fewer members that are alive and
-//! have caught up would remain than the new list needs for a majority.
+//! have caught up would remain than the new list needs for a majority: when it is asked for, and again when it is proposed, because it may have
+//! waited for other changes of the list.
 
 use std::collections::BTreeSet;
 
@@ -130,7 +131,9 @@ impl Member {
         if self.membership.count() <= going {
             return no("empty");
         }
-        if let Err(reason) = self.check_removal(target) {
+        let going = self.membership.removals.iter().map(|it| it.target);
+        let going: Vec<Sid> = going.chain([target]).collect();
+        if let Err(reason) = self.check_removals(&going) {
             return Some((false, reason));
         }
         self.membership.removals.push_back(Removal {
@@ -141,16 +144,10 @@ impl Member {
         None
     }
 
-    /// Whether the members that would remain can go on without the target.
-    fn check_removal(&self, target: Sid) -> Result<(), String> {
-        let gone =
-            |sid: Sid| sid == target || self.membership.removals.iter().any(|it| it.target == sid);
-        let remaining: Vec<Sid> = self
-            .membership
-            .sids()
-            .into_iter()
-            .filter(|sid| !gone(*sid))
-            .collect();
+    /// Whether the members that would remain can go on without these.
+    fn check_removals(&self, going: &[Sid]) -> Result<(), String> {
+        let mut remaining = self.membership.sids();
+        remaining.retain(|sid| !going.contains(sid));
         let quorum = remaining.len() / 2 + 1;
         let fit = remaining
             .iter()
@@ -183,9 +180,14 @@ impl Member {
             return;
         }
         let (target, requester) = (removal.target, removal.requester);
-        let Some(list) = servers.without(target) else {
-            self.membership.removals.pop_front();
-            return self.removal_answered(requester, target, false, "empty");
+        let list = servers.without(target).ok_or_else(|| "empty".to_owned());
+        let checked = list.and_then(|list| self.check_removals(&[target]).map(|()| list));
+        let list = match checked {
+            Ok(list) => list,
+            Err(reason) => {
+                self.membership.removals.pop_front();
+                return self.removal_answered(requester, target, false, &reason);
+            }
         };
         if self
             .node

@@ -409,3 +409,34 @@ fn strangers_fill_no_table() {
 fn forged(from: Sid, message: PeerMessage) -> Input {
     Input::Peer { from, message }
 }
+
+#[test]
+fn a_removal_that_waits_is_checked_again_when_its_turn_comes() {
+    for die_meanwhile in [false, true] {
+        let mut cluster = Cluster::new(5, 7);
+        let leader = cluster.await_leader();
+        cluster.run(1500);
+        let others: Vec<_> = (1..=5).map(sid).filter(|other| *other != leader).collect();
+        // The first removal is proposed at once; its commit takes a while.
+        cluster.delay_max_ms = 400;
+        for target in &others[..2] {
+            let name = target.0.to_string();
+            let reply = cluster.reply(leader, Command::Kick(name));
+            assert_eq!(reply, Ok("started removal".to_owned()));
+        }
+        if die_meanwhile {
+            cluster.crash(others[2]);
+            cluster.crash(others[3]);
+        }
+        let left = if die_meanwhile { 4 } else { 3 };
+        cluster.run_until("the lists", 10_000, |cluster| {
+            members(cluster, leader.0.0[0]) == left
+        });
+        cluster.run(1000);
+        assert_eq!(members(&cluster, leader.0.0[0]), left);
+        let reason = "failed (only 1 of the 3 remaining members would be alive and caught up, fewer than the 2 that must agree)";
+        let lines = &cluster.nodes[&leader].lines;
+        let is_refused = lines.iter().any(|(_, line)| line.ends_with(reason));
+        assert_eq!(is_refused, die_meanwhile, "{lines:#?}");
+    }
+}
