@@ -57,6 +57,9 @@ pub enum Refusal {
         /// The other one.
         claimant: Sid,
     },
+    /// Another server claims to lead in the term in which this member leads.
+    #[error("this server is leader but server {0} claims to be")]
+    SecondToThis(Sid),
     /// The leader knows that this member has stored entries that it does not have: its file is older than its promises.
     #[error(
         "this member had stored entries through {promised}, but its log ends at {last}: its file was lost or replaced by an older one"
@@ -86,7 +89,9 @@ impl Refusal {
     pub fn reaction(&self) -> Reaction {
         match self {
             Refusal::Malformed(_) => Reaction::Reset,
-            Refusal::Untimely(_) | Refusal::SecondLeader { .. } => Reaction::Drop,
+            Refusal::Untimely(_) | Refusal::SecondLeader { .. } | Refusal::SecondToThis(_) => {
+                Reaction::Drop
+            }
             Refusal::LostLog { .. } => Reaction::Stop,
         }
     }
@@ -97,7 +102,9 @@ impl Refusal {
         match self {
             Refusal::Malformed(_) => Level::Warn,
             Refusal::Untimely(_) => Level::Debug,
-            Refusal::SecondLeader { .. } | Refusal::LostLog { .. } => Level::Error,
+            Refusal::SecondLeader { .. } | Refusal::SecondToThis(_) | Refusal::LostLog { .. } => {
+                Level::Error
+            }
         }
     }
 }
@@ -193,6 +200,7 @@ fn check_of_leader(from: Sid, message: &PeerMessage, view: &GuardView) -> Result
 /// One leader a term.
 fn check_leader(from: Sid, term: Term, view: &GuardView) -> Result<(), Refusal> {
     match view.leader {
+        Some(known) if term == view.term && known == view.sid => Err(Refusal::SecondToThis(from)),
         Some(known) if term == view.term && known != from => Err(Refusal::SecondLeader {
             term,
             known,
@@ -768,6 +776,21 @@ mod tests {
                 "leader for term 5 changed from 0202 to 0303"
             );
         }
+    }
+
+    #[test]
+    fn a_leader_is_told_of_another_one_in_its_term() {
+        let leads = GuardView {
+            leader: Some(OWN),
+            ..view()
+        };
+        let refusal = check(OTHER, &append(5, (10, 5), &[]), &leads).expect_err("a second leader");
+        assert_eq!(refusal.reaction(), Reaction::Drop);
+        assert_eq!(refusal.level(), Level::Error);
+        assert_eq!(
+            refusal.to_string(),
+            "this server is leader but server 0303 claims to be"
+        );
     }
 
     #[test]

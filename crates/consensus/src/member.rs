@@ -15,6 +15,7 @@
 //! | `requests.rs` | the requests of the database, proposals that wait |
 //! | `peer.rs`, `addresses.rs` | the other members: their messages and connections, their names |
 //! | `turn.rs` | what the algorithm wants done: records, messages, committed entries |
+//! | `remarks.rs` | remarks in the log about messages that have no effect |
 //! | `view.rs` | changes of role, term and leader: what the database, `_Server` and the log are told |
 //! | `log_file.rs`, `records.rs`, `rewrite.rs`, `storing.rs` | what the file has, and what waits for it |
 //! | `ticker.rs` | ticks and election timeouts |
@@ -50,6 +51,7 @@ mod receiving;
 mod recent;
 mod records;
 mod rehearsal;
+mod remarks;
 mod repairing;
 mod requests;
 mod rewrite;
@@ -70,7 +72,7 @@ use corvid_log::storage::StorageReply;
 use corvid_rpc::Level;
 
 pub use input::{Command, CommandToken, Input, Rehearsal};
-pub use output::{Output, Rewrite, ServerRow};
+pub use output::{Output, Repeated, Rewrite, ServerRow};
 pub use settings::{KeptEntries, Recovered, Repair, Settings};
 pub use status::{Connected, FileState, PeerStatus, Phase, Role, Status};
 
@@ -225,6 +227,11 @@ impl Member {
         } else if member.node.is_sole_voter() {
             member.view.election_began(now_ms, false);
             member.node.campaign();
+            // As the reference, whose timer has run since the machine started.
+            let term = member.node.term();
+            let text =
+                format!("term {term}: {now_ms} ms timeout expired, starting election (vote)");
+            member.log_repeated(Level::Info, Repeated::Timeout, text);
         }
         member
     }
@@ -366,7 +373,12 @@ impl Member {
     }
 
     fn log(&mut self, level: Level, text: String) {
-        self.outputs.push_back(Output::Log(level, text));
+        self.outputs.push_back(Output::Log(level, None, text));
+    }
+
+    /// Logs a line of a kind whose rate is limited.
+    fn log_repeated(&mut self, level: Level, kind: Repeated, text: String) {
+        self.outputs.push_back(Output::Log(level, Some(kind), text));
     }
 
     /// This member cannot take part any more.

@@ -247,6 +247,13 @@ impl RaftNode {
         raft.state == StateRole::Leader || !is_sole || self.unstored == 0
     }
 
+    /// Whether a vote request of this term changes nothing and gets no answer, because this member leads or heard the leader a moment ago.
+    pub(crate) fn ignores_vote(&self, term: Term) -> bool {
+        let raft = &self.raw.raft;
+        let is_led = raft.leader_id != raft::INVALID_ID;
+        term.0 > raft.term && is_led && raft.election_elapsed < raft.election_timeout()
+    }
+
     /// Handles a message that [`crate::guard`] has let through. Messages that are not the algorithm's are ignored.
     pub(crate) fn step(&mut self, from: Sid, message: PeerMessage) {
         let id = from.number();

@@ -36,6 +36,11 @@ use crate::message::PeerMessage;
 /// The codec and its version, the `comment` of our `hello_request`. Members with another one refuse each other.
 pub const CODEC: &str = "corvid 1";
 
+/// The method of a message, for the log.
+pub(crate) fn method_name(message: &PeerMessage) -> &'static str {
+    method::Method::of(message).name()
+}
+
 /// The common members of a message that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {

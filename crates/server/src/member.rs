@@ -15,6 +15,7 @@ pub(crate) mod file;
 pub(crate) mod handle;
 mod link;
 mod links;
+mod log_lines;
 mod meter;
 pub(crate) mod prepared;
 pub(crate) mod row;

@@ -12,7 +12,7 @@ use corvid_rpc::Level;
 
 use super::membership::{Departing, Leaving, Removal};
 use super::records::Records;
-use super::{Member, Output};
+use super::{Member, Output, Repeated};
 use crate::entry::EntryBody;
 use crate::message::PeerMessage;
 use crate::raft_node::Outgoing;
@@ -77,7 +77,7 @@ impl Member {
         if from != target && !self.membership.contains(from) {
             let text =
                 format!("ignoring request by {from}, which is no member, to remove {target}");
-            return self.log(Level::Warn, text);
+            return self.log_repeated(Level::Warn, Repeated::Stranger, text);
         }
         if target == self.settings.sid {
             // Kicked through another member.

@@ -41,8 +41,8 @@ pub enum Output {
     Row(ServerRow),
     /// A command is done: its reply or its error.
     CommandDone(CommandToken, Result<String, String>),
-    /// A message for the log.
-    Log(Level, String),
+    /// A message for the log. Of a repeated kind, only some are to be logged.
+    Log(Level, Option<Repeated>, String),
     /// Read a part of the body of the snapshot in the member's file. Answered by `Input::SnapshotRead`.
     ReadSnapshot {
         /// The peer that it is for; to be repeated.
@@ -90,6 +90,29 @@ pub enum Output {
     Left,
     /// The member cannot go on: the text says why, and how to repair it. It has no further outputs.
     Failed(String),
+}
+
+/// Messages for the log that one cause may bring any number of times: the caller limits the rate of each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Repeated {
+    /// An election timeout has passed.
+    Timeout,
+    /// An election begins without a timeout, or its real vote.
+    Election,
+    /// This member was elected.
+    Elected,
+    /// A vote request was ignored.
+    IgnoredVote,
+    /// A message of a term that is over.
+    LowerTerm,
+    /// A pre-vote that was not needed any more.
+    LatePreVote,
+    /// A second leader in a term.
+    SecondLeader,
+    /// A message of a server that is no member, or of a process that claims to be one.
+    Stranger,
+    /// A message that came at a wrong time; for developers.
+    Untimely,
 }
 
 /// A new file for a member, except for the database's contents.

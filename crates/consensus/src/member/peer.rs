@@ -5,7 +5,7 @@
 use corvid_log::cluster::Sid;
 use corvid_rpc::Level;
 
-use super::{Member, Output};
+use super::{Member, Output, Repeated};
 use crate::guard::{self, GuardView, Reaction, SERVERS_MAX};
 use crate::message::PeerMessage;
 
@@ -73,21 +73,23 @@ impl Member {
                     reason: refusal.to_string(),
                 }),
                 Reaction::Drop => {
-                    let level = match refusal {
-                        guard::Refusal::SecondLeader { .. } => Level::Error,
-                        _ => Level::Debug,
+                    let level = refusal.level();
+                    let kind = match level {
+                        Level::Error => Repeated::SecondLeader,
+                        _ => Repeated::Untimely,
                     };
-                    self.log(level, refusal.to_string());
+                    self.log_repeated(level, kind, refusal.to_string());
                 }
                 // Any process may connect, so a server that is in no list stops no member.
                 Reaction::Stop if !self.membership.contains(from) => {
                     let text = format!("ignoring server {from}, which is no member: {refusal}");
-                    self.log(Level::Warn, text);
+                    self.log_repeated(Level::Warn, Repeated::Stranger, text);
                 }
                 Reaction::Stop => self.fail(&refusal.to_string()),
             }
             return;
         }
+        self.remark_lower_term(from, &message);
         match message {
             PeerMessage::Forward {
                 term,
@@ -164,6 +166,7 @@ impl Member {
         if let PeerMessage::Vote { is_transfer, .. } = &mut message {
             *is_transfer &= self.membership.contains(from);
         }
+        self.remark_vote(from, &message);
         self.candidacy_noted(&message);
         if let PeerMessage::VoteReply {
             is_granted: true,
@@ -196,13 +199,18 @@ impl Member {
             PeerMessage::AppendReply { .. } | PeerMessage::HeartbeatReply { .. }
         );
         let term = message.term();
+        let vote = (self.node.term(), self.node.vote());
         self.node.step(from, message);
+        let is_given = self.node.vote() == Some(from);
+        if is_given && vote != (self.node.term(), self.node.vote()) {
+            self.view.vote_given(self.now_ms);
+        }
         if is_answer && term == Some(self.node.term()) {
             self.peers.entry(from).or_default().heard_tick = self.lease.ticks;
         }
         // A timeout that began no election has changed neither role nor leader.
         if is_of_leader && term == Some(self.node.term()) && self.node.leader() == Some(from) {
-            self.view.leader_heard();
+            self.view.leader_heard(self.now_ms);
         }
         if let Some(index) = stored {
             self.peers.entry(from).or_default().is_damaged = false;

@@ -1,8 +1,6 @@
 //! Failures that are provoked (`cluster/failure-test`, docs/spec/distribution.md 1.12), as far as they concern elections and membership. The
 //! server provokes the others, which concern messages and the process.
 
-use corvid_rpc::Level;
-
 use super::{Member, Rehearsal, Role};
 
 impl Member {
@@ -34,8 +32,7 @@ impl Member {
         self.draw_timeout();
         self.view.election_began(self.now_ms, false);
         let kind = self.election_kind();
-        let text = format!("term {}: starting election ({kind})", self.node.term());
-        self.log(Level::Info, text);
+        self.log_begun_election(kind);
     }
 
     /// This member, as leader, has begun to add a server.

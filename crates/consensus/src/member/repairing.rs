@@ -14,7 +14,7 @@
 use corvid_log::cluster::{Index, Sid, Term};
 use corvid_rpc::Level;
 
-use super::{Member, Output};
+use super::{Member, Output, Repeated};
 use crate::message::{PeerMessage, SnapshotMeta};
 
 /// Time between requests, ms.
@@ -144,7 +144,7 @@ impl Member {
             let text = format!(
                 "a server with a damaged file says that it is {from} at {address} with database {name}, which is not in this cluster"
             );
-            return self.log(Level::Warn, text);
+            return self.log_repeated(Level::Warn, Repeated::Stranger, text);
         }
         self.peers.entry(from).or_default().is_damaged = true;
         if term > self.node.term() {

@@ -89,8 +89,7 @@ impl Member {
             succession.next_ms = now_ms + wait_ms + self.ticker.random(STEP_MS);
         }
         self.view.election_began(now_ms, false);
-        let text = format!("term {term}: starting election (pre-vote)");
-        self.log(Level::Info, text);
+        self.log_begun_election("pre-vote");
         self.node.campaign();
     }
 

@@ -4,7 +4,7 @@ use corvid_log::cluster::{Index, Sid, Term};
 use corvid_rpc::Level;
 
 use super::status::Role;
-use super::{Member, Output, ServerRow};
+use super::{Member, Output, Repeated, ServerRow};
 use crate::database::MemberEvent;
 use crate::peers::DialTarget;
 
@@ -83,8 +83,19 @@ impl View {
     }
 
     /// A message of the leader has come.
-    pub(super) fn leader_heard(&mut self) {
+    pub(super) fn leader_heard(&mut self, now_ms: u64) {
         self.elections_in_vain = 0;
+        self.last_reset_ms = now_ms;
+    }
+
+    /// A vote was given: the election timeout begins anew.
+    pub(super) fn vote_given(&mut self, now_ms: u64) {
+        self.last_reset_ms = now_ms;
+    }
+
+    /// The time since the election timeout began.
+    pub(super) fn since_reset_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.last_reset_ms)
     }
 
     pub(super) fn is_retrying(&self) -> bool {
@@ -100,11 +111,17 @@ impl Member {
     }
 
     pub(super) fn log_election(&mut self) {
-        let ms = self.now_ms.saturating_sub(self.view.last_reset_ms);
+        let ms = self.view.since_reset_ms(self.now_ms);
         self.view.last_reset_ms = self.now_ms;
         let (term, kind) = (self.node.term(), self.election_kind());
         let text = format!("term {term}: {ms} ms timeout expired, starting election ({kind})");
-        self.log(Level::Info, text);
+        self.log_repeated(Level::Info, Repeated::Timeout, text);
+    }
+
+    /// An election begins for another reason than the timeout, or a pre-vote is won.
+    pub(super) fn log_begun_election(&mut self, kind: &str) {
+        let text = format!("term {}: starting election ({kind})", self.node.term());
+        self.log_repeated(Level::Info, Repeated::Election, text);
     }
 
     /// The name of the election under way in log lines.
@@ -141,11 +158,14 @@ impl Member {
                 peer.voted_for = None;
             }
         }
+        if role == Role::Candidate && is_new_term && !self.node.is_precandidate() {
+            self.log_begun_election("vote");
+        }
         if role == Role::Leader && !was_leader {
             self.view.won_ms = Some(self.now_ms);
             let (quorum, count) = (self.quorum(), self.membership.count());
             let text = format!("term {term}: elected leader by {quorum}+ of {count} servers");
-            self.log(Level::Info, text);
+            self.log_repeated(Level::Info, Repeated::Elected, text);
         }
         if leader.is_some() {
             self.view.has_seen_leader = true;

@@ -335,7 +335,7 @@ impl Cluster {
             Output::CommandDone(token, reply) => {
                 node.done.insert(token.0, reply);
             }
-            Output::Log(level, text) => {
+            Output::Log(level, _, text) => {
                 if std::env::var("TRACE").is_ok() {
                     println!("{now_ms} {sid} {level:?} {text}");
                 }

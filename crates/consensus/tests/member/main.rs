@@ -9,6 +9,7 @@ mod lagging;
 mod membership;
 mod opening;
 mod rehearsals;
+mod remarks;
 mod repairing;
 mod replica;
 mod search;

@@ -26,6 +26,7 @@ use super::failure::{self, Kind, Moment, Scenario};
 use super::file::MemberFile;
 use super::handle::{MemberHandle, ToMember};
 use super::links::Links;
+use super::log_lines;
 use super::meter::Meter;
 use super::row::RowPacer;
 use super::status_text;
@@ -406,9 +407,7 @@ impl MemberThread {
                 self.main
                     .report(MainMessage::MemberAnswered(token.0, outcome));
             }
-            Output::Log(level, text) => {
-                logging::log(Module::Raft, log_level(level), format_args!("{text}"));
-            }
+            Output::Log(level, kind, text) => log_lines::log(level, kind, &text),
             Output::ReadSnapshot {
                 to,
                 index,

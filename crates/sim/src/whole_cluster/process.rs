@@ -625,7 +625,7 @@ impl Process {
             Output::CommandDone(token, outcome) => {
                 self.observed.push(Observed::CommandDone(token, outcome));
             }
-            Output::Log(level, text) => self
+            Output::Log(level, _, text) => self
                 .trace
                 .line(format_args!("{local_ms} host {host}: {level:?}: {text}")),
             Output::ReadSnapshot {
