@@ -19,6 +19,7 @@ pub mod lockfile;
 pub mod log_file;
 pub mod manual;
 pub mod memory;
+mod open_file;
 pub mod pidfile;
 pub mod program;
 #[cfg(feature = "progress")]

@@ -16,6 +16,7 @@ use corvid_log::disk::{Disk, DiskError, DiskFile, Fault};
 use crate::durations::Durations;
 use crate::events;
 use crate::lockfile::{Lockfile, follow_links};
+use crate::open_file::OpenFile;
 use crate::vlog::{self, Module, RateLimit};
 use corvid_net::{clock, errno};
 
@@ -99,10 +100,11 @@ fn open_file(path: &Path, mode: OpenMode) -> io::Result<File> {
     options.open(path)
 }
 
-/// An open file.
+/// An open file. Handles that were [shared](DiskFile::share) have one descriptor. The last one on a large file without a name leaves the
+/// closing to another thread: see `crates/shell/src/open_file.rs`.
 #[derive(Debug)]
 pub struct Handle {
-    file: File,
+    file: Arc<OpenFile>,
     /// The offset of the next write; `None` when it is not known. Only one handle of a file writes.
     position: Option<u64>,
     syncs: Watched,
@@ -113,6 +115,10 @@ type Watched = Arc<OnceLock<Arc<Durations>>>;
 
 impl Handle {
     fn new(file: File, syncs: &Watched) -> Handle {
+        Handle::on(Arc::new(OpenFile::new(file)), syncs)
+    }
+
+    fn on(file: Arc<OpenFile>, syncs: &Watched) -> Handle {
         Handle {
             file,
             position: None,
@@ -126,7 +132,7 @@ impl Handle {
     /// Reading failed.
     pub fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         loop {
-            match self.file.read(room) {
+            match (&**self.file).read(room) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 outcome => return outcome,
             }
@@ -135,7 +141,7 @@ impl Handle {
 
     fn try_write_at(&mut self, slices: &[&[u8]], offset: u64) -> io::Result<()> {
         if self.position != Some(offset) {
-            self.file.seek(SeekFrom::Start(offset))?;
+            (&**self.file).seek(SeekFrom::Start(offset))?;
         }
         self.position = None;
         let end = offset + slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
@@ -143,7 +149,7 @@ impl Handle {
         let mut slices = &mut slices[..];
         IoSlice::advance_slices(&mut slices, 0);
         while !slices.is_empty() {
-            match self.file.write_vectored(slices) {
+            match (&**self.file).write_vectored(slices) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => IoSlice::advance_slices(&mut slices, written),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -194,10 +200,7 @@ impl DiskFile for Handle {
     }
 
     fn share(&self) -> Result<Handle, Fault> {
-        self.file
-            .try_clone()
-            .map(|file| Handle::new(file, &self.syncs))
-            .map_err(|error| fault(&error))
+        Ok(Handle::on(Arc::clone(&self.file), &self.syncs))
     }
 }
 
@@ -229,6 +232,14 @@ impl Location {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Opens the file under the name once more, for reading. Not read-only: the last descriptor of a replaced file cuts it.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open_again(&self) -> io::Result<Handle> {
+        open_file(&self.path, OpenMode::ReadWrite).map(|file| Handle::new(file, &self.syncs))
     }
 
     /// Sets the histogram of syncs of this file and of its replacements. Once only.

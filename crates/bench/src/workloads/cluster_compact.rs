@@ -54,6 +54,7 @@ impl Workload for Compact {
                 Ok(began.elapsed().as_secs_f64())
             };
             let took: Result<Vec<f64>, Error> = members.iter().map(compact).collect();
+            thread::sleep(stall::AFTER);
             phase.end();
             (joined(probe), took)
         });

@@ -14,6 +14,8 @@ use crate::workload::{Run, Scale, Workload};
 
 /// The time of the measurement before the compaction.
 const BEFORE: Duration = Duration::from_secs(4);
+/// The time after the compaction that counts as a part of it: the replaced file is closed when the command has been answered.
+pub(super) const AFTER: Duration = Duration::from_secs(1);
 /// Rows that the client updates in turn.
 const UPDATED_ROWS: u64 = 1_000;
 
@@ -51,6 +53,7 @@ impl Workload for Stall {
             let began = Instant::now();
             let outcome = server.control("ovsdb-server/compact", &[]);
             let took = began.elapsed();
+            thread::sleep(AFTER);
             phase.end();
             (joined(transact), joined(echo), outcome.map(|_| took))
         });

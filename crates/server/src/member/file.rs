@@ -10,7 +10,7 @@ use corvid_log::{DiskFile, Fault};
 use corvid_net::clock;
 use corvid_net::random::PseudoRandom;
 use corvid_service::member::{Contents, FileEffects};
-use corvid_shell::log_file::{self, Handle, Location, LogFile, OpenMode};
+use corvid_shell::log_file::{Handle, Location, LogFile};
 
 use super::handle::{MemberHandle, ToMember};
 use crate::database::open::{self, Progress, RandomUuids};
@@ -85,8 +85,7 @@ impl FileEffects for FileThreads {
     }
 
     fn open_present(&self) -> Option<Handle> {
-        let mut file = log_file::open(&self.shown(), OpenMode::ReadOnly).ok()?;
-        file.file().share().ok()
+        self.disk.open_again().ok()
     }
 
     fn begin_check(&mut self, to: Sid, index: Index, file: Handle) -> bool {
