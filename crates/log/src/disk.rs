@@ -83,6 +83,15 @@ pub trait DiskFile: Sized + Send + fmt::Debug {
     /// The state of bytes that were not synced before is unknown; a later successful sync does not change that.
     fn sync(&mut self) -> Result<(), Fault>;
 
+    /// Hands bytes to the disk, so that a later sync has less to do and those of other files wait less for it. Promises nothing.
+    ///
+    /// # Errors
+    /// As [`DiskFile::sync`].
+    fn write_back(&mut self, offset: u64, length: u64) -> Result<(), Fault> {
+        let _ = (offset, length);
+        Ok(())
+    }
+
     /// Another handle on the same file.
     ///
     /// # Errors

@@ -26,6 +26,8 @@ pub struct Rewrite<D: Disk> {
     file: Option<D::Handle>,
     /// Its length.
     written: u64,
+    /// How many of its bytes have been handed to the disk.
+    written_back: u64,
     /// How many of its bytes have been forced to disk.
     synced: u64,
     source: Source<D::Handle>,
@@ -77,6 +79,7 @@ impl<D: Disk> Rewrite<D> {
             disk: disk.clone(),
             file: None,
             written: 0,
+            written_back: 0,
             synced: 0,
             source,
             generation,
@@ -144,6 +147,21 @@ impl<D: Disk> Rewrite<D> {
             total += got as u64;
             self.write(&room[..got])?;
         }
+    }
+
+    /// Hands everything written to the disk, without forcing it.
+    ///
+    /// # Errors
+    /// The disk failed; drop the value.
+    pub fn write_back(&mut self) -> Result<(), DiskError> {
+        let from = self.written_back.max(self.synced);
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        file.write_back(from, self.written - from)
+            .map_err(|fault| failed_beside(&*self.disk, Operation::Sync, fault))?;
+        self.written_back = self.written;
+        Ok(())
     }
 
     /// Forces everything written to disk.

@@ -246,7 +246,7 @@ impl<D: Disk> LogWriter<D> {
     /// Does not sync the directory: call [`LogWriter::sync_name`], or [`Disk::sync_directory`] and [`LogWriter::name_synced`], soon. Until
     /// then [`LogWriter::sync`] does it.
     ///
-    /// Returns open handles on the old file. Closing them frees its space, which takes long for a large file, so the caller chooses the
+    /// Returns open handles on the old file. Closing them frees its space, which may take long for a large file, so the caller chooses the
     /// thread that does it.
     ///
     /// # Errors

@@ -32,3 +32,4 @@ pub mod timeout;
 pub mod tls_options;
 pub mod unixctl;
 pub mod vlog;
+mod write_back;

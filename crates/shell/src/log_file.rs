@@ -18,6 +18,7 @@ use crate::events;
 use crate::lockfile::{Lockfile, follow_links};
 use crate::open_file::OpenFile;
 use crate::vlog::{self, Module, RateLimit};
+use crate::write_back::write_back;
 use corvid_net::{clock, errno};
 
 /// Mode of database files, less the umask.
@@ -199,6 +200,10 @@ impl DiskFile for Handle {
         outcome
     }
 
+    fn write_back(&mut self, offset: u64, length: u64) -> Result<(), Fault> {
+        write_back(&self.file, offset, length).map_err(|error| fault(&error))
+    }
+
     fn share(&self) -> Result<Handle, Fault> {
         Ok(Handle::on(Arc::clone(&self.file), &self.syncs))
     }
@@ -375,6 +380,7 @@ fn with_suffix(target: &Path, suffix: &str) -> PathBuf {
 
 /// Makes a temporary file; one left over by a crash is removed.
 pub(crate) fn create_temporary(temporary: &Path) -> io::Result<File> {
+    let _removed = OpenFile::before_removal(temporary);
     match std::fs::remove_file(temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -4,9 +4,9 @@
 //! on that file system waits for it: 25 ms for 200 MiB on ext4 with the option `discard`. So the thread cuts the file, syncs it, rests for as
 //! long as that took, and so on, before it closes the file.
 //!
-//! Invariant: a file is cut only while it has no name and no one else has it open, so no reader sees a part of it. Whoever opened it
+//! Invariant: a file is cut only while it has no name and no one else has it open, so no reader sees a part of it. A program that opened it
 //! before, to copy it for example, reads all of it; then it is closed as any file is, and the space is freed when that program closes it.
-//! A write lease answers that: the kernel grants it to the only user of a file alone. A file without a name can be opened in one way more,
+//! A write lease tells: the kernel grants it to the only user of a file alone. A file without a name can be opened in one way more,
 //! through the entry of this process in `/proc`; the test before each step finds that too.
 //!
 //! [`crate::log_file`] keeps every descriptor of a database file in this type. It knows nothing of records.
@@ -17,7 +17,8 @@ use std::fs::File;
 use std::io;
 use std::ops::Deref;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
@@ -42,6 +43,19 @@ pub(crate) struct OpenFile(File);
 impl OpenFile {
     pub(crate) fn new(file: File) -> OpenFile {
         OpenFile(file)
+    }
+
+    /// Opens a large file whose name is about to be removed or to lead to another file. Drop the value afterwards.
+    pub(crate) fn before_removal(path: &Path) -> Option<OpenFile> {
+        let data = std::fs::symlink_metadata(path).ok()?;
+        if !data.is_file() || data.len() <= STEP_BYTES {
+            return None;
+        }
+        let mut options = File::options();
+        options.read(true).write(true);
+        // If another process has put something else there meanwhile, it is left alone.
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        options.open(path).ok().map(OpenFile)
     }
 }
 
@@ -78,7 +92,7 @@ fn closing_thread() -> Option<&'static SyncSender<File>> {
         let thread = thread::Builder::new().name("close".to_owned());
         let work = move || {
             for file in files {
-                // What is left of it is freed when it is closed.
+                // The rest of it is freed when it is closed.
                 let _ = empty(&file);
             }
         };
@@ -126,7 +140,7 @@ mod tests {
     use super::*;
 
     /// Longer than any step takes on a busy machine.
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const TIMEOUT: Duration = Duration::from_secs(60);
 
     /// A file of five steps and a bit, the name of it, and a descriptor that is no other user of it.
     fn large_file(directory: &tempfile::TempDir) -> (OpenFile, PathBuf, File) {
@@ -159,7 +173,7 @@ mod tests {
     fn wait_until_short(file: &File) {
         let began = Instant::now();
         while length(file) > STEP_BYTES {
-            assert!(began.elapsed() < PATIENCE, "{} bytes", length(file));
+            assert!(began.elapsed() < TIMEOUT, "{} bytes", length(file));
             thread::yield_now();
         }
     }
@@ -206,6 +220,24 @@ mod tests {
         drop(reader);
         empty(&file).unwrap();
         assert_eq!(length(&file), 3);
+    }
+
+    #[test]
+    fn a_file_is_opened_before_its_name_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, path, watch) = large_file(&directory);
+        drop(file);
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(OpenFile::before_removal(&link).is_none());
+        assert!(OpenFile::before_removal(directory.path()).is_none());
+        let before = OpenFile::before_removal(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(OpenFile::before_removal(&path).is_none());
+        drop(watch);
+        let watch = before.try_clone().unwrap();
+        drop(before);
+        wait_until_short(&watch);
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::lockfile::follow_links;
 use crate::log_file::{create_temporary, sync_directory_of, temporary_of};
+use crate::open_file::OpenFile;
+use crate::write_back::write_back;
 
 /// A new file that is to replace another: written beside it as `NAME.tmp`, removed again unless it is put in place.
 #[derive(Debug)]
@@ -15,7 +17,14 @@ pub struct Replacement {
     target: PathBuf,
     /// `None` once it has been renamed.
     file: Option<File>,
+    /// Its bytes, and how many of them have been handed to the disk and forced to it.
+    written: u64,
+    written_back: u64,
+    synced: u64,
 }
+
+/// Bytes that [`Replacement::write_back`] leaves in the cache of the disk.
+const SYNC_BYTES: u64 = 8 * 1024 * 1024;
 
 impl Replacement {
     /// Makes the temporary file for `path`, beside the file that the name finally leads to. A temporary file that a crash left is
@@ -31,6 +40,9 @@ impl Replacement {
             temporary,
             target,
             file: Some(file),
+            written: 0,
+            written_back: 0,
+            synced: 0,
         })
     }
 
@@ -47,6 +59,24 @@ impl Replacement {
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Some(file) = &mut self.file {
             file.write_all(bytes)?;
+            self.written += bytes.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Hands what was written to the disk. Called for each piece of a large file, it spares other files' syncs the wait for all of it.
+    ///
+    /// # Errors
+    /// The disk did not take it; drop the value.
+    pub fn write_back(&mut self) -> io::Result<()> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        write_back(file, self.written_back, self.written - self.written_back)?;
+        self.written_back = self.written;
+        if self.written - self.synced >= SYNC_BYTES {
+            file.sync_data()?;
+            self.synced = self.written;
         }
         Ok(())
     }
@@ -59,6 +89,7 @@ impl Replacement {
         if let Some(file) = &self.file {
             file.sync_data()?;
         }
+        let _replaced = OpenFile::before_removal(&self.target);
         std::fs::rename(&self.temporary, &self.target)?;
         self.file = None;
         sync_directory_of(&self.target).map(drop)

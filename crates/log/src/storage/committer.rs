@@ -34,7 +34,7 @@ pub struct Committer<D: Disk> {
     failure: Option<StoreError>,
     /// A file that was renamed into place and whose directory is not synced yet.
     in_place: Option<RewriteNumber>,
-    /// Handles on replaced files; closing them takes long.
+    /// Handles on replaced files; closing them may take long.
     replaced: Vec<Replaced<D::Handle>>,
 }
 

@@ -8,9 +8,13 @@ use super::{RewriteNumber, StoreError};
 use crate::disk::{Disk, DiskError};
 use crate::rewrite::Rewrite;
 
-/// Bytes written between two syncs: so few that a sync of another file on the same disk, behind which a commit waits, takes a millisecond or
-/// two longer.
-const SYNC_BYTES: u64 = 1024 * 1024;
+/// Bytes that are handed to the disk at once: so few that a sync of another file on the same disk, behind which a commit waits, is hardly
+/// longer.
+const WRITE_BACK_BYTES: u64 = 256 * 1024;
+
+/// Bytes written between two syncs, which empty the cache of the disk. Each is a transaction of the file system's journal, and other syncs
+/// wait for that too.
+const SYNC_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Bytes left to be copied in a swap, at most, unless the database appends faster than they are copied.
 const SMALL_BYTES: u64 = 64 * 1024;
@@ -136,18 +140,169 @@ impl<D: Disk> Rewriter<D> {
         if !schema.is_empty() {
             rewrite.write(&schema)?;
         }
-        let mut unsynced = 0;
+        let (mut unwritten, mut unsynced) = (0, 0);
         content.write_rows(&mut |piece| {
             if !is_wanted() {
                 return Err(rewrite.abandoned());
             }
             rewrite.write(piece)?;
+            unwritten += piece.len() as u64;
             unsynced += piece.len() as u64;
+            if unwritten >= WRITE_BACK_BYTES {
+                unwritten = 0;
+                rewrite.write_back()?;
+            }
             if unsynced >= SYNC_BYTES {
                 unsynced = 0;
                 rewrite.sync()?;
             }
             Ok(())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::disk::{DiskFile, Fault};
+    use crate::writer::LogWriter;
+
+    #[derive(Debug, Clone, PartialEq)]
+    enum Call {
+        WriteBack(u64, u64),
+        Sync,
+    }
+
+    /// A disk without bytes, which lists calls.
+    #[derive(Debug, Clone, Default)]
+    struct CallList {
+        calls: Arc<Mutex<Vec<Call>>>,
+        /// Which write-back fails.
+        failing: Option<usize>,
+    }
+
+    impl DiskFile for CallList {
+        fn read_at(&self, _: &mut [u8], _: u64) -> Result<usize, Fault> {
+            Ok(0)
+        }
+
+        fn write_at(&mut self, _: &[&[u8]], _: u64) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        fn length(&self) -> Result<u64, Fault> {
+            Ok(0)
+        }
+
+        fn cut(&mut self, _: u64) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        fn sync(&mut self) -> Result<(), Fault> {
+            self.calls.lock().unwrap().push(Call::Sync);
+            Ok(())
+        }
+
+        fn write_back(&mut self, offset: u64, length: u64) -> Result<(), Fault> {
+            let mut calls = self.calls.lock().unwrap();
+            if self.failing == Some(calls.len()) {
+                return Err(Fault {
+                    code: 5,
+                    text: "Input/output error".to_owned(),
+                });
+            }
+            calls.push(Call::WriteBack(offset, length));
+            Ok(())
+        }
+
+        fn share(&self) -> Result<CallList, Fault> {
+            Ok(self.clone())
+        }
+    }
+
+    impl Disk for CallList {
+        type Handle = CallList;
+
+        fn shown_name(&self) -> &'static str {
+            "a.db"
+        }
+
+        fn create_temporary(&self) -> Result<CallList, Fault> {
+            Ok(self.clone())
+        }
+
+        fn remove_temporary(&self) {}
+
+        fn put_in_place(&self) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        fn create_received(&self) -> Result<CallList, Fault> {
+            Ok(self.clone())
+        }
+
+        fn remove_received(&self) {}
+
+        fn sync_directory(&self) -> Result<(), Fault> {
+            Ok(())
+        }
+    }
+
+    /// Pieces of a mebibyte.
+    #[derive(Debug)]
+    struct Pieces(u64);
+
+    const PIECE: u64 = 1024 * 1024;
+
+    impl FileContent for Pieces {
+        fn database(&self) -> &'static str {
+            "a"
+        }
+
+        fn with_tail(&self) -> bool {
+            false
+        }
+
+        fn write_schema(&self, _: &mut Vec<u8>) {}
+
+        fn write_rows(
+            &self,
+            sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>,
+        ) -> Result<(), DiskError> {
+            let piece = vec![0; usize::try_from(PIECE).unwrap()];
+            (0..self.0).try_for_each(|_| sink(&piece))
+        }
+    }
+
+    fn run(disk: &CallList, pieces: u64) -> Result<(), StoreError> {
+        let writer = LogWriter::new(disk.clone(), disk.clone());
+        let content = Box::new(Pieces(pieces));
+        Rewriter::new(RewriteNumber(1), content, writer.replace()).run(|| 0, || true)
+    }
+
+    #[test]
+    fn a_new_file_is_handed_to_the_disk_in_small_pieces_and_synced_in_larger_ones() {
+        let disk = CallList::default();
+        run(&disk, 17).unwrap();
+        let mut expected: Vec<Call> = (0..17)
+            .map(|piece| Call::WriteBack(piece * PIECE, PIECE))
+            .collect();
+        expected.insert(16, Call::Sync);
+        expected.insert(8, Call::Sync);
+        expected.push(Call::Sync);
+        assert_eq!(*disk.calls.lock().unwrap(), expected);
+    }
+
+    #[test]
+    fn a_piece_that_the_disk_did_not_take_ends_the_rewrite() {
+        let disk = CallList {
+            failing: Some(3),
+            ..CallList::default()
+        };
+        let error = run(&disk, 17).unwrap_err();
+        assert_eq!(error.details, "a.db.tmp: fsync failed");
+        assert_eq!(disk.calls.lock().unwrap().len(), 3);
     }
 }

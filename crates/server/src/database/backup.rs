@@ -90,7 +90,8 @@ impl Backup {
             if is_exiting.load(Ordering::Relaxed) {
                 return Err(std::io::ErrorKind::Interrupted.into());
             }
-            file.write(piece)
+            file.write(piece)?;
+            file.write_back()
         })?;
         file.finish()
     }

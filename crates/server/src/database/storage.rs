@@ -33,7 +33,7 @@ type ReplacedFiles = Vec<corvid_log::writer::Replaced<corvid_shell::log_file::Ha
 /// A message to the disk thread.
 enum ToDisk {
     Order(DiskTask<Location>),
-    /// The receiver of the handles that the next swap replaces, since closing a large file takes long.
+    /// The receiver of the handles that the next swap replaces. Closing them may take long if the thread for large files has too many.
     Closer(Sender<ReplacedFiles>),
 }
 
