@@ -46,6 +46,8 @@ impl DatabaseService {
         for Entry { request, .. } in blocked {
             if request.info.is_closed() {
                 self.end_request(&request);
+            } else if self.is_conversion_waiting() {
+                self.barrier_queue.push_back(ToDatabase::Request(request));
             } else {
                 self.request(now, request);
             }
