@@ -68,6 +68,23 @@ impl HostFaults {
         }
     }
 
+    /// None of them.
+    #[cfg(test)]
+    pub(crate) const NONE: HostFaults = HostFaults {
+        disk_ms: 2,
+        has_skew: false,
+        has_partitions: false,
+        has_pauses: false,
+        has_crashes: false,
+        has_write_errors: false,
+        has_full_disks: false,
+        has_commands: false,
+        has_changes: false,
+        has_compactions: false,
+        has_sync_errors: false,
+        power_losses: 0,
+    };
+
     /// The rate of a clock, in percent.
     pub(crate) fn draw_rate(&self, dice: &mut Dice) -> u64 {
         if self.has_skew {

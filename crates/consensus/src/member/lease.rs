@@ -50,12 +50,6 @@ impl Member {
 
     /// Whether a majority of the voters, with this member, was heard within the last period.
     fn has_quorum(&self) -> bool {
-        let Lease { ticks, began } = self.lease;
-        let own = self.settings.sid;
-        let is_active = |sid: Sid| {
-            let heard = self.peers.get(&sid).map_or(0, |peer| peer.heard_tick);
-            sid == own || ticks - heard.max(began) < ELECTION_TICKS as u64
-        };
         let (mut count, mut active) = (0, 0);
         for (sid, _) in self
             .membership
@@ -64,8 +58,15 @@ impl Member {
             .flat_map(Servers::iter)
         {
             count += 1;
-            active += usize::from(is_active(sid));
+            active += usize::from(self.has_answered(sid));
         }
         active > count / 2
+    }
+
+    /// Whether this leader has heard a member within the last period, or has not led for so long.
+    pub(super) fn has_answered(&self, sid: Sid) -> bool {
+        let Lease { ticks, began } = self.lease;
+        let heard = self.peers.get(&sid).map_or(0, |peer| peer.heard_tick);
+        sid == self.settings.sid || ticks - heard.max(began) < ELECTION_TICKS as u64
     }
 }

@@ -162,10 +162,11 @@ impl Member {
         Ok(())
     }
 
-    /// Whether a member is alive and has what was committed a moment ago.
+    /// Whether a member is alive and has what was committed a moment ago. One that has lost its power is connected for some time.
     pub(super) fn is_caught_up(&self, sid: Sid) -> bool {
         sid == self.settings.sid
             || self.takes_part(sid)
+                && self.has_answered(sid)
                 && self.node.progress(sid).is_some_and(|progress| {
                     !progress.is_in_snapshot && progress.matched >= self.commit_before
                 })

@@ -289,3 +289,57 @@ fn a_snapshot_for_compaction_shows_committed_rows_and_delays_no_commit() {
     cluster.check_equal();
     assert_eq!(cluster.take(writer).lines().count(), 5);
 }
+
+#[test]
+fn a_session_with_two_monitors_continues_both_after_a_change_of_leader() {
+    let mut cluster = Cluster::led(11, 3, 0);
+    let writer = cluster.connect(0);
+    // A history holds no more atoms than the database.
+    let rows = (0..50).map(|id| format!(r#"{{"op":"insert","table":"Log","row":{{"id":{id}}}}}"#));
+    let rows: Vec<String> = rows.collect();
+    cluster.transact(writer, 0, &rows.join(","));
+    cluster.transact(writer, 1, &add(1));
+    cluster.run();
+    let method = DatabaseMethod::Monitor(Version::V3);
+    let since = |name: &str, table: &str, txn: &str| {
+        let column = if table == "T" { "n" } else { "id" };
+        format!(r#"["A","{name}",{{"{table}":{{"columns":["{column}"]}}}},"{txn}"]"#)
+    };
+    let none = "00000000-0000-0000-0000-000000000000";
+    let client = cluster.connect(0);
+    cluster.ask(client, 1, method, &since("one", "T", none));
+    cluster.ask(client, 2, method, &since("two", "Log", none));
+    cluster.run();
+    let known = cluster.log.last().and_then(|entry| entry.data.clone());
+    let known = known.expect("an entry").0.0.to_string();
+    // The leader is gone, and the client misses a commit of each table.
+    cluster.disconnect(client);
+    cluster.lead(1);
+    let writer = cluster.connect(1);
+    cluster.transact(writer, 2, &add(2));
+    cluster.transact(
+        writer,
+        3,
+        r#"{"op":"insert","table":"Log","row":{"id":77}}"#,
+    );
+    cluster.run();
+    let client = cluster.connect(1);
+    cluster.ask(client, 1, method, &since("one", "T", &known));
+    cluster.ask(client, 2, method, &since("two", "Log", &known));
+    cluster.run();
+    let told = cluster.take(client);
+    assert_eq!(told.matches("\"result\":[true,").count(), 2, "{told}");
+    assert!(told.contains(r#"{"modify":{"n":2}}"#), "{told}");
+    assert!(told.contains(r#""id":77"#), "{told}");
+    // Both go on.
+    cluster.transact(writer, 4, &add(3));
+    cluster.transact(
+        writer,
+        5,
+        r#"{"op":"insert","table":"Log","row":{"id":78}}"#,
+    );
+    cluster.run();
+    let told = cluster.take(client);
+    assert!(told.contains(r#"["one","#), "{told}");
+    assert!(told.contains(r#"["two","#), "{told}");
+}

@@ -6,6 +6,8 @@ mod checks;
 mod clients;
 mod faults;
 mod losses;
+#[cfg(test)]
+mod plays;
 mod summary;
 
 use std::collections::BTreeMap;
@@ -68,6 +70,8 @@ struct Run {
     /// A conversion is under way.
     is_converting: bool,
     is_wide: bool,
+    /// Clients do not connect to this host.
+    avoided: Option<usize>,
     /// The present millisecond, and the steps in it.
     steps_at: (u64, u64),
     summary: Summary,
@@ -105,6 +109,19 @@ impl Run {
         let mut dice = Dice::new(seed);
         let faults = Faults::draw(&mut dice);
         let count = *dice.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 7]);
+        let clients = (0..2 + dice.below(5)).map(|_| SimClient::draw(&mut dice));
+        let clients = clients.collect();
+        Run::of(dice, faults, count, clients, trace)
+    }
+
+    /// A run with these faults, of so many servers.
+    fn of(
+        mut dice: Dice,
+        faults: Faults,
+        count: usize,
+        clients: Vec<SimClient>,
+        trace: Trace,
+    ) -> Run {
         let cid = Cid::new(uuid(&mut dice));
         let identities: Vec<Identity> = (0..count)
             .map(|number| Identity {
@@ -126,9 +143,8 @@ impl Run {
             servers: count as u64,
             ..Summary::default()
         };
-        let clients = (0..2 + dice.below(5)).map(|_| SimClient::draw(&mut dice));
         Run {
-            clients: clients.collect(),
+            clients,
             wires: Wires::new(dice.draw(), faults.weather),
             dice,
             trace,
@@ -143,6 +159,7 @@ impl Run {
             next_token: 0,
             is_converting: false,
             is_wide: false,
+            avoided: None,
             steps_at: (0, 0),
             summary,
         }
@@ -213,6 +230,7 @@ impl Run {
                 return Ok(true);
             }
         }
+        self.leave_followers()?;
         self.wires.deliver(self.now_ms);
         for (number, host) in self.hosts.iter().enumerate() {
             if let Some(process) = host.running(self.now_ms) {

@@ -9,6 +9,7 @@ use crate::dice::Dice;
 use crate::server::client::{Client, LOCKS};
 use crate::server::machine::ToClient;
 use crate::server::workload::Txn;
+use crate::whole_cluster::process::Process;
 
 /// A client.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(super) struct SimClient {
     /// The server, and its session there; while it has none, the session before, with its replica.
     pub(super) host: Option<usize>,
     client: Option<Client>,
+    /// It wants the leader, and leaves a server that does not lead.
+    pub(super) wants_leader: bool,
     /// When it connects again.
     connect_ms: u64,
 }
@@ -27,6 +30,7 @@ impl SimClient {
             version: *dice.pick(&[Version::V1, Version::V2, Version::V3, Version::V3]),
             host: None,
             client: None,
+            wants_leader: dice.chance(25),
             connect_ms: 0,
         }
     }
@@ -81,6 +85,21 @@ impl Run {
         self.collect(host)
     }
 
+    /// Clients leave servers that say that they do not lead, if they want the leader.
+    pub(super) fn leave_followers(&mut self) -> Result<(), String> {
+        for number in 0..self.clients.len() {
+            let client = &self.clients[number];
+            let Some(host) = client.host.filter(|_| client.wants_leader) else {
+                continue;
+            };
+            let process = self.hosts[host].running(self.now_ms);
+            if process.is_some_and(|process| !shows_leader(process)) {
+                self.disconnect(number)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A client has read everything.
     pub(super) fn client_reads(&mut self, number: usize) -> Result<(), String> {
         let Some(host) = self.clients[number].host else {
@@ -98,7 +117,10 @@ impl Run {
     /// Connects a client to any server that serves the database.
     fn connect(&mut self, number: usize) {
         let host = self.dice.below(self.hosts.len());
-        let is_running = self.hosts[host].running(self.now_ms).is_some();
+        let wants_leader = self.clients[number].wants_leader;
+        let process = self.hosts[host].running(self.now_ms);
+        let is_running = self.avoided != Some(host)
+            && process.is_some_and(|it| !wants_leader || shows_leader(it));
         let machine = self.hosts[host].process.as_mut().filter(|_| is_running);
         let Some(machine) = machine.and_then(|process| process.machine.as_mut()) else {
             let later_ms = 1 + self.dice.below(300) as u64;
@@ -301,4 +323,9 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// Whether a server says that it leads.
+fn shows_leader(process: &Process) -> bool {
+    process.row.as_ref().is_some_and(|row| row.is_leader)
 }

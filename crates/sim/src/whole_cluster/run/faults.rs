@@ -33,6 +33,17 @@ pub(super) const FAIR: Weather = Weather {
 };
 
 impl Faults {
+    /// None of them.
+    #[cfg(test)]
+    pub(super) const NONE: Faults = Faults {
+        weather: FAIR,
+        hosts: HostFaults::NONE,
+        has_conversions: false,
+        has_rot: false,
+        has_lies: false,
+        has_days: false,
+    };
+
     pub(super) fn draw(dice: &mut Dice) -> Faults {
         let weather = Weather {
             delay_ms: *dice.pick(&[0, 1, 5, 40, 150]),

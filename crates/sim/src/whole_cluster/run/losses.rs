@@ -16,6 +16,7 @@ use crate::server::disk::{Crash, Troubles};
 use crate::server::workload::Txn;
 use crate::whole_cluster::host::Host;
 use crate::whole_cluster::opening::NAME;
+use crate::whole_cluster::witness::Lasting;
 
 /// Within this time the network has calmed down and there is a leader, ms.
 const LEADER_MS: u64 = 20_000;
@@ -124,15 +125,16 @@ impl Run {
         }
         if self.may_lose(host)
             && let Some(counted) = self.counted(host)
+            && let Some(less) = self.draw_less(host, counted)
         {
-            self.lose_promises(host, counted)?;
+            self.lose_promises(host, counted, less)?;
         }
         self.wires.set_weather(self.faults.weather);
         Ok(())
     }
 
     /// The last entry that the leader knows this member to have stored; both run, and so do most of the others. All that run follow it.
-    fn counted(&self, host: usize) -> Option<Index> {
+    pub(super) fn counted(&self, host: usize) -> Option<Index> {
         let sid = self.hosts[host].identity.sid;
         let running = self.hosts.iter();
         let running: Vec<Status> = running
@@ -157,41 +159,51 @@ impl Run {
         server.match_index.filter(|_| is_calm)
     }
 
-    fn lose_promises(&mut self, host: usize, counted: Index) -> Result<(), String> {
-        let Some(promised) = self.hosts[host].lasting().cloned() else {
-            return Ok(());
-        };
-        let whole = self.hosts[host].disk.intact_lasting_bytes();
+    /// A beginning of a member's file, or a copy, that ends before this entry. Its list has the leader: a server that is not in it is not
+    /// believed.
+    fn draw_less(&mut self, host: usize, counted: Index) -> Option<Vec<u8>> {
+        let process = self.hosts[host].process.as_ref()?;
+        let leader = process.member.status(0).leader?;
         let is_less = |bytes: &[u8]| {
             let recovered = recover(bytes, bytes.len() as u64);
             recovered.is_ok_and(|it| {
+                let lasting = Lasting::of(&it);
                 !it.may_have_forgotten()
-                    && it
-                        .joined()
-                        .is_some_and(|joined| joined.last_index() < counted)
+                    && it.joined().is_some()
+                    && lasting.last().1 < counted
+                    && lasting.lists().all(|list| list.contains(&leader))
             })
         };
-        let copy = self.hosts[host]
-            .copy
-            .clone()
-            .filter(|_| self.dice.chance(50));
-        let mut less = copy.filter(|bytes| is_less(bytes));
-        for _ in 0..20 {
-            if less.is_none() {
-                let cut = &whole[..self.dice.below(whole.len())];
-                less = is_less(cut).then(|| cut.to_vec());
-            }
+        let copy = self.hosts[host].copy.clone();
+        let copy = copy.filter(|bytes| self.dice.chance(50) && is_less(bytes));
+        if copy.is_some() {
+            return copy;
         }
-        let Some(less) = less else {
+        let whole = self.hosts[host].disk.intact_lasting_bytes();
+        let cuts = (0..20).map(|_| &whole[..self.dice.below(whole.len())]);
+        let mut cuts = cuts.filter(|bytes| is_less(bytes));
+        cuts.next().map(<[u8]>::to_vec)
+    }
+
+    /// A member loses power and returns with this file, in which entries are missing that its leader has counted.
+    ///
+    /// # Errors
+    /// It is not found out.
+    pub(super) fn lose_promises(
+        &mut self,
+        host: usize,
+        counted: Index,
+        less: Vec<u8>,
+    ) -> Result<(), String> {
+        let Some(promised) = self.hosts[host].lasting().cloned() else {
             return Ok(());
         };
         self.hosts[host].disk.crash();
         self.stop(host, Crash::PowerLoss);
         self.trace.line(format_args!(
-            "{} the file of host {host} has {} of {} bytes",
+            "{} the file of host {host} has {} bytes left",
             self.now_ms,
-            less.len(),
-            whole.len()
+            less.len()
         ));
         self.hosts[host].promised = Some(promised);
         self.hosts[host].disk.put_back(less);
