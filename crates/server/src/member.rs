@@ -1,8 +1,8 @@
-//! The member of one clustered database: its thread, its connections to the other members, and its file. [`corvid_consensus::Member`] and
-//! [`corvid_consensus::Peers`] decide what happens; this module carries it out.
+//! The member of one clustered database: its thread, its connections to the other members, and its file. [`corvid_service::member`] decides what
+//! happens; this module carries it out.
 //!
 //! ```text
-//! database --MemberRequest--> handle.rs --> thread.rs <--> links.rs <--> other members
+//! database --MemberRequest--> handle.rs --> effects.rs <--> links.rs <--> other members
 //!     ^                                       |  |
 //!     +------------ MemberEvent --------------+  +--> database/storage.rs (disk thread, the member's file)
 //! ```
@@ -10,6 +10,7 @@
 //! Invariant: only the thread `raft:NAME` uses the member, its connections and its file's requests.
 
 mod acceptor;
+mod effects;
 pub(crate) mod failure;
 pub(crate) mod file;
 pub(crate) mod handle;

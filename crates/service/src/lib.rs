@@ -23,7 +23,7 @@
 //! | [`locks`] | the lock table of the server, shared by shards and databases |
 //! | [`server_db`], [`member_row`] | the `_Server` database |
 //! | [`schema_epoch`] | which sessions began before a conversion |
-//! | [`member`] | what lies between a cluster's member, its file and its database |
+//! | [`member`] | the turns of a cluster member's thread: between the member, its connections, its file and its database |
 //! | [`replication`] | a backup's conversation with its source |
 //! | [`remote_rows`], [`remote_status`] | remotes that rows configure, and the status written back to those rows |
 //! | [`session_limits`], [`reply_memory`] | limits of what clients make the server keep |

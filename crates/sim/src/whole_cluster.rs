@@ -16,6 +16,7 @@ mod member_file;
 mod opening;
 mod process;
 pub mod run;
+mod turn;
 mod wires;
 mod witness;
 

@@ -17,10 +17,10 @@ use crate::database::open::{self, Progress, RandomUuids};
 use crate::database::storage::{FileOwner, Storage};
 
 /// The file of a member on threads.
-pub(super) type MemberFile = corvid_service::member::MemberFile<FileThreads>;
+pub(crate) type MemberFile = corvid_service::member::MemberFile<FileThreads>;
 
 /// See the module.
-pub(super) struct FileThreads {
+pub(crate) struct FileThreads {
     storage: Storage,
     owner: MemberHandle,
     disk: Arc<Location>,

@@ -10,18 +10,19 @@ use corvid_log::cluster::{Cid, Recovered, Sid};
 use corvid_net::clock;
 use corvid_net::random::Random;
 use corvid_net::tls::Credentials;
-use corvid_service::member::DatabaseQueue;
+use corvid_service::member::{MemberEffects as _, MemberPump};
 use corvid_service::message::DatabaseId;
 use corvid_shell::log_file::LogFile;
 use mio::{Poll, Waker};
 
+use super::effects::ThreadEffects;
 use super::failure::Scenario;
 use super::file;
 use super::handle::{MemberHandle, ToMember};
 use super::links::{Links, WAKER};
 use super::meter::Meter;
 use super::row::{RowPacer, RowSlot};
-use super::thread::{Ending, MemberThread};
+use super::thread::MemberThread;
 use crate::database::handle::DatabaseHandle;
 use crate::liveness::Liveness;
 use crate::main_handle::MainHandle;
@@ -123,24 +124,24 @@ impl PreparedMember {
             .map_err(|error| std::io::Error::other(error.to_string()))?;
         let member = Member::new(settings, state, clock::mono_ms(), seed);
         let slot = RowSlot::default();
-        let thread = MemberThread {
+        let effects = ThreadEffects {
             id,
             name: name.clone(),
-            member,
-            peers,
             links: Links::new(poll, &address, credentials),
-            file,
             inbox: handle.clone(),
-            to_database: DatabaseQueue::new(database.is_some()),
+            mail: Vec::new(),
             database,
             main,
             row: RowPacer::new(slot.clone()),
             meter: Meter::new(figures),
-            liveness,
-            ending: Ending::Running,
-            counted_ms: 0,
             scenario: Scenario::Clear,
             sent_kinds: Vec::new(),
+        };
+        let thread = MemberThread {
+            pump: MemberPump::new(member, peers, file, effects.has_database()),
+            effects,
+            liveness,
+            counted_ms: 0,
         };
         let thread = std::thread::Builder::new()
             .name(format!("raft:{name}"))

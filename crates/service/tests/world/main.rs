@@ -23,6 +23,7 @@ mod initial_contents;
 mod locks;
 mod long_requests;
 mod member_file;
+mod member_pump;
 mod monitors;
 mod ordering;
 mod positions;

@@ -22,7 +22,7 @@ const BODY: &[u8] = b"[{},{}]";
 const HOUR_MS: u64 = 3_600_000;
 
 /// Threads that do nothing: the requests that reached them are shown in words.
-struct Threads {
+pub(crate) struct Threads {
     disk: Arc<Platter>,
     stored: Vec<String>,
     checks: Vec<(Sid, Index)>,
@@ -91,10 +91,9 @@ fn meta(index: u64) -> SnapshotMeta {
     }
 }
 
-/// A file with a snapshot through entry 10, of which [`BODY`] is the body.
-fn opened() -> MemberFile<Threads> {
-    let disk = Platter::default();
-    let recovered = Recovered {
+/// The recovery of a file with a snapshot through entry 10, of which [`BODY`] is the body.
+pub(crate) fn recovered() -> Recovered {
+    Recovered {
         server_id: Sid(Uuid([7; 16])),
         cluster_id: None,
         name: "x".to_owned(),
@@ -115,7 +114,12 @@ fn opened() -> MemberFile<Threads> {
         base: 7,
         good_end: 7,
         damage: None,
-    };
+    }
+}
+
+/// That file.
+pub(crate) fn opened() -> MemberFile<Threads> {
+    let disk = Platter::default();
     let handle = disk.handle(BODY);
     let threads = Threads {
         disk: Arc::new(disk),
@@ -124,7 +128,7 @@ fn opened() -> MemberFile<Threads> {
         loads: Vec::new(),
         is_poisoned: false,
     };
-    MemberFile::open(threads, handle, &recovered, 0)
+    MemberFile::open(threads, handle, &recovered(), 0)
 }
 
 fn append(position: u64) -> StorageRequest {

@@ -201,7 +201,7 @@ impl Run {
             }
             let deadline_ms = process.deadline_ms(host.now(now_ms));
             let mut next_ms = host.clock.global(deadline_ms);
-            if process.file.effects().disk_has_work() {
+            if process.pump.file.effects().disk_has_work() {
                 next_ms = next_ms.min(process.disk_ms);
             }
             if host.paused_ms > now_ms {

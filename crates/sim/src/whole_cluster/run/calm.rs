@@ -74,7 +74,7 @@ impl Run {
             let Some(process) = host.process.as_ref().filter(|_| !members.contains(&number)) else {
                 continue;
             };
-            let status = process.member.status(host.clock.local(self.now_ms));
+            let status = process.pump.member.status(host.clock.local(self.now_ms));
             let is_member = |address: &String| {
                 let mut of_members = members.iter().map(|member| &self.hosts[*member].identity);
                 of_members.any(|identity| identity.address == *address)
@@ -93,7 +93,7 @@ impl Run {
         let command = Command::Kick(self.hosts[number].identity.address.clone());
         let is_leader = |host: &Host| {
             let process = host.running(self.now_ms);
-            process.is_some_and(|process| process.member.status(0).role == Role::Leader)
+            process.is_some_and(|process| process.pump.member.status(0).role == Role::Leader)
         };
         let is_asked = self.commands.values().any(|(_, asked)| *asked == command);
         if let Some(leader) = self.hosts.iter().position(is_leader).filter(|_| !is_asked) {
@@ -144,7 +144,7 @@ impl Run {
             return Err("loads a snapshot".to_owned());
         }
         let machine = process.machine.as_ref().ok_or("has not joined")?;
-        let status = process.member.status(host.clock.local(self.now_ms));
+        let status = process.pump.member.status(host.clock.local(self.now_ms));
         let commit = self.witness.commit();
         if status.applied != commit {
             return Err(format!("has applied {} of {commit}", status.applied));

@@ -30,7 +30,7 @@ impl Run {
             return Ok(());
         };
         let observed = std::mem::take(&mut process.observed);
-        let status = process.member.status(local_ms);
+        let status = process.pump.member.status(local_ms);
         if status.role == Role::Leader {
             self.witness.leads(number, status.term)?;
         }

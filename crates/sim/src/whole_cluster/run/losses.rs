@@ -65,7 +65,7 @@ impl Run {
             let Some(process) = &host.process else {
                 return true;
             };
-            let status = process.member.status(host.clock.local(now_ms));
+            let status = process.pump.member.status(host.clock.local(now_ms));
             let mut servers = status.servers.iter();
             !process.is_loading() && servers.all(|server| server.snapshot.is_none())
         });
@@ -140,7 +140,7 @@ impl Run {
         let running: Vec<Status> = running
             .filter_map(|it| {
                 let process = it.running(self.now_ms)?;
-                Some(process.member.status(it.clock.local(self.now_ms)))
+                Some(process.pump.member.status(it.clock.local(self.now_ms)))
             })
             .collect();
         let leader = running.iter().find(|status| status.role == Role::Leader)?;
@@ -163,7 +163,7 @@ impl Run {
     /// believed.
     fn draw_less(&mut self, host: usize, counted: Index) -> Option<Vec<u8>> {
         let process = self.hosts[host].process.as_ref()?;
-        let leader = process.member.status(0).leader?;
+        let leader = process.pump.member.status(0).leader?;
         let is_less = |bytes: &[u8]| {
             let recovered = recover(bytes, bytes.len() as u64);
             recovered.is_ok_and(|it| {
@@ -247,7 +247,7 @@ impl Run {
         let Some(process) = &host.process else {
             return host.ended.is_some();
         };
-        let status = process.member.status(host.clock.local(self.now_ms));
+        let status = process.pump.member.status(host.clock.local(self.now_ms));
         matches!(status.connected, Connected::Failed(_))
     }
 }

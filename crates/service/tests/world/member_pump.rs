@@ -1,0 +1,142 @@
+//! The turns of a member's thread: the order of their parts, and the end of a member.
+
+use bytes::Bytes;
+use corvid_consensus::member::{CommandToken, KeptEntries, Repeated, ServerRow};
+use corvid_consensus::{
+    ConnectionNumber, Member, MemberEvent, Peers, PeersSettings, Recovered, Settings,
+};
+use corvid_rpc::Level;
+use corvid_service::member::{MemberEffects, MemberPump};
+use corvid_service::message::{Control, ToDatabase};
+
+use crate::member_file::{Threads, opened, recovered};
+
+/// Surroundings in which nothing happens: the parts of a turn are shown in words.
+#[derive(Default)]
+struct Still {
+    parts: Vec<String>,
+    /// An operator ends the member.
+    is_ended: bool,
+}
+
+impl MemberEffects for Still {
+    type Storage = Threads;
+
+    fn receive(&mut self, _: u64, _: &mut Peers) {
+        self.parts.push("receive".to_owned());
+    }
+
+    fn deliver_mail(&mut self, now_ms: u64, pump: &mut MemberPump<Threads>) {
+        self.parts.push("mail".to_owned());
+        if self.is_ended {
+            pump.begin_end(now_ms);
+        }
+    }
+
+    fn time(&mut self, _: u64) {
+        self.parts.push("time".to_owned());
+    }
+
+    fn dial(&mut self, _: u64, _: ConnectionNumber, address: &str, _: &mut Peers) {
+        self.parts.push(format!("dial {address}"));
+    }
+
+    fn write(&mut self, _: ConnectionNumber, _: Bytes) {}
+
+    fn close(&mut self, _: u64, _: ConnectionNumber) {}
+
+    fn flush(&mut self, _: u64, _: &mut Member, _: &mut Peers) {
+        self.parts.push("flush".to_owned());
+    }
+
+    fn has_database(&self) -> bool {
+        true
+    }
+
+    fn post(&mut self, events: &mut Vec<ToDatabase>) {
+        for event in events.drain(..) {
+            self.parts.push(match event {
+                ToDatabase::Member(MemberEvent::Follows { .. }) => "post follows".to_owned(),
+                other => format!("post {other:?}"),
+            });
+        }
+    }
+
+    fn show_row(&mut self, _: u64, _: ServerRow) {
+        self.parts.push("row".to_owned());
+    }
+
+    fn answer(&mut self, token: CommandToken, _: Result<String, String>) {
+        self.parts.push(format!("answer {}", token.0));
+    }
+
+    fn left(&mut self) {}
+
+    fn failed(&mut self, reason: String) {
+        panic!("{reason}");
+    }
+
+    fn log(&mut self, _: u64, _: Level, _: Option<Repeated>, _: &str) {}
+
+    fn observe_growth(&mut self) {
+        self.parts.push("growth".to_owned());
+    }
+}
+
+/// The only member of its cluster.
+fn pump() -> MemberPump<Threads> {
+    let file = recovered();
+    let settings = Settings::of_file(&file, KeptEntries::DEFAULT);
+    let peers = Peers::new(PeersSettings::of_file(&file, 1 << 20));
+    let state = Recovered::of_file(file).expect("it has no entries");
+    MemberPump::new(Member::new(settings, state, 0, 1), peers, opened(), true)
+}
+
+#[test]
+fn bytes_and_mail_precede_time_and_events_follow_the_flush() {
+    let mut pump = pump();
+    let mut still = Still::default();
+    pump.turn(0, &mut still);
+    let parts = still.parts.iter().map(String::as_str);
+    let parts: Vec<&str> = parts
+        .filter(|part| {
+            ["receive", "mail", "time", "flush"].contains(part) || part.starts_with("post")
+        })
+        .collect();
+    assert_eq!(parts[..4], ["receive", "mail", "time", "flush"]);
+    assert!(
+        parts[4..].iter().all(|part| part.starts_with("post")),
+        "{parts:?}"
+    );
+    assert!(!pump.has_events(), "all are posted");
+}
+
+#[test]
+fn a_member_whose_end_is_not_acknowledged_ends_by_itself_after_a_while() {
+    let mut pump = pump();
+    let mut still = Still::default();
+    pump.turn(0, &mut still);
+    still.is_ended = true;
+    pump.turn(10, &mut still);
+    still.parts.clear();
+    // Whether another member takes over is not known at once; after five seconds it does not matter.
+    pump.turn(5010, &mut still);
+    assert!(pump.is_done());
+    assert!(
+        still.parts.iter().all(|part| !part.starts_with("answer")),
+        "nobody gave a command: {:?}",
+        still.parts
+    );
+    let (_, events) = pump.end(5010);
+    assert!(
+        matches!(
+            events[..],
+            [
+                ..,
+                ToDatabase::Member(MemberEvent::Follows { leader: None, .. }),
+                ToDatabase::Control(Control::Remove)
+            ]
+        ),
+        "{events:?}"
+    );
+}
