@@ -46,11 +46,8 @@ fn play(servers: usize, clients: usize, act: impl Fn(&mut Run) -> Result<(), Str
 impl Run {
     fn status(&self, host: usize) -> Option<Status> {
         let process = self.hosts[host].process.as_ref()?;
-        Some(
-            process
-                .member
-                .status(self.hosts[host].clock.local(self.now_ms)),
-        )
+        let member = &process.pump.member;
+        Some(member.status(self.hosts[host].clock.local(self.now_ms)))
     }
 
     fn leader(&self) -> Option<usize> {
