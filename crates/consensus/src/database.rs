@@ -141,6 +141,18 @@ pub enum ForwardOutcome {
     Blocked(Index),
 }
 
+impl ForwardOutcome {
+    /// The text that the client gets, if the outcome has one.
+    pub(crate) fn result(&self) -> Option<&Bytes> {
+        match self {
+            ForwardOutcome::Proposed(result)
+            | ForwardOutcome::Unchanged(_, result)
+            | ForwardOutcome::Refused(_, result) => Some(result),
+            ForwardOutcome::Blocked(_) => None,
+        }
+    }
+}
+
 /// From a member to its database.
 #[derive(Debug)]
 pub enum MemberEvent {

@@ -12,7 +12,8 @@
 //!
 //! Both ends of a connection first send `hello_request`, with their id, their address and their codec. A connection is used for messages
 //! when the peer's hello has come. Two servers usually have two connections, one dialled by each. Messages go over the one that was
-//! identified last: the other one may have died unnoticed. [`PeersOutput::PeerUp`] is repeated when they change to another one.
+//! identified last, because the other one may have died unnoticed; but never over one that a process elsewhere may have made (`vouching.rs`)
+//! while a better one is alive. [`PeersOutput::PeerUp`] is repeated when they change to another one.
 //!
 //! Invariants: every output about a connection names an open one. A connection belongs to at most one server, fixed by its first message.
 //! The memory of a connection is bounded, before and after its server is known.
@@ -25,6 +26,7 @@ mod receive;
 mod remote;
 mod send;
 mod settings;
+mod vouching;
 
 #[cfg(test)]
 mod tests;
@@ -47,7 +49,7 @@ use remote::Remote;
 
 /// Unsent messages of a connection from which on its limits are checked.
 pub const BACKLOG_CHECKED_FROM: usize = 50;
-/// Accepted connections, at most; one more closes the oldest, and rather one whose server is not known.
+/// Accepted connections, at most; one more closes the oldest, and rather one whose server is not known or not vouched for.
 pub const ACCEPTED_MAX: usize = 256;
 /// Connections that one server has made and that are open, at most; one more closes the oldest. A joining server may have a few, one for
 /// each address under which it knows this member.
@@ -66,9 +68,11 @@ pub struct Peers {
     remotes: BTreeMap<String, Remote>,
     /// Established connections, dialled and accepted.
     connections: BTreeMap<ConnectionNumber, Connection>,
-    /// The identified connections of each server in the order of their identification; never empty. Messages go over the last one.
+    /// The identified connections of each server, those that are vouched for behind the others, each in the order of their identification;
+    /// never empty. Messages go over the last one.
     by_server: BTreeMap<Sid, Vec<ConnectionNumber>>,
     last_number: u64,
+    last_identified: u64,
     disconnections: u64,
     election_timer_ms: u64,
     limits: BacklogLimits,
@@ -87,6 +91,7 @@ impl Peers {
             connections: BTreeMap::new(),
             by_server: BTreeMap::new(),
             last_number: 0,
+            last_identified: 0,
             disconnections: 0,
             election_timer_ms: ELECTION_TIMER_DEFAULT_MS,
             limits: BacklogLimits::default(),
@@ -120,6 +125,7 @@ impl Peers {
             }
             self.check_identity(now_ms, &target.address);
         }
+        self.vouch_again();
         self.dial_due(now_ms);
     }
 
@@ -210,9 +216,10 @@ impl Peers {
         self.dial_due(now_ms);
     }
 
-    /// The member has refused a message of this server ([`crate::guard`]): logs the reason and resets its connections.
+    /// The member has refused a message of this server ([`crate::guard`]): logs the reason and resets its connections. Those that are vouched
+    /// for stay while there are others, which are likelier to have brought the message.
     pub fn refuse(&mut self, now_ms: u64, from: Sid, reason: &str) {
-        for number in self.by_server.get(&from).cloned().unwrap_or_default() {
+        for number in self.suspects(from) {
             self.reset(
                 now_ms,
                 number,
@@ -234,10 +241,17 @@ impl Peers {
         let probes = connections
             .clone()
             .filter_map(|connection| connection.session.deadline_ms(now_ms));
-        let strangers = connections.filter_map(Connection::identification_ms);
+        let strangers = connections
+            .clone()
+            .filter_map(Connection::identification_ms);
+        let challenged = connections.filter_map(|connection| connection.answer_until_ms);
         let remotes = self.remotes.values();
         let attempts = remotes.filter_map(|remote| remote.reconnect.deadline_ms(now_ms));
-        probes.chain(strangers).chain(attempts).min()
+        probes
+            .chain(strangers)
+            .chain(challenged)
+            .chain(attempts)
+            .min()
     }
 }
 
@@ -347,6 +361,10 @@ impl Peers {
     fn handle_due(&mut self, now_ms: u64, number: ConnectionNumber, event: Due) {
         match event {
             Due::Unidentified => self.refuse_silent(now_ms, number),
+            Due::Unanswered => {
+                let problem = "no answer while another connection claims the server, disconnecting";
+                self.reset(now_ms, number, Level::Info, problem);
+            }
             Due::Probe(Action::Send(bytes)) => self.write(number, bytes.into()),
             Due::Probe(Action::Close { unanswered_ms }) => {
                 let event = corvid_rpc::LogEvent::Unanswered { unanswered_ms };
@@ -366,11 +384,8 @@ impl Peers {
         if accepted().count() < ACCEPTED_MAX {
             return;
         }
-        let unknown = accepted().find(|(_, connection)| connection.peer.is_none());
-        if let Some(number) = unknown
-            .or_else(|| accepted().next())
-            .map(|(number, _)| *number)
-        {
+        let accepted = accepted().map(|(number, connection)| (*number, connection));
+        if let Some(number) = vouching::least(accepted) {
             self.reset(
                 now_ms,
                 number,

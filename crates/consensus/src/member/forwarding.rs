@@ -1,8 +1,8 @@
 //! Transactions on their way from a follower to the leader, and their outcomes on the way back.
 //!
 //! Each follower numbers its transactions in each term. The leader executes them in the order of their numbers and each once; it keeps
-//! outcomes until the follower has them. The numbers of a process begin behind a random base, so that one that starts again within a term is
-//! not taken for the one before, nor late messages of that one for its own. Transactions without an outcome are sent again when a
+//! outcomes until the follower has them, and those that become known in one turn leave in one message. The numbers of a process begin behind
+//! a random base, so that one that starts again within a term is not taken for the one before, nor late messages of that one for its own. Transactions without an outcome are sent again when a
 //! connection is made again, and after a time. All of it ends with the term.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,6 +17,8 @@ use crate::message::PeerMessage;
 const SENT_MAX: usize = 1024;
 /// Bytes of them.
 const SENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of outcomes that wait for the others of their turn.
+const GATHERED_BYTES_MAX: usize = 1024 * 1024;
 /// Outcomes that the leader keeps for one follower; beyond it ignores further transactions of that follower, which sends them again.
 const KEPT_MAX: usize = 2 * SENT_MAX;
 
@@ -44,7 +46,13 @@ pub(super) struct Forwarding {
     processes: u64,
     /// The base and the number of accepted transactions without an outcome, by follower and id.
     executing: BTreeMap<(Sid, Eid), (u64, u64)>,
+    /// Outcomes of this turn, which leave together.
+    gathered: BTreeMap<Sid, Vec<Numbered>>,
+    gathered_bytes: usize,
 }
+
+/// An outcome with the number and the id of its transaction.
+type Numbered = (u64, Eid, ForwardOutcome);
 
 /// Bits of a number behind its base.
 const COUNT_BITS: u32 = 32;
@@ -294,18 +302,27 @@ impl Member {
         *kept = Some(outcome.clone());
         // The follower answers its client when it has applied what the outcome is based on.
         self.notice.await_through(self.node.last_index());
-        let outcomes = vec![(number, id, outcome)];
-        let term = origin.term;
-        self.send(origin.sid, PeerMessage::Outcomes { term, outcomes });
+        let forwarding = &mut self.forwarding;
+        forwarding.gathered_bytes += outcome.result().map_or(0, bytes::Bytes::len);
+        let outcomes = forwarding.gathered.entry(origin.sid).or_default();
+        outcomes.push((number, id, outcome));
+        if forwarding.gathered_bytes > GATHERED_BYTES_MAX {
+            self.send_outcomes();
+        }
+    }
+
+    /// Sends the outcomes of this turn: one message to each follower.
+    pub(super) fn send_outcomes(&mut self) {
+        let forwarding = &mut self.forwarding;
+        forwarding.gathered_bytes = 0;
+        let term = forwarding.term;
+        for (sid, outcomes) in std::mem::take(&mut forwarding.gathered) {
+            self.send(sid, PeerMessage::Outcomes { term, outcomes });
+        }
     }
 
     /// The leader has answered.
-    pub(super) fn outcomes_received(
-        &mut self,
-        from: Sid,
-        term: Term,
-        outcomes: Vec<(u64, Eid, ForwardOutcome)>,
-    ) {
+    pub(super) fn outcomes_received(&mut self, from: Sid, term: Term, outcomes: Vec<Numbered>) {
         if term != self.forwarding.term || self.node.leader() != Some(from) {
             return;
         }

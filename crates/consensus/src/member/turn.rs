@@ -12,6 +12,7 @@ impl Member {
         if self.failure.is_none() && !self.has_left {
             self.propose_held();
             self.change_servers();
+            self.send_outcomes();
             self.work();
             self.tell_commit();
         }

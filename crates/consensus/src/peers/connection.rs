@@ -24,6 +24,12 @@ pub(super) struct Connection {
     pub(super) peer: Option<Sid>,
     /// The address that the server has told.
     pub(super) address: Option<String>,
+    /// The order of identifications.
+    pub(super) identified: u64,
+    /// The network leads to the server's place ([`super::vouching`]).
+    pub(super) is_vouched: bool,
+    /// Something must arrive until then, because another connection claims the server.
+    pub(super) answer_until_ms: Option<u64>,
     pub(super) assembler: Assembler,
     /// The probe.
     pub(super) session: Session,
@@ -43,6 +49,9 @@ impl Connection {
             since_ms: now_ms,
             peer: None,
             address: None,
+            identified: 0,
+            is_vouched: false,
+            answer_until_ms: None,
             assembler: Assembler::default(),
             session: Session::new(now_ms, probe_ms),
             backlog: Backlog::default(),
@@ -71,6 +80,9 @@ impl Connection {
         if is_late {
             return report(Due::Unidentified);
         }
+        if self.answer_until_ms.is_some_and(|end_ms| now_ms >= end_ms) {
+            return report(Due::Unanswered);
+        }
         self.session.probe().receive_attempted(now_ms);
         if let Some(action) = self.session.handle(now_ms) {
             report(Due::Probe(action));
@@ -83,6 +95,8 @@ impl Connection {
 pub(super) enum Due {
     /// The peer has not said who it is.
     Unidentified,
+    /// Another connection claims the server, and this one has not answered.
+    Unanswered,
     /// The peer is silent.
     Probe(Action),
     /// Much is unsent.

@@ -7,7 +7,7 @@ use corvid_rpc::session::Received;
 use corvid_rpc::{Level, Message};
 
 use super::connection::Connection;
-use super::{ACCEPTED_PER_SERVER_MAX, ConnectionNumber, Peers, PeersOutput};
+use super::{ACCEPTED_PER_SERVER_MAX, ConnectionNumber, Peers, PeersOutput, vouching};
 use crate::wire::{self, CODEC, DecodeError, Incoming, Receiver};
 
 /// Bytes of the first message of a connection, at most.
@@ -21,6 +21,7 @@ impl Peers {
         let mut rest = bytes;
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.session.probe().activity(now_ms);
+            connection.answer_until_ms = None;
             let dialled = connection.dialled.clone();
             if let Some(remote) = dialled.and_then(|address| self.remotes.get_mut(&address)) {
                 remote.reconnect.activity(now_ms);
@@ -162,7 +163,8 @@ impl Peers {
         let name = connection.name.clone();
         connection.address = Some(address.to_owned());
         if is_new {
-            self.by_server.entry(from).or_default().push(number);
+            self.last_identified += 1;
+            connection.identified = self.last_identified;
             self.log(Level::Info, format!("{name}: learned server ID {from}"));
         }
         if is_new_address && dialled.as_deref() != Some(address) {
@@ -172,19 +174,20 @@ impl Peers {
             );
         }
         self.learn_cluster(number, cluster);
+        let is_accepted = dialled.is_none();
         match dialled {
             Some(address) => {
                 if let Some(remote) = self.remotes.get_mut(&address) {
                     remote.refusal = None;
                 }
             }
-            None => {
-                self.accepted_refusal = None;
-                self.limit_accepted_of(now_ms, from);
-            }
+            None => self.accepted_refusal = None,
         }
         if is_new {
-            self.outputs.push_back(PeersOutput::PeerUp(from));
+            self.identified(now_ms, number, from);
+        }
+        if is_accepted {
+            self.limit_accepted_of(now_ms, from);
         }
     }
 
@@ -227,15 +230,17 @@ impl Peers {
     }
 
     fn limit_accepted_of(&mut self, now_ms: u64, sid: Sid) {
-        let numbers = self.by_server.get(&sid).cloned().unwrap_or_default();
-        let is_accepted = |number: &ConnectionNumber| {
-            let connection = self.connections.get(number);
-            connection.is_some_and(|connection| connection.dialled.is_none())
-        };
-        let accepted: Vec<ConnectionNumber> = numbers.into_iter().filter(is_accepted).collect();
-        if accepted.len() > ACCEPTED_PER_SERVER_MAX {
+        let numbers = self.by_server.get(&sid).into_iter().flatten();
+        let accepted: Vec<(ConnectionNumber, &Connection)> = numbers
+            .filter_map(|number| Some((*number, self.connections.get(number)?)))
+            .filter(|(_, connection)| connection.dialled.is_none())
+            .collect();
+        if accepted.len() <= ACCEPTED_PER_SERVER_MAX {
+            return;
+        }
+        if let Some(number) = vouching::least(accepted.into_iter()) {
             let problem = "the server has newer connections, closing this one";
-            self.reset(now_ms, accepted[0], Level::Info, problem);
+            self.reset(now_ms, number, Level::Info, problem);
         }
     }
 

@@ -12,11 +12,7 @@ use crate::wire::{self, Envelope};
 impl Peers {
     /// Sends a message to a server. Without a connection, or while too much is unsent, the message is lost.
     pub fn send(&mut self, _now_ms: u64, to: Sid, message: &PeerMessage) {
-        let Some(number) = self
-            .by_server
-            .get(&to)
-            .and_then(|numbers| numbers.last().copied())
-        else {
+        let Some(number) = self.used(to) else {
             return;
         };
         if is_big(message) && !self.admits_big(number) {

@@ -3,6 +3,8 @@
 use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Term};
 
+mod claims;
+
 use super::*;
 use crate::entry::EntryBody;
 use crate::message::PeerMessage;

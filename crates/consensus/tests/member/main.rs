@@ -8,6 +8,7 @@ mod faults;
 mod lagging;
 mod membership;
 mod opening;
+mod outcomes;
 mod rehearsals;
 mod remarks;
 mod repairing;
