@@ -32,6 +32,8 @@
 //!
 //! Clients log through the `log` facade with the target [`LOG_TARGET`]. Their counters are in [`Idl::metrics`].
 //!
+//! [`transport`] is the connection itself, for programs that have a session without a replica.
+//!
 //! This crate owns sockets, time and one thread for each shared client. It does not know what rows mean.
 
 mod abort;
@@ -47,7 +49,7 @@ mod setup;
 pub mod shared;
 #[cfg(feature = "tokio")]
 pub mod tokio;
-mod transport;
+pub mod transport;
 
 pub use abort::Abort;
 pub use committed::Committed;

@@ -1,7 +1,8 @@
-//! One connection at a time: carries out the core's outputs and reports events.
+//! One connection at a time: carries out the outputs of a [session](corvid_session) and reports events.
 //!
-//! Never blocks, except for name look-ups if the owner wants that. Invariant: no event of a closed connection is reported. The queue of unsent
-//! output has no limit of its own: it holds the application's outstanding requests.
+//! The fronts of this crate use it, and so does a program that has a session without a replica: the server's relays. Never blocks, except for name look-ups if the
+//! owner wants that. Invariant: no event of a closed connection is reported. The queue of unsent output has no limit of its own: it holds the
+//! application's outstanding requests.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -22,20 +23,24 @@ use crate::failure::Reason;
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-/// An event of the connection.
+/// An event of the connection: an [`Input`](corvid_session::Input) for the session.
 #[derive(Debug)]
-pub(crate) enum Happened {
+pub enum Happened {
+    /// A listener is open.
     Listening,
+    /// The connection is established.
     Connected,
     /// So many bytes are at the beginning of [`Transport::bytes`]; none when nothing could be read.
     Received(usize),
+    /// Output that had to wait was sent in part.
     Sent,
+    /// The connection, the attempt or the listener ended by itself.
     Ended(End),
 }
 
 /// The connection.
 #[derive(Debug)]
-pub(crate) struct Transport {
+pub struct Transport {
     state: State,
     output: VecDeque<Vec<u8>>,
     /// How much of the first of them is sent.
@@ -52,6 +57,7 @@ pub(crate) struct Transport {
     reason: Option<Reason>,
     credentials: Option<Arc<Credentials>>,
     resolve: Resolve,
+    dscp: u8,
 }
 
 #[derive(Debug)]
@@ -69,16 +75,21 @@ enum State {
 
 /// The readiness that a transport waits for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Interest<'a> {
-    pub(crate) fd: Option<BorrowedFd<'a>>,
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-    /// Something is to be told already.
-    pub(crate) is_due: bool,
+pub struct Interest<'a> {
+    /// The descriptor; `None`: nothing is to be waited for.
+    pub fd: Option<BorrowedFd<'a>>,
+    /// Until it can be read.
+    pub readable: bool,
+    /// Until it can be written.
+    pub writable: bool,
+    /// An event is there already: do not wait.
+    pub is_due: bool,
 }
 
 impl Transport {
-    pub(crate) fn new(resolve: Resolve) -> Transport {
+    /// Without a connection.
+    #[must_use]
+    pub fn new(resolve: Resolve) -> Transport {
         Transport {
             state: State::Idle,
             output: VecDeque::new(),
@@ -91,6 +102,7 @@ impl Transport {
             reason: None,
             credentials: None,
             resolve,
+            dscp: DSCP_DEFAULT,
         }
     }
 
@@ -99,13 +111,19 @@ impl Transport {
         self.resolve = resolve;
     }
 
+    /// The differentiated services code point of connections over IP, from the next one on.
+    pub fn set_dscp(&mut self, dscp: u8) {
+        self.dscp = dscp;
+    }
+
     /// For `ssl:` and `pssl:`, from the next connection on.
-    pub(crate) fn set_credentials(&mut self, credentials: Option<Arc<Credentials>>) {
+    pub fn set_credentials(&mut self, credentials: Option<Arc<Credentials>>) {
         self.credentials = credentials;
     }
 
     /// Why the last connection or attempt ended by itself.
-    pub(crate) fn reason(&self) -> Option<&Reason> {
+    #[must_use]
+    pub fn reason(&self) -> Option<&Reason> {
         self.reason.as_ref()
     }
 
@@ -123,11 +141,13 @@ impl Transport {
     }
 
     /// The last received bytes.
-    pub(crate) fn bytes(&self, count: usize) -> &[u8] {
+    #[must_use]
+    pub fn bytes(&self, count: usize) -> &[u8] {
         &self.buffer[..count]
     }
 
-    pub(crate) fn carry_out(&mut self, output: Output) {
+    /// Carries out an output of the session.
+    pub fn carry_out(&mut self, output: Output) {
         match output {
             Output::Connect { remote } => {
                 self.close();
@@ -153,11 +173,11 @@ impl Transport {
         let credentials = self.credentials.as_ref();
         match Target::parse(remote).map_err(|error| errno::from_code(error.errno()))? {
             Target::Active(active) => {
-                let stream = Stream::connect(&active, DSCP_DEFAULT, self.resolve, credentials)?;
+                let stream = Stream::connect(&active, self.dscp, self.resolve, credentials)?;
                 Ok(State::Connecting(stream))
             }
             Target::Passive(passive) => {
-                let listener = Listener::open(&passive, DSCP_DEFAULT, credentials)
+                let listener = Listener::open(&passive, self.dscp, credentials)
                     .map_err(|failure| failure.error)?;
                 Ok(State::Listening {
                     listener,
@@ -175,12 +195,12 @@ impl Transport {
     }
 
     /// The descriptor may be ready again.
-    pub(crate) fn begin_round(&mut self) {
+    pub fn begin_round(&mut self) {
         (self.is_read_blocked, self.is_write_blocked) = (false, false);
     }
 
     /// The next thing that happened, if any can be had without waiting. An attempt to read that finds nothing is reported once in each round.
-    pub(crate) fn step(&mut self, wants_input: bool) -> Option<Happened> {
+    pub fn step(&mut self, wants_input: bool) -> Option<Happened> {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => None,
             State::Ended(end) => Some(Happened::Ended(end)),
@@ -297,7 +317,9 @@ impl Transport {
         Ok(false)
     }
 
-    pub(crate) fn interest(&self, wants_input: bool) -> Interest<'_> {
+    /// What to wait for before the next [`Transport::step`].
+    #[must_use]
+    pub fn interest(&self, wants_input: bool) -> Interest<'_> {
         let (fd, readable, writable) = match &self.state {
             State::Idle | State::Ended(_) => (None, false, false),
             State::Listening { listener, .. } => (Some(listener.as_fd()), true, false),
