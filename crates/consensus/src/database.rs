@@ -13,8 +13,12 @@
 //!
 //! *An installed snapshot* ([`MemberEvent::Replaced`]) does not tell which entries it contains. The database has its member ask the others
 //! ([`MemberRequest::Find`]), who have seen those entries one by one.
+//!
+//! *A relay's database* is a follower whose commits come from another server, the source, instead of a member. Its term never changes, so
+//! nothing is in doubt: each [`MemberRequest::Forward`] is answered by exactly one [`MemberEvent::Outcome`].
 
 use bytes::Bytes;
+use corvid_data::Recorded;
 use corvid_engine::Snapshot;
 use corvid_log::cluster::{Eid, Index, Sid, Term};
 use corvid_log::storage::StoreError;
@@ -48,6 +52,16 @@ pub enum MemberRequest {
     },
     /// All committed entries through this one are applied.
     Applied(Index),
+    /// Of a relay: the change with this index does not fit the rows. Nothing is applied until contents are installed.
+    Misfit {
+        /// [`SourceChange::index`].
+        index: Index,
+        /// Why it does not fit.
+        details: String,
+    },
+    /// Of a relay: no client waits for the outcome of this forwarded request any more. If it was not sent to the source, it is not sent.
+    /// Its outcome comes all the same.
+    Withdraw(Eid),
     /// An installed snapshot may contain transactions in doubt: find out which of these ids are those of entries behind `after` and through
     /// `through`. Answered by [`MemberEvent::Found`]. A later search takes the place of this one.
     Find {
@@ -248,4 +262,21 @@ pub enum Committed {
         /// `[null,T]`, `[S,T]` or `[S,null]` as JSON.
         data: Bytes,
     },
+    /// A change of a relay's source, which is decoded already: apply it.
+    Rows(Box<SourceChange>),
+}
+
+/// A change of rows at the source of a relay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceChange {
+    /// Its number, counted by the relay.
+    pub index: Index,
+    /// The source's transaction id, or one that the relay has drawn where the source tells none.
+    pub eid: Eid,
+    /// The rows.
+    pub recorded: Recorded,
+    /// For each of these rows, in order, whether it exists before the change. A row for which this is wrong is an error.
+    pub exists: Vec<bool>,
+    /// The length of the source's message.
+    pub bytes: usize,
 }

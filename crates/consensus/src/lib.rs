@@ -32,7 +32,7 @@ pub mod wire;
 
 pub use database::{
     ClientIdentity, Committed, Finding, Forward, ForwardMethod, ForwardOrigin, ForwardOutcome,
-    MemberEvent, MemberRequest, Proposal,
+    MemberEvent, MemberRequest, Proposal, SourceChange,
 };
 pub use entry::EntryBody;
 pub use guard::GuardView;

@@ -50,7 +50,7 @@ impl Delta {
 
 /// A transaction as the log holds it, before it is applied: the form in which a [`crate::Delta`] is read back from
 /// disk.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// `_date`, ms since the Unix epoch.
     pub date_ms: Option<i64>,
@@ -63,7 +63,7 @@ pub struct Recorded {
 }
 
 /// One row of a [`Recorded`] transaction.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedRow {
     /// Its table.
     pub table: TableId,

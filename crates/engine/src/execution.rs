@@ -260,6 +260,7 @@ impl Execution<'_, '_> {
                 }
                 error.write_json(&mut out);
                 tally.error = Some(error.tag);
+                tally.has_failed_at_commit = true;
                 (None, false)
             }
         };

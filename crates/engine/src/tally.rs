@@ -16,4 +16,6 @@ pub struct Tally {
     pub operations: [u32; OPERATIONS.len()],
     /// The error with which it failed, if it did.
     pub error: Option<Tag>,
+    /// It failed at its commit, so each of its operations succeeded.
+    pub has_failed_at_commit: bool,
 }

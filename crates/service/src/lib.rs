@@ -25,6 +25,7 @@
 //! | [`schema_epoch`] | which sessions began before a conversion |
 //! | [`member`] | the turns of a cluster member's thread: between the member, its connections, its file and its database |
 //! | [`replication`] | a backup's conversation with its source |
+//! | [`relay`] | a relay's conversation with its source |
 //! | [`remote_rows`], [`remote_status`] | remotes that rows configure, and the status written back to those rows |
 //! | [`session_limits`], [`reply_memory`] | limits of what clients make the server keep |
 //! | [`counters`], [`audit`], [`recording`] | what operators see: counts, the audit trail, the flight recorder and its replay |
@@ -40,6 +41,7 @@ pub mod member_row;
 pub mod message;
 pub mod pump;
 pub mod recording;
+pub mod relay;
 pub mod remote_rows;
 pub mod remote_status;
 pub mod replication;

@@ -53,6 +53,37 @@ pub fn insert(schema: &Schema, row: ServerRow) -> Vec<u8> {
     ]))
 }
 
+/// `params` of the transaction that adds the row of a database that has no contents yet.
+#[must_use]
+pub fn insert_without_schema(name: &str, row: ServerRow) -> Vec<u8> {
+    let row = object([
+        ("name", Value::string(name)),
+        ("model", Value::string(row.model)),
+        ("connected", Value::Bool(row.is_connected)),
+        ("leader", Value::Bool(row.is_leader)),
+    ]);
+    params(object([
+        ("op", Value::string("insert")),
+        ("table", Value::string("Database")),
+        ("row", row),
+    ]))
+}
+
+/// `params` of the transaction that shows another state of a database; the row keeps its identity and its schema.
+#[must_use]
+pub fn update_row(name: &str, row: ServerRow) -> Vec<u8> {
+    let row = object([
+        ("connected", Value::Bool(row.is_connected)),
+        ("leader", Value::Bool(row.is_leader)),
+    ]);
+    params(object([
+        ("op", Value::string("update")),
+        ("table", Value::string("Database")),
+        ("where", where_name(name)),
+        ("row", row),
+    ]))
+}
+
 /// `params` of the transaction that shows a database's new schema; the row keeps its identity.
 #[must_use]
 pub fn update_schema(schema: &Schema) -> Vec<u8> {

@@ -57,6 +57,9 @@ pub struct Options {
     pub is_change_aware: bool,
     /// The highest version of monitoring to ask for: 1 (`monitor`), 2 (`monitor_cond`) or 3 (`monitor_cond_since`).
     pub version_max: u8,
+    /// Whether updates are read by the constraints of the server's schema, and an unknown column or an unreadable value is an error. If
+    /// not, both are reported and left out.
+    pub is_strict: bool,
     /// Seed of the random choices. Give each client another one, so that clients spread over servers and time.
     pub seed: u64,
 }
@@ -71,6 +74,7 @@ impl Options {
             schema: None,
             is_change_aware: true,
             version_max: 3,
+            is_strict: false,
             seed,
         }
     }
@@ -140,6 +144,8 @@ pub struct Client {
     /// The text that the plan's schema was read from, so that it is not read again.
     schema_text: Option<corvid_data::Str>,
     has_contents: bool,
+    /// The length of the message that is being handled.
+    message_bytes: usize,
     /// The last argument of [`Client::set_remote`].
     remote_setting: Option<(String, bool)>,
     metrics: SessionMetrics,
@@ -177,6 +183,7 @@ impl Client {
             last_error: None,
             schema_text: None,
             has_contents: false,
+            message_bytes: 0,
             remote_setting: None,
             metrics: SessionMetrics::default(),
         }
@@ -460,6 +467,15 @@ impl Client {
         self.send_request("transact", &params)
     }
 
+    /// Asks the server to cancel a request, which helps only while the request waits there. Its answer comes as without this.
+    pub fn cancel_request(&mut self, id: RequestId) {
+        if self.pending.get(&id.0) == Some(&Purpose::User) {
+            let mut text = Vec::new();
+            message::write_notification(&mut text, "cancel", format!("[{}]", id.0).as_bytes());
+            self.send(text);
+        }
+    }
+
     /// No longer wants the answer to a request; it is carried out all the same.
     pub fn forget_request(&mut self, id: RequestId) {
         if self.pending.get(&id.0) == Some(&Purpose::User) {
@@ -523,6 +539,7 @@ impl Client {
                 break;
             };
             self.metrics.messages_received += 1;
+            self.message_bytes = frame.len();
             self.message(&frame);
         }
         if self.is_monitoring() {

@@ -2,11 +2,12 @@
 //!
 //! Invariant: a message is read as a whole before any of it reaches the user, so a malformed message changes nothing. Values are read by
 //! the server's types without their constraints: the server enforces those, and for a moment its schema may be older than its data.
-//! An unknown table or a malformed row is an error. An unknown column or an unreadable value is reported and left out.
+//! An unknown table or a malformed row is an error. An unknown column or an unreadable value is reported and left out. A strict decoder
+//! reads by the constraints, and both of these are errors too: its user must hold everything that the server holds.
 
 use corvid_data::types::Bounds;
-use corvid_data::wire::{StringCache, read_diff};
-use corvid_data::{Arc, BaseType, ColumnId, ColumnType, Datum, TableId, Uuid};
+use corvid_data::wire::{StringCache, read_datum, read_diff};
+use corvid_data::{Arc, BaseType, ColumnId, ColumnType, Datum, TableId, Tag, Uuid, WireError};
 use corvid_json::Reader;
 
 use crate::log_message::LogMessage;
@@ -22,23 +23,27 @@ pub(crate) struct Decoder {
     plan: Arc<Plan>,
     /// For each table of the schema the types of its columns without constraints.
     types: Vec<Box<[ColumnType]>>,
+    is_strict: bool,
     strings: StringCache,
 }
 
 impl Decoder {
-    pub(crate) fn new(plan: Arc<Plan>) -> Decoder {
+    pub(crate) fn new(plan: Arc<Plan>, is_strict: bool) -> Decoder {
         let tables = plan.schema().tables().iter();
         let types = tables
             .map(|table| {
                 let columns = table.columns().iter();
-                columns
-                    .map(|column| unconstrained(&column.column_type))
-                    .collect()
+                let types = columns.map(|column| match is_strict {
+                    true => column.column_type.clone(),
+                    false => unconstrained(&column.column_type),
+                });
+                types.collect()
             })
             .collect();
         Decoder {
             plan,
             types,
+            is_strict,
             strings: StringCache::default(),
         }
     }
@@ -85,6 +90,14 @@ impl UpdateVisitor for Collector<'_> {
         let schema = self.decoder.plan.schema().table(table);
         let id = schema.column_named(name).filter(|id| !id.is_standard());
         if id.is_none() {
+            if self.decoder.is_strict {
+                let details = format!(
+                    "No column {} in table {}.",
+                    String::from_utf8_lossy(name),
+                    schema.name
+                );
+                return Err(WireError::new(Tag::UnknownColumn, details).into());
+            }
             self.log.push(LogMessage::ColumnUnknown {
                 table: schema.name.to_string(),
                 column: String::from_utf8_lossy(name).into_owned(),
@@ -97,15 +110,23 @@ impl UpdateVisitor for Collector<'_> {
         &mut self,
         table: TableId,
         column: ColumnId,
-        _is_diff: bool,
+        is_diff: bool,
         reader: &mut Reader<'_>,
     ) -> Result<Option<Datum>, UpdateError> {
         let Decoder {
             plan,
             types,
+            is_strict,
             strings,
         } = &mut *self.decoder;
         let column_type = &types[usize::from(table.0)][usize::from(column.0)];
+        if *is_strict {
+            let datum = match is_diff {
+                true => read_diff(reader, column_type, Some(strings))?,
+                false => read_datum(reader, column_type, Some(strings))?,
+            };
+            return Ok(Some(datum));
+        }
         match read_diff(reader, column_type, Some(strings)) {
             Ok(datum) => Ok(Some(datum)),
             Err(error) => {
@@ -159,7 +180,7 @@ mod tests {
         let schema = Schema::from_json(&Value::parse(SCHEMA.as_bytes()).unwrap()).unwrap();
         let plan = Plan::new(&Interest::All, Arc::new(schema), &mut Vec::new());
         let mut log = Vec::new();
-        let updates = Decoder::new(Arc::new(plan)).read(
+        let updates = Decoder::new(Arc::new(plan), false).read(
             &mut Reader::new(text.as_bytes()),
             encoding,
             &mut log,
@@ -246,6 +267,30 @@ mod tests {
         assert_eq!(columns.len(), 1);
         assert_eq!(log.len(), 2);
         assert!(log[0].contains("unknown column x") && log[1].contains("column n"));
+    }
+
+    #[test]
+    fn a_strict_decoder_refuses_what_others_leave_out() {
+        let schema = Schema::from_json(&Value::parse(SCHEMA.as_bytes()).unwrap()).unwrap();
+        let plan = Arc::new(Plan::new(&Interest::All, Arc::new(schema), &mut Vec::new()));
+        let uuid = "00000000-0000-0000-0000-000000000001";
+        for (row, is_fine) in [
+            (r#"{"insert":{"n":9,"s":"a"}}"#, true),
+            (r#"{"modify":{"s":["set",["a","b","c"]]}}"#, true),
+            (r#"{"insert":{"s":["set",["a","b","c"]]}}"#, false),
+            (r#"{"insert":{"n":10}}"#, false),
+            (r#"{"modify":{"n":"1"}}"#, false),
+            (r#"{"insert":{"x":1}}"#, false),
+        ] {
+            let text = format!(r#"{{"T":{{"{uuid}":{row}}}}}"#);
+            let mut log = Vec::new();
+            let read = Decoder::new(plan.clone(), true).read(
+                &mut Reader::new(text.as_bytes()),
+                Encoding::Differences,
+                &mut log,
+            );
+            assert_eq!((read.is_ok(), log.len()), (is_fine, 0), "{row}: {read:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Inputs, outputs and events of a client's session.
 
-use corvid_data::Arc;
+use corvid_data::{Arc, Uuid};
 use corvid_rpc::log_event::End;
 
 use crate::log_message::LogMessage;
@@ -87,4 +87,8 @@ pub struct Update {
     pub plan: Arc<Plan>,
     /// The changes.
     pub updates: TableUpdates,
+    /// The last transaction that the contents include after this update; zero when unknown.
+    pub last_id: Uuid,
+    /// The length of the server's message.
+    pub bytes: usize,
 }

@@ -78,7 +78,7 @@ impl ServerDb {
         }]);
         let plan = Plan::new(&interest, Arc::new(schema), log);
         ServerDb {
-            decoder: Decoder::new(Arc::new(plan)),
+            decoder: Decoder::new(Arc::new(plan), false),
             rows: BTreeMap::new(),
         }
     }

@@ -26,6 +26,8 @@ impl Member {
                 ids,
             } => self.search(after, through, ids),
             MemberRequest::Applied(index) => self.applied = self.applied.max(index),
+            // Those of a relay.
+            MemberRequest::Misfit { .. } | MemberRequest::Withdraw(_) => {}
             MemberRequest::Snapshot {
                 token,
                 index,

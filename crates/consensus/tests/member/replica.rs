@@ -126,6 +126,7 @@ impl Replica {
                             }
                             (index, eid)
                         }
+                        Committed::Rows(_) => panic!("a member has no source"),
                     };
                     assert!(index > self.index && index <= through);
                     self.applied.push((index, eid));

@@ -1,4 +1,5 @@
-//! A clustered database: one of the copies of a cluster, whose order of commits the member decides.
+//! A clustered database: one of the copies of a cluster, whose order of commits the member decides. A relay is one that always follows, and
+//! its source stands where the leader does ([`crate::relay`]).
 //!
 //! `corvid_consensus::database` has the messages between a database and its member and the rules that make each transaction exactly once.
 //! In this folder:
@@ -15,6 +16,7 @@
 //! | `applying.rs` | committed entries |
 //! | `replacing.rs` | contents that replace the present ones: conversions of others, installed snapshots |
 //! | `converting.rs` | conversions, from the request to the entry |
+//! | `relaying.rs` | what a relay does otherwise |
 //! | `transaction_kind.rs` | whether a transaction may write, by its text |
 //!
 //! Invariants: while the member leads, every request is executed, and waits in the pending queue like those of a standalone database; only
@@ -27,6 +29,7 @@ mod executing;
 mod forwarding;
 mod in_flight;
 mod leadership;
+mod relaying;
 mod replacing;
 mod request_stage;
 mod seeking;
@@ -38,6 +41,7 @@ use corvid_log::storage::StoreError;
 
 use super::{DatabaseService, Now};
 use crate::message::{Event, ToDatabase};
+use crate::relay::TERM;
 use replacing::Replacement;
 
 pub(super) use applying::is_short;
@@ -93,6 +97,14 @@ impl Clustered {
             replacement: None,
             is_broken: false,
         }
+    }
+
+    /// Of a relay, whose contents are those after this change of its source.
+    pub(super) fn of_relay(applied: Index, applied_eid: Eid) -> Clustered {
+        let mut relay = Clustered::new(applied, applied_eid);
+        relay.part = Part::Follows(TERM, None);
+        relay.in_flight.begin_term(TERM);
+        relay
     }
 
     /// Whether transactions that change something are for another member.

@@ -5,7 +5,8 @@
 //! | May clients write and convert? | [`Model::accepts_client_writes`] | execution of a transaction (`transactions.rs`), checks of a conversion (`conversion_request.rs`) |
 //! | May the server itself write, to show the status of remotes? | [`Model::accepts_server_writes`] | `watched_columns.rs` |
 //! | Do commits come from another server? | [`Model::source`], [`Model::source_mut`] | replication (`backup.rs`), and through it the report (`report.rs`) |
-//! | Does a cluster decide the order of commits? | [`Model::cluster`], [`Model::cluster_mut`] | the folder `clustered`; see below |
+//! | Does a cluster, or a relay's source, decide the order of commits? | [`Model::cluster`], [`Model::cluster_mut`] | the folder `clustered`; see below |
+//! | Is it a relay? | [`Model::is_relay`] | where a relay differs from a follower: `clustered/relaying.rs`, `rewrites.rs`, `conversion_request.rs`, `report.rs` |
 //! | Which event makes a commit stored, so that it has a log position? | [`Model::stored_by`] | `records.rs`, and nowhere else |
 //! | Is a transaction history always kept? | [`Model::shares_history`] | `database.rs`, when the database is made and when the setting changes |
 //! | What does `_Server` show? | [`Model::server_row`] | the main thread, once: when it adds the database's row to `_Server` |
@@ -17,13 +18,13 @@
 //! | Place | Does |
 //! |---|---|
 //! | `server/serving.rs` of `corvid-server` | chooses the model of a new database: `_Server` without a file, standalone with one |
-//! | `server/roles.rs` of `corvid-server`, `backup.rs` | make a database a backup, and a backup standalone; a clustered one stays clustered |
+//! | `server/roles.rs` of `corvid-server`, `backup.rs` | make a database a backup, and a backup standalone; a clustered one or a relay stays what it is |
 //! | `release.rs` | releases replies when a position is stored; asks no model: the file's replies and `clustered/applying.rs` report positions |
 //! | `undo.rs` | undoes executed commits (`undo_unstored`) after a failed write; reports a source's commit to the backup |
 //! | `clustered/leadership.rs` | undoes executed commits after a loss of leadership, without an error to anyone |
 //! | `transactions.rs` | asks `clustered/forwarding.rs` whether a transaction is forwarded, before and after it is executed |
 //! | `outbox.rs`, `database.rs`, `inline_execution.rs` | a session whose transactions depend on the cluster: its other requests wait |
-//! | `rewrites.rs` | a compaction of a clustered database is a snapshot for its member (`clustered.rs`) |
+//! | `rewrites.rs` | a compaction of a clustered database is a snapshot for its member (`clustered.rs`); a relay has nothing to compact |
 //! | `conversion.rs`, `conversion_request.rs` | the conversion of a clustered database ends with an entry instead of a file (`clustered/converting.rs`) |
 //! | `recording/head.rs` | writes and reads two models: `_Server` and standalone |
 //!
@@ -56,6 +57,8 @@ enum Kind {
     Backup(Box<Backup>),
     /// One of the copies of a cluster: its member decides the order of commits.
     Clustered(Box<Clustered>),
+    /// A copy of another server's database that passes writes on to it (docs/spec/distribution.md 2): a follower of that server.
+    Relay(Box<Clustered>),
 }
 
 /// The event that makes a commit count as stored. It only decides whether commits have a record.
@@ -96,17 +99,33 @@ impl Model {
         }
     }
 
-    /// Whether the inputs of the database can be recorded ([`crate::Pump::with_tape`]). Those of a clustered database cannot: a replay
-    /// would need the other members.
+    /// The model of a relay whose contents are those after the change `applied` of its source; `eid` is that change's transaction id
+    /// ([`crate::relay::RelayEvent::Contents`] has both). It forwards nothing until its [`crate::relay::RelaySource`] says so, and has no
+    /// [`crate::Options::file`]. Shards must know that its transactions may wait ([`crate::ServedDatabases::insert_clustered`]).
     #[must_use]
-    pub fn can_be_recorded(&self) -> bool {
-        !matches!(self.kind, Kind::Clustered(_))
+    pub fn relay(applied: Index, eid: Eid) -> Model {
+        Model {
+            kind: Kind::Relay(Box::new(Clustered::of_relay(applied, eid))),
+        }
     }
 
-    /// The state of a clustered database, if it is one.
+    /// Whether the inputs of the database can be recorded ([`crate::Pump::with_tape`]). Those of a clustered database cannot: a replay
+    /// would need the other members. Nor can those of a relay, which would need the source.
+    #[must_use]
+    pub fn can_be_recorded(&self) -> bool {
+        !matches!(self.kind, Kind::Clustered(_) | Kind::Relay(_))
+    }
+
+    /// Whether it is a relay.
+    #[must_use]
+    pub fn is_relay(&self) -> bool {
+        matches!(self.kind, Kind::Relay(_))
+    }
+
+    /// The state of a clustered database or a relay, if it is one.
     pub(super) fn cluster(&self) -> Option<&Clustered> {
         match &self.kind {
-            Kind::Clustered(clustered) => Some(clustered),
+            Kind::Clustered(clustered) | Kind::Relay(clustered) => Some(clustered),
             Kind::ServerDb | Kind::Standalone | Kind::Backup(_) => None,
         }
     }
@@ -114,14 +133,14 @@ impl Model {
     /// [`Model::cluster`], to be changed.
     pub(super) fn cluster_mut(&mut self) -> Option<&mut Clustered> {
         match &mut self.kind {
-            Kind::Clustered(clustered) => Some(clustered),
+            Kind::Clustered(clustered) | Kind::Relay(clustered) => Some(clustered),
             Kind::ServerDb | Kind::Standalone | Kind::Backup(_) => None,
         }
     }
 
-    /// Whether a transaction history is always kept: members of a cluster know each other's transaction ids.
+    /// Whether a transaction history is always kept: members of a cluster know each other's transaction ids, relays those of their source.
     pub(super) fn shares_history(&self) -> bool {
-        matches!(self.kind, Kind::Clustered(_))
+        matches!(self.kind, Kind::Clustered(_) | Kind::Relay(_))
     }
 
     /// Whether the database is `_Server`.
@@ -131,20 +150,23 @@ impl Model {
 
     /// Whether clients may write.
     pub(super) fn accepts_client_writes(&self) -> bool {
-        matches!(self.kind, Kind::Standalone | Kind::Clustered(_))
+        matches!(
+            self.kind,
+            Kind::Standalone | Kind::Clustered(_) | Kind::Relay(_)
+        )
     }
 
     /// Whether the server may write on its own account. A backup stays as its source has it. Members of a cluster would overwrite each
-    /// other's status (docs/spec/distribution.md 1.7).
+    /// other's status (docs/spec/distribution.md 1.7), and so would a source and its relays.
     pub(super) fn accepts_server_writes(&self) -> bool {
-        !matches!(self.kind, Kind::Backup(_) | Kind::Clustered(_))
+        matches!(self.kind, Kind::ServerDb | Kind::Standalone)
     }
 
     /// The source of commits, if another server is.
     pub(super) fn source(&self) -> Option<&Backup> {
         match &self.kind {
             Kind::Backup(backup) => Some(backup),
-            Kind::ServerDb | Kind::Standalone | Kind::Clustered(_) => None,
+            Kind::ServerDb | Kind::Standalone | Kind::Clustered(_) | Kind::Relay(_) => None,
         }
     }
 
@@ -152,7 +174,7 @@ impl Model {
     pub(super) fn source_mut(&mut self) -> Option<&mut Backup> {
         match &mut self.kind {
             Kind::Backup(backup) => Some(backup),
-            Kind::ServerDb | Kind::Standalone | Kind::Clustered(_) => None,
+            Kind::ServerDb | Kind::Standalone | Kind::Clustered(_) | Kind::Relay(_) => None,
         }
     }
 
@@ -161,7 +183,10 @@ impl Model {
         match self.kind {
             Kind::Clustered(_) => StoredBy::Cluster,
             Kind::ServerDb | Kind::Standalone | Kind::Backup(_) if has_file => StoredBy::Log,
-            Kind::ServerDb | Kind::Standalone | Kind::Backup(_) => StoredBy::Execution,
+            // A relay has no commits of its own.
+            Kind::ServerDb | Kind::Standalone | Kind::Backup(_) | Kind::Relay(_) => {
+                StoredBy::Execution
+            }
         }
     }
 
@@ -177,12 +202,12 @@ impl Model {
         }
         match std::mem::replace(&mut self.kind, Kind::Standalone) {
             Kind::Backup(backup) => Some(backup),
-            Kind::ServerDb | Kind::Standalone | Kind::Clustered(_) => None,
+            Kind::ServerDb | Kind::Standalone | Kind::Clustered(_) | Kind::Relay(_) => None,
         }
     }
 
     /// The row of the database in `_Server`, except its schema. A backup counts as standalone there, as with the reference. That of a
-    /// clustered database begins like this; its member tells the main thread what changes.
+    /// clustered database or a relay begins like this; its member or its [`crate::relay::RelaySource`] tells what changes.
     #[must_use]
     pub fn server_row(&self) -> ServerRow {
         match self.kind {
@@ -196,6 +221,8 @@ impl Model {
                 is_connected: false,
                 is_leader: false,
             },
+            // It is served when its first contents have come.
+            Kind::Relay(_) => crate::relay::server_row(true),
         }
     }
 }

@@ -57,7 +57,7 @@ impl DatabaseService {
         if token.is_none() {
             self.rewrites.is_queued = false;
         }
-        if self.model.cluster().is_some() {
+        if self.model.cluster().is_some() && !self.model.is_relay() {
             self.compact_cluster(token);
             return;
         }

@@ -196,7 +196,7 @@ impl DatabaseService {
         mut request: Box<Request>,
         outcome: Outcome,
     ) -> Option<Arc<Delta>> {
-        if self.withdraw_trial(&outcome) {
+        if self.withdraw_trial(&request, &outcome) {
             self.forward(now, request);
             return None;
         }

@@ -489,6 +489,7 @@ impl Cluster {
                 snapshot,
                 ..
             } => self.nodes[node].snapshots.push((index, eid, snapshot)),
+            MemberRequest::Misfit { .. } | MemberRequest::Withdraw(_) => panic!("no relay"),
         }
     }
 

@@ -21,7 +21,7 @@ impl Client {
             _ => Ok((false, Uuid::ZERO)),
         };
         let outcome = read.and_then(|(is_found, last_id)| {
-            self.hand_over(&mut reader, version, !is_found, true)?;
+            self.hand_over(&mut reader, version, last_id, Some(is_found))?;
             let resyncs = match is_found {
                 true => &mut self.metrics.resyncs_fast,
                 false => &mut self.metrics.resyncs_full,
@@ -52,7 +52,8 @@ impl Client {
             _ => None,
         };
         expect_element(reader)?;
-        let outcome = self.hand_over(reader, version, false, false);
+        let after = last_id.unwrap_or(Uuid::ZERO);
+        let outcome = self.hand_over(reader, version, after, None);
         match (&outcome, last_id) {
             (Ok(()), Some(last_id)) => self.last_id = last_id,
             (Ok(()), None) => {}
@@ -61,13 +62,14 @@ impl Client {
         outcome
     }
 
-    /// Reads updates and hands them to the user.
+    /// Reads updates and hands them to the user; `last_id` is the last transaction that the contents include then. Of a reply, `is_found`
+    /// tells whether it continues the present contents.
     fn hand_over(
         &mut self,
         reader: &mut Reader<'_>,
         version: u8,
-        clear: bool,
-        is_reply: bool,
+        last_id: Uuid,
+        is_found: Option<bool>,
     ) -> Result<(), String> {
         let Some(decoder) = &mut self.decoder else {
             return Err("nothing was asked for".to_owned());
@@ -83,10 +85,12 @@ impl Client {
         log.into_iter().for_each(|message| self.log(message));
         let updates = read.map_err(|error| error.to_string())?;
         self.events.push_back(Event::Update(Update {
-            clear,
-            is_reply,
+            clear: is_found == Some(false),
+            is_reply: is_found.is_some(),
             plan,
             updates,
+            last_id,
+            bytes: self.message_bytes,
         }));
         Ok(())
     }

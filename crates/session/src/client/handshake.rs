@@ -186,7 +186,7 @@ impl Client {
         if !is_carried_on || !are_conditions_kept {
             self.last_id = Uuid::ZERO;
         }
-        self.decoder = Some(Decoder::new(Arc::new(plan)));
+        self.decoder = Some(Decoder::new(Arc::new(plan), self.options.is_strict));
         let version = match self.has_server_monitor {
             true => self.options.version_max,
             // A server without `_Server` has no `monitor_cond_since`.

@@ -489,6 +489,7 @@ impl Registers {
                     }
                     (index, eid, data)
                 }
+                Committed::Rows(_) => return Err("a member has no source".to_owned()),
             };
             if index <= self.applied.index || index > through {
                 return Err(format!(

@@ -182,6 +182,7 @@ impl Witness {
                 Committed::Data { index, eid, data } => {
                     self.entry(host, *index, *eid, data.clone())?;
                 }
+                Committed::Rows(_) => return Err("a member has no source".to_owned()),
             }
         }
         self.commit = self.commit.max((through, term));

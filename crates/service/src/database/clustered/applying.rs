@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use corvid_consensus::database::{
-    ClientIdentity, Committed, ForwardOutcome, MemberEvent, MemberRequest,
+    ClientIdentity, Committed, ForwardOutcome, MemberEvent, MemberRequest, SourceChange,
 };
 use corvid_data::{Arc, Delta, Recorded, Schema, Tag, WireError};
 use corvid_engine::{Database, Outcome, WorkBudget};
@@ -44,6 +44,10 @@ pub(in super::super) fn is_short(event: &MemberEvent) -> bool {
             Committed::Data { data, .. } => {
                 bytes += data.len();
                 bytes <= SHORT_BYTES && data.starts_with(ROWS_ONLY)
+            }
+            Committed::Rows(change) => {
+                bytes += change.bytes;
+                bytes <= SHORT_BYTES
             }
         })
 }
@@ -105,6 +109,12 @@ impl DatabaseService {
                             self.refuse_entry(index, &error);
                             return;
                         }
+                    }
+                }
+                Committed::Rows(change) => {
+                    self.reached(now, change.index.previous());
+                    if !self.apply_change(now, *change) {
+                        return;
                     }
                 }
             }
@@ -203,6 +213,43 @@ impl DatabaseService {
         }
     }
 
+    /// Applies a change of a relay's source. False if it does not fit, and nothing has changed.
+    fn apply_change(&mut self, now: Now, change: SourceChange) -> bool {
+        let SourceChange {
+            index,
+            eid,
+            recorded,
+            exists,
+            ..
+        } = change;
+        match self.apply_fitting(recorded, &exists) {
+            Ok(delta) => {
+                self.publish_applied(now, eid, &Arc::new(delta), None);
+                self.applied(index, eid);
+                true
+            }
+            Err(error) => {
+                self.report_misfit(index, &error);
+                false
+            }
+        }
+    }
+
+    fn apply_fitting(&mut self, recorded: Recorded, exists: &[bool]) -> Result<Delta, WireError> {
+        for (row, exists) in recorded.rows.iter().zip(exists) {
+            if self.database.get(row.table, row.uuid).is_some() != *exists {
+                let table = &self.database.schema().table(row.table).name;
+                let what = match exists {
+                    true => "changed and does not exist",
+                    false => "inserted and exists",
+                };
+                let details = format!("row {} of table {table} is {what}", row.uuid);
+                return Err(WireError::new(Tag::ConsistencyViolation, details));
+            }
+        }
+        self.database.apply_recorded(recorded, &mut *self.uuids)
+    }
+
     fn apply_transaction(&mut self, now: Now, eid: Eid, text: &[u8]) -> Result<(), WireError> {
         let schema = self.database.schema().clone();
         let recorded = self.read_transaction(text, &schema)?;
@@ -233,6 +280,7 @@ impl DatabaseService {
                 let (slot, request) = entry.split();
                 (Origin::Client(request), Some(slot), answer)
             }
+            None if self.model.is_relay() => (Origin::Source, None, Answer::Nothing),
             None => (Origin::Member(self.leader()), None, Answer::Nothing),
         };
         if let Some(commit) = commit {

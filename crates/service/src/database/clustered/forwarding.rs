@@ -10,7 +10,7 @@ use corvid_consensus::database::{
     ClientIdentity, Forward, ForwardMethod, ForwardOutcome, MemberRequest,
 };
 use corvid_engine::Outcome;
-use corvid_log::cluster::Eid;
+use corvid_log::cluster::{Eid, Index};
 use corvid_monitor::SessionId;
 use std::sync::PoisonError;
 
@@ -34,6 +34,9 @@ impl DatabaseService {
         if !self.is_follower() {
             return false;
         }
+        if self.model.is_relay() {
+            return self.relays_at_once(request);
+        }
         let kind = TransactionKind::of(request.params());
         // A `wait` that is unsatisfied in the state here may be satisfied by what the session has in flight.
         let may_block = kind.may_wait && !self.outputs.outboxes.has_forwards(request.session);
@@ -41,7 +44,14 @@ impl DatabaseService {
     }
 
     /// Undoes a transaction that was tried here and changed something. False if it may stay.
-    pub(in super::super) fn withdraw_trial(&mut self, outcome: &Outcome) -> bool {
+    pub(in super::super) fn withdraw_trial(
+        &mut self,
+        request: &Request,
+        outcome: &Outcome,
+    ) -> bool {
+        if self.model.is_relay() {
+            return self.withdraw_relay_trial(request, outcome);
+        }
         match outcome {
             Outcome::Done {
                 delta: Some(delta), ..
@@ -62,7 +72,7 @@ impl DatabaseService {
                 request.blocked
                     || (request.method == DatabaseMethod::Transact
                         && outboxes.has_forwards(request.session)
-                        && TransactionKind::of(request.params()).may_write),
+                        && self.may_pipeline(request)),
             ),
             ToDatabase::Cancel(session, _) => (*session, false),
             _ => return None,
@@ -70,11 +80,25 @@ impl DatabaseService {
         (outboxes.has_forwards(session) && !may_follow).then_some(session)
     }
 
+    /// Whether a transaction may follow others of its session that are in flight.
+    fn may_pipeline(&self, request: &Request) -> bool {
+        if self.model.is_relay() {
+            return self.may_pipeline_relayed(request);
+        }
+        TransactionKind::of(request.params()).may_write
+    }
+
     /// Forwards a request to the leader, now or when there is one.
-    pub(in super::super) fn forward(&mut self, now: Now, request: Box<Request>) {
+    pub(in super::super) fn forward(&mut self, now: Now, mut request: Box<Request>) {
         if request.info.is_closed() {
             self.end_request(&request);
             return;
+        }
+        if self.model.is_relay() {
+            match self.admit_relayed(request) {
+                Some(admitted) => request = admitted,
+                None => return,
+            }
         }
         let (session, method) = (request.session, request.method);
         if !request.blocked {
@@ -170,8 +194,15 @@ impl DatabaseService {
 
     /// Answers the requests whose outcome is based on entries that are applied.
     pub(super) fn finish_decided(&mut self, now: Now) {
+        if let Some(cluster) = self.model.cluster() {
+            self.finish_decided_through(now, cluster.applied);
+        }
+    }
+
+    /// The same as if entries through this one were applied.
+    pub(super) fn finish_decided_through(&mut self, now: Now, index: Index) {
         while let Some(cluster) = self.model.cluster_mut()
-            && let Some((entry, outcome)) = cluster.in_flight.take_decided(cluster.applied)
+            && let Some((entry, outcome)) = cluster.in_flight.take_decided(index)
         {
             if entry.is_withdrawn() {
                 self.forget(entry.request.session, entry.number, entry.request.blocked);
@@ -216,8 +247,10 @@ impl DatabaseService {
         self.release();
     }
 
-    /// Cancels a request that no leader has. False if there is no such request.
+    /// Cancels a request that no leader has. False if there is no such request. The source of a relay is asked to cancel a request that may be
+    /// waiting there: its reply comes, whatever it is.
     pub(in super::super) fn cancel_waiting(&mut self, session: SessionId, id: &[u8]) -> bool {
+        self.withdraw_relayed(session, Some(id));
         let in_flight = self.in_flight_mut();
         let Some(entry) = in_flight.and_then(|in_flight| in_flight.take_waiting(session, id))
         else {
@@ -230,6 +263,7 @@ impl DatabaseService {
 
     /// A client has disconnected, or is about to be: what no leader has is withdrawn, the rest ends in silence. Its outbox stays blocked.
     pub(in super::super) fn withdraw_session(&mut self, session: SessionId) {
+        self.withdraw_relayed(session, None);
         if let Some(in_flight) = self.in_flight_mut()
             && !in_flight.is_empty()
         {

@@ -23,6 +23,9 @@ use crate::message::Request;
 /// Bytes of forwarded requests; beyond that, further ones wait until half of those are answered.
 const FORWARDED_BYTES_MAX: usize = 64 << 20;
 
+/// A request costs about as much in memory beside its text.
+const COST_BYTES: usize = 512;
+
 /// The number of a request in the order of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Number(u64);
@@ -65,7 +68,9 @@ pub(crate) struct InFlight {
     local: usize,
     /// The length of the requests that are with a leader.
     forwarded_bytes: usize,
-    /// Requests wait because of those bytes.
+    /// The same of requests that no leader has, with `COST_BYTES` for each.
+    waiting_bytes: usize,
+    /// Requests wait because of the bytes that are with a leader.
     is_throttled: bool,
     /// Sessions whose first requests may have become ready.
     due: Vec<SessionId>,
@@ -124,6 +129,7 @@ impl InFlight {
             self.oldest = Some(self.oldest.map_or(term, |oldest| oldest.min(term)));
         }
         match &stage {
+            Stage::Waiting => self.waiting_bytes += cost(&entry.request),
             Stage::Forwarded { .. } => self.forwarded_bytes += entry.request.frame.len(),
             Stage::Decided(outcome) => {
                 self.by_index
@@ -175,6 +181,7 @@ impl InFlight {
             self.by_seen.remove(&(after, number));
         }
         match &stage {
+            Stage::Waiting => self.waiting_bytes -= cost(&entry.request),
             Stage::Forwarded { .. } => self.forwarded_bytes -= entry.request.frame.len(),
             Stage::Decided(outcome) => {
                 if let Some(index) = index_of(outcome) {
@@ -284,6 +291,23 @@ impl InFlight {
         is_over
     }
 
+    /// The length of the requests that wait for a leader, with what they cost beside their text.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// The requests of a session that are with a leader, with their ids.
+    pub(crate) fn forwarded_of(&self, session: SessionId) -> impl Iterator<Item = (&Request, Eid)> {
+        let of = self.by_session.get(&session);
+        let numbers = of.map(|of| of.ordered.iter().chain(&of.blocked));
+        let entries = numbers.into_iter().flatten();
+        let entries = entries.filter_map(|number| self.entries.get(number));
+        entries.filter_map(|entry| match &entry.stage {
+            Stage::Forwarded { id, .. } => Some((&*entry.request, *id)),
+            _ => None,
+        })
+    }
+
     /// All sessions with requests in order are due. Returns the blocked requests that wait, in order.
     pub(crate) fn set_all_due(&mut self) -> Vec<Number> {
         let mut blocked = Vec::new();
@@ -317,6 +341,7 @@ impl InFlight {
             result: None,
         };
         self.forwarded_bytes += entry.request.frame.len();
+        self.waiting_bytes -= cost(&entry.request);
         if !entry.request.blocked
             && let Some(of) = self.by_session.get_mut(&entry.request.session)
         {
@@ -560,4 +585,9 @@ impl InFlight {
         }
         withdrawn
     }
+}
+
+/// Bytes that a waiting request takes.
+fn cost(request: &Request) -> usize {
+    request.frame.len() + COST_BYTES
 }

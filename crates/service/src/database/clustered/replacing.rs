@@ -203,10 +203,13 @@ impl DatabaseService {
             return;
         }
         self.slow.set_now(now);
-        self.seek(term);
+        if !self.model.is_relay() {
+            self.seek(term);
+        }
         if database.schema().to_json() == self.database.schema().to_json() {
             self.begin_replacement(Source::Snapshot(Box::new(database), term), index, eid);
         } else {
+            self.answer_conversions(now, index);
             self.replace_contents(database, eid, None);
             self.installed(now, index, term, eid);
         }
@@ -217,7 +220,10 @@ impl DatabaseService {
         match self.database.apply_recorded(found, &mut *self.uuids) {
             Ok(delta) => {
                 self.publish_applied(now, eid, &Arc::new(delta), None);
-                self.monitors.restart_history(eid.0);
+                // The members of a cluster tell one history. That of a relay is its own, and its ids lead to the new contents.
+                if !self.model.is_relay() {
+                    self.monitors.restart_history(eid.0);
+                }
                 self.installed(now, index, term, eid);
             }
             Err(error) => self.break_off(format!("a snapshot cannot be applied: {error}")),
@@ -244,6 +250,7 @@ fn bytes_of(input: &ToDatabase) -> usize {
     let lengths = entries.iter().map(|entry| match entry {
         Committed::Own { .. } => 0,
         Committed::Data { data, .. } => data.len(),
+        Committed::Rows(change) => change.bytes,
     });
     lengths.sum()
 }

@@ -14,6 +14,11 @@ pub(crate) struct TransactionKind {
     pub(crate) may_wait: bool,
     /// It asks for locks.
     pub(crate) asserts: bool,
+    /// It has an operation that is no reading, waiting, checking or commenting one: any other than `select`, `wait`, `assert`, `abort` and
+    /// `comment`.
+    pub(crate) is_for_source: bool,
+    /// It has a `wait` that may block: its time limit is not zero.
+    pub(crate) may_block: bool,
 }
 
 impl TransactionKind {
@@ -33,17 +38,28 @@ impl TransactionKind {
             if operation.begin_object().is_err() {
                 continue;
             }
+            let (mut waits, mut has_limit_zero) = (false, false);
             while let Some(name) = operation.next_member()? {
                 let value = operation.skip()?;
                 if *name == *b"op" {
+                    let before = std::mem::take(&mut self.may_wait);
                     self.add(value);
+                    waits = self.may_wait;
+                    self.may_wait |= before;
+                } else if *name == *b"timeout" {
+                    has_limit_zero = value == b"0";
                 }
             }
+            self.may_block |= waits && !has_limit_zero;
         }
         Ok(())
     }
 
     fn add(&mut self, operation: &[u8]) {
+        self.is_for_source |= !matches!(
+            operation,
+            b"\"select\"" | b"\"wait\"" | b"\"assert\"" | b"\"abort\"" | b"\"comment\""
+        );
         match operation {
             b"\"insert\"" | b"\"update\"" | b"\"mutate\"" | b"\"delete\"" => self.may_write = true,
             b"\"wait\"" => self.may_wait = true,
@@ -54,6 +70,7 @@ impl TransactionKind {
                     may_write: true,
                     may_wait: true,
                     asserts: true,
+                    ..*self
                 };
             }
             _ => {}
@@ -79,5 +96,21 @@ mod tests {
         assert_eq!(kind(r#"{"row":{},"op":"mutate"}"#), (true, false, false));
         assert_eq!(kind(r#"{"op":"\u0069nsert"}"#), (true, true, true));
         assert_eq!(kind("1,[],null"), (false, false, false));
+    }
+
+    #[test]
+    fn a_relay_passes_on_what_is_more_than_reading() {
+        let kind = |operations: &str| {
+            let kind = TransactionKind::of(format!("[\"D\",{operations}]").as_bytes());
+            (kind.is_for_source, kind.may_block)
+        };
+        let reads = r#"{"op":"select"},{"op":"comment"},{"op":"assert"},{"op":"abort"}"#;
+        assert_eq!(kind(reads), (false, false));
+        assert_eq!(kind(r#"{"op":"commit"}"#), (true, false));
+        assert_eq!(kind(r#"{"op":"wait"}"#), (false, true));
+        assert_eq!(kind(r#"{"timeout":0,"op":"wait"}"#), (false, false));
+        let both = r#"{"op":"wait","timeout":5},{"op":"insert"},{"op":"wait","timeout":0}"#;
+        assert_eq!(kind(both), (true, true));
+        assert_eq!(kind(r#"{"op":"w\u0061it"}"#), (true, true));
     }
 }

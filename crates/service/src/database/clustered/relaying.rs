@@ -1,0 +1,129 @@
+//! Transactions of a relay's sessions, and what else a relay does otherwise than a follower in a cluster (docs/spec/distribution.md 2.3).
+//!
+//! A transaction that only reads, waits, checks or comments is answered here. Every other one goes to the source whole. It is tried here first
+//! where the source would judge otherwise or cannot be asked now:
+//!
+//! | Tried first | Because |
+//! |---|---|
+//! | the session has a role, or is read-only | at the source it runs with the relay's session |
+//! | it has a `wait` that may block | it blocks here, where its session can cancel it |
+//! | no source can be reached | its errors are known now; otherwise its client would wait for them |
+//!
+//! A trial that fails is the answer, unless only the commit failed: the relay may be behind, so the source decides about references and indexes.
+//! A trial sees what the relay has, so it waits until the earlier transactions of its session are answered; all others follow each other
+//! without waiting. Invariant: a trial changes nothing.
+
+use corvid_consensus::database::MemberRequest;
+use corvid_data::{Tag, WireError};
+use corvid_engine::Outcome;
+use corvid_log::cluster::Index;
+use corvid_monitor::SessionId;
+
+use super::super::pending::Answer;
+use super::super::{DatabaseService, Now};
+use super::request_stage::Stage;
+use super::{Part, TransactionKind};
+use crate::message::{Completion, DatabaseMethod, Request};
+
+/// Bytes of requests that wait for a source, with what they cost beside their text; beyond that further ones are refused.
+const WAITING_BYTES_MAX: usize = 256 << 20;
+
+impl DatabaseService {
+    /// Whether a transaction is for the source, and is not tried here.
+    pub(super) fn relays_at_once(&self, request: &Request) -> bool {
+        let kind = TransactionKind::of(request.params());
+        kind.is_for_source && !self.must_try(request, kind)
+    }
+
+    /// Whether a transaction may follow others of its session that are in flight.
+    pub(super) fn may_pipeline_relayed(&self, request: &Request) -> bool {
+        self.relays_at_once(request)
+    }
+
+    fn must_try(&self, request: &Request, kind: TransactionKind) -> bool {
+        let info = &request.info;
+        kind.may_block || info.read_only || !info.role.is_empty() || !self.has_source()
+    }
+
+    /// Whether requests can be forwarded now.
+    fn has_source(&self) -> bool {
+        let part = self.model.cluster().map(|cluster| cluster.part);
+        matches!(part, Some(Part::Follows(_, Some(_))))
+    }
+
+    /// Undoes a trial. False if it is the answer.
+    pub(super) fn withdraw_relay_trial(&mut self, request: &Request, outcome: &Outcome) -> bool {
+        let Outcome::Done { delta, tally, .. } = outcome else {
+            return false;
+        };
+        if !TransactionKind::of(request.params()).is_for_source
+            || (tally.error.is_some() && !tally.has_failed_at_commit)
+        {
+            debug_assert!(delta.is_none(), "nothing was changed");
+            return false;
+        }
+        if let Some(delta) = delta {
+            self.database.undo(delta);
+        }
+        true
+    }
+
+    /// Takes a request for the source. Refuses it when too many wait.
+    pub(super) fn admit_relayed(&mut self, mut request: Box<Request>) -> Option<Box<Request>> {
+        let may_block = request.method == DatabaseMethod::Transact
+            && TransactionKind::of(request.params()).may_block;
+        if may_block && !std::mem::replace(&mut request.blocked, true) {
+            // It may block at the source, and must not hold up the later replies of its session.
+            self.outputs.complete(request.session, Completion::Request);
+        }
+        let in_flight = self.in_flight_mut()?;
+        if in_flight.waiting_bytes() <= WAITING_BYTES_MAX {
+            return Some(request);
+        }
+        let details = "too many transactions wait for the relay's source";
+        let error = WireError::new(Tag::ResourcesExhausted, details);
+        let (session, blocked) = (request.session, request.blocked);
+        let (number, _) = in_flight.push(request, Stage::Waiting);
+        let taken = in_flight.take(number);
+        if !blocked {
+            self.outputs.outboxes.begin_forward(session);
+        }
+        if let Some((entry, _)) = taken {
+            self.finish(entry, Answer::Error(Box::new(error)), false);
+        }
+        None
+    }
+
+    /// The client of forwarded requests has gone, or cancels one that may be waiting at the source, by its id.
+    pub(super) fn withdraw_relayed(&mut self, session: SessionId, canceled: Option<&[u8]>) {
+        if !self.model.is_relay() {
+            return;
+        }
+        let Some(cluster) = self.model.cluster_mut() else {
+            return;
+        };
+        let forwarded = cluster.in_flight.forwarded_of(session);
+        let meant = forwarded.filter(|(request, _)| {
+            canceled.is_none_or(|canceled| request.blocked && *request.id == *canceled)
+        });
+        let withdrawals = meant.map(|(_, id)| MemberRequest::Withdraw(id));
+        cluster.requests.extend(withdrawals);
+    }
+
+    /// Contents of another schema are about to replace the present ones: their conversion is answered before, while its session is served.
+    pub(super) fn answer_conversions(&mut self, now: Now, index: Index) {
+        if self.model.is_relay() {
+            self.finish_decided_through(now, index);
+        }
+    }
+
+    /// A change of the source does not fit. Nothing is applied until contents are installed.
+    pub(super) fn report_misfit(&mut self, index: Index, error: &WireError) {
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.is_broken = true;
+            let details = error.to_string();
+            let misfit = MemberRequest::Misfit { index, details };
+            cluster.requests.push(misfit);
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! The machine of a relay: the session with its source, and what the relay's database learns of it. See [`crate::relay`].
+//!
+//! ```text
+//! session: contents  ---> Contents once, then Installed        updates ---> Committed
+//!          monitored ---> Follows, with a leader               not any more ---> Follows, without
+//!          reply     ---> Outcome, behind the updates before it
+//! database: Forward ---> request       Applied ---> room for more input       Misfit ---> all contents again
+//! ```
+//!
+//! Invariant: the changes and contents are numbered without gaps in the order in which the source sent them, and each is passed on once. It
+//! keeps no rows. It knows no client of the relay.
+
+use std::collections::VecDeque;
+
+use corvid_consensus::database::{Committed, ForwardOutcome, MemberEvent, MemberRequest};
+use corvid_data::{HashSeed, Uuid, UuidSource};
+use corvid_log::cluster::{Eid, Index, Sid};
+use corvid_session::{Client, Event, Input, Options, Output, Update};
+
+use super::changes;
+use super::outcomes::Outcomes;
+use super::reachability::Reachability;
+use super::unapplied::Unapplied;
+use super::{RelayEvent, TERM, server_row};
+use crate::member::Contents;
+use crate::message::{InstalledSnapshot, ToDatabase};
+
+/// The source probes default to this interval, on every kind of connection, ms.
+const PROBE_MS: u64 = 5000;
+/// Shorter intervals act as this one, ms.
+const PROBE_MIN_MS: u64 = 1000;
+/// The shortest wait between attempts, ms.
+const BACKOFF_MIN_MS: u64 = 1000;
+/// Changes in one event. A longer one would not be handled inline.
+const CHANGES_MAX: usize = 256;
+
+/// The fixed options of a relay.
+pub struct RelayOptions {
+    /// Name of the database.
+    pub database: String,
+    /// Seed of the random choices among remotes and of waits. Give each relay another one.
+    pub seed: u64,
+    /// Of the hashes in the database.
+    pub hash_seed: HashSeed,
+    /// Ids of changes of a source that tells none, and versions of rows.
+    pub uuids: Box<dyn UuidSource + Send>,
+}
+
+/// See the module.
+pub struct RelaySource {
+    client: Client,
+    hash_seed: HashSeed,
+    uuids: Box<dyn UuidSource + Send>,
+    /// The last change or contents.
+    last: Index,
+    /// The first contents have been passed on.
+    has_contents: bool,
+    /// The database has no contents that changes could continue.
+    awaits_contents: bool,
+    /// The database has been told that requests may be forwarded.
+    is_followed: bool,
+    outcomes: Outcomes,
+    reachability: Reachability,
+    unapplied: Unapplied,
+    events: VecDeque<RelayEvent>,
+}
+
+/// Settings.
+impl RelaySource {
+    /// A relay without remotes.
+    #[must_use]
+    pub fn new(options: RelayOptions) -> RelaySource {
+        let RelayOptions {
+            database,
+            seed,
+            hash_seed,
+            uuids,
+        } = options;
+        let mut client = Client::new(Options {
+            is_strict: true,
+            ..Options::new(&database, seed)
+        });
+        client.set_leader_only(0, false);
+        client.set_probe_interval(Some(PROBE_MS));
+        RelaySource {
+            client,
+            hash_seed,
+            uuids,
+            last: Index(0),
+            has_contents: false,
+            awaits_contents: true,
+            is_followed: false,
+            outcomes: Outcomes::default(),
+            reachability: Reachability::default(),
+            unapplied: Unapplied::default(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Sets the sources, as in `tcp:10.0.0.1:6642,tcp:10.0.0.2:6642`. A connection to one that is still listed is kept.
+    pub fn set_remote(&mut self, now_ms: u64, remotes: &str) {
+        self.client.set_remote(now_ms, remotes, true);
+        self.advance(now_ms);
+    }
+
+    /// Sets the interval of probes; 0: none.
+    pub fn set_probe_interval(&mut self, interval_ms: u64) {
+        let interval_ms = match interval_ms {
+            0 => 0,
+            _ => interval_ms.max(PROBE_MIN_MS),
+        };
+        self.client.set_probe_interval(Some(interval_ms));
+    }
+
+    /// Sets the longest wait between attempts to reach a source.
+    pub fn set_backoff(&mut self, max_ms: u64) {
+        let max_ms = max_ms.max(BACKOFF_MIN_MS);
+        self.client.set_backoff(BACKOFF_MIN_MS, max_ms);
+    }
+}
+
+/// The state.
+impl RelaySource {
+    /// The session with the source, for reports.
+    #[must_use]
+    pub fn session(&self) -> &Client {
+        &self.client
+    }
+
+    /// Whether `_Server` shows the relay as connected.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.reachability.is_shown()
+    }
+
+    /// Whether bytes are to be read from the connection.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        self.client.wants_input() && self.unapplied.has_room()
+    }
+}
+
+/// Inputs and outputs.
+impl RelaySource {
+    /// Handles an event of the connection, or the passing of time.
+    pub fn handle(&mut self, now_ms: u64, input: Input<'_>) {
+        self.client.handle(now_ms, input);
+        self.advance(now_ms);
+    }
+
+    /// Handles a request of the database.
+    pub fn request(&mut self, now_ms: u64, request: MemberRequest) {
+        match request {
+            MemberRequest::Forward { forward, .. } => self.outcomes.push(forward),
+            MemberRequest::Applied(through) => self.unapplied.applied(through),
+            MemberRequest::Misfit { details, .. } => {
+                // The database drops the changes behind that one.
+                self.unapplied.applied(self.last);
+                self.refuse(now_ms, &details);
+            }
+            MemberRequest::Withdraw(id) => {
+                let outcome = self.outcomes.withdraw(&mut self.client, id, self.last);
+                if let Some(outcome) = outcome {
+                    self.decided(id, outcome);
+                }
+            }
+            // Those of a member of a cluster.
+            MemberRequest::Propose { .. }
+            | MemberRequest::Outcome { .. }
+            | MemberRequest::Find { .. }
+            | MemberRequest::Snapshot { .. } => {
+                debug_assert!(false, "a relay asks for no such thing")
+            }
+        }
+        self.advance(now_ms);
+    }
+
+    /// The next output for the connection.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.client.poll_output()
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<RelayEvent> {
+        self.events.pop_front()
+    }
+
+    /// When [`RelaySource::handle`] is to be called next, with [`Input::Tick`] if nothing else; `None`: nothing is due before the next
+    /// input.
+    #[must_use]
+    pub fn poll_timeout(&self, now_ms: u64) -> Option<u64> {
+        let deadlines = [
+            self.client.poll_timeout(now_ms),
+            self.reachability.deadline_ms(),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Handles what the session tells.
+    fn advance(&mut self, now_ms: u64) {
+        while let Some(event) = self.client.poll_event() {
+            match event {
+                Event::Update(update) => self.update(now_ms, update),
+                Event::Reply { id, outcome } => {
+                    if let Some((id, outcome)) = self.outcomes.ended(id, outcome, self.last) {
+                        self.decided(id, outcome);
+                    }
+                }
+                Event::Log(message) => self.events.push_back(RelayEvent::Log(message)),
+                Event::Connected | Event::Disconnected | Event::Locked => {}
+            }
+        }
+        let is_reachable = self.client.is_monitoring() && !self.awaits_contents;
+        if self.is_followed != is_reachable {
+            self.is_followed = is_reachable;
+            self.tell(MemberEvent::Follows {
+                term: TERM,
+                leader: is_reachable.then_some(Sid(Uuid::ZERO)),
+            });
+        }
+        if is_reachable {
+            self.outcomes.send(&mut self.client);
+        }
+        if let Some(is_connected) = self.reachability.set(now_ms, is_reachable) {
+            let row = server_row(is_connected);
+            self.events.push_back(RelayEvent::Row(row));
+        }
+    }
+
+    fn tell(&mut self, event: MemberEvent) {
+        let event = ToDatabase::Member(event);
+        self.events.push_back(RelayEvent::Database(event));
+    }
+
+    fn decided(&mut self, id: Eid, outcome: ForwardOutcome) {
+        self.tell(MemberEvent::Outcome { id, outcome });
+    }
+
+    /// The source tells a change, or its contents.
+    fn update(&mut self, now_ms: u64, update: Update) {
+        let is_reply = update.is_reply;
+        if update.clear {
+            self.contents(now_ms, update);
+        } else if self.awaits_contents {
+            // It continues contents that could not be used.
+            if is_reply {
+                self.refuse(now_ms, "contents are missing");
+            }
+        } else {
+            self.change(update);
+            if is_reply {
+                self.contents_come(self.last);
+            }
+        }
+    }
+
+    fn change(&mut self, update: Update) {
+        let has_rows = update.updates.tables.iter().any(|of| !of.rows.is_empty());
+        if !has_rows {
+            return;
+        }
+        let index = self.next_index();
+        let eid = self.id_of(&update);
+        self.unapplied.push(index, update.bytes);
+        let change = Committed::Rows(Box::new(changes::change(index, eid, update)));
+        if let Some(RelayEvent::Database(ToDatabase::Member(MemberEvent::Committed {
+            through,
+            entries,
+            ..
+        }))) = self.events.back_mut()
+            && entries.len() < CHANGES_MAX
+        {
+            *through = index;
+            entries.push(change);
+            return;
+        }
+        self.tell(MemberEvent::Committed {
+            through: index,
+            term: TERM,
+            entries: vec![change],
+        });
+    }
+
+    fn contents(&mut self, now_ms: u64, update: Update) {
+        let (eid, bytes) = (self.id_of(&update), update.bytes);
+        let database = match changes::contents(update, self.hash_seed, &mut *self.uuids) {
+            Ok(database) => database,
+            Err(error) => return self.refuse(now_ms, &error.to_string()),
+        };
+        self.awaits_contents = false;
+        let index = self.next_index();
+        if !std::mem::replace(&mut self.has_contents, true) {
+            let contents = Contents {
+                database,
+                applied: index,
+                eid,
+            };
+            self.events
+                .push_back(RelayEvent::Contents(Box::new(contents)));
+            return;
+        }
+        self.unapplied.push(index, bytes);
+        self.contents_come(index);
+        let installed = ToDatabase::Installed(Box::new(InstalledSnapshot {
+            database,
+            index,
+            term: TERM,
+            eid,
+        }));
+        self.events.push_back(RelayEvent::Database(installed));
+    }
+
+    /// Contents come as this change, or have come.
+    fn contents_come(&mut self, index: Index) {
+        for (id, outcome) in self.outcomes.contents_come(index) {
+            self.decided(id, outcome);
+        }
+    }
+
+    /// What the source has sent cannot be used: fetches all contents again, over another connection.
+    fn refuse(&mut self, now_ms: u64, details: &str) {
+        self.awaits_contents = true;
+        self.client.flag_inconsistency(now_ms, details);
+    }
+
+    fn next_index(&mut self) -> Index {
+        self.last = Index(self.last.0 + 1);
+        self.last
+    }
+
+    /// The transaction id of an update.
+    fn id_of(&mut self, update: &Update) -> Eid {
+        match update.last_id {
+            Uuid::ZERO => Eid(self.uuids.fresh()),
+            id => Eid(id),
+        }
+    }
+}

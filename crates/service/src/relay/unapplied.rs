@@ -1,0 +1,58 @@
+//! The updates that have been read from the source and that the database has not applied yet.
+//!
+//! Invariant: beyond the limit nothing more is read from the source, so a database that is slower than its source bounds what is in memory.
+//! A single message may exceed it: contents have no limit.
+
+use std::collections::VecDeque;
+
+use corvid_log::cluster::Index;
+
+/// Bytes of messages whose changes are not applied; beyond that nothing is read. Messages that have arrived by then are handled: at most what
+/// the session keeps of them, and one.
+const UNAPPLIED_BYTES_MAX: usize = 32 << 20;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Unapplied {
+    /// The changes in order, each with the length of its message.
+    changes: VecDeque<(Index, usize)>,
+    bytes: usize,
+}
+
+impl Unapplied {
+    /// The database is about to get a change.
+    pub(super) fn push(&mut self, index: Index, bytes: usize) {
+        self.changes.push_back((index, bytes));
+        self.bytes += bytes;
+    }
+
+    /// The database has applied the changes through this one, or will not apply them.
+    pub(super) fn applied(&mut self, through: Index) {
+        while let Some((_, bytes)) = self.changes.pop_front_if(|(index, _)| *index <= through) {
+            self.bytes -= bytes;
+        }
+    }
+
+    /// Whether more may be read.
+    pub(super) fn has_room(&self) -> bool {
+        self.bytes < UNAPPLIED_BYTES_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_ends_when_changes_are_applied() {
+        let mut it = Unapplied::default();
+        it.push(Index(1), UNAPPLIED_BYTES_MAX - 1);
+        assert!(it.has_room());
+        it.push(Index(2), 1);
+        assert!(!it.has_room());
+        it.applied(Index(1));
+        assert!(it.has_room());
+        it.applied(Index(9));
+        assert_eq!((it.bytes, it.changes.len()), (0, 0));
+    }
+}
