@@ -61,6 +61,9 @@ pub enum Event {
     Connected,
     /// The connection ended. Outstanding requests are reported as [`Outcome::Lost`] after this.
     Disconnected,
+    /// The server has ended the monitor, and the connection stays: the contents are asked for anew. Until they come, no update tells what
+    /// the answers to requests depend on.
+    MonitorEnded,
     /// The lock is held now.
     Locked,
     /// The contents changed.

@@ -67,7 +67,9 @@ impl LogMessage {
         match self {
             LogMessage::Connection { event, .. } => event.level(),
             LogMessage::Leaving { failure, .. } => match failure {
-                Failure::Malformed(_) | Failure::Refused { .. } => Level::Warn,
+                Failure::Malformed(_) | Failure::Inconsistent(_) | Failure::Refused { .. } => {
+                    Level::Warn
+                }
                 _ => Level::Info,
             },
             _ => Level::Warn,

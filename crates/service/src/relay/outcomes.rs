@@ -8,7 +8,8 @@
 //!
 //! Invariant: each request has exactly one outcome. Requests are sent in the order in which they came, so those of one session keep theirs.
 //! An outcome names the change that the database must have applied before its client gets the reply: the last one that the source sent before
-//! its reply. Bounded by the database, which forwards no more than `FORWARDED_BYTES_MAX` at a time.
+//! its reply. Where the source tells no changes at that moment, because a conversion has ended its monitor, that change is the contents that
+//! come next. Bounded by the database, which forwards no more than `FORWARDED_BYTES_MAX` at a time.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -35,8 +36,10 @@ pub(super) struct Outcomes {
     waiting: VecDeque<Box<Forward>>,
     sent: BTreeMap<RequestId, Sent>,
     by_id: BTreeMap<Eid, RequestId>,
-    /// Conversions that the source has made, whose contents are still to come.
-    converted: Vec<(Eid, Bytes)>,
+    /// Results that depend on contents which are still to come.
+    held: Vec<(Eid, Bytes)>,
+    /// Conversions that have been made, each with the `echo` behind it.
+    fences: BTreeMap<RequestId, (Eid, Bytes)>,
     /// How many contents have come.
     contents: u64,
 }
@@ -85,13 +88,23 @@ impl Outcomes {
         Some(canceled(last))
     }
 
-    /// The session tells how a request ended, after the change `last`. Returns the outcome, unless that has to wait.
+    /// The session tells how a request ended, after the change `last`; `is_current` if that is the last one which the source had made by then.
+    /// Returns the outcome, unless it has to wait for contents.
     pub(super) fn ended(
         &mut self,
         request: RequestId,
         outcome: Outcome,
         last: Index,
+        is_current: bool,
+        client: &mut Client,
     ) -> Option<(Eid, ForwardOutcome)> {
+        if let Some((id, result)) = self.fences.remove(&request) {
+            if !is_current || outcome == Outcome::Lost {
+                self.held.push((id, result));
+                return None;
+            }
+            return Some((id, ForwardOutcome::Unchanged(last, result)));
+        }
         let Sent {
             id,
             method,
@@ -99,11 +112,19 @@ impl Outcomes {
         } = self.sent.remove(&request)?;
         self.by_id.remove(&id);
         let outcome = match outcome {
-            // The client asks for the new schema next, so the relay must have it.
+            Outcome::Result(result) if !is_current => {
+                self.held.push((id, result.into()));
+                return None;
+            }
+            // The client asks for the new schema next, so the relay must have it. A source may tell of the end of the monitor behind its reply,
+            // or not end it, where the schema is the same as before: an `echo` shows which.
             Outcome::Result(result)
                 if method == ForwardMethod::Convert && contents == self.contents =>
             {
-                self.converted.push((id, result.into()));
+                match client.send_request("echo", b"[]") {
+                    Some(fence) => drop(self.fences.insert(fence, (id, result.into()))),
+                    None => self.held.push((id, result.into())),
+                }
                 return None;
             }
             Outcome::Result(result) => ForwardOutcome::Unchanged(last, result.into()),
@@ -119,9 +140,8 @@ impl Outcomes {
         index: Index,
     ) -> impl Iterator<Item = (Eid, ForwardOutcome)> + use<> {
         self.contents += 1;
-        let converted = std::mem::take(&mut self.converted);
-        converted
-            .into_iter()
+        let held = std::mem::take(&mut self.held);
+        held.into_iter()
             .map(move |(id, result)| (id, ForwardOutcome::Unchanged(index, result)))
     }
 }

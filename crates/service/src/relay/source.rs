@@ -57,6 +57,8 @@ pub struct RelaySource {
     has_contents: bool,
     /// The database has no contents that changes could continue.
     awaits_contents: bool,
+    /// The changes and contents so far include everything that the source made before its last message.
+    is_current: bool,
     /// The database has been told that requests may be forwarded.
     is_followed: bool,
     outcomes: Outcomes,
@@ -89,6 +91,7 @@ impl RelaySource {
             last: Index(0),
             has_contents: false,
             awaits_contents: true,
+            is_current: false,
             is_followed: false,
             outcomes: Outcomes::default(),
             reachability: Reachability::default(),
@@ -144,6 +147,11 @@ impl RelaySource {
 impl RelaySource {
     /// Handles an event of the connection, or the passing of time.
     pub fn handle(&mut self, now_ms: u64, input: Input<'_>) {
+        // The connection may be given up already, by an output that has not been carried out.
+        let is_of_connection = matches!(input, Input::Received(_) | Input::Sent);
+        if is_of_connection && !self.client.is_connected() {
+            return;
+        }
         self.client.handle(now_ms, input);
         self.advance(now_ms);
     }
@@ -202,12 +210,20 @@ impl RelaySource {
             match event {
                 Event::Update(update) => self.update(now_ms, update),
                 Event::Reply { id, outcome } => {
-                    if let Some((id, outcome)) = self.outcomes.ended(id, outcome, self.last) {
+                    let ended = self.outcomes.ended(
+                        id,
+                        outcome,
+                        self.last,
+                        self.is_current,
+                        &mut self.client,
+                    );
+                    if let Some((id, outcome)) = ended {
                         self.decided(id, outcome);
                     }
                 }
                 Event::Log(message) => self.events.push_back(RelayEvent::Log(message)),
-                Event::Connected | Event::Disconnected | Event::Locked => {}
+                Event::MonitorEnded | Event::Disconnected => self.is_current = false,
+                Event::Connected | Event::Locked => {}
             }
         }
         let is_reachable = self.client.is_monitoring() && !self.awaits_contents;
@@ -297,6 +313,7 @@ impl RelaySource {
             };
             self.events
                 .push_back(RelayEvent::Contents(Box::new(contents)));
+            self.contents_come(index);
             return;
         }
         self.unapplied.push(index, bytes);
@@ -312,6 +329,7 @@ impl RelaySource {
 
     /// Contents come as this change, or have come.
     fn contents_come(&mut self, index: Index) {
+        self.is_current = true;
         for (id, outcome) in self.outcomes.contents_come(index) {
             self.decided(id, outcome);
         }

@@ -103,7 +103,7 @@ impl World {
                     let inbox = &mut self.shards[shard].inbox;
                     inbox.push_back(ToShard::Deliver(deliver));
                 }
-                Output::Member(_) => unreachable!("no database here is clustered"),
+                Output::Member(request) => served.member_requests.push_back(request),
                 Output::SourceOrder(source, connection, order) => {
                     served.source_orders.push((source, connection, order));
                 }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use corvid_consensus::MemberRequest;
 use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Schema, Uuid};
 use corvid_engine::Database;
@@ -17,6 +18,7 @@ use corvid_service::frontend::{InboundFrame, session_id, shard_of};
 use corvid_service::job::Job;
 use corvid_service::job::body_scheduler::BodyScheduler;
 use corvid_service::locks::Locks;
+use corvid_service::member::Contents;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
 };
@@ -24,6 +26,7 @@ use corvid_service::pump::Limits;
 use corvid_service::recording::MAGIC;
 use corvid_service::replication::{SourceId, SourceOrder};
 use corvid_service::schema_epoch::SchemaEpochs;
+use corvid_service::server_db::ServerRow;
 use corvid_service::{
     DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, server_db,
 };
@@ -55,6 +58,15 @@ pub(crate) fn play(act: impl Fn(&mut World) -> String) -> String {
 
 /// Orders of events for each play.
 const SEEDS: u64 = 40;
+
+/// The row of a relay in `_Server`.
+fn relay_row(is_connected: bool) -> ServerRow {
+    ServerRow {
+        model: "relay",
+        is_connected,
+        is_leader: false,
+    }
+}
 
 /// Numbers instead of random UUIDs, so that transcripts are the same every time.
 pub(crate) struct Counter(pub(crate) u64);
@@ -108,6 +120,8 @@ pub(crate) struct Served {
     pub(crate) audit: Vec<Entry>,
     /// Orders to the connection to a source.
     pub(crate) source_orders: Vec<(SourceId, u64, SourceOrder)>,
+    /// Requests of a relay for its source.
+    pub(crate) member_requests: VecDeque<MemberRequest>,
     pub(crate) jobs: VecDeque<Job>,
     /// Bodies that are being written.
     turns: BodyScheduler,
@@ -176,11 +190,24 @@ pub(crate) struct World {
     pub(crate) removed: BTreeSet<DatabaseId>,
     is_exiting: bool,
     sessions: u64,
+    /// Databases of relays that have no contents yet.
+    listed: BTreeSet<String>,
+    /// Added to the numbers that stand for random UUIDs: two worlds that exchange rows draw different ones.
+    uuid_base: u64,
 }
 
 impl World {
     /// `_Server`, `A` and `B`, and no clients.
     pub(crate) fn new(seed: u64) -> World {
+        let mut world = World::bare(seed);
+        world.serve(schema("A"));
+        world.serve(schema("B"));
+        world.run();
+        world
+    }
+
+    /// `_Server` alone.
+    fn bare(seed: u64) -> World {
         let (locks, epochs) = (Arc::new(Mutex::new(Locks::new())), SchemaEpochs::default());
         let shard = |number| Shard {
             frontend: Frontend::new(
@@ -223,12 +250,43 @@ impl World {
             removed: BTreeSet::new(),
             is_exiting: false,
             sessions: 0,
+            listed: BTreeSet::new(),
+            uuid_base: 0,
         };
         world.serve(server_db::schema().expect("a constant"));
-        world.serve(schema("A"));
+        world
+    }
+
+    /// `_Server` and `B`, and a relay of `A` that has no contents yet.
+    pub(crate) fn relay(seed: u64, number: u64) -> World {
+        let mut world = World::bare(seed);
+        world.uuid_base = number * 1_000_000_000;
         world.serve(schema("B"));
+        world.listed.insert("A".to_owned());
+        world.publish();
+        let row = relay_row(false);
+        world.tell_server_db(server_db::insert_without_schema("A", row));
         world.run();
         world
+    }
+
+    /// Serves a relay with its first contents, as the main thread does.
+    pub(crate) fn serve_relay(&mut self, contents: Contents) {
+        let Contents {
+            database,
+            applied,
+            eid,
+        } = contents;
+        let schema = database.schema().clone();
+        self.listed.remove(&*schema.name);
+        self.serve_as(Model::relay(applied, eid), database);
+        self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("connected to storage"), None));
+        self.tell_server_db(server_db::update_schema(&schema));
+    }
+
+    /// Shows the state of a relay.
+    pub(crate) fn show_relay(&mut self, row: ServerRow) {
+        self.tell_server_db(server_db::update_row("A", row));
     }
 
     /// Adds a database while no session is open that would be closed.
@@ -240,28 +298,35 @@ impl World {
     }
 
     fn open(&mut self, schema: &corvid_data::Arc<Schema>) -> DatabaseId {
+        let model = match schema.name.as_str() {
+            server_db::NAME => Model::server_db(),
+            _ => Model::standalone(),
+        };
+        self.serve_as(model, Database::new(schema.clone(), HashSeed::FIXED))
+    }
+
+    fn serve_as(&mut self, model: Model, database: Database) -> DatabaseId {
         let id = DatabaseId(u32::try_from(self.databases.len()).expect("few"));
+        let schema = database.schema().clone();
         let is_server_db = schema.name.as_str() == server_db::NAME;
-        let disk = (!is_server_db).then(|| Disk::new(schema));
+        let has_disk = !is_server_db && !model.is_relay();
+        let disk = has_disk.then(|| Disk::new(&schema));
+        let is_recorded = self.is_recorded && model.can_be_recorded();
         let options = Options {
             id,
-            model: match &disk {
-                None => Model::server_db(),
-                Some(_) => Model::standalone(),
-            },
+            model,
             file: disk.as_ref().map(Disk::state),
             column_diff: true,
             history: !is_server_db,
         };
-        let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000));
-        let database = Database::new(schema.clone(), HashSeed::FIXED);
+        let uuids = Box::new(Counter(self.uuid_base + u64::from(id.0) * 1_000_000));
         let (locks, epochs) = (self.locks.clone(), self.epochs.clone());
         let limits = Limits {
             long_steps: self.long_steps,
             ..Limits::default()
         };
         let now = self.now();
-        let mut pump = if self.is_recorded {
+        let mut pump = if is_recorded {
             Pump::with_tape(now, options, limits, database, locks, epochs, uuids)
         } else {
             let service = DatabaseService::new(now, options, database, locks, epochs, uuids);
@@ -282,6 +347,7 @@ impl World {
             recording: MAGIC.to_vec(),
             audit: Vec::new(),
             source_orders: Vec::new(),
+            member_requests: VecDeque::new(),
             jobs: VecDeque::new(),
             turns: BodyScheduler::new(self.slice_steps),
             is_worker_held: false,
@@ -321,7 +387,13 @@ impl World {
     fn publish(&mut self) {
         let mut served = ServedDatabases::default();
         for (name, id) in &self.names {
-            served.insert(name, *id);
+            match self.databases[id].pump.service().model().is_relay() {
+                true => served.insert_clustered(name, *id),
+                false => served.insert(name, *id),
+            }
+        }
+        for name in &self.listed {
+            served.insert_joining(name);
         }
         let served = Arc::new(served);
         for shard in &mut self.shards {
@@ -425,6 +497,15 @@ impl World {
     ) {
         let params = format!(r#"["{database}",{operations}]"#);
         self.ask(session, id, "transact", &params);
+    }
+
+    /// A client writes, and everything of this world happens.
+    pub(crate) fn transact_here(&mut self, operations: &str) {
+        let client = self.connect();
+        self.transact(client, "1", "A", operations);
+        self.run();
+        self.disconnect(client);
+        self.run();
     }
 
     /// A client inserts a row with this key.
@@ -723,7 +804,9 @@ impl World {
         );
         if self.is_recorded {
             for served in self.databases.values() {
-                batches::replay(served);
+                if served.pump.service().model().can_be_recorded() {
+                    batches::replay(served);
+                }
             }
         }
         let names = self.names.clone();

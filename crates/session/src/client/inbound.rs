@@ -176,6 +176,7 @@ impl Client {
             self.request("monitor_cancel", &params, Purpose::Courtesy);
         }
         self.is_schema_doubted |= is_data;
+        self.events.push_back(Event::MonitorEnded);
         self.start();
         Ok(())
     }

@@ -192,6 +192,7 @@ fn event_text(event: &Event) -> String {
     match event {
         Event::Connected => "connected".to_owned(),
         Event::Disconnected => "disconnected".to_owned(),
+        Event::MonitorEnded => "monitor ended".to_owned(),
         Event::Locked => "locked".to_owned(),
         Event::Log(message) => format!("log: {message}"),
         Event::Reply { id, outcome } => {

@@ -10,7 +10,7 @@ use corvid_consensus::database::{
     ClientIdentity, Forward, ForwardMethod, ForwardOutcome, MemberRequest,
 };
 use corvid_engine::Outcome;
-use corvid_log::cluster::{Eid, Index};
+use corvid_log::cluster::Eid;
 use corvid_monitor::SessionId;
 use std::sync::PoisonError;
 
@@ -194,15 +194,8 @@ impl DatabaseService {
 
     /// Answers the requests whose outcome is based on entries that are applied.
     pub(super) fn finish_decided(&mut self, now: Now) {
-        if let Some(cluster) = self.model.cluster() {
-            self.finish_decided_through(now, cluster.applied);
-        }
-    }
-
-    /// The same as if entries through this one were applied.
-    pub(super) fn finish_decided_through(&mut self, now: Now, index: Index) {
         while let Some(cluster) = self.model.cluster_mut()
-            && let Some((entry, outcome)) = cluster.in_flight.take_decided(index)
+            && let Some((entry, outcome)) = cluster.in_flight.take_decided(cluster.applied)
         {
             if entry.is_withdrawn() {
                 self.forget(entry.request.session, entry.number, entry.request.blocked);

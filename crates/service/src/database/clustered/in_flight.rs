@@ -11,6 +11,7 @@ mod sought;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
+use bytes::Bytes;
 use corvid_consensus::database::{Finding, ForwardOutcome};
 use corvid_data::TrustedKeys;
 use corvid_log::cluster::{Eid, Index, Term};
@@ -18,7 +19,7 @@ use corvid_monitor::SessionId;
 
 use super::super::pending::Answer;
 use super::request_stage::{Entry, Stage, index_of};
-use crate::message::Request;
+use crate::message::{DatabaseMethod, Request};
 
 /// Bytes of forwarded requests; beyond that, further ones wait until half of those are answered.
 const FORWARDED_BYTES_MAX: usize = 64 << 20;
@@ -424,6 +425,22 @@ impl InFlight {
         }
         match self.take(number)? {
             (entry, Stage::Decided(outcome)) => Some((entry, outcome)),
+            _ => None,
+        }
+    }
+
+    /// Takes a conversion of a relay that has succeeded, based on changes up to this one.
+    pub(crate) fn take_converted(&mut self, index: Index) -> Option<(Entry, Bytes)> {
+        let mut decided = self.by_index.range(..=(index, Number(u64::MAX)));
+        let (_, number) = *decided.find(|(_, number)| {
+            let entry = self.entries.get(number);
+            entry.is_some_and(|entry| {
+                entry.request.method == DatabaseMethod::Convert
+                    && matches!(entry.stage, Stage::Decided(ForwardOutcome::Unchanged(..)))
+            })
+        })?;
+        match self.take(number)? {
+            (entry, Stage::Decided(ForwardOutcome::Unchanged(_, result))) => Some((entry, result)),
             _ => None,
         }
     }

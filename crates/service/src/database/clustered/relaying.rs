@@ -19,8 +19,8 @@ use corvid_engine::Outcome;
 use corvid_log::cluster::Index;
 use corvid_monitor::SessionId;
 
+use super::super::DatabaseService;
 use super::super::pending::Answer;
-use super::super::{DatabaseService, Now};
 use super::request_stage::Stage;
 use super::{Part, TransactionKind};
 use crate::message::{Completion, DatabaseMethod, Request};
@@ -110,10 +110,14 @@ impl DatabaseService {
         cluster.requests.extend(withdrawals);
     }
 
-    /// Contents of another schema are about to replace the present ones: their conversion is answered before, while its session is served.
-    pub(super) fn answer_conversions(&mut self, now: Now, index: Index) {
-        if self.model.is_relay() {
-            self.finish_decided_through(now, index);
+    /// Contents of another schema, which are this change, are about to replace the present ones: the conversion that made them is answered
+    /// before, because its session may be closed by them. All other replies come after them.
+    pub(super) fn answer_conversions(&mut self, index: Index) {
+        while let Some((entry, result)) = self
+            .in_flight_mut()
+            .and_then(|in_flight| in_flight.take_converted(index))
+        {
+            self.finish(entry, Answer::Result(result.into()), false);
         }
     }
 

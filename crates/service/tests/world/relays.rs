@@ -1,0 +1,356 @@
+//! Relays: worlds in a tree, each relay a client of its source's world, and the bytes between them.
+//!
+//! World 0 has the source; every other one is a relay of an earlier one or of several.
+
+use std::collections::VecDeque;
+
+use corvid_data::HashSeed;
+use corvid_json::Value;
+use corvid_monitor::SessionId;
+use corvid_rpc::log_event::End;
+use corvid_service::message::ToDatabase;
+use corvid_service::relay::{RelayEvent, RelayOptions, RelaySource};
+use corvid_session::{Input, Output};
+
+use crate::world::{Counter, Dice, World};
+
+/// A tree of servers.
+pub(crate) struct Tree {
+    pub(crate) worlds: Vec<World>,
+    /// Of world 1 and later ones.
+    pub(crate) relays: Vec<Relay>,
+    /// No connection to this world can be made or is kept.
+    pub(crate) is_down: Vec<bool>,
+    pub(crate) dice: Dice,
+}
+
+/// The thread of one relay.
+pub(crate) struct Relay {
+    pub(crate) machine: RelaySource,
+    /// The session at its source, and the source's world.
+    pub(crate) link: Option<(usize, SessionId)>,
+    /// A connection is wanted to this world.
+    dialled: Option<usize>,
+    /// Messages of the source that have been passed on.
+    passed: usize,
+    /// Events for a database that is not served yet.
+    kept: VecDeque<ToDatabase>,
+    is_served: bool,
+    /// Its log.
+    pub(crate) log: Vec<String>,
+    /// How often its whole contents came.
+    pub(crate) downloads: usize,
+    /// Nothing moves between it and its source.
+    pub(crate) is_held: bool,
+}
+
+fn remote(world: usize) -> String {
+    format!("tcp:192.0.2.{world}:6640")
+}
+
+/// The list of remotes of a relay of these worlds.
+pub(crate) fn remotes(worlds: &[usize]) -> String {
+    let remotes: Vec<String> = worlds.iter().map(|world| remote(*world)).collect();
+    remotes.join(",")
+}
+
+impl Tree {
+    /// A source, and for each later world the worlds that it may be a relay of.
+    pub(crate) fn new(seed: u64, sources: &[&[usize]]) -> Tree {
+        let mut tree = Tree {
+            worlds: vec![World::new(seed)],
+            relays: Vec::new(),
+            is_down: vec![false],
+            dice: Dice::new(seed ^ 0x5555),
+        };
+        for sources in sources {
+            tree.add_relay(seed, sources);
+        }
+        tree
+    }
+
+    /// Adds a relay of some of the worlds so far.
+    pub(crate) fn add_relay(&mut self, seed: u64, sources: &[usize]) {
+        let number = self.worlds.len() as u64;
+        let now_ms = self.now_ms();
+        let mut world = World::relay(seed + number, number);
+        world.now_ms = now_ms;
+        self.worlds.push(world);
+        self.is_down.push(false);
+        let mut machine = RelaySource::new(RelayOptions {
+            database: "A".to_owned(),
+            seed: seed + number,
+            hash_seed: HashSeed::FIXED,
+            uuids: Box::new(Counter((number << 32) + (1 << 31))),
+        });
+        machine.set_remote(now_ms, &remotes(sources));
+        self.relays.push(Relay {
+            machine,
+            link: None,
+            dialled: None,
+            passed: 0,
+            kept: VecDeque::new(),
+            is_served: false,
+            log: Vec::new(),
+            downloads: 0,
+            is_held: false,
+        });
+        self.carry_out(self.worlds.len() - 1);
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.worlds[0].now_ms
+    }
+
+    /// The relay of a world.
+    pub(crate) fn relay(&mut self, world: usize) -> &mut Relay {
+        &mut self.relays[world - 1]
+    }
+
+    /// Whether something can happen at a relay's thread now.
+    fn has_work(&self, world: usize) -> bool {
+        let relay = &self.relays[world - 1];
+        if relay.is_held {
+            return false;
+        }
+        let is_due = relay
+            .machine
+            .poll_timeout(self.now_ms())
+            .is_some_and(|at_ms| at_ms <= self.now_ms());
+        let has_input = relay.link.is_some_and(|(source, session)| {
+            let client = &self.worlds[source].clients[&session];
+            let is_over = client.closed.is_some() || self.is_down[source];
+            let has_more = client.received.len() > relay.passed;
+            is_over || (has_more && relay.machine.wants_input())
+        });
+        let has_requests = relay.is_served
+            && self.worlds[world]
+                .databases
+                .values()
+                .any(|served| !served.member_requests.is_empty());
+        is_due || has_input || has_requests || relay.dialled.is_some()
+    }
+
+    /// A turn of a relay's thread.
+    pub(crate) fn turn(&mut self, world: usize) {
+        let now_ms = self.now_ms();
+        if self.relay(world).is_served {
+            let requests = std::mem::take(&mut self.worlds[world].served("A").member_requests);
+            for request in requests {
+                self.relay(world).machine.request(now_ms, request);
+            }
+        }
+        if let Some(source) = self.relay(world).dialled.take() {
+            if self.is_down[source] {
+                let end = End::Failed("Connection refused".to_owned());
+                self.relay(world)
+                    .machine
+                    .handle(now_ms, Input::Disconnected(end));
+            } else {
+                let session = self.worlds[source].connect();
+                let relay = self.relay(world);
+                relay.link = Some((source, session));
+                relay.passed = 0;
+                relay.machine.handle(now_ms, Input::Connected);
+            }
+        }
+        self.receive(world);
+        self.relay(world).machine.handle(now_ms, Input::Tick);
+        self.carry_out(world);
+    }
+
+    /// One message of the source arrives, or the end of the connection.
+    fn receive(&mut self, world: usize) {
+        let now_ms = self.now_ms();
+        let Some((source, session)) = self.relay(world).link else {
+            return;
+        };
+        let passed = self.relay(world).passed;
+        let client = &self.worlds[source].clients[&session];
+        let is_over = self.is_down[source];
+        match client.received.get(passed).map(Value::to_bytes) {
+            Some(text) if !is_over => {
+                let relay = self.relay(world);
+                if relay.machine.wants_input() {
+                    relay.passed += 1;
+                    relay.machine.handle(now_ms, Input::Received(&text));
+                }
+            }
+            _ if is_over || client.closed.is_some() => {
+                self.close(world);
+                self.relay(world)
+                    .machine
+                    .handle(now_ms, Input::Disconnected(End::Closed));
+            }
+            _ => {}
+        }
+    }
+
+    /// The connection of a relay is over; what is under way is lost.
+    fn close(&mut self, world: usize) {
+        if let Some((source, session)) = self.relay(world).link.take()
+            && !self.worlds[source].clients[&session].is_gone
+        {
+            self.worlds[source].disconnect(session);
+        }
+    }
+
+    /// Cuts the connection of a relay.
+    pub(crate) fn cut(&mut self, world: usize) {
+        if self.relay(world).link.is_none() {
+            return;
+        }
+        let now_ms = self.now_ms();
+        self.close(world);
+        self.relay(world)
+            .machine
+            .handle(now_ms, Input::Disconnected(End::Closed));
+        self.carry_out(world);
+    }
+
+    fn carry_out(&mut self, world: usize) {
+        while let Some(output) = self.relay(world).machine.poll_output() {
+            match output {
+                Output::Connect { remote: wanted } => {
+                    let source = (0..world).find(|source| remote(*source) == wanted);
+                    self.relay(world).dialled = Some(source.expect("an earlier world"));
+                }
+                Output::Disconnect => {
+                    self.relay(world).dialled = None;
+                    self.close(world);
+                }
+                Output::Send(text) => {
+                    let text = String::from_utf8(text).expect("text");
+                    if let Some((source, session)) = self.relay(world).link
+                        && !self.worlds[source].clients[&session].is_gone
+                    {
+                        self.worlds[source].send(session, &text);
+                    }
+                }
+            }
+        }
+        while let Some(event) = self.relay(world).machine.poll_event() {
+            match event {
+                RelayEvent::Contents(contents) => {
+                    self.relay(world).downloads += 1;
+                    self.worlds[world].serve_relay(*contents);
+                    self.relay(world).is_served = true;
+                    for event in std::mem::take(&mut self.relay(world).kept) {
+                        self.post(world, event);
+                    }
+                }
+                RelayEvent::Database(event) => {
+                    let is_download = matches!(event, ToDatabase::Installed(_));
+                    self.relay(world).downloads += usize::from(is_download);
+                    if self.relay(world).is_served {
+                        self.post(world, event);
+                    } else {
+                        self.relay(world).kept.push_back(event);
+                    }
+                }
+                RelayEvent::Row(row) => self.worlds[world].show_relay(row),
+                RelayEvent::Log(message) => {
+                    let line = format!("{:?} {message}", message.level());
+                    self.relay(world).log.push(line);
+                }
+            }
+        }
+    }
+
+    /// A relay's database gets an event.
+    pub(crate) fn post(&mut self, world: usize, event: ToDatabase) {
+        let id = self.worlds[world].id("A");
+        self.worlds[world].post(id, event);
+    }
+
+    /// One drawn event; false if none can happen.
+    pub(crate) fn step(&mut self) -> bool {
+        let first = self.dice.below(self.worlds.len());
+        for offset in 0..self.worlds.len() {
+            let world = (first + offset) % self.worlds.len();
+            let is_relays_turn = world > 0 && self.has_work(world);
+            if is_relays_turn && self.dice.below(2) == 0 {
+                self.turn(world);
+                return true;
+            }
+            if self.worlds[world].step() {
+                return true;
+            }
+            if is_relays_turn {
+                self.turn(world);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Runs until nothing can happen at this time.
+    pub(crate) fn run(&mut self) {
+        while self.step() {}
+    }
+
+    /// Lets time pass, in pieces in which deadlines are met.
+    pub(crate) fn wait(&mut self, ms: u64) {
+        self.run();
+        let end_ms = self.now_ms() + ms;
+        while self.now_ms() < end_ms {
+            let piece_ms = (end_ms - self.now_ms()).min(500);
+            for world in &mut self.worlds {
+                world.wait(piece_ms);
+            }
+            self.run();
+        }
+    }
+
+    /// A relay whose contents have come.
+    pub(crate) fn started(seed: u64, sources: &[&[usize]]) -> Tree {
+        let mut tree = Tree::new(seed, sources);
+        tree.wait(20_000);
+        for world in 1..tree.worlds.len() {
+            assert!(tree.relay(world).is_served, "world {world}, seed {seed}");
+        }
+        tree
+    }
+
+    /// A client writes at the source.
+    pub(crate) fn write(&mut self, operations: &str) {
+        self.write_at(0, operations);
+    }
+
+    /// A client of a world writes, and leaves when everything is quiet.
+    pub(crate) fn write_at(&mut self, world: usize, operations: &str) -> String {
+        let client = self.worlds[world].connect();
+        self.worlds[world].transact(client, "1", "A", operations);
+        self.run();
+        let text = self.worlds[world].take(client);
+        self.worlds[world].disconnect(client);
+        self.run();
+        text
+    }
+
+    /// Every relay has the contents of the source.
+    pub(crate) fn check_equal(&mut self) {
+        let source = self.worlds[0].contents("A");
+        for world in 1..self.worlds.len() {
+            assert_eq!(self.worlds[world].contents("A"), source, "world {world}");
+        }
+    }
+
+    /// Nothing is left of any session.
+    pub(crate) fn check_idle(mut self) {
+        self.run();
+        for world in (1..self.worlds.len()).rev() {
+            self.relay(world).is_held = true;
+            self.cut(world);
+            let clients: Vec<SessionId> = self.worlds[world].clients.keys().copied().collect();
+            for client in clients {
+                if !self.worlds[world].clients[&client].is_gone {
+                    self.worlds[world].disconnect(client);
+                }
+            }
+            self.run();
+            self.worlds[world].check_idle();
+        }
+        self.worlds[0].check_idle();
+    }
+}
