@@ -141,6 +141,8 @@ pub struct Client {
     lock: Lock,
     /// Since the contents were last there.
     last_error: Option<LastError>,
+    /// The schema that `_Server` showed last on this connection.
+    shown_schema: Option<corvid_data::Str>,
     /// The text that the plan's schema was read from, so that it is not read again.
     schema_text: Option<corvid_data::Str>,
     has_contents: bool,
@@ -181,6 +183,7 @@ impl Client {
             conditions: Conditions::default(),
             lock: Lock::default(),
             last_error: None,
+            shown_schema: None,
             schema_text: None,
             has_contents: false,
             message_bytes: 0,

@@ -6,8 +6,9 @@ use corvid_json::{ArrayWriter, Reader, Value, write};
 
 use super::{Client, Purpose, State, names};
 use crate::decoder::Decoder;
+use crate::event::Event;
 use crate::failure::Failure;
-use crate::plan::Plan;
+use crate::plan::{Interest, Plan};
 use crate::server_db::{self, ServerDb};
 use crate::update::Encoding;
 
@@ -116,6 +117,7 @@ impl Client {
             Err(failure) => self.retry(failure),
             Ok(accepted) => {
                 self.requirements.index_min = accepted.index.or(self.requirements.index_min);
+                self.shown_schema = Some(accepted.schema.clone());
                 if self.is_schema_doubted {
                     self.request_data_schema();
                 } else {
@@ -134,8 +136,41 @@ impl Client {
             Err(failure) => self.retry(failure),
             Ok(accepted) => {
                 self.requirements.index_min = accepted.index.or(self.requirements.index_min);
+                self.look_at_schema(accepted.schema);
             }
         }
+    }
+
+    /// `_Server` shows this schema. A conversion may have happened before the monitor began, so nothing else told of it. A client that wants
+    /// everything begins anew if its schema is another one.
+    fn look_at_schema(&mut self, shown: Str) {
+        let is_monitored = matches!(self.state, State::DataMonitor | State::Monitoring);
+        if self.shown_schema.as_ref() == Some(&shown)
+            || !is_monitored
+            || !matches!(self.options.interest, Interest::All)
+        {
+            return;
+        }
+        let schema = Value::parse(shown.as_bytes()).map_err(|error| error.to_string());
+        let schema = schema.and_then(|json| read_schema(&json));
+        self.shown_schema = Some(shown);
+        let present = self.decoder.as_ref().map(|decoder| decoder.plan().schema());
+        if let (Ok(schema), Some(present)) = (schema, present)
+            && schema.to_json() != present.to_json()
+        {
+            for database in [self.options.database.clone(), server_db::NAME.to_owned()] {
+                let params = [b"[", &monitor_id(&database)[..], b"]"].concat();
+                self.request("monitor_cancel", &params, Purpose::Courtesy);
+            }
+            self.begin_anew();
+        }
+    }
+
+    /// The database's monitor has ended, and its schema may be another one: begins at the top.
+    pub(super) fn begin_anew(&mut self) {
+        self.is_schema_doubted = true;
+        self.events.push_back(Event::MonitorEnded);
+        self.start();
     }
 
     fn use_schema_text(&mut self, text: &Str) {

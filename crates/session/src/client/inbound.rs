@@ -175,9 +175,12 @@ impl Client {
             params.push(b']');
             self.request("monitor_cancel", &params, Purpose::Courtesy);
         }
-        self.is_schema_doubted |= is_data;
-        self.events.push_back(Event::MonitorEnded);
-        self.start();
+        if is_data {
+            self.begin_anew();
+        } else {
+            self.events.push_back(Event::MonitorEnded);
+            self.start();
+        }
         Ok(())
     }
 }

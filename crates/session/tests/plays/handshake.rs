@@ -149,6 +149,7 @@ fn a_canceled_monitor_begins_at_the_top_of_the_same_connection() {
     play.notify("update2", r#"[["monid","_Server"],{"Database":{}}]"#);
     play.notify("update3", &format!(r#"[["monid","D"],"{}",{{}}]"#, id(7)));
     expect![[r#"
+        * monitor ended
         -> {"id":7,"method":"monitor_cancel","params":[["monid","_Server"]]}
         -> {"id":8,"method":"get_schema","params":["_Server"]}
     "#]]

@@ -1,6 +1,7 @@
 //! Contents and their changes, and what becomes of them across connections.
 
-use corvid_session::{Failure, Interest};
+use corvid_data::Str;
+use corvid_session::{Failure, Interest, TableInterest};
 use expect_test::expect;
 
 use crate::play::{Play, SERVER_ROW, id, server_row};
@@ -181,4 +182,41 @@ fn messages_are_handled_fifty_at_a_time() {
     }
     assert_eq!(inserts, 200);
     assert!(calls >= 3, "{calls}");
+}
+
+#[test]
+fn a_conversion_before_the_monitor_began_is_seen_in_the_server_database() {
+    for interest in [
+        Interest::All,
+        Interest::Tables(vec![TableInterest {
+            name: Str::new("T"),
+            columns: vec![Str::new("n")],
+        }]),
+    ] {
+        let is_all = matches!(interest, Interest::All);
+        let mut play = Play::monitoring(interest, "{}");
+        play.take();
+        let row = server_row("standalone", r#""leader":true,"connected":true"#);
+        let wide = row.replace(
+            r#"\"columns\":{"#,
+            r#"\"columns\":{\"m\":{\"type\":\"integer\"},"#,
+        );
+        assert_ne!(wide, row);
+        for shown in [row, wide] {
+            let text = play.take();
+            assert!(!text.contains("monitor"), "{text}");
+            play.notify(
+                "update2",
+                &format!(
+                    r#"[["monid","_Server"],{{"Database":{{"{SERVER_ROW}":{{"modify":{shown}}}}}}}]"#
+                ),
+            );
+        }
+        let text = play.take();
+        assert_eq!(text.contains("monitor ended"), is_all, "{text}");
+        assert_eq!(
+            text.contains(r#""method":"monitor_cancel","params":[["monid","D"]]"#),
+            is_all
+        );
+    }
 }
