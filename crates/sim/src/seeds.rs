@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::dice;
 pub use crate::server::trace::Tracing;
 
-/// Maximum number of failures that a test shows.
+/// Failures after which a test ends, and shows them.
 const SHOWN_MAX: usize = 3;
 
 /// The statistics of runs of one kind, and the function that runs one.
@@ -66,48 +66,80 @@ pub fn run_seed<P: Simulation>(seed: u64, tracing: Tracing) -> Result<P, Failure
     })
 }
 
-/// Runs `count` seeds from `first` on, on all cores. Returns the sum of their statistics, and the failures in the order of their seeds.
-#[must_use]
-pub fn run_seeds<P: Simulation>(first: u64, count: u64) -> (P, Vec<Failure>) {
-    watch_seeds(first, count, |_, _| {})
+/// Many seeds, and how they are run.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    /// The first seed.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// How many run at the same time.
+    pub threads: usize,
+    /// After so many failures no further seed is begun.
+    pub failures_max: usize,
 }
 
-/// As [`run_seeds`]; `ended` is told after each run how many have ended, and its failure.
+impl Range {
+    /// These seeds, on all cores, to the last one.
+    #[must_use]
+    pub fn new(first: u64, count: u64) -> Range {
+        Range {
+            first,
+            count,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            failures_max: usize::MAX,
+        }
+    }
+}
+
+/// The runs of a range.
+#[derive(Clone, Debug, Default)]
+pub struct Runs<P> {
+    /// The sum of their statistics.
+    pub summary: P,
+    /// In the order of their seeds.
+    pub failures: Vec<Failure>,
+    /// Runs that have ended.
+    pub count: u64,
+}
+
+/// Runs seeds. `ended` is told after each run how many have ended, and its failure.
 #[must_use]
-pub fn watch_seeds<P: Simulation>(
-    first: u64,
-    count: u64,
+pub fn run_seeds<P: Simulation>(
+    range: Range,
     ended: impl Fn(u64, Option<&Failure>) + Sync,
-) -> (P, Vec<Failure>) {
-    let next = AtomicU64::new(first);
-    let results = Mutex::new((P::default(), Vec::new(), 0));
+) -> Runs<P> {
+    let next = AtomicU64::new(range.first);
+    let results: Mutex<Runs<P>> = Mutex::default();
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= first + count {
+            if seed >= range.first + range.count {
                 return;
             }
             let outcome = run_seed::<P>(seed, Tracing::None);
             let Ok(mut results) = results.lock() else {
                 return;
             };
-            results.2 += 1;
-            ended(results.2, outcome.as_ref().err());
+            results.count += 1;
+            ended(results.count, outcome.as_ref().err());
             match outcome {
-                Ok(summary) => results.0.add(&summary),
-                Err(failure) => results.1.push(failure),
+                Ok(summary) => results.summary.add(&summary),
+                Err(failure) => results.failures.push(failure),
+            }
+            if results.failures.len() >= range.failures_max {
+                return;
             }
         }
     };
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
-        for _ in 0..workers {
+        for _ in 0..range.threads.max(1) {
             scope.spawn(work);
         }
     });
-    let (summary, mut failures, _) = results.into_inner().unwrap_or_default();
-    failures.sort_by_key(|failure| failure.seed);
-    (summary, failures)
+    let mut runs = results.into_inner().unwrap_or_default();
+    runs.failures.sort_by_key(|failure| failure.seed);
+    runs
 }
 
 /// The seeds of a test. They are always the same, so that a new failure comes from the change at hand, unless `CORVID_SEED` names another
@@ -143,12 +175,20 @@ impl Seeds {
         happened: impl FnOnce(&P) -> Vec<u64>,
     ) {
         let Seeds { first, count, .. } = self;
-        let (summary, failures) = run_seeds::<P>(first, count);
-        println!("{count} seeds from CORVID_SEED={first}: {summary:?}");
-        let shown = failures.iter().take(SHOWN_MAX).map(ToString::to_string);
+        let range = Range {
+            failures_max: SHOWN_MAX,
+            ..Range::new(first, count)
+        };
+        let Runs {
+            summary,
+            failures,
+            count: ended,
+        } = run_seeds::<P>(range, |_, _| {});
+        println!("{ended} seeds from CORVID_SEED={first}: {summary:?}");
+        let shown = failures.iter().map(ToString::to_string);
         assert!(
             failures.is_empty(),
-            "{} of {count} seeds fail:\n{}",
+            "{} of the first {ended} of {count} seeds fail:\n{}",
             failures.len(),
             shown.collect::<Vec<_>>().join("\n")
         );

@@ -63,7 +63,12 @@ fn command_line() -> Command {
         .subcommand(
             Command::new("mutants")
                 .about("Breaks the rules of clusters one by one; a test must fail each time")
-                .arg(Arg::new("name").value_name("NAME").help("Only this one")),
+                .arg(
+                    Arg::new("name")
+                        .value_name("NAME")
+                        .num_args(0..)
+                        .help("Only these"),
+                ),
         )
         .subcommand(
             Command::new("test")
@@ -92,7 +97,10 @@ fn run(line: &ArgMatches) -> Outcome {
     match task {
         "man" => page::write_all(&given("dir")?),
         "test" => test_run::run(arguments.get_one::<String>("beside")),
-        "mutants" => mutants::run(arguments.get_one::<String>("name")),
+        "mutants" => {
+            let names = arguments.get_many::<String>("name");
+            mutants::run(&names.into_iter().flatten().collect())
+        }
         "completions" => completion::write_all(&given("dir")?),
         _ => deb::build(&deb::Inputs {
             dir: given("dir")?,

@@ -1,141 +1,141 @@
 //! Mutants of `consensus`: each breaks one rule of the use of the library, and a test must fail.
 //!
-//! Invariant: every text to find occurs exactly once in its file, which a unit test checks; so a mutant that does not apply any more is an
-//! error. `corvid-xtask mutants [NAME]` applies them one after the other in a copy of the repository (`target/mutants`) and says which test
-//! has found each.
+//! `corvid-xtask mutants [NAME]...` builds them all at once in a copy of the repository (`target/mutants`), where each changed place asks
+//! whether its mutant is the one that `CORVID_MUTANT` names. So each costs a run of the tests and no build. Tests are run from the
+//! quickest to the slowest, and the simulator ends at its first failures. Invariant: a mutant that does not apply any more, does not
+//! compile, or tests that fail without a mutant are an error.
 
+mod rules;
+
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use crate::Outcome;
+use crate::test_run::limits_of_jobs;
+use crate::timed_process::{End, TimedProcess};
+use rules::{Mutant, RULES};
 
-/// A change of one place.
-struct Mutant {
-    name: &'static str,
-    file: &'static str,
-    find: &'static str,
-    replace: &'static str,
+/// The crate whose rules are broken.
+const CRATE: &str = "crates/consensus/src/lib.rs";
+
+/// Asked by each place that a mutant changes.
+const SWITCH: &str = "
+/// Whether the mutant of this name is to be tested.
+pub(crate) fn is_mutated(name: &str) -> bool {
+    static NAME: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    NAME.get_or_init(|| std::env::var(\"CORVID_MUTANT\").ok()).as_deref() == Some(name)
+}
+";
+
+/// Tests that must find a mutant: the arguments of Cargo, and the number of seeds of each simulation.
+struct Suite {
+    arguments: &'static [&'static str],
+    seeds: &'static str,
 }
 
-const fn mutant(
-    name: &'static str,
-    file: &'static str,
-    find: &'static str,
-    replace: &'static str,
-) -> Mutant {
-    Mutant {
+/// The quickest first.
+const SUITES: &[Suite] = &[
+    Suite {
+        arguments: &["-p", "corvid-consensus", "--lib", "--tests"],
+        seeds: "",
+    },
+    Suite {
+        arguments: &[
+            "-p",
+            "corvid-sim",
+            "--test",
+            "sim",
+            "--",
+            "--skip",
+            "whole",
+            "clusters::",
+        ],
+        seeds: "2000",
+    },
+    Suite {
+        arguments: &["-p", "corvid-sim", "--lib", "--test", "sim", "whole"],
+        seeds: "200",
+    },
+];
+
+/// The file with the change, which takes place if its mutant is chosen.
+fn apply(text: &str, mutant: &Mutant) -> Outcome<String> {
+    let Mutant {
         name,
         file,
         find,
         replace,
-    }
-}
-
-const GUARD: &str = "crates/consensus/src/guard.rs";
-const NODE: &str = "crates/consensus/src/raft_node.rs";
-const FILE: &str = "crates/consensus/src/member/log_file.rs";
-const LEAVING: &str = "crates/consensus/src/member/leaving.rs";
-const REWRITE: &str = "crates/consensus/src/member/rewrite.rs";
-
-const MUTANTS: &[Mutant] = &[
-    mutant("sender-zero", GUARD, "from.number() == 0", "false"),
-    mutant(
-        "term-range",
-        GUARD,
-        "(1..NUMBER_END).contains(&term.0)",
-        "true",
-    ),
-    mutant(
-        "index-range",
-        GUARD,
-        ".any(|number| *number >= NUMBER_END)",
-        ".any(|_| false)",
-    ),
-    mutant("entry-terms", GUARD, "*entry_term < last_term,", "false,"),
-    mutant("previous-term", GUARD, "*prev_term == Term(0),", "false,"),
-    mutant(
-        "lost-log",
-        GUARD,
-        "*commit > view.last_index && *term >= view.term",
-        "false",
-    ),
-    mutant(
-        "reply-ahead",
-        GUARD,
-        "*index > view.last_index || rejection.hint > view.last_index",
-        "false",
-    ),
-    mutant(
-        "unsynced-winner",
-        GUARD,
-        "view.persisted < view.last_index",
-        "false",
-    ),
-    mutant(
-        "forced-election",
-        GUARD,
-        "*term == view.term && view.leader == Some(from)",
-        "true",
-    ),
-    mutant(
-        "second-leader",
-        GUARD,
-        "term == view.term && known != from",
-        "false",
-    ),
-    mutant(
-        "snapshot-index",
-        GUARD,
-        "snapshot.index == Index(0)",
-        "false",
-    ),
-    mutant("servers-alike", GUARD, "pair[0] == pair[1]", "false"),
-    mutant(
-        "place-of-entries",
-        NODE,
-        "self.place_entries(&mut message)?;",
-        "",
-    ),
-    mutant(
-        "early-promises",
-        FILE,
-        "let is_early = is_hard_stored && promises_nothing(&message);",
-        "let is_early = true;",
-    ),
-    mutant("removal-quorum", LEAVING, "if fit < quorum {", "if false {"),
-    mutant(
-        "records-twice",
-        REWRITE,
-        "self.file.replaced(mark);",
-        "let _ = mark;",
-    ),
-];
-
-/// Commands that must find a mutant, the quickest first.
-const TESTS: &[&[&str]] = &[
-    &["test", "-q", "-p", "corvid-consensus"],
-    &["test", "-q", "-p", "corvid-sim", "--test", "sim", "cluster"],
-];
-
-/// The file with the change.
-fn apply(text: &str, mutant: &Mutant) -> Outcome<String> {
-    let count = text.matches(mutant.find).count();
+    } = mutant;
+    let parts = find
+        .split_once('«')
+        .and_then(|(before, rest)| Some((before, rest.split_once('»')?)));
+    let (before, (changed, after)) =
+        parts.ok_or_else(|| format!("{name} does not say which part is changed"))?;
+    let whole = format!("{before}{changed}{after}");
+    let count = text.matches(&whole).count();
     if count != 1 {
-        let Mutant {
-            name, file, find, ..
-        } = mutant;
-        return Err(format!("{name}: {file} has {find:?} {count} times, not once").into());
+        return Err(format!("{name}: {file} has {whole:?} {count} times, not once").into());
     }
-    Ok(text.replacen(mutant.find, mutant.replace, 1))
+    let choice = format!("if crate::is_mutated({name:?}) {{ {replace} }} else {{ {changed} }}");
+    let is_statement = [changed, replace]
+        .iter()
+        .any(|text| text.ends_with([';', '}']));
+    let choice = match is_statement {
+        true => choice,
+        false => format!("({choice})"),
+    };
+    Ok(text.replacen(&whole, &format!("{before}{choice}{after}"), 1))
 }
 
-/// Applies all mutants, or the one with this name, and tests each.
+/// Tests all mutants, or those with these names.
 ///
 /// # Errors
 /// One of them is not found, or does not apply.
-pub(crate) fn run(only: Option<&String>) -> Outcome {
-    let copy = Path::new("target/mutants/tree");
+pub(crate) fn run(only: &BTreeSet<&String>) -> Outcome {
+    let copy = Path::new("target/mutants");
+    unpack(copy)?;
+    for mutant in RULES.iter().flat_map(|rule| rule.mutants) {
+        let place = copy.join(mutant.file);
+        let text = fs::read_to_string(&place)?;
+        fs::write(&place, apply(&text, mutant)?)?;
+    }
+    let place = copy.join(CRATE);
+    let text = fs::read_to_string(&place)?;
+    fs::write(&place, text + SWITCH)?;
+    if let Some(test) = find(copy, "")? {
+        return Err(format!("without a mutant, {test} fails").into());
+    }
+    let mut survivors = Vec::new();
+    for rule in RULES {
+        let is_chosen =
+            |mutant: &&Mutant| only.is_empty() || only.iter().any(|name| *name == mutant.name);
+        let chosen: Vec<&Mutant> = rule.mutants.iter().filter(is_chosen).collect();
+        if !chosen.is_empty() {
+            println!("{}. {}", rule.number, rule.text);
+        }
+        for mutant in chosen {
+            let began = Instant::now();
+            let by = match find(copy, mutant.name)? {
+                Some(test) => format!("found by {test}"),
+                None => {
+                    survivors.push(mutant.name);
+                    "not found".to_owned()
+                }
+            };
+            println!("   {}: {by}, {} s", mutant.name, began.elapsed().as_secs());
+        }
+    }
+    if survivors.is_empty() {
+        return Ok(());
+    }
+    Err(format!("not found: {}", survivors.join(", ")).into())
+}
+
+/// Copies the last commit of the repository.
+fn unpack(copy: &Path) -> Outcome {
     fs::create_dir_all(copy)?;
     let mut archive = Command::new("git")
         .args(["archive", "HEAD"])
@@ -150,52 +150,52 @@ pub(crate) fn run(only: Option<&String>) -> Outcome {
     if !archive.wait()?.success() || !unpacked.success() {
         return Err("the repository could not be copied".into());
     }
-    let mut survivors = Vec::new();
-    let chosen = MUTANTS
-        .iter()
-        .filter(|mutant| only.is_none_or(|name| name == mutant.name));
-    for mutant in chosen {
-        let place = copy.join(mutant.file);
-        let text = fs::read_to_string(&place)?;
-        fs::write(&place, apply(&text, mutant)?)?;
-        let found = find(copy);
-        fs::write(&place, text)?;
-        match found? {
-            Some(test) => println!("{}: found by cargo {test}", mutant.name),
-            None => {
-                println!("{}: not found", mutant.name);
-                survivors.push(mutant.name);
-            }
-        }
-    }
-    if survivors.is_empty() {
-        return Ok(());
-    }
-    Err(format!("not found: {}", survivors.join(", ")).into())
+    Ok(())
 }
 
-/// The first command that fails.
-fn find(copy: &Path) -> Outcome<Option<String>> {
-    for arguments in TESTS {
-        let output = Command::new("cargo")
-            .args(*arguments)
+/// The folder of builds: that of the repository, so that libraries of other projects are there already.
+fn target() -> Outcome<PathBuf> {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => Ok(folder.into()),
+        None => Ok(fs::canonicalize("target")?),
+    }
+}
+
+/// The first test that fails with a mutant; an empty name is none.
+fn find(copy: &Path, mutant: &str) -> Outcome<Option<String>> {
+    for suite in SUITES {
+        let mut command = Command::new("cargo");
+        command
+            .arg("test")
+            .args(suite.arguments)
             .current_dir(copy)
-            .env(
-                "CARGO_TARGET_DIR",
-                fs::canonicalize(copy)?.with_file_name("built"),
-            )
-            .output()?;
-        if output.status.success() {
-            continue;
+            .env("CARGO_TARGET_DIR", target()?)
+            .env("CORVID_MUTANT", mutant);
+        if !suite.seeds.is_empty() {
+            command.env("CORVID_CASES", suite.seeds);
+        }
+        let process = TimedProcess::run(&mut command, limits_of_jobs()?)?;
+        match process.end {
+            End::Exited(status) if status.success() => continue,
+            End::Exited(_) => {}
+            // It never comes to rest.
+            end => return Ok(Some(format!("{}: {end}", suite.arguments.join(" ")))),
         }
         // A mutant that does not compile proves nothing.
-        let errors = String::from_utf8_lossy(&output.stderr);
-        if errors.contains("could not compile") {
-            return Err(format!("a mutant does not compile: {errors}").into());
+        if process.errors.contains("could not compile") {
+            return Err(format!("the mutants do not compile: {}", process.errors).into());
         }
-        return Ok(Some(arguments.join(" ")));
+        let failed = failed_test(&process.output);
+        return Ok(Some(failed.unwrap_or_else(|| suite.arguments.join(" "))));
     }
     Ok(None)
+}
+
+/// The first test that has failed, by the output of Rust's test harness.
+fn failed_test(output: &str) -> Option<String> {
+    let mut tests = output.lines().filter_map(|line| line.strip_prefix("test "));
+    let failed = tests.find_map(|line| line.strip_suffix(" ... FAILED"))?;
+    Some(failed.to_owned())
 }
 
 #[cfg(test)]
@@ -203,13 +203,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_mutant_applies() {
-        for mutant in MUTANTS {
-            let place = Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("../..")
-                .join(mutant.file);
-            let text = fs::read_to_string(&place).expect("the file of a mutant");
+    fn every_mutant_applies_and_has_a_name_of_its_own() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut names = BTreeSet::new();
+        for mutant in RULES.iter().flat_map(|rule| rule.mutants) {
+            let text = fs::read_to_string(root.join(mutant.file)).expect("the file of a mutant");
             apply(&text, mutant).expect("a mutant that applies");
+            assert!(names.insert(mutant.name), "{} twice", mutant.name);
         }
+    }
+
+    #[test]
+    fn a_mutant_changes_an_expression_or_a_statement() {
+        let mutant = |find, replace| Mutant {
+            name: "m",
+            file: "f",
+            find,
+            replace,
+        };
+        let changed = |find, replace| apply("if a && b { c(); }", &mutant(find, replace));
+        assert_eq!(
+            changed("&& «b»", "true").expect("an expression"),
+            "if a && (if crate::is_mutated(\"m\") { true } else { b }) { c(); }"
+        );
+        assert_eq!(
+            changed("«c();»", "").expect("a statement"),
+            "if a && b { if crate::is_mutated(\"m\") {  } else { c(); } }"
+        );
+        assert!(changed("«d»", "").is_err() && changed("a", "").is_err());
+    }
+
+    #[test]
+    fn the_failed_test_is_named() {
+        let output = "running 2 tests\ntest a::b ... ok\ntest a::c ... FAILED\n";
+        assert_eq!(failed_test(output).as_deref(), Some("a::c"));
+        assert_eq!(failed_test("test a ... ok\n"), None);
     }
 }

@@ -177,7 +177,7 @@ pub(crate) fn run(beside: Option<&String>) -> Outcome {
         programs: this.parent().unwrap_or(Path::new(".")).to_owned(),
         cores: thread::available_parallelism().map_or(2, usize::from),
     };
-    let limits = Limits::of(limit(std::env::var(LIMIT).ok().as_deref())?);
+    let limits = limits_of_jobs()?;
     // Jobs have process groups of their own, so signals from the terminal reach this process alone, which ends them.
     signals::init()?;
     let started = Instant::now();
@@ -360,6 +360,14 @@ fn test_program(message: &Value, workspace: &Workspace) -> Option<Job> {
         command,
         is_waiting,
     })
+}
+
+/// The limits of each job.
+///
+/// # Errors
+/// [`LIMIT`] is no number of seconds.
+pub(crate) fn limits_of_jobs() -> Outcome<Limits> {
+    Ok(Limits::of(limit(std::env::var(LIMIT).ok().as_deref())?))
 }
 
 /// The limit of time of each job, from the text of [`LIMIT`].

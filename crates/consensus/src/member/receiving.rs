@@ -18,7 +18,7 @@ use crate::message::{PeerMessage, SnapshotMeta};
 pub(super) struct Receiving {
     from: Sid,
     meta: SnapshotMeta,
-    /// Requested to be written.
+    /// Requested to be written. Never less than before: a chunk that was requested is either written, or ends all of this.
     requested: u64,
     /// Written.
     written: u64,
@@ -60,7 +60,6 @@ impl Member {
         };
         if let Some(receiving) = self.receiving.as_mut().filter(|it| is_same(it)) {
             receiving.from = from;
-            receiving.requested = receiving.written;
         } else {
             self.receiving = Some(Receiving {
                 from,
@@ -259,12 +258,10 @@ impl Member {
         Some((receiving.written, receiving.meta.body_bytes))
     }
 
-    /// The connection to the leader is new: chunks may have been lost.
+    /// The connection to the leader is new: chunks may have been lost on the way. Those that have come are still written.
     pub(super) fn receiving_resumed(&mut self, sid: Sid) {
-        if let Some(receiving) = &mut self.receiving
-            && receiving.from == sid
-        {
-            receiving.requested = receiving.written;
+        let receiving = self.receiving.as_ref();
+        if receiving.is_some_and(|receiving| receiving.from == sid) {
             self.tell_progress();
         }
     }

@@ -9,6 +9,7 @@ mod lagging;
 mod membership;
 mod opening;
 mod outcomes;
+mod receiving;
 mod rehearsals;
 mod remarks;
 mod repairing;

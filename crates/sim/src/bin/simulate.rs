@@ -1,4 +1,4 @@
-//! The simulator as a program. `simulate [SUBJECT] [--seeds N] [--from S]` runs many seeds of the simulation of the server, of clients beside
+//! The simulator as a program. `simulate [SUBJECT] [--seeds N] [--from S] [--threads T]` runs many seeds of the simulation of the server, of clients beside
 //! servers, of members of clusters, or of whole servers of clusters; with `--seed S [--trace]` it runs one. `simulate --replay DIR` replays
 //! recordings of a real server.
 
@@ -12,13 +12,13 @@ use corvid_log::storage::StorageRequest;
 use corvid_service::message::{Control, Piece, ToDatabase};
 use corvid_service::pump::Output;
 use corvid_service::recording::{Replay, ReplayEvent};
-use corvid_sim::seeds::{Simulation, Tracing, run_seed, watch_seeds};
+use corvid_sim::seeds::{Range, Runs, Simulation, Tracing, run_seed, run_seeds};
 use corvid_sim::{clients, cluster, server, whole_cluster};
 
 const USAGE: &str = "\
-usage: simulate [SUBJECT] [--seeds N] [--from S]   run N seeds (2000), beginning with S (0), on all cores
-       simulate [SUBJECT] --seed S [--trace]       run one seed; --trace prints a line for each event
-       simulate --replay DIR                       replay the recordings of a server in DIR
+usage: simulate [SUBJECT] [--seeds N] [--from S] [--threads T]   run N seeds (2000), beginning with S (0), on T threads (one a core)
+       simulate [SUBJECT] --seed S [--trace]                     run one seed; --trace prints a line for each event
+       simulate --replay DIR                                     replay the recordings of a server in DIR
 SUBJECT is --clients, clients beside two servers; --cluster, the members of a cluster; --whole-clusters, whole servers of a cluster with
 their clients. Without it a server, its storage and its disk are simulated.";
 
@@ -28,8 +28,11 @@ const SHOWN_CHARS: usize = 2000;
 /// Maximum number of failures that are printed as they happen.
 const SHOWN: u64 = 20;
 
-/// Runs between two reports of progress.
+/// Runs between two reports of progress on a terminal.
 const PROGRESS_EVERY: u64 = 500;
+
+/// The same in a file.
+const LOGGED_EVERY: u64 = 10_000;
 
 #[derive(Clone, Copy, Debug)]
 enum Subject {
@@ -43,6 +46,7 @@ struct Options {
     subject: Subject,
     seeds: u64,
     from: u64,
+    threads: Option<usize>,
     seed: Option<u64>,
     is_traced: bool,
     /// The directory of the recordings.
@@ -54,6 +58,7 @@ fn parse() -> Option<Options> {
         subject: Subject::Server,
         seeds: 2000,
         from: 0,
+        threads: None,
         seed: None,
         is_traced: false,
         replay: None,
@@ -66,6 +71,7 @@ fn parse() -> Option<Options> {
             "--whole-clusters" => options.subject = Subject::WholeClusters,
             "--seeds" => options.seeds = words.next()?.parse().ok()?,
             "--from" => options.from = words.next()?.parse().ok()?,
+            "--threads" => options.threads = Some(words.next()?.parse().ok()?),
             "--seed" => options.seed = Some(words.next()?.parse().ok()?),
             "--trace" => options.is_traced = true,
             "--replay" => options.replay = Some(words.next()?),
@@ -214,19 +220,30 @@ fn simulate<P: Simulation + Debug>(options: &Options) -> ExitCode {
     let began = Instant::now();
     let shown = AtomicU64::new(0);
     let is_terminal = std::io::stderr().is_terminal();
-    let (summary, failures) = watch_seeds::<P>(options.from, count, |done, failure| {
+    let mut range = Range::new(options.from, count);
+    range.threads = options.threads.unwrap_or(range.threads);
+    let runs = run_seeds::<P>(range, |done, failure| {
         if let Some(failure) = failure
             && shown.fetch_add(1, Ordering::Relaxed) < SHOWN
         {
             eprintln!("{failure}");
         }
-        if is_terminal && done % PROGRESS_EVERY == 0 {
+        let every = if is_terminal {
+            PROGRESS_EVERY
+        } else {
+            LOGGED_EVERY
+        };
+        if done % every == 0 {
             let seconds = began.elapsed().as_secs_f64();
             let rate = done as f64 / seconds.max(0.001);
             let left = (count - done) as f64 / rate;
-            eprint!("\r{done} of {count} seeds, {rate:.0} in a second, {left:.0} s left \r");
+            let end = if is_terminal { '\r' } else { '\n' };
+            eprint!("{done} of {count} seeds, {rate:.0} in a second, {left:.0} s left {end}");
         }
     });
+    let Runs {
+        summary, failures, ..
+    } = runs;
     let seconds = began.elapsed().as_secs_f64();
     println!(
         "{count} seeds from {} in {seconds:.0} s: {summary:#?}",

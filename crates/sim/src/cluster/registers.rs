@@ -368,11 +368,18 @@ impl Registers {
         Ok(())
     }
 
-    /// The member's file has this snapshot now. Whether it includes what is in doubt, the other members know.
+    /// The member's file has this snapshot now, whose last entry has this term. Whether it includes what is in doubt, the other members know:
+    /// what it does not include never happened, if it was requested in an earlier term.
     ///
     /// # Errors
     /// It goes back, or is broken.
-    pub(super) fn replaced(&mut self, index: Index, eid: Eid, body: &[u8]) -> Result<(), String> {
+    pub(super) fn replaced(
+        &mut self,
+        index: Index,
+        term: Term,
+        eid: Eid,
+        body: &[u8],
+    ) -> Result<(), String> {
         if index < self.applied.index {
             return Err(format!(
                 "replaced by the state after {index}, behind {}",
@@ -381,6 +388,7 @@ impl Registers {
         }
         let after = self.applied.index;
         self.applied = Applied::of_body(index, eid, body)?;
+        self.judged = self.judged.max(term);
         self.undo();
         for (id, doubt) in std::mem::take(&mut self.in_doubt) {
             let sought = Sought {

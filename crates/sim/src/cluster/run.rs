@@ -481,12 +481,12 @@ impl Run {
             return Ok(());
         };
         let outcome = match event {
-            MemberEvent::Replaced { index, eid, .. } => {
+            MemberEvent::Replaced { index, term, eid } => {
                 let body = file::snapshot_body(&host.disk.open());
                 match body.filter(|(found, _)| *found >= index) {
                     // A later one may have been installed by now: its event follows.
                     Some((found, _)) if found > index => Ok(()),
-                    Some((_, body)) => life.registers.replaced(index, eid, &body),
+                    Some((_, body)) => life.registers.replaced(index, term, eid, &body),
                     None => Err(format!("the file has no snapshot through {index}")),
                 }
             }

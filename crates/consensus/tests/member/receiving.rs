@@ -1,0 +1,125 @@
+//! A snapshot that arrives in chunks, while the disk is slow and messages come twice.
+
+use bytes::Bytes;
+use corvid_consensus::message::{PeerMessage, SnapshotMeta};
+use corvid_consensus::{Input, KeptEntries, Member, Output, Settings};
+use corvid_data::Uuid;
+use corvid_log::cluster::{Cid, Eid, Index, Servers, Sid, Term};
+
+use crate::cluster::sid;
+use crate::disk::Disk;
+
+const LEADER: u8 = 2;
+const BODY: &[u8] = b"[{\"a\":1},{\"b\":222}]";
+const CHUNK: usize = 8;
+
+fn servers() -> Servers {
+    let addresses = [1, 2, 3]
+        .map(|number| format!("\"{}\":\"tcp:1.2.3.4:{number}\"", sid(number).0))
+        .join(",");
+    Servers::decode(format!("{{{addresses}}}").as_bytes()).expect("a list")
+}
+
+/// A follower of three members, and the requests to write parts of the snapshot.
+struct Follower {
+    member: Member,
+    writes: Vec<(u64, Bytes)>,
+}
+
+impl Follower {
+    fn new() -> Follower {
+        let own: Sid = sid(1);
+        let cid = Cid::new(Uuid([7; 16])).expect("an id");
+        let settings = Settings {
+            sid: own,
+            name: "T".to_owned(),
+            address: "tcp:1.2.3.4:1".to_owned(),
+            kept: KeptEntries::DEFAULT,
+        };
+        let recovered = Disk::new(own, cid, &servers()).recover();
+        let mut follower = Follower {
+            member: Member::new(settings, recovered, 0, 1),
+            writes: Vec::new(),
+        };
+        follower.offer();
+        follower
+    }
+
+    fn handle(&mut self, input: Input) {
+        self.member.handle(0, input);
+        while let Some(output) = self.member.next_output() {
+            if let Output::WriteSnapshot { offset, bytes, .. } = output {
+                self.writes.push((offset, bytes));
+            }
+        }
+    }
+
+    fn message(&mut self, message: PeerMessage) {
+        let from = sid(LEADER);
+        self.handle(Input::Peer { from, message });
+    }
+
+    fn offer(&mut self) {
+        let snapshot = SnapshotMeta {
+            index: Index(50),
+            term: Term(2),
+            eid: Eid(Uuid([5; 16])),
+            servers: servers(),
+            election_timer_ms: 1000,
+            body_bytes: BODY.len() as u64,
+        };
+        let term = Term(2);
+        self.message(PeerMessage::SnapshotOffer { term, snapshot });
+    }
+
+    /// The leader sends the chunk that begins here.
+    fn chunk(&mut self, offset: usize) {
+        let end = (offset + CHUNK).min(BODY.len());
+        self.message(PeerMessage::SnapshotChunk {
+            term: Term(2),
+            index: Index(50),
+            offset: offset as u64,
+            bytes: Bytes::from_static(&BODY[offset..end]),
+        });
+    }
+
+    /// The disk has written everything that was requested.
+    fn written(&mut self) {
+        let end = self.writes.iter().map(|(_, bytes)| bytes.len() as u64);
+        let (index, end) = (Index(50), Ok(end.sum()));
+        self.handle(Input::SnapshotWritten { index, end });
+    }
+
+    /// What was requested is the body, in order, and each part of it once.
+    fn check(&self) {
+        let mut body = Vec::new();
+        for (offset, bytes) in &self.writes {
+            assert_eq!(*offset, body.len() as u64, "{:?}", self.writes);
+            body.extend_from_slice(bytes);
+        }
+        assert_eq!(body, BODY);
+    }
+}
+
+/// A chunk that is being written is written once, if the leader sends it again after `interruption`.
+fn check_interruption(interruption: impl Fn(&mut Follower)) {
+    let mut follower = Follower::new();
+    follower.chunk(0);
+    interruption(&mut follower);
+    follower.written();
+    for offset in (0..BODY.len()).step_by(CHUNK) {
+        follower.chunk(offset);
+    }
+    follower.written();
+    follower.check();
+}
+
+#[test]
+fn a_chunk_that_is_being_written_is_written_once_when_the_snapshot_is_offered_again() {
+    check_interruption(Follower::offer);
+}
+
+#[test]
+fn a_chunk_that_is_being_written_is_written_once_when_the_connection_is_made_again() {
+    check_interruption(|follower| follower.handle(Input::PeerUp(sid(LEADER))));
+}
