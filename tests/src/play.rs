@@ -11,7 +11,7 @@ use std::io;
 use std::path::Path;
 
 use crate::script::Script;
-use crate::server::Implementation;
+use crate::server::{Implementation, Subject};
 use crate::stage::{self, Edit};
 
 /// Most failures shown of one file.
@@ -51,7 +51,17 @@ impl Report {
 ///
 /// A script that cannot be read, a server that cannot be started, a file that cannot be rewritten.
 pub fn run(path: &Path, implementation: Implementation) -> io::Result<Report> {
-    let rewriting = env::var("UPDATE_EXPECT").is_ok_and(|value| value == "1");
+    run_on(path, Subject::Server(implementation))
+}
+
+/// The same on any subject. A script that is rewritten is that of a server with databases of its own.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_on(path: &Path, subject: Subject) -> io::Result<Report> {
+    let rewriting = matches!(subject, Subject::Server(_))
+        && env::var("UPDATE_EXPECT").is_ok_and(|value| value == "1");
     let wanted = env::var("CORVID_CASE").unwrap_or_default();
     let script = Script::read(path)?;
     let text = script.lines.join("\n");
@@ -62,13 +72,13 @@ pub fn run(path: &Path, implementation: Implementation) -> io::Result<Report> {
         .iter()
         .filter(|case| case.name.contains(&wanted))
     {
-        if implementation == Implementation::Reference && case.differs.is_some() {
+        if subject.has_reference() && case.differs.is_some() {
             report.left_out += 1;
             continue;
         }
         report.played += 1;
-        let outcome = stage::play(implementation, &script.prologue, case, &text, rewriting)
-            .map_err(|error| {
+        let outcome =
+            stage::play(subject, &script.prologue, case, &text, rewriting).map_err(|error| {
                 io::Error::new(
                     error.kind(),
                     format!("{}: {}: {error}", path.display(), case.name),

@@ -4,10 +4,12 @@
 //! dropped. It runs either our binary or the reference with the same options, and knows no test.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::binary;
@@ -57,6 +59,45 @@ impl Implementation {
     }
 }
 
+/// The server that a script is played on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// One with the databases of the script.
+    Server(Implementation),
+    /// A relay of one with these databases.
+    Relay {
+        /// The implementation of the relay.
+        relay: Implementation,
+        /// That of its source.
+        source: Implementation,
+    },
+}
+
+impl Subject {
+    /// Whether the reference takes part.
+    #[must_use]
+    pub fn has_reference(self) -> bool {
+        match self {
+            Subject::Server(implementation) => implementation == Implementation::Reference,
+            Subject::Relay { relay, source } => {
+                [relay, source].contains(&Implementation::Reference)
+            }
+        }
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::start`].
+    pub fn start(self, setup: &Setup) -> io::Result<Server> {
+        match self {
+            Subject::Server(implementation) => Server::start(implementation, setup),
+            Subject::Relay { relay, source } => Server::start_relay(relay, source, setup),
+        }
+    }
+}
+
 /// Files and options that a server is started with.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
@@ -71,10 +112,17 @@ pub struct Setup {
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
-    /// Removed after the process, which is dropped first.
+    /// Removed after the processes, which are dropped first.
     process: Process,
+    /// The source, if the server is a relay.
+    source: Option<Process>,
+    /// The names of the databases that the relay has from the source.
+    relayed: Vec<String>,
     dir: TempDir,
 }
+
+/// How long a relay may take to get its first contents, on a busy machine.
+const CONTENTS_LIMIT: Duration = Duration::from_secs(60);
 
 impl Server {
     /// Makes the directory and the files, starts the server and waits until it listens.
@@ -102,7 +150,83 @@ impl Server {
         }
         let mut process = Process::new(&program, dir.path(), &arguments);
         process.start()?;
-        Ok(Server { process, dir })
+        Ok(Server {
+            process,
+            source: None,
+            relayed: Vec::new(),
+            dir,
+        })
+    }
+
+    /// The same, but that the databases are those of another server, whose relay this one is. It has their contents.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::start`]; contents that do not come in time.
+    pub fn start_relay(
+        relay: Implementation,
+        source: Implementation,
+        setup: &Setup,
+    ) -> io::Result<Server> {
+        let program = relay.server_binary()?;
+        let dir = tempfile::Builder::new().prefix("ovsdb").tempdir()?;
+        let place = dir.path().to_string_lossy();
+        let at_source = dir.path().join("source");
+        fs::create_dir(&at_source)?;
+        let options = setup.options.iter();
+        let mut arguments: Vec<OsString> = options
+            .map(|option| option.replace("<dir>", &place).into())
+            .collect();
+        let (mut files, mut relayed) = (Vec::new(), Vec::new());
+        for schema in &setup.databases {
+            let path = at_source.join(file_name(schema)?);
+            database_file::create(&path, schema)?;
+            files.push(path.into_os_string());
+            let name = schema["name"].as_str().unwrap_or_default();
+            let remote = format!("unix:{}/db.sock", at_source.display());
+            arguments.push(format!("relay:{name}:{remote}").into());
+            relayed.push(name.to_owned());
+        }
+        for schema in &setup.spares {
+            database_file::create(&dir.path().join(file_name(schema)?), schema)?;
+        }
+        if files.is_empty() {
+            files.push("--no-dbs".into());
+        }
+        let mut source = Process::new(&source.server_binary()?, &at_source, &files);
+        source.start()?;
+        let mut process = Process::new(&program, dir.path(), &arguments);
+        process.start()?;
+        let server = Server {
+            process,
+            source: Some(source),
+            relayed,
+            dir,
+        };
+        server.await_contents()?;
+        Ok(server)
+    }
+
+    /// Waits until a relay has contents.
+    fn await_contents(&self) -> io::Result<()> {
+        let deadline = Instant::now() + CONTENTS_LIMIT;
+        for name in &self.relayed {
+            let select = json!({"op": "select", "table": "Database",
+                "where": [["name", "==", name], ["connected", "==", true]], "columns": ["schema"]});
+            let select = json!(["_Server", select]);
+            loop {
+                let reply = self.connect()?.call("transact", &select)?;
+                if reply["result"][0]["rows"][0]["schema"].is_string() {
+                    break;
+                }
+                if Instant::now() > deadline {
+                    let log = self.log();
+                    return Err(io::Error::other(format!("{name} has no contents:\n{log}")));
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
     }
 
     /// The directory of the server's files and sockets.
@@ -153,13 +277,17 @@ impl Server {
         self.process.control(command, arguments)
     }
 
-    /// Ends the process without warning and starts it again on the same files.
+    /// Ends the process without warning and starts it again on the same files; the source of a relay too.
     ///
     /// # Errors
     ///
     /// As [`Server::start`].
     pub fn restart(&mut self) -> io::Result<()> {
-        self.process.start()
+        if let Some(source) = &mut self.source {
+            source.start()?;
+        }
+        self.process.start()?;
+        self.await_contents()
     }
 }
 

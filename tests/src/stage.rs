@@ -14,7 +14,7 @@ use crate::client::{Client, Received};
 use crate::layout;
 use crate::placeholder::{Bindings, readable, unrepeated};
 use crate::script::{Action, Case, ConnectionName, Step};
-use crate::server::{Implementation, Server};
+use crate::server::{Server, Subject};
 use crate::shorthand;
 
 /// How long an expected message may take. Generous, because a failing case is rare and a busy machine is not.
@@ -78,13 +78,13 @@ struct Stage<'a> {
 ///
 /// A server that cannot be started. Everything else is a mismatch of the outcome.
 pub fn play(
-    implementation: Implementation,
+    subject: Subject,
     prologue: &[Step],
     case: &Case,
     script: &str,
     rewriting: bool,
 ) -> io::Result<Outcome> {
-    let server = Server::start(implementation, &case.setup)?;
+    let server = subject.start(&case.setup)?;
     let bindings = Bindings::new(server.dir().to_string_lossy().into_owned());
     let outcome = Outcome::default();
     let connections = BTreeMap::new();

@@ -18,10 +18,11 @@ use corvid_shell::program;
 
 use crate::config::applied::{self, AppliedConfig, ConfigError};
 use crate::config::file::DatabaseConfig;
+use crate::config::relay::RelaySettings;
 use crate::database::open::{self, RandomUuids};
 use crate::main_loop::databases;
 use crate::options::CommandLine;
-use crate::server::serving::{check_name, is_relay, same_file};
+use crate::server::serving::{check_name, same_file};
 use crate::tls_settings::TlsSettings;
 
 /// The state of the check.
@@ -64,7 +65,10 @@ impl Check {
 
     fn command_line(&mut self, line: &CommandLine) {
         for file in databases(line) {
-            self.database(&file, &file, &DatabaseConfig::default());
+            match RelaySettings::of_argument(&file) {
+                Some(relay) => self.relay(&file, &relay),
+                None => self.database(&file, &file, &DatabaseConfig::default()),
+            }
         }
         for remote in &line.remotes {
             self.remote(remote);
@@ -81,7 +85,12 @@ impl Check {
             Err(ConfigError) => return self.fault(format_args!("{path}: the file cannot be used")),
         };
         for (entry, wanted) in &config.databases {
-            self.database(entry, &file.file_of(entry), wanted);
+            let file = file.file_of(entry, wanted);
+            if let Some(relay) = RelaySettings::of_entry(entry, wanted) {
+                self.relay(entry, &relay);
+                continue;
+            }
+            self.database(entry, &file, wanted);
             if let Some(source) = &wanted.source {
                 self.source(&source.remote);
             }
@@ -105,15 +114,24 @@ impl Check {
         }
     }
 
+    /// Checks a relay. Whether its source can be reached is another question: a server starts without it.
+    fn relay(&mut self, shown: &str, relay: &RelaySettings) {
+        match check_name(&relay.name, self.names.contains(&relay.name)) {
+            Ok(()) => {
+                println!("database {}: {}", relay.name, relay.argument());
+                self.names.push(relay.name.clone());
+            }
+            Err(error) => self.fault(format_args!("failed to open database '{shown}': {error}")),
+        }
+        self.source(&relay.source.remotes);
+    }
+
     fn open(
         &self,
         shown: &str,
         file: &str,
         wanted: &DatabaseConfig,
     ) -> Result<(String, Option<Database>), String> {
-        if is_relay(file) {
-            return Err(format!("ovsdb error: {file}: relays are not built yet"));
-        }
         applied::check_kind(shown, file, wanted)?;
         if self.files.iter().any(|other| same_file(other, file)) {
             return Err(format!("ovsdb error: {file}: already open"));

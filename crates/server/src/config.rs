@@ -3,5 +3,6 @@
 
 pub(crate) mod applied;
 pub(crate) mod file;
+pub(crate) mod relay;
 pub(crate) mod replication;
 pub(crate) mod saved_config;

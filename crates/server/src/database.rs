@@ -10,3 +10,4 @@ pub(crate) mod reaper;
 pub(crate) mod recorder;
 pub(crate) mod storage;
 pub(crate) mod thread;
+pub(crate) mod upstream;

@@ -12,6 +12,7 @@
 //! | `db:NAME`, one for each database | `database/thread.rs` |
 //! | the holder of a database's mailbox: `db:NAME`, or a shard that executes inline | `database/driver.rs`; appends of `database/storage.rs` |
 //! | `raft:NAME`, one for each clustered database | `member/` |
+//! | `relay:NAME`, one for each relay | `relay/` |
 //! | `disk`, `rewrite`, for each database | `database/storage.rs` |
 //! | `jobs`, `contents`, `reaper`, for each database | `database/jobs.rs`, `database/reaper.rs` |
 //! | `open`, `load0` ..., for each file that is opened | `server/opening.rs` (its `Work`), `database/open.rs`, `database/open/` |
@@ -54,6 +55,7 @@ mod main_handle;
 mod member;
 mod metrics;
 mod process_figures;
+mod relay;
 mod remotes;
 mod server;
 mod shard;

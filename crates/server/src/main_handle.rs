@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use corvid_service::member::Contents;
 use corvid_service::message::{DatabaseId, Event};
+use corvid_service::server_db::ServerRow;
 use crossbeam_channel::Sender;
 
 use crate::control::sessions::ListedSession;
@@ -32,10 +33,12 @@ pub(crate) enum MainMessage {
     MemberAnswered(u64, Result<String, String>),
     /// The row of this clustered database in `_Server` has changed; [`RowSlot`](crate::member::row::RowSlot) has it.
     MemberRowChanged(DatabaseId),
-    /// The server with this number has joined its cluster: the contents of its database.
-    MemberJoined(DatabaseId, Box<Contents>),
+    /// The first contents of the database with this number: its server has joined the cluster, or its relay has reached its source.
+    Joined(DatabaseId, Box<Contents>),
     /// The member of this database has left its cluster.
     MemberLeft(DatabaseId),
+    /// The row of this relay in `_Server` is another one now.
+    RelayRowChanged(DatabaseId, ServerRow),
 }
 
 /// The maximum of queued messages at which lines for the log (about rows and transactions) are still added. Further lines are dropped, and

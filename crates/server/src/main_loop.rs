@@ -22,7 +22,6 @@ use crate::config::saved_config::{SavedConfig, SavedConfigFile};
 use crate::control::cluster_commands;
 use crate::control::commands;
 use crate::control::replication_commands;
-use crate::control::reports;
 use crate::coverage;
 use crate::database::recorder::RecorderSettings;
 use crate::metrics::Metrics;
@@ -155,8 +154,7 @@ pub fn run(line: CommandLine) {
         corvid_net::coverage::run(clock::mono_ms());
         if memory_log.run(clock::mono_ms()) {
             server.ask(|server, reports| {
-                let clusters = server.cluster_usage();
-                memory::log_usage(reports::usage(&reports, server.session_count(), &clusters));
+                memory::log_usage(server.usage(&reports));
             });
         }
         if let Some((command, process)) = &mut child
@@ -221,6 +219,7 @@ fn save(line: &CommandLine) -> std::io::Result<SavedConfigFile> {
             excluded: line.sync_exclude_tables.clone().unwrap_or_default(),
             probe_interval_ms: None,
         },
+        relay_probe_interval_ms: None,
     })
 }
 
@@ -231,6 +230,7 @@ fn begin(server: &mut Server, saved: Option<&SavedConfigFile>) {
         program::fatal_error("failed to read the saved configuration", &error)
     });
     server.set_sync(configuration.sync);
+    server.restore_relay_probe_interval(configuration.relay_probe_interval_ms);
     let databases = configuration
         .databases
         .into_iter()

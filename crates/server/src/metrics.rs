@@ -15,6 +15,7 @@ mod health;
 pub(crate) mod member;
 mod pages;
 mod plain;
+pub(crate) mod relay;
 pub(crate) mod shard;
 mod status_request;
 
@@ -28,6 +29,7 @@ use corvid_service::locks::Locks;
 use corvid_service::reply_memory::ReplyMemory;
 
 use crate::audit::AuditLog;
+use crate::relay::handle::RelayHandle;
 use crate::shard::ShardMessage;
 use database::DatabaseFigures;
 use member::MemberFigures;
@@ -39,6 +41,7 @@ pub(crate) struct Metrics {
     stage: AtomicU8,
     databases: Mutex<BTreeMap<String, Arc<DatabaseFigures>>>,
     members: Mutex<BTreeMap<String, Arc<MemberFigures>>>,
+    relays: Mutex<BTreeMap<String, RelayHandle>>,
     shards: OnceLock<Vec<Shard>>,
     shared_state: OnceLock<SharedState>,
 }
@@ -118,10 +121,27 @@ impl Metrics {
         self.databases().insert(name.to_owned(), figures);
     }
 
-    /// Removes a database, and its member if it is clustered.
+    /// Removes a database, and its member if it is clustered, or its relay.
     pub(crate) fn remove_database(&self, name: &str) {
         self.databases().remove(name);
         self.locked_members().remove(name);
+        self.locked_relays().remove(name);
+    }
+
+    /// Adds a relay.
+    pub(crate) fn add_relay(&self, name: &str, relay: RelayHandle) {
+        self.locked_relays().insert(name.to_owned(), relay);
+    }
+
+    fn locked_relays(&self) -> MutexGuard<'_, BTreeMap<String, RelayHandle>> {
+        self.relays.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The relays.
+    fn relays(&self) -> Vec<(String, RelayHandle)> {
+        let relays = self.locked_relays();
+        let pair = |(name, relay): (&String, &RelayHandle)| (name.clone(), relay.clone());
+        relays.iter().map(pair).collect()
     }
 
     /// Adds the member of a clustered database.

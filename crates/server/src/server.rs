@@ -10,6 +10,7 @@ mod members;
 mod opening;
 mod pending_replies;
 pub(crate) mod reconfiguration;
+mod relays;
 mod reload;
 mod remotes;
 mod roles;
@@ -20,6 +21,7 @@ mod shutdown;
 #[cfg(test)]
 mod tests;
 mod tls_columns;
+mod upstream;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -53,11 +55,11 @@ use crate::metrics::{Metrics, SharedState, Stage};
 use crate::remotes::Remotes;
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
 use crate::tls_settings::TlsSettings;
-use members::JoiningMember;
 use opening::Openings;
 use pending_replies::PendingReplies;
 use reconfiguration::Reconfigurations;
 use serving::{Backing, ServedDatabase};
+use upstream::JoiningDatabase;
 
 /// The settings of a server, from the command line; some of them change at run time.
 #[derive(Clone, Debug, Default)]
@@ -96,8 +98,8 @@ pub(crate) struct Config {
 pub(crate) struct Server {
     config: Config,
     databases: BTreeMap<String, ServedDatabase>,
-    /// Databases whose server is joining a cluster.
-    joining: BTreeMap<String, JoiningMember>,
+    /// Databases without contents yet: their servers are joining clusters, or their relays have not reached their sources.
+    joining: BTreeMap<String, JoiningDatabase>,
     next_database: u32,
     shards: Arc<Shards<ShardMessage>>,
     remotes: Remotes,
@@ -121,6 +123,8 @@ pub(crate) struct Server {
     hash_seed: HashSeed,
     sync: ReplicationSettings,
     last_source: u64,
+    /// The interval of probes towards the sources of relays, ms, if one was set by command; 0: none.
+    relay_probe_interval_ms: Option<u64>,
     /// Databases keep a transaction history.
     keeps_history: bool,
     /// A clustered database has been served.
@@ -203,6 +207,7 @@ impl Server {
             hash_seed,
             sync: ReplicationSettings::default(),
             last_source: 0,
+            relay_probe_interval_ms: None,
             keeps_history,
             has_clusters: false,
             failure_scenario: Scenario::Clear,
@@ -241,6 +246,7 @@ impl Server {
             databases: files,
             remotes: self.remotes.given().map(str::to_owned).collect(),
             sync: self.sync.clone(),
+            relay_probe_interval_ms: self.relay_probe_interval_ms,
         });
     }
 

@@ -6,6 +6,6 @@
 //! | `CORVID_BACKUP_SEED` | the seed of a run that is to be repeated |
 
 mod copies;
-mod node;
+pub(crate) mod node;
 mod operators;
 mod roles;

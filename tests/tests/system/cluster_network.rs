@@ -26,7 +26,7 @@ fn write_through_all(cluster: &Cluster) {
 
 /// Makes an authority, and a key and a certificate `NAME-key.pem` and `NAME-cert.pem` that it has signed; false when there is no program
 /// for it.
-fn make_identity(folder: &Path, name: &str) -> bool {
+pub(crate) fn make_identity(folder: &Path, name: &str) -> bool {
     let openssl = |arguments: &str| {
         let mut command = Command::new("openssl");
         let outcome = command
@@ -44,7 +44,7 @@ fn make_identity(folder: &Path, name: &str) -> bool {
     ))
 }
 
-fn tls_options(folder: &Path, name: &str, authority: &str) -> Vec<OsString> {
+pub(crate) fn tls_options(folder: &Path, name: &str, authority: &str) -> Vec<OsString> {
     let option = |option: &str, file: String| -> OsString {
         format!("--{option}={}", folder.join(file).display()).into()
     };

@@ -38,6 +38,7 @@ mod own_references;
 mod packaging;
 mod programs;
 mod recording;
+mod relay;
 mod scripted;
 mod service_manager;
 mod sessions;

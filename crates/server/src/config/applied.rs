@@ -11,6 +11,7 @@ use corvid_net::{dirs, errno};
 use corvid_shell::vlog::{self, Module};
 
 use crate::config::file::{ConfigFile, DatabaseConfig, ServiceModel};
+use crate::config::relay::RelaySettings;
 use crate::config::replication::ActiveBackup;
 use crate::database::open;
 use crate::server::Server;
@@ -68,7 +69,7 @@ impl AppliedConfig {
             .databases
             .into_iter()
             .map(|(entry, config)| WantedDatabase {
-                file: self.file_of(&entry),
+                file: self.file_of(&entry, &config),
                 entry,
                 config: Some(config),
             });
@@ -94,7 +95,7 @@ impl AppliedConfig {
         }
         let other_model = |entry: &String, name: &mut String| {
             let wanted = config.databases.get(entry);
-            wanted.is_some_and(|wanted| !fits(wanted, server.is_clustered(name)))
+            wanted.is_some_and(|wanted| !fits(wanted, server.file_kind(name)))
         };
         let others: Vec<(String, String)> = self.databases.extract_if(.., other_model).collect();
         for (entry, name) in others {
@@ -103,8 +104,11 @@ impl AppliedConfig {
         }
     }
 
-    /// The file that an entry names: as written, or absolute if the process has left its start directory.
-    pub(crate) fn file_of(&self, entry: &str) -> String {
+    /// The file that an entry names: as written, or absolute if the process has left its start directory. Of a relay: its argument.
+    pub(crate) fn file_of(&self, entry: &str, config: &DatabaseConfig) -> String {
+        if let Some(relay) = RelaySettings::of_entry(entry, config) {
+            return relay.argument();
+        }
         let is_still_there = std::env::current_dir().is_ok_and(|now| now == self.directory);
         if is_still_there {
             entry.to_owned()
@@ -149,12 +153,9 @@ pub(crate) fn read(path: &str) -> Result<ConfigFile, ConfigError> {
 /// Checks that the file of an entry is of the kind that the entry says. Other faults are found when the file is opened.
 ///
 /// # Errors
-/// The file is of another kind, or the kind cannot be served.
+/// The file is of another kind.
 pub(crate) fn check_kind(entry: &str, file: &str, wanted: &DatabaseConfig) -> Result<(), String> {
     let (is, is_not) = match (wanted.model, open::kind(file)) {
-        (Some(ServiceModel::Relay), _) => {
-            return Err(format!("ovsdb error: {entry}: relays are not built yet"));
-        }
         (Some(ServiceModel::Clustered), Ok(Magic::Standalone)) => ("standalone", "clustered"),
         (Some(ServiceModel::Standalone), Ok(Magic::Clustered)) => ("clustered", "standalone"),
         (Some(ServiceModel::ActiveBackup), Ok(Magic::Clustered)) => ("clustered", "active-backup"),
@@ -165,13 +166,15 @@ pub(crate) fn check_kind(entry: &str, file: &str, wanted: &DatabaseConfig) -> Re
     ))
 }
 
-/// Whether a served database can stay open under an entry's service model.
-fn fits(wanted: &DatabaseConfig, is_clustered: bool) -> bool {
+/// Whether a served database can stay under an entry's service model. `kind`: that of its file; `None`: it is a relay.
+fn fits(wanted: &DatabaseConfig, kind: Option<Magic>) -> bool {
     match wanted.model {
-        None => true,
-        Some(ServiceModel::Relay) => false,
-        Some(ServiceModel::Clustered) => is_clustered,
-        Some(ServiceModel::Standalone | ServiceModel::ActiveBackup) => !is_clustered,
+        None => kind.is_some(),
+        Some(ServiceModel::Relay) => kind.is_none(),
+        Some(ServiceModel::Clustered) => kind == Some(Magic::Clustered),
+        Some(ServiceModel::Standalone | ServiceModel::ActiveBackup) => {
+            kind == Some(Magic::Standalone)
+        }
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct SavedConfig {
     pub(crate) remotes: Vec<String>,
     /// The settings of active-backup replication.
     pub(crate) sync: ReplicationSettings,
+    /// The interval of probes towards the sources of relays, ms, if one was set.
+    pub(crate) relay_probe_interval_ms: Option<u64>,
 }
 
 /// The file.
@@ -69,6 +71,7 @@ impl SavedConfigFile {
             databases: list("databases"),
             remotes: list("remotes"),
             sync: read_sync(json.get("sync").unwrap_or(&Value::Null)),
+            relay_probe_interval_ms: read_ms(json.get("relay-probe")),
         })
     }
 
@@ -84,11 +87,13 @@ impl SavedConfigFile {
 
     fn replace(&self, configuration: &SavedConfig) -> io::Result<()> {
         let list = |texts: &[String]| Value::Array(texts.iter().map(Value::string).collect());
-        let members = [
+        let mut members = vec![
             ("databases", list(&configuration.databases)),
             ("remotes", list(&configuration.remotes)),
             ("sync", write_sync(&configuration.sync)),
         ];
+        let relay_probe = configuration.relay_probe_interval_ms;
+        members.extend(relay_probe.map(|ms| ("relay-probe", write_ms(ms))));
         let spare = self.write_beside(&object(members).to_bytes())?;
         self.file.write_all_at(&spare.to_bytes(), 0)?;
         self.file.set_len(spare.end())
@@ -166,11 +171,18 @@ fn write_sync(sync: &ReplicationSettings) -> Value {
     ];
     let source = sync.source.as_ref();
     members.extend(source.map(|source| ("source", Value::string(source))));
-    let probe = sync
-        .probe_interval_ms
-        .map(|ms| Value::string(ms.to_string()));
-    members.extend(probe.map(|ms| ("probe", ms)));
+    let probe = sync.probe_interval_ms;
+    members.extend(probe.map(|ms| ("probe", write_ms(ms))));
     object(members)
+}
+
+/// As text, because an integer may be too great for JSON's.
+fn write_ms(ms: u64) -> Value {
+    Value::string(ms.to_string())
+}
+
+fn read_ms(json: Option<&Value>) -> Option<u64> {
+    json?.as_str()?.parse().ok()
 }
 
 fn read_sync(json: &Value) -> ReplicationSettings {
@@ -181,7 +193,7 @@ fn read_sync(json: &Value) -> ReplicationSettings {
         is_backup: flag("backup"),
         source: text("source"),
         excluded: text("excluded").unwrap_or_default(),
-        probe_interval_ms: text("probe").and_then(|ms| ms.parse().ok()),
+        probe_interval_ms: read_ms(json.get("probe")),
     }
 }
 
@@ -195,6 +207,7 @@ mod tests {
             databases: databases.iter().map(ToString::to_string).collect(),
             remotes: remotes.iter().map(ToString::to_string).collect(),
             sync: ReplicationSettings::default(),
+            relay_probe_interval_ms: None,
         };
         let first = configuration(&["a.db", "/var/b.db"], &["punix:\"x\"", "ptcp:6640"]);
         let saved = SavedConfigFile::create(&first).unwrap();
@@ -207,6 +220,7 @@ mod tests {
             excluded: "A:T,U".to_owned(),
             probe_interval_ms: Some(5000),
         };
+        second.relay_probe_interval_ms = Some(0);
         saved.write(&second);
         assert_eq!(saved.read().unwrap(), second);
     }

@@ -187,9 +187,7 @@ pub(crate) fn register_watching(registry: &mut Registry<Server>) {
         0,
         |server: &mut Server, _, replier| {
             server.ask(|server, reports| {
-                let usage =
-                    reports::usage(&reports, server.session_count(), &server.cluster_usage());
-                replier.reply(Ok(memory::show(usage)));
+                replier.reply(Ok(memory::show(server.usage(&reports))));
             });
         },
     );
@@ -435,6 +433,10 @@ fn describe(registry: &mut Registry<Server>) {
         (
             "ovsdb-server/set-active-ovsdb-server-probe-interval",
             "set how often the active server is probed, in milliseconds",
+        ),
+        (
+            "ovsdb-server/set-relay-source-probe-interval",
+            "set how often the sources of relays are probed, in milliseconds",
         ),
         (
             "ovsdb-server/get-sync-exclude-tables",

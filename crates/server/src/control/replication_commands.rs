@@ -1,4 +1,4 @@
-//! The control commands of active-backup replication (docs/spec/cli.md 2.4, docs/spec/distribution.md 3.1).
+//! The control commands of active-backup replication, and of relays (docs/spec/cli.md 2.4, docs/spec/distribution.md 3.1).
 //!
 //! A command that changes roles is answered when every database has its new role: after the reply of a change to active, clients can write;
 //! after that of a change to backup, they cannot.
@@ -43,6 +43,16 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             .parse()
             .map_err(|_| BAD_INTERVAL)?;
         server.set_sync_probe_interval(u64::try_from(interval_ms).unwrap_or(0));
+        Ok(String::new())
+    });
+    let set_relay_probe = "ovsdb-server/set-relay-source-probe-interval";
+    registry.register(set_relay_probe, "", 1, 1, |server: &mut Server, args| {
+        by_hand(server)?;
+        let interval_ms: i32 = args[0]
+            .trim_ascii_start()
+            .parse()
+            .map_err(|_| BAD_INTERVAL)?;
+        server.set_relay_probe_interval(interval_ms.into());
         Ok(String::new())
     });
     let set_excluded = "ovsdb-server/set-sync-exclude-tables";

@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
+use std::sync::atomic::Ordering;
 
 use corvid_service::message::Report;
 use corvid_shell::memory::Usage;
 
+use crate::metrics::relay::RelayFigures;
 use crate::server::Server;
 
 /// The reports, by name of the database.
@@ -80,13 +82,35 @@ pub(crate) struct ClusterUsage {
     pub(crate) log: u64,
 }
 
+/// Amounts of all relays.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RelayUsage {
+    /// Requests that wait for sources that are away.
+    pub(crate) waiting: u64,
+    /// Requests that sources have and have not answered.
+    pub(crate) sent: u64,
+}
+
+impl RelayUsage {
+    /// Adds those of one relay.
+    pub(crate) fn add(&mut self, figures: &RelayFigures) {
+        self.waiting += figures.waiting.load(Ordering::Relaxed);
+        self.sent += figures.sent.load(Ordering::Relaxed);
+    }
+}
+
 /// The counts of `memory/show` (docs/spec/cli.md 2.4): zeros are left out, except two.
 #[must_use]
-pub(crate) fn usage(reports: &Reports, sessions: usize, clusters: &ClusterUsage) -> Usage {
+pub(crate) fn usage(
+    reports: &Reports,
+    sessions: usize,
+    clusters: &ClusterUsage,
+    relays: &RelayUsage,
+) -> Usage {
     let sum = |count: fn(&corvid_service::message::Usage) -> u64| {
         reports.values().map(|report| count(&report.usage)).sum()
     };
-    let counts: [(&str, u64); 11] = [
+    let counts: [(&str, u64); 13] = [
         ("atoms", sum(|usage| usage.atoms)),
         ("cells", sum(|usage| usage.cells)),
         ("monitors", sum(|usage| usage.monitors)),
@@ -94,6 +118,8 @@ pub(crate) fn usage(reports: &Reports, sessions: usize, clusters: &ClusterUsage)
         ("raft-backlog-kB", clusters.backlog_bytes / 1024),
         ("raft-connections", clusters.connections),
         ("raft-log", clusters.log),
+        ("relay-requests-sent", relays.sent),
+        ("relay-requests-waiting", relays.waiting),
         ("sessions", sessions as u64),
         ("triggers", sum(|usage| usage.triggers)),
         ("txn-history", sum(|usage| usage.history_commits)),
@@ -186,7 +212,12 @@ mod tests {
         report.usage.atoms = 35;
         report.usage.cells = 44;
         let reports = Reports::from([("a".to_owned(), report.clone()), ("b".to_owned(), report)]);
-        let shown = corvid_shell::memory::show(usage(&reports, 1, &ClusterUsage::default()));
+        let shown = corvid_shell::memory::show(usage(
+            &reports,
+            1,
+            &ClusterUsage::default(),
+            &RelayUsage::default(),
+        ));
         assert_eq!(
             shown,
             "atoms:70 cells:88 monitors:0 n-weak-refs:0 sessions:1\n"

@@ -20,9 +20,9 @@ use crate::coverage::{self, ReportedCounts};
 use crate::database::jobs::JobThreads;
 use crate::database::recorder::Recorder;
 use crate::database::storage::Storage;
+use crate::database::upstream::UpstreamHandle;
 use crate::liveness::Liveness;
 use crate::main_handle::MainHandle;
-use crate::member::handle::{MemberHandle, ToMember};
 use crate::metrics::database::DatabaseFigures;
 use crate::shard::{ShardMessage, ToSource};
 
@@ -41,8 +41,8 @@ pub(crate) struct Driver {
 pub(crate) struct Effects {
     /// Its file, if it has one.
     pub(crate) storage: Option<Storage>,
-    /// Its member, if it is clustered.
-    pub(crate) member: Option<MemberHandle>,
+    /// The thread that decides its commits, if it is clustered or a relay.
+    pub(crate) upstream: Option<UpstreamHandle>,
     /// The threads for its long jobs.
     pub(crate) job_threads: JobThreads,
     /// The receivers of deliveries.
@@ -146,8 +146,8 @@ impl Driver {
                     effects.stamp_undelivered(pump);
                 }
                 Output::Member(request) => {
-                    if let Some(member) = &effects.member {
-                        member.post([ToMember::Request(request)]);
+                    if let Some(upstream) = &effects.upstream {
+                        upstream.request(request);
                     }
                 }
                 Output::Audit(entries) => {

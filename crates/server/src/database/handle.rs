@@ -129,7 +129,7 @@ pub(crate) mod tests {
         let pump = Pump::new(service);
         let effects = Effects {
             storage: None,
-            member: None,
+            upstream: None,
             job_threads: JobThreads::new(ReplySender(Weak::new()), Arc::default()).unwrap(),
             shards: shards.handles().to_vec(),
             main,

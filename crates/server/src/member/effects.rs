@@ -206,7 +206,7 @@ impl ThreadEffects {
             );
         }
         if let Some(contents) = pump.loaded(index, contents.ok()) {
-            let message = MainMessage::MemberJoined(self.id, Box::new(contents));
+            let message = MainMessage::Joined(self.id, Box::new(contents));
             self.main.report(message);
         }
     }

@@ -3,6 +3,8 @@
 //! The order is that of `families::ALL`; a family without values still shows its name, kind and meaning, so dashboards and alerts can be
 //! checked against an idle server.
 
+mod relays;
+
 use std::fmt::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -90,6 +92,7 @@ impl Scrape {
         scrape.of_content(&databases);
         scrape.of_files(&databases);
         scrape.of_clusters(&metrics.members());
+        scrape.of_relays(&metrics.relays());
         scrape.of_audit(metrics);
         scrape.of_process();
         scrape

@@ -127,6 +127,14 @@ families! {
     CLUSTER_CONNECTIONS: Gauge "corvid_cluster_connections" ["database"] "Open connections to and from peers.";
     CLUSTER_BACKLOG: Gauge "corvid_cluster_backlog_bytes" ["database"] "Messages that wait for peers to take them.";
 
+    RELAY_CONNECTED: Gauge "corvid_relay_connected" ["database"] "Of relays: 1 while the relay has what its source has, and can send requests to it.";
+    RELAY_STAGE: Gauge "corvid_relay_state_seconds" ["database"] "For how long that has been so.";
+    RELAY_REQUESTS: Gauge "corvid_relay_requests" ["database", "state"] "Requests of clients for the source: waiting (not sent, because the source is away), sent (not answered yet).";
+    RELAY_CHANGES: Counter "corvid_relay_changes" ["database"] "Changes, and whole contents, that the source has sent.";
+    RELAY_UNAPPLIED: Gauge "corvid_relay_unapplied_bytes" ["database"] "What of them the database has not applied.";
+    RELAY_RECEIVED: Counter "corvid_relay_received_bytes" ["database"] "Bytes received from the source.";
+    RELAY_CONNECTS: Counter "corvid_relay_connects" ["database"] "Connections to sources that were established.";
+
     AUDIT_RECORDS: Counter "corvid_audit_records" [] "Records written to the audit log.";
     AUDIT_LOST: Counter "corvid_audit_records_lost" [] "Records that the audit log lacks: the queue was full, or the disk refused them.";
 

@@ -142,6 +142,11 @@ impl Metrics {
             failure: figures.fault(),
             note: figures.note(),
         }));
+        checks.extend(self.relays().iter().map(|(name, relay)| Check {
+            name: format!("relay:{name}"),
+            failure: relay.figures().fault(),
+            note: relay.figures().note(),
+        }));
         checks.extend(self.served().iter().filter_map(|(name, figures)| {
             let standing = figures.latest().replication?;
             let why = match standing {

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use corvid_net::errno;
 use corvid_service::member::file::refusal;
 use corvid_service::message::{Control, ToDatabase, ToShard};
+use corvid_shell::memory::Usage;
 use corvid_shell::unixctl::Replier;
 use corvid_shell::vlog::{self, Module};
 
 use super::Server;
-use crate::control::reports::Reports;
+use super::upstream::Upstream;
+use crate::control::reports::{self, Reports};
 use crate::database::backup::Backup;
 use crate::shard::ShardMessage;
 
@@ -26,6 +28,12 @@ impl Server {
             let report = ToDatabase::Control(Control::Report(token));
             let _ = self.databases[&name].mailbox.send(report);
         }
+    }
+
+    /// The counts of `memory/show`.
+    pub(crate) fn usage(&self, reports: &Reports) -> Usage {
+        let (clusters, relays) = (self.cluster_usage(), self.relay_usage());
+        reports::usage(reports, self.session_count(), &clusters, &relays)
     }
 
     /// Begins or ends logging the changed rows of a table.
@@ -66,17 +74,23 @@ impl Server {
         }
         let wanted = |name: &str| only.map_or(!name.starts_with('_'), |only| only == name);
         let chosen: Vec<&String> = self.databases.keys().filter(|name| wanted(name)).collect();
-        let joining = self.joining.keys().filter(|name| wanted(name)).count();
-        if chosen.is_empty() && joining == 0 {
+        let joining = self.joining.iter().filter(|(name, _)| wanted(name));
+        let joining: Vec<&Upstream> = joining.map(|(_, joining)| &joining.upstream).collect();
+        let count = chosen.len() + joining.len();
+        if count == 0 {
             replier.reply(Err("no database by that name".to_owned()));
             return;
         }
-        let count = chosen.len() + joining;
         let mut tokens = self.pending.countdown(count, Some(replier));
-        for token in tokens.split_off(chosen.len()) {
-            // A server that joins has nothing to compact.
-            let error = refusal("cannot store a snapshot while joining cluster");
-            self.pending.complete_one(token, Err(error));
+        for (token, upstream) in tokens.split_off(chosen.len()).into_iter().zip(joining) {
+            // A server that joins has nothing to compact, and a relay has no file.
+            let outcome = match upstream {
+                Upstream::Member(_) => {
+                    Err(refusal("cannot store a snapshot while joining cluster"))
+                }
+                Upstream::Relay(_) => Ok(()),
+            };
+            self.pending.complete_one(token, outcome);
         }
         for (name, token) in chosen.into_iter().zip(tokens) {
             vlog::info(

@@ -47,8 +47,9 @@ impl Server {
                 self.pending.member_answered(token, outcome);
             }
             MainMessage::MemberRowChanged(id) => self.show_member(id),
-            MainMessage::MemberJoined(id, contents) => self.member_joined(id, *contents),
+            MainMessage::Joined(id, contents) => self.joined(id, *contents),
             MainMessage::MemberLeft(id) => self.member_left(id),
+            MainMessage::RelayRowChanged(id, row) => self.show_relay(id, row),
             MainMessage::Barrier(answer) => {
                 // The sender may have stopped waiting.
                 let _ = answer.send(());
@@ -59,8 +60,12 @@ impl Server {
     pub(super) fn run_event(&mut self, event: Event) {
         match event {
             // A session that is closed gets no update of this change, so sessions are closed before `_Server` changes; here and below.
-            Event::Converted(_, schema, epoch) => {
-                let reason = format!("committed {} database schema conversion", schema.name);
+            Event::Converted(id, schema, epoch) => {
+                let name = &schema.name;
+                let reason = match self.is_relay(id) {
+                    true => format!("database {name} schema changed"),
+                    false => format!("committed {name} database schema conversion"),
+                };
                 self.disconnect_unaware(&reason, Some(epoch));
                 self.update_server_db(server_db::update_schema(&schema));
             }

@@ -18,6 +18,7 @@ use corvid_shell::unixctl::Replier;
 
 use super::Server;
 use super::serving::Backing;
+use super::upstream::{JoiningDatabase, Upstream};
 use crate::control::reports::ClusterUsage;
 use crate::database::open::OpenedMember;
 use crate::member::failure::Scenario;
@@ -27,15 +28,6 @@ use crate::metrics::member::MemberFigures;
 
 /// The answer to a command about a database that is not clustered.
 const UNKNOWN: &str = "unknown cluster";
-
-/// A member that is not in its cluster yet.
-pub(super) struct JoiningMember {
-    /// The number of its database, until that is served.
-    pub(super) id: DatabaseId,
-    /// The file's name.
-    pub(super) name: String,
-    pub(super) member: ServedMember,
-}
 
 impl Server {
     /// Serves a clustered database. Returns the transaction that inserts its row in `_Server`.
@@ -77,10 +69,11 @@ impl Server {
     ) -> std::io::Result<Vec<u8>> {
         let id = self.new_database_id();
         let row = member_row::insert(database, None, member.row());
-        let joining = JoiningMember {
+        let member = member.start(id, None, self.main.clone(), self.member_figures(database))?;
+        let joining = JoiningDatabase {
             id,
             name: name.to_owned(),
-            member: member.start(id, None, self.main.clone(), self.member_figures(database))?,
+            upstream: Upstream::Member(member),
         };
         self.joining.insert(database.to_owned(), joining);
         self.publish();
@@ -95,8 +88,8 @@ impl Server {
         Some(figures)
     }
 
-    /// A server has joined its cluster, so its database can be served.
-    pub(super) fn member_joined(&mut self, id: DatabaseId, contents: Contents) {
+    /// The first contents of a database have come, because its server has joined the cluster or its relay has reached its source: it is served.
+    pub(super) fn joined(&mut self, id: DatabaseId, contents: Contents) {
         let found = self.joining.iter().find(|(_, joining)| joining.id == id);
         let Some(database) = found.map(|(name, _)| name.clone()) else {
             return;
@@ -104,8 +97,8 @@ impl Server {
         let Some(joining) = self.joining.remove(&database) else {
             return;
         };
-        let member = Box::new(joining.member);
-        let backing = Backing::Joined(id, member, contents.applied, contents.eid);
+        let upstream = Box::new(joining.upstream);
+        let backing = Backing::Joined(id, upstream, contents.applied, contents.eid);
         match self.serve(&joining.name, contents.database, backing, None) {
             Ok(row) => {
                 self.disconnect_unaware(&format!("database {database} connected to storage"), None);
@@ -125,15 +118,9 @@ impl Server {
         self.has_clusters
     }
 
-    /// Whether a database of this name is served, or is joining its cluster.
+    /// Whether a database of this name is served, or has no contents yet.
     pub(super) fn is_taken(&self, database: &str) -> bool {
         self.databases.contains_key(database) || self.joining.contains_key(database)
-    }
-
-    /// Whether a served database is clustered.
-    #[must_use]
-    pub(crate) fn is_clustered(&self, database: &str) -> bool {
-        self.member(database).is_ok()
     }
 
     /// Shows the newest state of a member in `_Server`.
@@ -148,15 +135,8 @@ impl Server {
     }
 
     fn member_numbered(&mut self, id: DatabaseId) -> Option<(&str, &mut ServedMember)> {
-        let served = self.databases.iter_mut().filter_map(|(name, served)| {
-            let member = served.member.as_mut()?;
-            (served.id == id).then_some((name, member))
-        });
-        let joining = self.joining.iter_mut().filter_map(|(name, joining)| {
-            (joining.id == id).then_some((name, &mut joining.member))
-        });
-        let (name, member) = served.chain(joining).next()?;
-        Some((name, member))
+        let (name, upstream) = self.upstream_numbered(id)?;
+        Some((name, upstream.member_mut()?))
     }
 
     /// A member has left its cluster for good, so its database is removed.
@@ -173,10 +153,8 @@ impl Server {
     }
 
     fn member(&self, database: &str) -> Result<&ServedMember, String> {
-        let served = self.databases.get(database);
-        let joining = || Some(&self.joining.get(database)?.member);
-        let member = served.and_then(|served| served.member.as_ref());
-        member.or_else(joining).ok_or_else(|| UNKNOWN.to_owned())
+        let member = self.upstream(database).and_then(Upstream::member);
+        member.ok_or_else(|| UNKNOWN.to_owned())
     }
 
     /// `cluster/cid`.
@@ -237,7 +215,7 @@ impl Server {
     }
 
     /// Amounts of all members, for `memory/show`.
-    pub(crate) fn cluster_usage(&self) -> ClusterUsage {
+    pub(super) fn cluster_usage(&self) -> ClusterUsage {
         let mut usage = ClusterUsage::default();
         for member in self.members() {
             let counts = member.handle.counts();
@@ -250,9 +228,7 @@ impl Server {
 
     /// All members, those that are joining included.
     fn members(&self) -> impl Iterator<Item = &ServedMember> {
-        let served = self.databases.values();
-        let members = served.filter_map(|served| served.member.as_ref());
-        members.chain(self.joining.values().map(|joining| &joining.member))
+        self.upstreams().filter_map(Upstream::member)
     }
 
     /// `cluster/failure-test`. Concerns all clustered databases of the process.

@@ -1,4 +1,5 @@
-//! Opening database files, each on a thread of its own. Part of the main thread, which serves a file when it is loaded.
+//! Opening database files, each on a thread of its own. Part of the main thread, which serves a file when it is loaded. A relay, which has no
+//! file, begins at once.
 //!
 //! Until then no command finds the database: it is not listed, and `remove-db` fails. Its service model is the one that is set when it is
 //! served. If two files have the same schema name, the one that is loaded first is served.
@@ -14,9 +15,10 @@ use corvid_data::HashSeed;
 use corvid_shell::unixctl::Replier;
 
 use super::Server;
-use super::serving::{Backing, check_name, is_relay, same_file};
+use super::serving::{Backing, check_name, same_file};
 use crate::config::applied::{check_kind, replication_of};
 use crate::config::file::DatabaseConfig;
+use crate::config::relay::RelaySettings;
 use crate::database::open::{self, Opened, Progress, RandomUuids};
 use crate::liveness::{Liveness, STUCK_MS};
 use crate::main_handle::MainHandle;
@@ -77,6 +79,14 @@ impl Request {
             requester,
         }
     }
+
+    /// The relay that is requested; `None`: the request is for a file.
+    fn relay(&self) -> Option<RelaySettings> {
+        match &self.entry {
+            Some((entry, config)) => RelaySettings::of_entry(entry, config),
+            None => RelaySettings::of_argument(&self.file),
+        }
+    }
 }
 
 impl Openings {
@@ -108,9 +118,9 @@ impl Server {
 
     /// Queues a request, and begins the openings that can begin.
     pub(super) fn open(&mut self, request: Request) {
-        if is_relay(&request.file) {
-            let error = format!("ovsdb error: {}: relays are not built yet", request.file);
-            return self.answer_opening(request.requester, Err(error));
+        if let Some(relay) = request.relay() {
+            let outcome = self.add_relay(relay);
+            return self.answer_opening(request.requester, outcome);
         }
         self.openings.pending.push_back(request);
         self.begin_openings();

@@ -257,6 +257,7 @@ impl Server {
         match (served, wanted.config) {
             (Some(name), Some(config)) => {
                 self.set_replication(&name, replication_of(&config));
+                self.set_relay_source(&name, &wanted.entry, &config);
                 self.reconfiguration_opened(Ok(name));
             }
             (_, config) => {

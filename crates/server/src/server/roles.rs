@@ -146,7 +146,7 @@ impl Server {
             .databases
             .iter()
             .filter(|(name, served)| {
-                *name != server_db::NAME && served.member.is_none() && concerns(served)
+                *name != server_db::NAME && served.upstream.is_none() && concerns(served)
             })
             .map(|(name, _)| name.clone())
             .collect();

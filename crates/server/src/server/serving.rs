@@ -23,6 +23,7 @@ use corvid_shell::log_file::{LogFile, UnforcedName};
 use corvid_shell::vlog::{self, Module};
 
 use super::Server;
+use super::upstream::Upstream;
 use crate::config::replication::ActiveBackup;
 use crate::database::driver::{BatchState, Driver, Effects, read_clock};
 use crate::database::handle::DatabaseHandle;
@@ -31,8 +32,8 @@ use crate::database::open::RandomUuids;
 use crate::database::recorder::Recorder;
 use crate::database::storage::{FileOwner, ReplySender, Storage};
 use crate::database::thread::DatabaseThread;
-use crate::member::handle::ToMember;
-use crate::member::prepared::{PreparedMember, ServedMember};
+use crate::database::upstream::UpstreamHandle;
+use crate::member::prepared::PreparedMember;
 use crate::metrics::database::DatabaseFigures;
 use crate::shard::ShardMessage;
 
@@ -44,8 +45,9 @@ pub(super) enum Backing {
     File(LogFile, FileState),
     /// The file of its member, which has these entries already: the last one that is applied, and the last one with data among them.
     Member(Box<PreparedMember>, Index, Eid),
-    /// The same for a member that runs, because it has just joined its cluster. The database keeps the number of the joining one.
-    Joined(DatabaseId, Box<ServedMember>, Index, Eid),
+    /// The first contents of a database whose member has just joined its cluster, or whose relay has reached its source, after this entry. The
+    /// database keeps its number.
+    Joined(DatabaseId, Box<Upstream>, Index, Eid),
 }
 
 /// A served database.
@@ -59,9 +61,9 @@ pub(super) struct ServedDatabase {
     pub(super) thread: JoinHandle<()>,
     /// Set when the name of its file cannot be synced.
     pub(super) unforced_name: UnforcedName,
-    /// Its member, if it is clustered.
-    pub(super) member: Option<ServedMember>,
-    /// `None`: standalone, or clustered.
+    /// The thread that decides its commits, if it is clustered or a relay.
+    pub(super) upstream: Option<Upstream>,
+    /// `None`: standalone, clustered or a relay.
     pub(super) replication: Option<ActiveBackup>,
     /// The connection to its source, and the source's remote, while it is a backup.
     pub(super) source: Option<(SourceId, String)>,
@@ -95,9 +97,13 @@ impl Server {
                 member = Some(of_member);
                 Model::clustered(applied, eid)
             }
-            Backing::Joined(_, running, applied, eid) => {
-                joined = Some((*running, applied));
-                Model::clustered(applied, eid)
+            Backing::Joined(_, upstream, applied, eid) => {
+                let model = match &*upstream {
+                    Upstream::Member(_) => Model::clustered(applied, eid),
+                    Upstream::Relay(_) => Model::relay(applied, eid),
+                };
+                joined = Some((*upstream, applied));
+                model
             }
         };
         let options = Options {
@@ -150,9 +156,9 @@ impl Server {
         service.set_audited(audit.is_some() && self.config.is_audited);
         let effects = Effects {
             storage,
-            member: match (&member, &joined) {
-                (Some(member), _) => Some(member.handle().clone()),
-                (None, Some((member, _))) => Some(member.handle.clone()),
+            upstream: match (&member, &joined) {
+                (Some(member), _) => Some(UpstreamHandle::Member(member.handle().clone())),
+                (None, Some((upstream, _))) => Some(upstream.handle()),
                 (None, None) => None,
             },
             job_threads: jobs,
@@ -166,7 +172,7 @@ impl Server {
         };
         let row = match (&member, &joined) {
             (Some(member), _) => member_row::insert(&schema.name, Some(&schema), member.row()),
-            // The row has been there since the server began to join.
+            // The row has been there since the server began to join, or the relay to connect.
             (None, Some(_)) => server_db::update_schema(&schema),
             (None, None) => server_db::insert(&schema, pump.service().model().server_row()),
         };
@@ -181,22 +187,22 @@ impl Server {
         let thread = std::thread::Builder::new()
             .name(format!("db:{}", schema.name))
             .spawn(move || database_thread.run())?;
-        let member = match (member, joined) {
+        let upstream = match (member, joined) {
             (Some(member), _) => {
                 let figures = self.member_figures(&schema.name);
                 let main = self.main.clone();
-                Some(member.start(id, Some(handle.clone()), main, figures)?)
+                let member = member.start(id, Some(handle.clone()), main, figures)?;
+                Some(Upstream::Member(member))
             }
-            (None, Some((member, applied))) => {
-                let database = Box::new(handle.clone());
-                member.handle.post([ToMember::Served(applied, database)]);
-                Some(member)
+            (None, Some((upstream, applied))) => {
+                upstream.served(applied, handle.clone());
+                Some(upstream)
             }
             (None, None) => None,
         };
         let served = ServedDatabase {
             id,
-            member,
+            upstream,
             name: name.to_owned(),
             handle,
             mailbox: sender,
@@ -243,7 +249,7 @@ impl Server {
             directory.insert_joining(name);
         }
         for (name, served) in &self.databases {
-            match served.member {
+            match served.upstream {
                 Some(_) => directory.insert_clustered(name, served.id),
                 None => directory.insert(name, served.id),
             }
@@ -270,14 +276,6 @@ pub(crate) fn check_name(name: &str, is_taken: bool) -> Result<(), String> {
         return Err(format!("ovsdb error: {name}: duplicate database name"));
     }
     Ok(())
-}
-
-/// Whether the argument asks for a relay, `relay:NAME:REMOTES`. Any other argument is the name of a file.
-pub(crate) fn is_relay(file: &str) -> bool {
-    let parts = file
-        .strip_prefix("relay:")
-        .and_then(|rest| rest.split_once(':'));
-    parts.is_some_and(|(_, remotes)| !remotes.is_empty())
 }
 
 /// Whether two names mean the same file; links are followed.

@@ -11,9 +11,9 @@ use corvid_service::message::{Control, Event, ToDatabase};
 use corvid_service::server_db;
 use corvid_shell::unixctl::Replier;
 
-use super::members::JoiningMember;
 use super::pending_replies::Removal;
 use super::serving::ServedDatabase;
+use super::upstream::JoiningDatabase;
 use super::{Server, answer};
 use crate::main_handle::MainMessage;
 use crate::metrics::Stage;
@@ -78,20 +78,20 @@ impl Server {
             replier,
         };
         let mut threads = vec![served.thread];
-        match served.member {
+        match served.upstream {
             None => drop(served.mailbox.send(ToDatabase::Control(Control::Remove))),
-            // The member orders its database to end when its file is closed.
-            Some(member) => threads.push(member.end()),
+            // A member orders its database to end when its file is closed, a relay when its connection is.
+            Some(upstream) => threads.push(upstream.end()),
         }
         self.pending.removals.insert(served.id, removal);
         threads
     }
 
-    /// Orders the member of a database that is not served yet to end.
+    /// Orders the member or the relay of a database that is not served yet to end.
     fn end_joining(
         &mut self,
         name: &str,
-        joining: JoiningMember,
+        joining: JoiningDatabase,
         reason: &str,
         replier: Option<Replier>,
     ) -> JoinHandle<()> {
@@ -102,7 +102,7 @@ impl Server {
             replier,
         };
         self.pending.removals.insert(joining.id, removal);
-        joining.member.end()
+        joining.upstream.end()
     }
 
     /// Ends every thread. Pending requests and control commands are answered, and queued log records are written.

@@ -1,5 +1,6 @@
 //! Servers that replicate each other, their contents, and writers with ledgers.
 
+use std::ffi::OsString;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,9 +29,22 @@ impl Node {
         database_file::create(&file, schema).expect("a file");
         let mut arguments = vec![file.into_os_string()];
         arguments.extend(options.iter().map(Into::into));
+        Node::in_directory(implementation, dir, &arguments)
+    }
+
+    fn in_directory(implementation: Implementation, dir: TempDir, arguments: &[OsString]) -> Node {
         let program = implementation.server_binary().expect("built");
-        let process = Process::new(&program, dir.path(), &arguments);
+        let process = Process::new(&program, dir.path(), arguments);
         Node { process, dir }
+    }
+
+    /// A server with these arguments besides its remote.
+    pub(crate) fn with_arguments(implementation: Implementation, arguments: &[String]) -> Node {
+        let dir = tempfile::tempdir().expect("a directory");
+        let arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
+        let mut node = Node::in_directory(implementation, dir, &arguments);
+        node.process.start().expect("a server");
+        node
     }
 
     pub(crate) fn started(

@@ -1,0 +1,88 @@
+//! The figures of one relay: its state and amounts, as its thread last published them.
+//!
+//! Written by the relay's thread after each turn, which is a few stores; read by the pages and by `memory/show`. Figures of one moment may be of two
+//! turns.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use corvid_net::clock;
+
+/// The figures.
+#[derive(Debug, Default)]
+pub(crate) struct RelayFigures {
+    stage: AtomicU8,
+    /// When the stage began, monotonic ms.
+    since_ms: AtomicU64,
+    /// Requests of clients that have not been sent, because the source is away.
+    pub(crate) waiting: AtomicU64,
+    /// Requests of clients that the source has and has not answered.
+    pub(crate) sent: AtomicU64,
+    /// Changes, and whole contents, that the source has sent.
+    pub(crate) changes: AtomicU64,
+    /// Bytes of these that the database has not applied.
+    pub(crate) unapplied_bytes: AtomicU64,
+    /// Bytes received from the source.
+    pub(crate) received_bytes: AtomicU64,
+    /// Connections to sources that were established.
+    pub(crate) connects: AtomicU64,
+}
+
+/// The state of a relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RelayStage {
+    /// No contents have come yet.
+    Empty,
+    /// It has what its source has, and requests can be sent.
+    Connected,
+    /// It has contents, and no source.
+    Lost,
+}
+
+impl RelayFigures {
+    /// The state.
+    #[must_use]
+    pub(crate) fn stage(&self) -> RelayStage {
+        match self.stage.load(Ordering::Relaxed) {
+            0 => RelayStage::Empty,
+            1 => RelayStage::Connected,
+            _ => RelayStage::Lost,
+        }
+    }
+
+    /// For how long, ms.
+    #[must_use]
+    pub(crate) fn stage_ms(&self) -> u64 {
+        let since_ms = self.since_ms.load(Ordering::Relaxed);
+        clock::mono_ms().saturating_sub(since_ms)
+    }
+
+    /// The state is this one. Its thread alone calls this.
+    pub(crate) fn set_stage(&self, now_ms: u64, stage: RelayStage) {
+        let is_first = self.since_ms.load(Ordering::Relaxed) == 0;
+        if stage != self.stage() || is_first {
+            self.stage.store(stage as u8, Ordering::Relaxed);
+            self.since_ms.store(now_ms, Ordering::Relaxed);
+        }
+    }
+
+    /// Why clients should not be sent to this relay; `None`: they may. A relay without its source still answers readers.
+    #[must_use]
+    pub(crate) fn fault(&self) -> Option<String> {
+        let is_empty = self.stage() == RelayStage::Empty;
+        is_empty.then(|| "this relay has yet to receive what its source holds".to_owned())
+    }
+
+    /// The state in words, for a check that passes.
+    #[must_use]
+    pub(crate) fn note(&self) -> Option<String> {
+        let seconds = self.stage_ms() / 1000;
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        Some(match self.stage() {
+            RelayStage::Empty => return None,
+            RelayStage::Connected => format!("connected to its source for {seconds} s"),
+            RelayStage::Lost => {
+                format!("without its source for {seconds} s; {waiting} requests wait for it")
+            }
+        })
+    }
+}

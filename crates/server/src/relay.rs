@@ -1,0 +1,14 @@
+//! One relay: its thread, and the connection to its source. [`corvid_service::relay`] decides what happens; this module carries it out.
+//!
+//! ```text
+//! database --MemberRequest--> handle.rs --> thread.rs <--> transport <--> source
+//!     ^                                       |
+//!     +----- MemberEvent, new contents -------+
+//! ```
+//!
+//! Invariant: only the thread `relay:NAME` uses the machine and its connection.
+
+pub(crate) mod handle;
+mod log_lines;
+pub(crate) mod served;
+mod thread;

@@ -1,0 +1,80 @@
+//! A relay before its thread starts, and a running one as the main thread sees it.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use corvid_data::HashSeed;
+use corvid_net::tls::Credentials;
+use corvid_service::message::DatabaseId;
+
+use super::handle::{RelayHandle, ToRelay};
+use super::thread::RelayThread;
+use crate::config::relay::SourceSettings;
+use crate::liveness::Liveness;
+use crate::main_handle::MainHandle;
+
+/// A relay whose thread does not run yet.
+pub(crate) struct PreparedRelay {
+    /// The number of its database.
+    pub(crate) id: DatabaseId,
+    /// The name of its database.
+    pub(crate) name: String,
+    /// Its source.
+    pub(crate) source: SourceSettings,
+    /// For `ssl:` sources.
+    pub(crate) credentials: Arc<Credentials>,
+    /// The seed of all databases.
+    pub(crate) hash_seed: HashSeed,
+    /// The signs of life of its thread.
+    pub(crate) liveness: Liveness,
+    /// The receiver of the first contents.
+    pub(crate) main: MainHandle,
+}
+
+/// A running relay.
+pub(crate) struct ServedRelay {
+    /// Its queue.
+    pub(crate) handle: RelayHandle,
+    source: SourceSettings,
+    thread: JoinHandle<()>,
+}
+
+impl PreparedRelay {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// Threads, descriptors or random bytes cannot be had.
+    pub(crate) fn start(self) -> std::io::Result<ServedRelay> {
+        let (name, source) = (self.name.clone(), self.source.clone());
+        let (thread, handle) = RelayThread::new(self)?;
+        let thread = std::thread::Builder::new()
+            .name(format!("relay:{name}"))
+            .spawn(move || thread.run())?;
+        Ok(ServedRelay {
+            handle,
+            source,
+            thread,
+        })
+    }
+}
+
+impl ServedRelay {
+    /// Its source.
+    pub(crate) fn source(&self) -> &SourceSettings {
+        &self.source
+    }
+
+    /// Changes its source, or options of the connection.
+    pub(crate) fn set_source(&mut self, source: SourceSettings) {
+        if source != self.source {
+            self.source = source.clone();
+            self.handle.post([ToRelay::SetSource(Box::new(source))]);
+        }
+    }
+
+    /// Orders the relay to close its connection and to end, and then its database. Returns its thread.
+    pub(crate) fn end(self) -> JoinHandle<()> {
+        self.handle.post([ToRelay::End]);
+        self.thread
+    }
+}

@@ -1,0 +1,121 @@
+//! The threads that decide the commits of databases which other servers have too: the member of a cluster, or a relay. As the main thread sees
+//! them, before their databases have contents and after.
+
+use std::thread::JoinHandle;
+
+use corvid_log::cluster::Index;
+use corvid_service::message::DatabaseId;
+
+use super::Server;
+use crate::database::handle::DatabaseHandle;
+use crate::database::upstream::UpstreamHandle;
+use crate::member::handle::ToMember;
+use crate::member::prepared::ServedMember;
+use crate::relay::handle::ToRelay;
+use crate::relay::served::ServedRelay;
+
+/// The thread that decides the commits of a database.
+pub(super) enum Upstream {
+    /// The member of its cluster.
+    Member(ServedMember),
+    /// The relay, which has them from its source.
+    Relay(ServedRelay),
+}
+
+/// A database that is listed and has no contents yet: its server is joining a cluster, or its relay has not reached its source.
+pub(super) struct JoiningDatabase {
+    /// Its number, also when it is served.
+    pub(super) id: DatabaseId,
+    /// The file's name, or the relay's argument.
+    pub(super) name: String,
+    pub(super) upstream: Upstream,
+}
+
+impl Upstream {
+    /// The member, if it is one.
+    pub(super) fn member(&self) -> Option<&ServedMember> {
+        match self {
+            Upstream::Member(member) => Some(member),
+            Upstream::Relay(_) => None,
+        }
+    }
+
+    /// [`Upstream::member`], to be changed.
+    pub(super) fn member_mut(&mut self) -> Option<&mut ServedMember> {
+        match self {
+            Upstream::Member(member) => Some(member),
+            Upstream::Relay(_) => None,
+        }
+    }
+
+    /// The relay, if it is one.
+    pub(super) fn relay(&self) -> Option<&ServedRelay> {
+        match self {
+            Upstream::Relay(relay) => Some(relay),
+            Upstream::Member(_) => None,
+        }
+    }
+
+    /// [`Upstream::relay`], to be changed.
+    pub(super) fn relay_mut(&mut self) -> Option<&mut ServedRelay> {
+        match self {
+            Upstream::Relay(relay) => Some(relay),
+            Upstream::Member(_) => None,
+        }
+    }
+
+    /// The queue of its thread, for the database.
+    pub(super) fn handle(&self) -> UpstreamHandle {
+        match self {
+            Upstream::Member(member) => UpstreamHandle::Member(member.handle.clone()),
+            Upstream::Relay(relay) => UpstreamHandle::Relay(relay.handle.clone()),
+        }
+    }
+
+    /// The database is served, with the contents after this entry.
+    pub(super) fn served(&self, applied: Index, database: DatabaseHandle) {
+        let database = Box::new(database);
+        match self {
+            Upstream::Member(member) => member.handle.post([ToMember::Served(applied, database)]),
+            Upstream::Relay(relay) => relay.handle.post([ToRelay::Served(database)]),
+        }
+    }
+
+    /// Orders the thread to end, and then its database. Returns the thread.
+    pub(super) fn end(self) -> JoinHandle<()> {
+        match self {
+            Upstream::Member(member) => member.end(),
+            Upstream::Relay(relay) => relay.end(),
+        }
+    }
+}
+
+impl Server {
+    /// The upstream of a database, served or not.
+    pub(super) fn upstream(&self, database: &str) -> Option<&Upstream> {
+        let served = self.databases.get(database);
+        let joining = || Some(&self.joining.get(database)?.upstream);
+        let upstream = served.and_then(|served| served.upstream.as_ref());
+        upstream.or_else(joining)
+    }
+
+    /// The same by number, with the name of the database.
+    pub(super) fn upstream_numbered(&mut self, id: DatabaseId) -> Option<(&str, &mut Upstream)> {
+        let served = self.databases.iter_mut().filter_map(|(name, served)| {
+            let upstream = served.upstream.as_mut()?;
+            (served.id == id).then_some((name, upstream))
+        });
+        let joining = self.joining.iter_mut().filter_map(|(name, joining)| {
+            (joining.id == id).then_some((name, &mut joining.upstream))
+        });
+        let (name, upstream) = served.chain(joining).next()?;
+        Some((name, upstream))
+    }
+
+    /// All of them, those of databases without contents included.
+    pub(super) fn upstreams(&self) -> impl Iterator<Item = &Upstream> {
+        let served = self.databases.values();
+        let served = served.filter_map(|served| served.upstream.as_ref());
+        served.chain(self.joining.values().map(|joining| &joining.upstream))
+    }
+}

@@ -1,0 +1,10 @@
+//! Relays between real servers, ours and the reference's as source and as relay: copies equal their source, writes reach it, commands and `_Server` tell the
+//! truth.
+
+mod clusters;
+mod copies;
+mod faults;
+mod node;
+mod operators;
+mod plays;
+mod writes;

@@ -1,0 +1,304 @@
+//! Relays while servers die: under load no acknowledged write is lost or doubled, and no client is shown older rows than it has seen.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use corvid_tests::client::{Client, Received};
+use corvid_tests::numbered_rows::{self, DATABASE, numbers, schema};
+use corvid_tests::server::Implementation::Corvid;
+use serde_json::{Value, json};
+
+use super::node::{Node, await_contents, implementations, relay_of, row, wait_for};
+
+/// Requests in flight of a writer.
+const DEPTH: usize = 4;
+/// How long anything may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Writes that count as progress.
+const PROGRESS: i64 = 50;
+
+/// Writers and watchers at sockets of servers, until told to stop.
+pub(super) struct Load {
+    is_over: AtomicBool,
+    next: AtomicI64,
+    acknowledged: AtomicI64,
+}
+
+/// The results of the writers.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    acknowledged: BTreeSet<i64>,
+    /// Whether these were written is not known.
+    unknown: BTreeSet<i64>,
+}
+
+impl Load {
+    pub(super) fn new() -> Load {
+        Load {
+            is_over: AtomicBool::new(false),
+            next: AtomicI64::new(1),
+            acknowledged: AtomicI64::new(0),
+        }
+    }
+
+    /// Runs `play` while a writer and a watcher use each of these sockets.
+    pub(super) fn run(&self, sockets: &[PathBuf], play: impl FnOnce(&Load)) -> Written {
+        thread::scope(|scope| {
+            let writers: Vec<_> = sockets
+                .iter()
+                .map(|socket| scope.spawn(|| self.write(socket)))
+                .collect();
+            let watchers: Vec<_> = sockets
+                .iter()
+                .map(|socket| scope.spawn(|| self.watch(socket)))
+                .collect();
+            play(self);
+            self.is_over.store(true, Ordering::Relaxed);
+            let mut written = Written::default();
+            for writer in writers {
+                let mut of_writer = writer.join().expect("a writer");
+                written.acknowledged.append(&mut of_writer.acknowledged);
+                written.unknown.append(&mut of_writer.unknown);
+            }
+            for watcher in watchers {
+                watcher.join().expect("a watcher");
+            }
+            written
+        })
+    }
+
+    /// Waits until more writes have been acknowledged.
+    pub(super) fn await_progress(&self) {
+        let wanted = self.acknowledged.load(Ordering::Relaxed) + PROGRESS;
+        let deadline = Instant::now() + LIMIT;
+        while self.acknowledged.load(Ordering::Relaxed) < wanted {
+            assert!(Instant::now() < deadline, "no write is acknowledged");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Writes rows until the end, over a new connection whenever one is lost.
+    fn write(&self, socket: &PathBuf) -> Written {
+        let mut written = Written::default();
+        while !self.is_over() {
+            let Ok(mut client) = Client::connect_within(socket, LIMIT) else {
+                continue;
+            };
+            let mut pending = BTreeSet::new();
+            let _ = self.write_over(&mut client, &mut pending, &mut written);
+            written.unknown.append(&mut pending);
+        }
+        written
+    }
+
+    fn write_over(
+        &self,
+        client: &mut Client,
+        pending: &mut BTreeSet<i64>,
+        written: &mut Written,
+    ) -> std::io::Result<()> {
+        loop {
+            while pending.len() < DEPTH && !self.is_over() {
+                let n = self.next.fetch_add(1, Ordering::Relaxed);
+                pending.insert(n);
+                let params = numbered_rows::insert(n, "some text");
+                let request = json!({"id": n, "method": "transact", "params": params});
+                client.send(request.to_string().as_bytes())?;
+            }
+            if pending.is_empty() {
+                return Ok(());
+            }
+            let reply = match client.receive(LIMIT)? {
+                Received::Text(text) => serde_json::from_slice::<Value>(&text)?,
+                Received::Closed => return Ok(()),
+                Received::Nothing => panic!("no reply to {pending:?}"),
+            };
+            if reply["method"] == "echo" {
+                client.send(br#"{"id":"echo","result":[],"error":null}"#)?;
+                continue;
+            }
+            let n = reply["id"].as_i64().expect("an id");
+            assert!(pending.remove(&n), "{reply}");
+            if reply["result"][0]["uuid"].is_array() {
+                written.acknowledged.insert(n);
+                self.acknowledged.fetch_add(1, Ordering::Relaxed);
+            } else {
+                // The relay was not yet serving, or the outcome is not known.
+                let is_unknown = reply["error"] == "canceled";
+                let is_unserved = reply["error"]["error"] == "unknown database"
+                    || reply["error"]["error"] == "database not available";
+                assert!(is_unknown || is_unserved, "{reply}");
+                if is_unknown {
+                    written.unknown.insert(n);
+                }
+                thread::sleep(Duration::from_millis(2));
+            }
+        }
+    }
+
+    /// Watches the rows until the end. Rows that it has seen must not go, over one connection or the next.
+    fn watch(&self, socket: &PathBuf) {
+        let mut seen = BTreeSet::new();
+        while !self.is_over() {
+            if let Ok(mut client) = Client::connect_within(socket, LIMIT) {
+                let _ = self.watch_over(&mut client, &mut seen);
+            }
+        }
+    }
+
+    fn watch_over(&self, client: &mut Client, seen: &mut BTreeSet<i64>) -> std::io::Result<()> {
+        let tables = json!({"T": [{"columns": ["n"]}]});
+        let zero = "00000000-0000-0000-0000-000000000000";
+        let reply = client.call("monitor_cond_since", &json!([DATABASE, "m", tables, zero]))?;
+        if !reply["error"].is_null() {
+            thread::sleep(Duration::from_millis(2));
+            return Ok(());
+        }
+        let mut first = BTreeSet::new();
+        collect(&reply["result"][2]["T"], &mut first);
+        // The first contents of a server that has just come back may be behind those of another one; the relay itself never goes back.
+        let lost: Vec<&i64> = seen.difference(&first).collect();
+        assert!(lost.is_empty(), "rows that were seen are gone: {lost:?}");
+        *seen = first;
+        while !self.is_over() {
+            let message = match client.receive(Duration::from_millis(100))? {
+                Received::Text(text) => serde_json::from_slice::<Value>(&text)?,
+                Received::Closed => return Ok(()),
+                Received::Nothing => continue,
+            };
+            if message["method"] == "echo" {
+                client.send(br#"{"id":"echo","result":[],"error":null}"#)?;
+                continue;
+            }
+            assert_eq!(message["method"], "update3", "{message}");
+            collect(&message["params"][2]["T"], seen);
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of the rows of an update, which must only insert.
+fn collect(rows: &Value, numbers: &mut BTreeSet<i64>) {
+    for change in rows.as_object().into_iter().flat_map(|rows| rows.values()) {
+        let row = change.get("initial").or_else(|| change.get("insert"));
+        let row = row.unwrap_or_else(|| panic!("rows change: {change}"));
+        numbers.insert(row["n"].as_i64().unwrap_or_default());
+    }
+}
+
+impl Written {
+    /// Checks the rows at these servers, which must become equal.
+    pub(super) fn check(&self, mut at: Vec<Box<dyn FnMut() -> Option<BTreeSet<i64>> + '_>>) {
+        let deadline = Instant::now() + LIMIT;
+        let rows = loop {
+            let rows: Vec<Option<BTreeSet<i64>>> = at.iter_mut().map(|rows| rows()).collect();
+            match rows.first() {
+                Some(Some(first)) if rows.iter().all(|rows| rows.as_ref() == Some(first)) => {
+                    break first.clone();
+                }
+                _ => {}
+            }
+            let counts: Vec<Option<usize>> = rows
+                .iter()
+                .map(|rows| rows.as_ref().map(BTreeSet::len))
+                .collect();
+            assert!(Instant::now() < deadline, "rows differ: {counts:?}");
+            thread::sleep(Duration::from_millis(50));
+        };
+        let lost: Vec<&i64> = self.acknowledged.difference(&rows).collect();
+        assert!(lost.is_empty(), "acknowledged and not there: {lost:?}");
+        let written: BTreeSet<i64> = self.acknowledged.union(&self.unknown).copied().collect();
+        let strays: Vec<&i64> = rows.difference(&written).collect();
+        assert!(strays.is_empty(), "there and never written: {strays:?}");
+    }
+}
+
+/// The rows at a node; `None` while it cannot say.
+pub(super) fn rows(node: &Node) -> Option<BTreeSet<i64>> {
+    numbers(&mut node.process.connect().ok()?).ok()
+}
+
+fn relay(node: &Node) -> Node {
+    let relay = relay_of(Corvid, DATABASE, &node.remote());
+    await_contents(&relay, DATABASE);
+    relay
+}
+
+#[test]
+fn no_write_is_lost_or_doubled_when_the_source_dies_under_load() {
+    for of in implementations() {
+        let mut source = Node::started(of, &schema(), &[]);
+        let first = relay(&source);
+        let second = relay(&first);
+        let other = relay(&source);
+        let sockets = [&first, &second, &other].map(|node| node.process.socket());
+        let written = Load::new().run(&sockets, |load| {
+            for _ in 0..5 {
+                load.await_progress();
+                source.process.kill();
+                thread::sleep(Duration::from_millis(50));
+                source.process.start().expect("a server");
+            }
+            load.await_progress();
+        });
+        let nodes = [&source, &first, &second, &other];
+        let at = nodes.map(|node| -> Box<dyn FnMut() -> _> { Box::new(|| rows(node)) });
+        written.check(at.into());
+    }
+}
+
+#[test]
+fn no_write_is_lost_or_doubled_when_relays_die_under_load() {
+    let source = Node::started(Corvid, &schema(), &[]);
+    let mut first = relay(&source);
+    let second = relay(&first);
+    let sockets = [&first, &second].map(|node| node.process.socket());
+    let written = Load::new().run(&sockets, |load| {
+        for _ in 0..5 {
+            load.await_progress();
+            first.process.kill();
+            first.process.start().expect("a server");
+        }
+        load.await_progress();
+    });
+    let nodes = [&source, &first, &second];
+    let at = nodes.map(|node| -> Box<dyn FnMut() -> _> { Box::new(|| rows(node)) });
+    written.check(at.into());
+}
+
+/// `connected` stays true for a while, so that clients of a relay whose source restarts do not all leave.
+#[test]
+fn clients_learn_half_a_minute_later_that_the_source_is_away() {
+    let mut source = Node::started(Corvid, &schema(), &[]);
+    let near = relay(&source);
+    let far = relay(&near);
+    numbered_rows::add(&mut far.client(), 1).expect("inserted");
+    source.process.kill();
+    let since = Instant::now();
+    let is_connected = |node: &Node| row(node, DATABASE)["connected"] == true;
+    wait_for("the relay gives up", &[&near], || !is_connected(&near));
+    let took = since.elapsed();
+    assert!(took > Duration::from_secs(27), "{took:?}");
+    assert_eq!(rows(&near), Some([1].into()), "it can be read");
+    // The relay of that relay leaves it, and says so half a minute later.
+    wait_for("the next relay leaves it", &[&far], || {
+        far.process.log().contains("trying another server")
+    });
+    wait_for("the next relay gives up", &[&far], || !is_connected(&far));
+    assert_eq!(rows(&far), Some([1].into()), "it can be read");
+    source.process.start().expect("a server");
+    for node in [&near, &far] {
+        wait_for("the relay is connected again", &[node], || {
+            is_connected(node)
+        });
+    }
+    numbered_rows::add(&mut far.client(), 2).expect("inserted");
+    assert_eq!(rows(&far), Some([1, 2].into()));
+}

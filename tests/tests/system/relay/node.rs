@@ -1,0 +1,74 @@
+//! Relays of a database, and trees of them.
+
+use corvid_tests::client::Client;
+use corvid_tests::ledger::DATABASE;
+use corvid_tests::peer;
+use corvid_tests::server::Implementation::{self, Corvid, Reference};
+use serde_json::{Value, json};
+
+pub(super) use crate::active_backup::node::{Node, begin, receive, wait_for, write};
+
+/// A relay of the database of ledgers, started.
+pub(super) fn relay(implementation: Implementation, remotes: &str) -> Node {
+    relay_of(implementation, DATABASE, remotes)
+}
+
+/// A relay of a database.
+pub(super) fn relay_of(implementation: Implementation, database: &str, remotes: &str) -> Node {
+    let argument = format!("relay:{database}:{remotes}");
+    Node::with_arguments(implementation, &[argument])
+}
+
+/// A relay of `source` with its first contents.
+pub(super) fn serving(implementation: Implementation, source: &Node) -> Node {
+    let relay = relay(implementation, &source.remote());
+    await_contents(&relay, DATABASE);
+    relay
+}
+
+/// Waits until a relay serves its database.
+pub(super) fn await_contents(relay: &Node, database: &str) {
+    wait_for("the relay has contents", &[relay], || {
+        let row = row(relay, database);
+        row["schema"].is_string() && row["connected"] == true
+    });
+}
+
+/// The row of a database in `_Server`; null if there is none.
+pub(super) fn row(node: &Node, database: &str) -> Value {
+    row_by(&mut node.client(), database)
+}
+
+/// The same over a connection.
+pub(super) fn row_by(client: &mut Client, database: &str) -> Value {
+    let columns = json!([
+        "name",
+        "model",
+        "connected",
+        "leader",
+        "schema",
+        "cid",
+        "sid",
+        "index"
+    ]);
+    let select = json!({"op": "select", "table": "Database", "where": [["name", "==", database]], "columns": columns});
+    let reply = client.call("transact", &json!(["_Server", select]));
+    reply.expect("a reply")["result"][0]["rows"][0].clone()
+}
+
+/// The implementations that can be tested here.
+pub(super) fn implementations() -> Vec<Implementation> {
+    if Reference.server_binary().is_ok() {
+        return vec![Corvid, Reference];
+    }
+    peer::say_skipped("relays of the reference, and by it: it is not installed");
+    vec![Corvid]
+}
+
+/// Waits until the nodes have equal rows.
+pub(super) fn wait_until_equal(schema: &Value, nodes: &[&Node]) {
+    wait_for("all nodes have the same rows", nodes, || {
+        let rows = nodes[0].rows(schema);
+        nodes[1..].iter().all(|node| node.rows(schema) == rows)
+    });
+}
