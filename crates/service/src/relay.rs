@@ -34,7 +34,7 @@ mod reachability;
 mod source;
 mod unapplied;
 
-pub use source::{RelayOptions, RelaySource};
+pub use source::{RelayCounts, RelayOptions, RelaySource};
 
 use corvid_log::cluster::Term;
 use corvid_session::LogMessage;

@@ -50,6 +50,16 @@ impl Outcomes {
         self.waiting.push_back(forward);
     }
 
+    /// How many requests wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// How many requests the source has.
+    pub(super) fn sent(&self) -> usize {
+        self.sent.len()
+    }
+
     /// Sends what waits, as far as the session takes it.
     pub(super) fn send(&mut self, client: &mut Client) {
         while let Some(forward) = self.waiting.front() {

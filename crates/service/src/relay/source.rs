@@ -46,6 +46,19 @@ pub struct RelayOptions {
     pub uuids: Box<dyn UuidSource + Send>,
 }
 
+/// The amounts of a relay, for reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayCounts {
+    /// Requests that have not been sent.
+    pub waiting: u64,
+    /// Requests that the source has and has not answered.
+    pub sent: u64,
+    /// Changes, and whole contents, that the source has sent.
+    pub changes: u64,
+    /// Bytes of them that the database has not applied.
+    pub unapplied_bytes: u64,
+}
+
 /// See the module.
 pub struct RelaySource {
     client: Client,
@@ -130,6 +143,23 @@ impl RelaySource {
         &self.client
     }
 
+    /// Whether the relay has what its source has, and can send requests to it.
+    #[must_use]
+    pub fn is_reachable(&self) -> bool {
+        self.is_followed
+    }
+
+    /// The amounts of everything.
+    #[must_use]
+    pub fn counts(&self) -> RelayCounts {
+        RelayCounts {
+            waiting: self.outcomes.waiting() as u64,
+            sent: self.outcomes.sent() as u64,
+            changes: self.last.0,
+            unapplied_bytes: self.unapplied.bytes() as u64,
+        }
+    }
+
     /// Whether `_Server` shows the relay as connected.
     #[must_use]
     pub fn is_connected(&self) -> bool {
@@ -177,7 +207,7 @@ impl RelaySource {
             | MemberRequest::Outcome { .. }
             | MemberRequest::Find { .. }
             | MemberRequest::Snapshot { .. } => {
-                debug_assert!(false, "a relay asks for no such thing")
+                debug_assert!(false, "a relay asks for no such thing");
             }
         }
         self.advance(now_ms);

@@ -28,9 +28,17 @@ impl Unapplied {
 
     /// The database has applied the changes through this one, or will not apply them.
     pub(super) fn applied(&mut self, through: Index) {
-        while let Some((_, bytes)) = self.changes.pop_front_if(|(index, _)| *index <= through) {
+        while let Some((index, bytes)) = self.changes.front()
+            && *index <= through
+        {
             self.bytes -= bytes;
+            self.changes.pop_front();
         }
+    }
+
+    /// How many bytes these are.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Whether more may be read.

@@ -88,7 +88,7 @@ fn a_relay_leaves_a_member_without_a_cluster() {
     }
     numbered_rows::add(&mut relay.client(), 2).expect("inserted");
     let log = relay.process.log();
-    assert!(log.contains("disconnected from cluster"), "{log}");
+    assert!(log.contains("disconnected from its cluster"), "{log}");
     cluster.member(connected).kill();
     thread::sleep(Duration::from_millis(10));
     numbered_rows::add(&mut relay.client(), 3).expect("inserted");
