@@ -214,9 +214,10 @@ impl Server {
             let select = json!({"op": "select", "table": "Database",
                 "where": [["name", "==", name], ["connected", "==", true]], "columns": ["schema"]});
             let select = json!(["_Server", select]);
+            // Connections are closed when the contents come.
             loop {
-                let reply = self.connect()?.call("transact", &select)?;
-                if reply["result"][0]["rows"][0]["schema"].is_string() {
+                let reply = self.connect()?.call("transact", &select);
+                if reply.is_ok_and(|reply| reply["result"][0]["rows"][0]["schema"].is_string()) {
                     break;
                 }
                 if Instant::now() > deadline {
