@@ -84,7 +84,13 @@ pub(crate) fn write(path: &Path, history: History) -> io::Result<()> {
             date_ms += 1;
         }
     }
-    out.flush()
+    out.flush()?;
+    write_through(path)
+}
+
+/// Brings a file to disk: what the system writes later would hold the syncs of servers up.
+pub(crate) fn write_through(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }
 
 /// The UUID of a row of such a file.

@@ -52,6 +52,7 @@ impl Server {
     ) -> Result<Server, Error> {
         let directory = directory()?;
         fs::copy(file, file_in(&directory))?;
+        database_file::write_through(&file_in(&directory))?;
         Server::launch(program.clone(), directory, cpu_totals.clone())
     }
 

@@ -20,5 +20,5 @@ pub mod pump;
 pub use contents::Contents;
 pub use database_queue::DatabaseQueue;
 pub use effects::MemberEffects;
-pub use file::{FileEffects, MemberFile};
+pub use file::{BodyPart, FileEffects, MemberFile, ReceptionNumber};
 pub use pump::MemberPump;

@@ -70,6 +70,12 @@ impl<D: Disk> ReceivedBody<D> {
         Ok(self.end)
     }
 
+    /// Where the stored bytes end.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Whether all bytes are stored.
     #[must_use]
     pub fn is_complete(&self) -> bool {

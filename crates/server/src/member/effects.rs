@@ -177,6 +177,9 @@ impl ThreadEffects {
             ToMember::SnapshotChecked(to, index, outcome) => {
                 pump.snapshot_checked(now_ms, to, index, outcome);
             }
+            ToMember::WrittenBack(reception, outcome) => {
+                pump.written_back(now_ms, reception, outcome);
+            }
             ToMember::Loaded(index, contents) => self.loaded(index, *contents, pump),
             ToMember::Served(index, database) => {
                 self.database = Some(*database);

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use corvid_data::{HashSeed, WireError};
 use corvid_log::cluster::snapshot_header::is_snapshot_intact;
 use corvid_log::cluster::{BodyLocation, Eid, Index, Recovered, Sid};
-use corvid_log::storage::{StorageReply, StorageRequest};
+use corvid_log::storage::{StorageReply, StorageRequest, StoreError};
 use corvid_log::{DiskFile, Fault};
 use corvid_net::clock;
 use corvid_net::random::PseudoRandom;
-use corvid_service::member::{Contents, FileEffects};
+use corvid_reactor::priority;
+use corvid_service::member::{BodyPart, Contents, FileEffects};
 use corvid_shell::log_file::{Handle, Location, LogFile};
 
 use super::handle::{MemberHandle, ToMember};
@@ -117,6 +118,23 @@ impl FileEffects for FileThreads {
             self.owner
                 .post([ToMember::Loaded(index, Box::new(Err(error)))]);
         }
+    }
+
+    fn begin_write_back(&mut self, part: BodyPart<Handle>) -> bool {
+        let owner = self.owner.clone();
+        let shown = self.shown();
+        let work = move || {
+            priority::yield_to_others();
+            let mut part = part;
+            let outcome = part.file.write_back(part.offset, part.length);
+            let outcome = outcome.map_err(|fault| StoreError {
+                details: format!("{shown}: writing a received snapshot failed"),
+                io_error: fault.text,
+            });
+            owner.post([ToMember::WrittenBack(part.reception, outcome)]);
+        };
+        let thread = std::thread::Builder::new().name("receive".to_owned());
+        thread.spawn(work).is_ok()
     }
 
     fn draw(&mut self) -> u64 {

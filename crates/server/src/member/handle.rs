@@ -9,9 +9,9 @@ use std::sync::atomic::AtomicU64;
 use corvid_consensus::member::{Command, CommandToken};
 use corvid_consensus::{BacklogLimits, MemberRequest};
 use corvid_log::cluster::{Index, Sid};
-use corvid_log::storage::StorageReply;
+use corvid_log::storage::{StorageReply, StoreError};
 use corvid_reactor::wake_queue::WakeQueue;
-use corvid_service::member::Contents;
+use corvid_service::member::{Contents, ReceptionNumber};
 
 use super::failure::Scenario;
 use crate::database::handle::DatabaseHandle;
@@ -31,6 +31,8 @@ pub(crate) enum ToMember {
     Loaded(Index, Box<Result<Contents, String>>),
     /// Whether the snapshot in the file, which this peer is to get, has the right hash; or why it cannot be read.
     SnapshotChecked(Sid, Index, Result<bool, String>),
+    /// The disk has a part of the body that a peer sends, or has failed.
+    WrittenBack(ReceptionNumber, Result<(), StoreError>),
     /// The database of a server that has joined its cluster is served, with the contents after this entry.
     Served(Index, Box<DatabaseHandle>),
     /// `cluster/set-backlog-threshold`.

@@ -11,6 +11,7 @@
 
 mod effects;
 mod installation;
+mod reception;
 mod refusal;
 mod stored;
 
@@ -18,17 +19,19 @@ use corvid_consensus::member::{Connected, Rewrite};
 use corvid_consensus::message::SnapshotMeta;
 use corvid_consensus::{Input, MemberEvent};
 use corvid_engine::Snapshot;
-use corvid_log::cluster::{Index, MemberIdentity, ReceivedBody, Recovered};
+use corvid_log::cluster::{Index, MemberIdentity, Recovered};
 use corvid_log::storage::{
     FileContent, FileSize, RewriteNumber, RewriteStage, StorageReply, StorageRequest, StoreError,
 };
 
 use crate::storage::{FileState, Growth, MemberContent};
 use installation::INSTALLATIONS;
+use reception::Reception;
 use refusal::error_of;
 use stored::StoredSnapshot;
 
 pub use effects::{FileEffects, Handle};
+pub use reception::{BodyPart, ReceptionNumber};
 pub use refusal::{REFUSED, refusal};
 
 /// The comment of the record of a snapshot.
@@ -47,7 +50,8 @@ pub struct MemberFile<E: FileEffects> {
     /// The member's rewrite under way, and the last entry that its snapshot includes.
     rewriting: Option<(RewriteNumber, Index)>,
     /// The body that a peer sends.
-    receiving: Option<(SnapshotMeta, ReceivedBody<E::Disk>)>,
+    receiving: Option<Reception<E>>,
+    last_reception: ReceptionNumber,
     /// The installation under way.
     installing: Option<(RewriteNumber, SnapshotMeta)>,
     last_installation: u64,
@@ -100,6 +104,7 @@ impl<E: FileEffects> MemberFile<E> {
             made: None,
             rewriting: None,
             receiving: None,
+            last_reception: ReceptionNumber::default(),
             installing: None,
             last_installation: INSTALLATIONS,
             held: None,

@@ -11,12 +11,12 @@
 use corvid_consensus::member::{Command, CommandToken};
 use corvid_consensus::{Input, Member, MemberEvent, MemberRequest, Output, Peers, PeersOutput};
 use corvid_log::cluster::{Index, Sid};
-use corvid_log::storage::StorageReply;
+use corvid_log::storage::{StorageReply, StoreError};
 
 use super::contents::Contents;
 use super::database_queue::DatabaseQueue;
 use super::effects::MemberEffects;
-use super::file::{Consequences, FileEffects, MemberFile};
+use super::file::{Consequences, FileEffects, MemberFile, ReceptionNumber};
 use crate::message::{Control, InstalledSnapshot, ToDatabase};
 
 /// The token of the command that ends the member; other tokens are smaller.
@@ -179,6 +179,18 @@ impl<F: FileEffects> MemberPump<F> {
         self.member.handle(now_ms, input);
     }
 
+    /// The disk has a part of the body that a peer sends, or has failed.
+    pub fn written_back(
+        &mut self,
+        now_ms: u64,
+        reception: ReceptionNumber,
+        outcome: Result<(), StoreError>,
+    ) {
+        if let Some(input) = self.file.written_back(reception, outcome) {
+            self.member.handle(now_ms, input);
+        }
+    }
+
     /// The contents of a snapshot are loaded, or cannot be (`None`). Returns those that the database is to be made with.
     pub fn loaded(&mut self, index: Index, contents: Option<Contents>) -> Option<Contents> {
         self.to_database.loaded(index, contents, |contents, term| {
@@ -301,9 +313,9 @@ impl<F: FileEffects> MemberPump<F> {
                 offset,
                 bytes,
             } => {
-                let end = self.file.write_snapshot(index, offset, &bytes);
-                self.member
-                    .handle(now_ms, Input::SnapshotWritten { index, end });
+                if let Some(input) = self.file.write_snapshot(index, offset, &bytes) {
+                    self.member.handle(now_ms, input);
+                }
             }
             Output::AbandonSnapshot => self.file.abandon_snapshot(),
             Output::InstallSnapshot {

@@ -14,7 +14,7 @@ use corvid_log::storage::{
     FileSize, LogPosition, RewriteNumber, RewriteStage, StorageReply, StorageRequest, StoreError,
 };
 use corvid_service::member::file::Consequences;
-use corvid_service::member::{FileEffects, MemberFile};
+use corvid_service::member::{BodyPart, FileEffects, MemberFile, ReceptionNumber};
 
 use crate::disk::{Handle, Platter};
 
@@ -27,6 +27,9 @@ pub(crate) struct Threads {
     stored: Vec<String>,
     checks: Vec<(Sid, Index)>,
     loads: Vec<Result<(), String>>,
+    /// The parts of received bodies that reached the disk's thread, if there is one.
+    parts: Vec<(ReceptionNumber, u64, u64)>,
+    writes_back: bool,
     is_poisoned: bool,
 }
 
@@ -59,6 +62,13 @@ impl FileEffects for Threads {
 
     fn begin_load(&mut self, _: Index, _: Eid, source: Result<(Handle, BodyLocation), String>) {
         self.loads.push(source.map(|_| ()));
+    }
+
+    fn begin_write_back(&mut self, part: BodyPart<Handle>) -> bool {
+        if self.writes_back {
+            self.parts.push((part.reception, part.offset, part.length));
+        }
+        self.writes_back
     }
 
     fn draw(&mut self) -> u64 {
@@ -126,6 +136,8 @@ pub(crate) fn opened() -> MemberFile<Threads> {
         stored: Vec::new(),
         checks: Vec::new(),
         loads: Vec::new(),
+        parts: Vec::new(),
+        writes_back: false,
         is_poisoned: false,
     };
     MemberFile::open(threads, handle, &recovered(), 0)
@@ -179,11 +191,20 @@ fn requests_behind_a_swap_that_fails_reach_the_old_file() {
     assert_eq!(stored(&mut file), ["swap", "append 2"]);
 }
 
+/// The end of the written bytes that an input for the member tells.
+fn written(input: Option<Input>) -> Option<Result<u64, StoreError>> {
+    let Input::SnapshotWritten { index, end } = input? else {
+        panic!("not about a body");
+    };
+    assert_eq!(index, Index(20));
+    Some(end)
+}
+
 /// Begins to install a snapshot through entry 20; `bytes` of its body have arrived.
 fn install(file: &mut MemberFile<Threads>, bytes: &'static [u8]) -> Consequences {
     file.begin_snapshot(meta(20));
-    let end = file.write_snapshot(Index(20), 0, &Bytes::from_static(bytes));
-    assert_eq!(end, Ok(bytes.len() as u64));
+    let input = file.write_snapshot(Index(20), 0, &Bytes::from_static(bytes));
+    assert_eq!(written(input), Some(Ok(bytes.len() as u64)));
     file.install_snapshot(1, meta(20), None, Vec::new())
 }
 
@@ -296,4 +317,65 @@ fn an_old_file_is_compacted_once_at_a_time() {
     install(&mut file, BODY);
     assert!(!file.is_compaction_due(27 * HOUR_MS), "a new file is made");
     assert_eq!(file.deadline_ms(27 * HOUR_MS), None);
+}
+
+/// A file that receives a body and hands its parts to the disk.
+fn receiving() -> MemberFile<Threads> {
+    let mut file = opened();
+    file.effects_mut().writes_back = true;
+    file.begin_snapshot(meta(20));
+    file
+}
+
+/// Bytes of the body arrive: the end that the member is told at once.
+fn arrive(
+    file: &mut MemberFile<Threads>,
+    from: usize,
+    to: usize,
+) -> Option<Result<u64, StoreError>> {
+    let bytes = Bytes::from_static(&BODY[from..to]);
+    written(file.write_snapshot(Index(20), from as u64, &bytes))
+}
+
+#[test]
+fn a_received_body_is_acknowledged_when_the_disk_has_it() {
+    let mut file = receiving();
+    assert_eq!(arrive(&mut file, 0, 2), None);
+    assert_eq!(arrive(&mut file, 2, 3), None);
+    assert_eq!(arrive(&mut file, 3, 5), None);
+    let number = ReceptionNumber(1);
+    assert_eq!(file.effects().parts, [(number, 0, 2)], "one at a time");
+    assert_eq!(written(file.written_back(number, Ok(()))), Some(Ok(2)));
+    assert_eq!(file.effects().parts[1..], [(number, 2, 3)]);
+    assert_eq!(written(file.written_back(number, Ok(()))), Some(Ok(5)));
+    assert_eq!(file.effects().parts.len(), 2);
+    assert_eq!(arrive(&mut file, 5, 7), None);
+    assert_eq!(written(file.written_back(number, Ok(()))), Some(Ok(7)));
+}
+
+#[test]
+fn a_part_of_an_earlier_body_tells_nothing_of_the_present_one() {
+    let mut file = receiving();
+    arrive(&mut file, 0, 2);
+    file.begin_snapshot(meta(20));
+    assert_eq!(written(file.written_back(ReceptionNumber(1), Ok(()))), None);
+    arrive(&mut file, 0, 1);
+    let failed = file.written_back(ReceptionNumber(1), Err(failure()));
+    assert!(failed.is_none());
+    let second = ReceptionNumber(2);
+    assert_eq!(file.effects().parts[1..], [(second, 0, 1)]);
+    assert_eq!(written(file.written_back(second, Ok(()))), Some(Ok(1)));
+}
+
+#[test]
+fn a_part_that_the_disk_refuses_ends_the_reception() {
+    let mut file = receiving();
+    arrive(&mut file, 0, 2);
+    let told = written(file.written_back(ReceptionNumber(1), Err(failure())));
+    assert_eq!(told, Some(Err(failure())));
+    assert!(matches!(arrive(&mut file, 2, 3), Some(Err(_))));
+    // The bytes go to the disk with the new file where no thread can be had.
+    let mut file = receiving();
+    file.effects_mut().writes_back = false;
+    assert_eq!(arrive(&mut file, 0, 7), Some(Ok(7)));
 }

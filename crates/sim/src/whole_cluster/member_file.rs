@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use corvid_log::LogWriter;
 use corvid_log::cluster::snapshot_header::is_snapshot_intact;
 use corvid_log::cluster::{BodyLocation, Eid, Index, Sid};
-use corvid_log::storage::{StorageReply, StorageRequest};
-use corvid_service::member::FileEffects;
+use corvid_log::storage::{StorageReply, StorageRequest, StoreError};
+use corvid_log::{DiskFile as _, LogWriter};
+use corvid_service::member::{BodyPart, FileEffects, ReceptionNumber};
 
 use crate::dice::Dice;
 use crate::server::disk::{Handle, SimDisk};
@@ -26,6 +26,8 @@ pub(super) struct FileThreads {
     dice: Dice,
     checks: Vec<Check>,
     loads: Vec<Load>,
+    /// The part of a received body that is on its way to the disk.
+    parts: Vec<BodyPart<Handle>>,
 }
 
 /// A snapshot in the file whose hash is to be checked.
@@ -54,6 +56,7 @@ impl FileThreads {
             dice,
             checks: Vec::new(),
             loads: Vec::new(),
+            parts: Vec::new(),
         }
     }
 
@@ -91,6 +94,23 @@ impl FileThreads {
     /// Whether the contents of a snapshot are to be loaded.
     pub(super) fn has_load(&self) -> bool {
         !self.loads.is_empty()
+    }
+
+    /// Whether a part of a received body is on its way to the disk.
+    pub(super) fn has_part(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
+    /// One of the parts of received bodies has reached the disk, or failed to.
+    pub(super) fn take_part(&mut self) -> (ReceptionNumber, Result<(), StoreError>) {
+        let chosen = self.dice.below(self.parts.len());
+        let mut part = self.parts.remove(chosen);
+        let outcome = part.file.write_back(part.offset, part.length);
+        let outcome = outcome.map_err(|fault| StoreError {
+            details: "received".to_owned(),
+            io_error: fault.text,
+        });
+        (part.reception, outcome)
     }
 
     /// One of the threads that check snapshots ends: the peer that waits, the snapshot, and whether it is intact.
@@ -143,6 +163,14 @@ impl FileEffects for FileThreads {
         source: Result<(Handle, BodyLocation), String>,
     ) {
         self.loads.push(Load { index, eid, source });
+    }
+
+    fn begin_write_back(&mut self, part: BodyPart<Handle>) -> bool {
+        let can_begin = self.dice.below(16) != 0;
+        if can_begin {
+            self.parts.push(part);
+        }
+        can_begin
     }
 
     fn draw(&mut self) -> u64 {

@@ -13,10 +13,10 @@ use corvid_consensus::{
     Settings,
 };
 use corvid_log::cluster::{Cid, Eid, Index, Recovered, Sid, Term};
-use corvid_log::storage::StorageReply;
+use corvid_log::storage::{StorageReply, StoreError};
 use corvid_log::{DiskFile as _, LogWriter};
 use corvid_service::Now;
-use corvid_service::member::{Contents, MemberPump};
+use corvid_service::member::{Contents, MemberPump, ReceptionNumber};
 
 use super::member_file::{FileThreads, Load, MemberFile};
 use super::opening;
@@ -36,6 +36,7 @@ pub(super) enum Mail {
     Storage(StorageReply),
     Command(CommandToken, Command),
     SnapshotChecked(Sid, Index, Result<bool, String>),
+    WrittenBack(ReceptionNumber, Result<(), StoreError>),
     Loaded(Index, Contents),
     Served(Index),
 }
@@ -59,6 +60,8 @@ pub(super) enum Step {
     Rewrite,
     /// A snapshot is checked before a peer gets it.
     Check,
+    /// A part of a received body reaches the disk.
+    WriteBack,
     /// The contents of an installed snapshot are loaded.
     Load,
     /// The main thread handles an event.
@@ -287,6 +290,9 @@ impl Process {
         if threads.has_check() {
             steps.push(Step::Check);
         }
+        if threads.has_part() {
+            steps.push(Step::WriteBack);
+        }
         if threads.has_load() {
             steps.push(Step::Load);
         }
@@ -328,6 +334,10 @@ impl Process {
                 let (to, index, outcome) = self.pump.file.effects_mut().check();
                 self.mail
                     .push_back(Mail::SnapshotChecked(to, index, outcome));
+            }
+            Step::WriteBack => {
+                let (reception, outcome) = self.pump.file.effects_mut().take_part();
+                self.mail.push_back(Mail::WrittenBack(reception, outcome));
             }
             Step::Load => self.load()?,
             Step::Main => self.main_event(now),

@@ -93,6 +93,9 @@ impl MemberEffects for Turn<'_> {
                 Mail::SnapshotChecked(to, index, outcome) => {
                     pump.snapshot_checked(local_ms, to, index, outcome);
                 }
+                Mail::WrittenBack(reception, outcome) => {
+                    pump.written_back(local_ms, reception, outcome);
+                }
                 Mail::Loaded(index, contents) => {
                     let first = pump.loaded(index, Some(contents));
                     self.main.extend(first.map(ToMain::Joined));

@@ -7,6 +7,8 @@ use corvid_log::Disk;
 use corvid_log::cluster::{BodyLocation, Eid, Index, Sid};
 use corvid_log::storage::{StorageReply, StorageRequest};
 
+use super::reception::BodyPart;
+
 /// An open file of a disk.
 pub type Handle<E> = <<E as FileEffects>::Disk as Disk>::Handle;
 
@@ -43,6 +45,10 @@ pub trait FileEffects {
         eid: Eid,
         source: Result<(Handle<Self>, BodyLocation), String>,
     );
+
+    /// Begins to hand a part of a received body to the disk ([`corvid_log::DiskFile::write_back`]), on a thread of its own. The outcome is a message to the owner:
+    /// [`super::MemberFile::written_back`]. False: no thread can be had.
+    fn begin_write_back(&mut self, part: BodyPart<Handle<Self>>) -> bool;
 
     /// A random number: databases must not all be compacted at once.
     fn draw(&mut self) -> u64;

@@ -1,12 +1,11 @@
-//! A snapshot of a peer on its way into a member's file: the body as it arrives, then a new file that is put in place.
+//! The installation of a peer's snapshot that has arrived (`reception.rs`): a new file that is put in place.
 //!
 //! Invariant: from the beginning of an installation to its end no request reaches the old file. The new one copies nothing of it, so a vote that
 //! was written there meanwhile would be forgotten. The received body is kept until the new file lasts, or the member gives it up.
 
-use bytes::Bytes;
 use corvid_consensus::Input;
 use corvid_consensus::message::SnapshotMeta;
-use corvid_log::cluster::{Cid, Index, ReceivedBody};
+use corvid_log::cluster::Cid;
 use corvid_log::storage::{RewriteNumber, RewriteStage, StorageRequest, StoreError};
 
 use super::effects::FileEffects;
@@ -17,43 +16,6 @@ use super::{Consequences, MemberFile};
 pub(super) const INSTALLATIONS: u64 = 1 << 63;
 
 impl<E: FileEffects> MemberFile<E> {
-    /// Begins a file for the body of a peer's snapshot.
-    pub fn begin_snapshot(&mut self, meta: SnapshotMeta) {
-        self.receiving = None;
-        // A failure is reported, and logged, by the first write.
-        if let Ok(body) = ReceivedBody::begin(self.effects.disk(), &meta) {
-            self.receiving = Some((meta, body));
-        }
-    }
-
-    /// Appends to the body of that snapshot; returns where it ends now.
-    ///
-    /// # Errors
-    /// It cannot be stored, and is given up.
-    pub fn write_snapshot(
-        &mut self,
-        index: Index,
-        offset: u64,
-        bytes: &Bytes,
-    ) -> Result<u64, StoreError> {
-        let receiving = self
-            .receiving
-            .as_mut()
-            .filter(|(meta, _)| meta.index == index);
-        let (_, body) =
-            receiving.ok_or_else(|| error_of("the snapshot that is received cannot be stored"))?;
-        let outcome = body.write(offset, bytes);
-        if outcome.is_err() {
-            self.receiving = None;
-        }
-        Ok(outcome?)
-    }
-
-    /// Gives that file up.
-    pub fn abandon_snapshot(&mut self) {
-        self.receiving = None;
-    }
-
     /// Begins to make a file with the received snapshot, and to put it in place.
     pub fn install_snapshot(
         &mut self,
@@ -66,11 +28,11 @@ impl<E: FileEffects> MemberFile<E> {
         self.identity.cluster_id = cid;
         let index = snapshot.index;
         let receiving = self.receiving.as_ref();
-        let body = receiving.filter(|(meta, body)| meta.index == index && body.is_complete());
+        let body = receiving.filter(|it| it.meta.index == index && it.body.is_complete());
         let content = match body {
             None => Err(error_of("the snapshot is not complete")),
-            Some((_, body)) => {
-                let content = body.content(&self.identity, &snapshot, records);
+            Some(receiving) => {
+                let content = receiving.body.content(&self.identity, &snapshot, records);
                 content.map_err(StoreError::from)
             }
         };
