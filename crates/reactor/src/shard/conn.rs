@@ -38,6 +38,8 @@ pub(super) struct Conn {
     pub(super) may_read: bool,
     /// The peer has closed its sending side: input must be read to its end, because no further edge comes.
     pub(super) is_read_closed: bool,
+    /// The peer has closed both sides, so nobody will read what is sent. A Unix socket tells this at once, TCP when something was sent.
+    pub(super) is_hung_up: bool,
     /// The handler does not want texts now.
     pub(super) is_paused: bool,
     /// A write left bytes unsent: nothing is read until they are sent.
@@ -96,6 +98,7 @@ impl Conn {
             is_open,
             may_read: is_open,
             is_read_closed: false,
+            is_hung_up: false,
             is_paused: false,
             is_blocked: false,
             is_finishing: false,

@@ -192,6 +192,7 @@ impl<H: Handler> Shard<H> {
             if event.is_readable() || event.is_read_closed() || has_failed {
                 conn.may_read = true;
                 conn.is_read_closed |= event.is_read_closed();
+                conn.is_hung_up |= event.is_read_closed() && event.is_write_closed();
                 self.io.schedule(id);
             }
             let may_write = event.is_writable() || event.is_write_closed() || has_failed;
@@ -307,7 +308,10 @@ impl<H: Handler> Shard<H> {
                 frames += 1;
                 self.handler.frame(now, id, frame, &mut self.io);
             } else if let Some(end) = conn.input_end.clone() {
-                if !conn.is_end_reported {
+                if conn.is_hung_up && end == InputEnd::EndOfFile {
+                    // The handler must not wait until the last request is answered: that may be never.
+                    self.io.close_with(id, CloseReason::EndOfFile);
+                } else if !conn.is_end_reported {
                     self.input_ended(id, end, now);
                 }
                 return;

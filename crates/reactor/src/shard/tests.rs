@@ -217,6 +217,34 @@ fn texts_before_a_half_close_are_answered() {
     assert_eq!(rest, expected);
 }
 
+/// Nobody will read an answer that the handler still owes, so the connection is closed without it.
+#[test]
+fn a_peer_that_closes_both_sides_is_closed_at_once() {
+    let fixture = Fixture::with(1, false, true);
+    let path = fixture.directory.path().join("hung-up.sock");
+    let name = format!("punix:{}", path.display());
+    let Target::Passive(target) = Target::parse(&name).unwrap() else {
+        unreachable!()
+    };
+    let _listener = fixture.shards.listen(ListenerId(2), &name, target, 0);
+    for is_half_closed_first in [false, true] {
+        let mut client = UnixStream::connect(&path).unwrap();
+        client.write_all(b"[1]").unwrap();
+        let conn = fixture.opened();
+        assert_eq!(fixture.next(), frame(conn, "[1]"));
+        if is_half_closed_first {
+            client.shutdown(Shutdown::Write).unwrap();
+            assert_eq!(fixture.next(), Seen::Ended(conn));
+        }
+        drop(client);
+        let mut seen = fixture.next();
+        while seen == Seen::Timer(conn) {
+            seen = fixture.next();
+        }
+        assert_eq!(seen, Seen::Closed(conn, CloseReason::EndOfFile));
+    }
+}
+
 #[test]
 fn texts_before_bad_framing_are_answered_and_the_connection_closed() {
     for bad in ["x", "}", "\0"] {
