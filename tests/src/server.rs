@@ -121,7 +121,7 @@ pub struct Server {
     dir: TempDir,
 }
 
-/// How long a relay may take to get its first contents, on a busy machine.
+/// How long a relay may take to get its initial contents, on a busy machine.
 const CONTENTS_LIMIT: Duration = Duration::from_secs(60);
 
 impl Server {

@@ -317,7 +317,7 @@ impl Transport {
         Ok(false)
     }
 
-    /// What to wait for before the next [`Transport::step`].
+    /// The readiness to wait for before the next [`Transport::step`].
     #[must_use]
     pub fn interest(&self, wants_input: bool) -> Interest<'_> {
         let (fd, readable, writable) = match &self.state {

@@ -33,7 +33,7 @@ pub(crate) enum MainMessage {
     MemberAnswered(u64, Result<String, String>),
     /// The row of this clustered database in `_Server` has changed; [`RowSlot`](crate::member::row::RowSlot) has it.
     MemberRowChanged(DatabaseId),
-    /// The first contents of the database with this number: its server has joined the cluster, or its relay has reached its source.
+    /// The initial contents of the database with this number: its server has joined the cluster, or its relay has reached its source.
     Joined(DatabaseId, Box<Contents>),
     /// The member of this database has left its cluster.
     MemberLeft(DatabaseId),

@@ -15,7 +15,7 @@ pub fn manual() -> Manual {
         section: 1,
         purpose: "Open vSwitch database server",
         usage: &["[OPTIONS] [DATABASE...]"],
-        introduction: "Each DATABASE is a database file (default: {dbdir}/conf.db, if none is given).",
+        introduction: "Each DATABASE is a database file (default: {dbdir}/conf.db, if none is given), or relay:NAME:REMOTES, a relay of another server's database.",
         description: DESCRIPTION,
         groups: options::GROUPS.to_vec(),
         options: options::entries(),

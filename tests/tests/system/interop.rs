@@ -77,6 +77,7 @@ peers! {
     ovn_nbctl_and_ovn_sbctl "ovn-ctl" &[];
     ovn_northd "ovn-northd" &[];
     ovn_ctl_with_three_nodes "ovn-cluster" &[];
+    ovn_ctl_with_relays "ovn-relay" &[];
     ovsdb_client_of_the_packages "ovsdb-client" &[];
     our_ovsdb_client "tools" &["client"];
     our_ovsdb_tool "tools" &["tool"];

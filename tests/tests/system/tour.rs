@@ -29,7 +29,7 @@ const OURS: [&str; 5] = [
 
 /// A part of the output of a command, by a part of the command. The shell waits for it, because a monitor in the background prints when it
 /// likes.
-const EXPECTED: [(&str, &[&str]); 18] = [
+const EXPECTED: [(&str, &[&str]); 20] = [
     ("list-dbs $DB", &["Inventory", "_Server"]),
     ("dump $DB Inventory", &["web-1", "leaf-1"]),
     ("monitor $DB", &["initial", "web-1"]),
@@ -50,6 +50,8 @@ const EXPECTED: [(&str, &[&str]); 18] = [
     ("/readyz", &["databases"]),
     ("transact unix:$PWD/audited.sock", &["\"uuid\""]),
     ("cat audit.log.1", &["\"committed\"", "\"hello\""]),
+    ("transact unix:$PWD/relay-2.sock", &["\"uuid\""]),
+    ("dump unix:$PWD/source.sock", &["from afar"]),
     ("tail -n 1 audited.log", &["\"level\":"]),
 ];
 

@@ -18,7 +18,7 @@ use crate::metrics::relay::RelayFigures;
 pub(crate) enum ToRelay {
     /// From its database.
     Request(MemberRequest),
-    /// The database is served, with the first contents.
+    /// The database is served, with the initial contents.
     Served(Box<DatabaseHandle>),
     /// The source, or an option of the connection, has changed.
     SetSource(Box<SourceSettings>),

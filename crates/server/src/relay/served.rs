@@ -27,7 +27,7 @@ pub(crate) struct PreparedRelay {
     pub(crate) hash_seed: HashSeed,
     /// The signs of life of its thread.
     pub(crate) liveness: Liveness,
-    /// The receiver of the first contents.
+    /// The receiver of the initial contents.
     pub(crate) main: MainHandle,
 }
 

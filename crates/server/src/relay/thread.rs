@@ -45,7 +45,7 @@ pub(super) struct RelayThread {
     inbox: RelayHandle,
     /// Room for the messages of a turn.
     mail: Vec<ToRelay>,
-    /// Events for the database: those of this turn, or all since the first contents until it is served.
+    /// Events for the database: those of this turn, or all since the initial contents until it is served.
     events: Vec<ToDatabase>,
     /// The database, when it is served.
     database: Option<DatabaseHandle>,

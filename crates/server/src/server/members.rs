@@ -88,7 +88,7 @@ impl Server {
         Some(figures)
     }
 
-    /// The first contents of a database have come, because its server has joined the cluster or its relay has reached its source: it is served.
+    /// The initial contents of a database have come, because its server has joined the cluster or its relay has reached its source: it is served.
     pub(super) fn joined(&mut self, id: DatabaseId, contents: Contents) {
         let found = self.joining.iter().find(|(_, joining)| joining.id == id);
         let Some(database) = found.map(|(name, _)| name.clone()) else {

@@ -1,7 +1,7 @@
 //! Relays: beginning one, its row in `_Server`, its source, the interval of its probes. Part of the main thread.
 //!
 //! Invariant: the name of a relay is checked before anything changes. Its row in `_Server` is there before its thread begins, without a schema
-//! until the first contents come.
+//! until the initial contents come.
 
 use corvid_log::Magic;
 use corvid_net::errno;

@@ -45,7 +45,7 @@ pub(super) enum Backing {
     File(LogFile, FileState),
     /// The file of its member, which has these entries already: the last one that is applied, and the last one with data among them.
     Member(Box<PreparedMember>, Index, Eid),
-    /// The first contents of a database whose member has just joined its cluster, or whose relay has reached its source, after this entry. The
+    /// The initial contents of a database whose member has just joined its cluster, or whose relay has reached its source, after this entry. The
     /// database keeps its number.
     Joined(DatabaseId, Box<Upstream>, Index, Eid),
 }

@@ -163,7 +163,7 @@ impl Load {
         }
         let mut first = BTreeSet::new();
         collect(&reply["result"][2]["T"], &mut first);
-        // The first contents of a server that has just come back may be behind those of another one; the relay itself never goes back.
+        // The initial contents of a server that has just come back may be behind those of another one; the relay itself never goes back.
         let lost: Vec<&i64> = seen.difference(&first).collect();
         assert!(lost.is_empty(), "rows that were seen are gone: {lost:?}");
         *seen = first;

@@ -19,7 +19,7 @@ pub(super) fn relay_of(implementation: Implementation, database: &str, remotes: 
     Node::with_arguments(implementation, &[argument])
 }
 
-/// A relay of `source` with its first contents.
+/// A relay of `source` with its initial contents.
 pub(super) fn serving(implementation: Implementation, source: &Node) -> Node {
     let relay = relay(implementation, &source.remote());
     await_contents(&relay, DATABASE);

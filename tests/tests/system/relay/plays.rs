@@ -1,5 +1,5 @@
-//! The scripts of `tests/scripted`, played through relays: the databases of each case are those of a source. What differs from a server with these
-//! databases differs at the reference's relay in the same way, but for the cases that are listed here.
+//! The scripts of `tests/scripted`, played through relays: the databases of each case are those of a source. Answers that differ from those of a server
+//! with these databases differ at the reference's relay in the same way, but for the cases that are listed here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
