@@ -11,7 +11,20 @@ use corvid_tests::server::{Implementation, Subject};
 use super::node::implementations;
 
 /// The cases in which our relay answers otherwise than the reference's, and why.
-const DIFFERENCES: &[(&str, &str)] = &[];
+const DIFFERENCES: &[(&str, &str)] = &[
+    (
+        "convert.txt: conversion-clears-the-history",
+        "the source converts, and its answer comes before the relay has the new contents",
+    ),
+    (
+        "convert.txt: own-monitor-is-canceled-before-the-reply",
+        "the same",
+    ),
+    (
+        "monitor-v1.txt: notification-comes-before-the-reply-of-the-own-transaction",
+        "an echo does not wait for the source, as it does not wait for a cluster",
+    ),
+];
 
 /// The failures of all scripts, by file and case. Ids are masked.
 fn failures(relay: Implementation, source: Implementation) -> BTreeMap<String, String> {
@@ -29,13 +42,22 @@ fn failures(relay: Implementation, source: Implementation) -> BTreeMap<String, S
             let (place, text) = failure.split_once('\n').expect("two lines");
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             let case = place.split(": case ").nth(1).unwrap_or(place);
-            failures.insert(format!("{name}: {case}"), masked(text));
+            failures.insert(format!("{name}: {case}"), without_folder(&masked(text)));
         }
     }
     failures
 }
 
-/// The text without the digits of UUIDs, and without names of folders.
+/// The text without the random part of the folder's name.
+fn without_folder(text: &str) -> String {
+    let mut parts = text.split("/ovsdb");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |out, part| {
+        out + "/ovsdb" + part.get(6..).unwrap_or(part)
+    })
+}
+
+/// The text without the digits of UUIDs.
 fn masked(text: &str) -> String {
     let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut out = String::new();
@@ -65,15 +87,16 @@ fn scripts_have_the_same_answers_through_our_relay_and_the_references() {
     }
     let theirs = failures(Reference, Reference);
     let listed: BTreeSet<&str> = DIFFERENCES.iter().map(|(case, _)| *case).collect();
+    let mut unexpected = String::new();
     for source in [Corvid, Reference] {
-        let ours = failures(Corvid, source);
-        let mut unexpected = String::new();
-        for (case, text) in &ours {
-            if !listed.contains(case.as_str()) && theirs.get(case) != Some(text) {
-                let of_theirs = theirs.get(case).map_or("(as written)", String::as_str);
-                unexpected += &format!("== {case}\nours: {text}\nthe reference's: {of_theirs}\n");
+        for (case, text) in failures(Corvid, source) {
+            if !listed.contains(case.as_str()) && theirs.get(&case) != Some(&text) {
+                let of_theirs = theirs.get(&case).map_or("(as written)", String::as_str);
+                unexpected += &format!(
+                    "== over {source:?}: {case}\nours: {text}\nthe reference's: {of_theirs}\n"
+                );
             }
         }
-        assert!(unexpected.is_empty(), "over {source:?}:\n{unexpected}");
     }
+    assert!(unexpected.is_empty(), "{unexpected}");
 }
