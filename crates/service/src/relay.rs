@@ -22,8 +22,10 @@
 //! 3. Call [`RelaySource::handle`] with [`Input::Tick`](corvid_session::Input::Tick) if [`RelaySource::poll_timeout`] has come.
 //! 4. Carry out all outputs and all events, in their order. Then wait for the connection, the queue or the deadline.
 //!
-//! The first [`RelayEvent::Contents`] are what the database is made of and served with. Events of [`RelayEvent::Database`] that come behind
-//! them, before the database is served, are kept by the thread in their order and passed on then. Before the first contents there are none.
+//! An output may give the connection up. Inputs of that connection which come before the output is carried out are dropped here.
+//!
+//! [`RelayEvent::Contents`] are what the database is made of and served with. Events of [`RelayEvent::Database`] that come behind
+//! them, before the database is served, are kept by the thread in their order and passed on then. Before the contents there are none.
 //!
 //! Invariant: pure, as the whole crate. Contents are built here, on the thread of the relay, so a database with a slow source, a large
 //! download or a long update goes on answering its clients.
@@ -49,7 +51,7 @@ pub(crate) const TERM: Term = Term(1);
 /// An event of a relay's conversation with its source. Events come in order.
 #[derive(Debug)]
 pub enum RelayEvent {
-    /// The first contents: serve the database with them. Comes once.
+    /// The earliest contents: serve the database with them. Comes once.
     Contents(Box<Contents>),
     /// Have the served database handle this.
     Database(ToDatabase),

@@ -221,7 +221,7 @@ impl Model {
                 is_connected: false,
                 is_leader: false,
             },
-            // It is served when its first contents have come.
+            // It is served when its contents have come.
             Kind::Relay(_) => crate::relay::server_row(true),
         }
     }

@@ -12,7 +12,7 @@ pub(super) struct Reachability {
     is_reachable: bool,
     /// When that ended, while the relay still counts as connected.
     lost_ms: Option<u64>,
-    /// What was shown last.
+    /// The value that was shown last.
     is_shown: bool,
 }
 
@@ -32,7 +32,7 @@ impl Reachability {
         is_news.then_some(is_connected)
     }
 
-    /// What is shown.
+    /// The value that is shown.
     pub(super) fn is_shown(&self) -> bool {
         self.is_shown
     }

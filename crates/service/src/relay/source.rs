@@ -66,7 +66,7 @@ pub struct RelaySource {
     uuids: Box<dyn UuidSource + Send>,
     /// The last change or contents.
     last: Index,
-    /// The first contents have been passed on.
+    /// The contents to serve the database with have been passed on.
     has_contents: bool,
     /// The database has no contents that changes could continue.
     awaits_contents: bool,
@@ -365,7 +365,7 @@ impl RelaySource {
         }
     }
 
-    /// What the source has sent cannot be used: fetches all contents again, over another connection.
+    /// An update of the source cannot be used: fetches all contents again, over another connection.
     fn refuse(&mut self, now_ms: u64, details: &str) {
         self.awaits_contents = true;
         self.client.flag_inconsistency(now_ms, details);

@@ -19,7 +19,7 @@ const ACTIONS: usize = 250;
 const RUNS: u64 = 40;
 
 /// A request without an answer.
-enum Asked {
+enum Unanswered {
     /// A transaction that inserts this number.
     Write(u64),
     Monitor,
@@ -29,7 +29,7 @@ enum Asked {
 /// A client of one of the worlds.
 struct Watched {
     world: usize,
-    asked: BTreeMap<i64, Asked>,
+    asked: BTreeMap<i64, Unanswered>,
     /// The numbers that it has seen.
     replica: BTreeSet<u64>,
     is_monitoring: bool,
@@ -232,7 +232,7 @@ impl Run {
         self.ask(
             (world, session),
             id,
-            Asked::Other,
+            Unanswered::Other,
             "set_db_change_aware",
             "[true]",
         );
@@ -242,10 +242,17 @@ impl Run {
     fn monitor(&mut self, key: (usize, SessionId)) {
         let id = self.id();
         let params = format!(r#"["A","m{id}",{{"Other":{{"columns":["n"]}}}}]"#);
-        self.ask(key, id, Asked::Monitor, "monitor", &params);
+        self.ask(key, id, Unanswered::Monitor, "monitor", &params);
     }
 
-    fn ask(&mut self, key: (usize, SessionId), id: i64, asked: Asked, method: &str, params: &str) {
+    fn ask(
+        &mut self,
+        key: (usize, SessionId),
+        id: i64,
+        asked: Unanswered,
+        method: &str,
+        params: &str,
+    ) {
         if let Some(watched) = self.clients.get_mut(&key) {
             watched.asked.insert(id, asked);
             self.tree.worlds[key.0].ask(key.1, &id.to_string(), method, params);
@@ -281,7 +288,7 @@ impl Run {
         }
         let params = format!(r#"["A",{}]"#, operations.join(","));
         let id = self.id();
-        self.ask(key, id, Asked::Write(number), "transact", &params);
+        self.ask(key, id, Unanswered::Write(number), "transact", &params);
     }
 
     fn convert(&mut self) {
@@ -297,7 +304,7 @@ impl Run {
         self.ask(
             key,
             id,
-            Asked::Other,
+            Unanswered::Other,
             "convert",
             &format!(r#"["A",{schema}]"#),
         );
@@ -411,7 +418,7 @@ impl Run {
         let results = result.and_then(Value::as_array);
         let has_failed = |results: &[Value]| results.iter().any(|it| it.get("error").is_some());
         match (asked, results) {
-            (Asked::Write(number), Some(results)) if !has_failed(results) => {
+            (Unanswered::Write(number), Some(results)) if !has_failed(results) => {
                 self.acknowledged.insert(number);
                 if watched.is_monitoring {
                     assert!(
@@ -420,13 +427,13 @@ impl Run {
                     );
                 }
             }
-            (Asked::Write(number), Some(_)) => drop(self.refused.insert(number)),
-            (Asked::Write(_), None) => {
+            (Unanswered::Write(number), Some(_)) => drop(self.refused.insert(number)),
+            (Unanswered::Write(_), None) => {
                 let error = message.get("error").and_then(Value::as_str);
                 assert_eq!(error, Some("canceled"), "{message}");
                 self.canceled += 1;
             }
-            (Asked::Monitor, _) => match result.filter(|it| it.as_object().is_some()) {
+            (Unanswered::Monitor, _) => match result.filter(|it| it.as_object().is_some()) {
                 Some(contents) => {
                     let numbers: BTreeSet<u64> = numbers_of(contents).collect();
                     assert!(
@@ -438,7 +445,7 @@ impl Run {
                 }
                 None => self.monitor(key),
             },
-            (Asked::Other, _) => {}
+            (Unanswered::Other, _) => {}
         }
     }
 }

@@ -3,15 +3,20 @@
 //! World 0 has the source; every other one is a relay of an earlier one or of several.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use corvid_data::HashSeed;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_rpc::log_event::End;
-use corvid_service::message::ToDatabase;
+use corvid_service::Model;
+use corvid_service::member::Contents;
+use corvid_service::message::{ToDatabase, ToShard};
 use corvid_service::relay::{RelayEvent, RelayOptions, RelaySource};
+use corvid_service::server_db::{self, ServerRow};
 use corvid_session::{Input, Output};
 
+use crate::databases::schema;
 use crate::world::{Counter, Dice, World};
 
 /// A tree of servers.
@@ -52,6 +57,49 @@ fn remote(world: usize) -> String {
 pub(crate) fn remotes(worlds: &[usize]) -> String {
     let remotes: Vec<String> = worlds.iter().map(|world| remote(*world)).collect();
     remotes.join(",")
+}
+
+/// The row of a relay in `_Server`.
+fn relay_row(is_connected: bool) -> ServerRow {
+    ServerRow {
+        model: "relay",
+        is_connected,
+        is_leader: false,
+    }
+}
+
+impl World {
+    /// `_Server` and `B`, and a relay of `A` that has no contents yet.
+    pub(crate) fn relay(seed: u64, number: u64) -> World {
+        let mut world = World::bare(seed);
+        world.uuid_base = number * 1_000_000_000;
+        world.serve(schema("B"));
+        world.listed.insert("A".to_owned());
+        world.publish();
+        let row = relay_row(false);
+        world.tell_server_db(server_db::insert_without_schema("A", row));
+        world.run();
+        world
+    }
+
+    /// Serves a relay with the contents that have come, as the main thread does.
+    pub(crate) fn serve_relay(&mut self, contents: Contents) {
+        let Contents {
+            database,
+            applied,
+            eid,
+        } = contents;
+        let schema = database.schema().clone();
+        self.listed.remove(&*schema.name);
+        self.serve_as(Model::relay(applied, eid), database);
+        self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("connected to storage"), None));
+        self.tell_server_db(server_db::update_schema(&schema));
+    }
+
+    /// Shows the state of a relay.
+    pub(crate) fn show_relay(&mut self, row: ServerRow) {
+        self.tell_server_db(server_db::update_row("A", row));
+    }
 }
 
 impl Tree {

@@ -18,7 +18,6 @@ use corvid_service::frontend::{InboundFrame, session_id, shard_of};
 use corvid_service::job::Job;
 use corvid_service::job::body_scheduler::BodyScheduler;
 use corvid_service::locks::Locks;
-use corvid_service::member::Contents;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
 };
@@ -26,7 +25,6 @@ use corvid_service::pump::Limits;
 use corvid_service::recording::MAGIC;
 use corvid_service::replication::{SourceId, SourceOrder};
 use corvid_service::schema_epoch::SchemaEpochs;
-use corvid_service::server_db::ServerRow;
 use corvid_service::{
     DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, server_db,
 };
@@ -58,15 +56,6 @@ pub(crate) fn play(act: impl Fn(&mut World) -> String) -> String {
 
 /// Orders of events for each play.
 const SEEDS: u64 = 40;
-
-/// The row of a relay in `_Server`.
-fn relay_row(is_connected: bool) -> ServerRow {
-    ServerRow {
-        model: "relay",
-        is_connected,
-        is_leader: false,
-    }
-}
 
 /// Numbers instead of random UUIDs, so that transcripts are the same every time.
 pub(crate) struct Counter(pub(crate) u64);
@@ -191,9 +180,9 @@ pub(crate) struct World {
     is_exiting: bool,
     sessions: u64,
     /// Databases of relays that have no contents yet.
-    listed: BTreeSet<String>,
+    pub(crate) listed: BTreeSet<String>,
     /// Added to the numbers that stand for random UUIDs: two worlds that exchange rows draw different ones.
-    uuid_base: u64,
+    pub(crate) uuid_base: u64,
 }
 
 impl World {
@@ -207,7 +196,7 @@ impl World {
     }
 
     /// `_Server` alone.
-    fn bare(seed: u64) -> World {
+    pub(crate) fn bare(seed: u64) -> World {
         let (locks, epochs) = (Arc::new(Mutex::new(Locks::new())), SchemaEpochs::default());
         let shard = |number| Shard {
             frontend: Frontend::new(
@@ -257,38 +246,6 @@ impl World {
         world
     }
 
-    /// `_Server` and `B`, and a relay of `A` that has no contents yet.
-    pub(crate) fn relay(seed: u64, number: u64) -> World {
-        let mut world = World::bare(seed);
-        world.uuid_base = number * 1_000_000_000;
-        world.serve(schema("B"));
-        world.listed.insert("A".to_owned());
-        world.publish();
-        let row = relay_row(false);
-        world.tell_server_db(server_db::insert_without_schema("A", row));
-        world.run();
-        world
-    }
-
-    /// Serves a relay with its first contents, as the main thread does.
-    pub(crate) fn serve_relay(&mut self, contents: Contents) {
-        let Contents {
-            database,
-            applied,
-            eid,
-        } = contents;
-        let schema = database.schema().clone();
-        self.listed.remove(&*schema.name);
-        self.serve_as(Model::relay(applied, eid), database);
-        self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("connected to storage"), None));
-        self.tell_server_db(server_db::update_schema(&schema));
-    }
-
-    /// Shows the state of a relay.
-    pub(crate) fn show_relay(&mut self, row: ServerRow) {
-        self.tell_server_db(server_db::update_row("A", row));
-    }
-
     /// Adds a database while no session is open that would be closed.
     pub(crate) fn serve(&mut self, schema: Schema) -> DatabaseId {
         let schema = corvid_data::Arc::new(schema);
@@ -305,7 +262,7 @@ impl World {
         self.serve_as(model, Database::new(schema.clone(), HashSeed::FIXED))
     }
 
-    fn serve_as(&mut self, model: Model, database: Database) -> DatabaseId {
+    pub(crate) fn serve_as(&mut self, model: Model, database: Database) -> DatabaseId {
         let id = DatabaseId(u32::try_from(self.databases.len()).expect("few"));
         let schema = database.schema().clone();
         let is_server_db = schema.name.as_str() == server_db::NAME;
@@ -384,7 +341,7 @@ impl World {
         }
     }
 
-    fn publish(&mut self) {
+    pub(crate) fn publish(&mut self) {
         let mut served = ServedDatabases::default();
         for (name, id) in &self.names {
             match self.databases[id].pump.service().model().is_relay() {
@@ -403,7 +360,7 @@ impl World {
         }
     }
 
-    fn tell_server_db(&mut self, params: Vec<u8>) {
+    pub(crate) fn tell_server_db(&mut self, params: Vec<u8>) {
         self.post(SERVER, ToDatabase::Control(Control::Transact(params)));
     }
 
