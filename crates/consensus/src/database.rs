@@ -59,9 +59,14 @@ pub enum MemberRequest {
         /// Why it does not fit.
         details: String,
     },
-    /// Of a relay: no client waits for the outcome of this forwarded request any more. If it was not sent to the source, it is not sent.
-    /// Its outcome comes all the same.
-    Withdraw(Eid),
+    /// Of a relay: no client waits for the outcome of this forwarded request any more. If it was not sent to the source, it is not sent, and
+    /// its outcome is [`ForwardOutcome::Blocked`]. Otherwise its outcome comes all the same.
+    Withdraw {
+        /// [`Forward::id`].
+        id: Eid,
+        /// The source is to cancel it, if that is possible.
+        cancels: bool,
+    },
     /// An installed snapshot may contain transactions in doubt: find out which of these ids are those of entries behind `after` and through
     /// `through`. Answered by [`MemberEvent::Found`]. A later search takes the place of this one.
     Find {
@@ -152,6 +157,7 @@ pub enum ForwardOutcome {
     /// Refused, on the state after this entry: the `error` object.
     Refused(Index, Bytes),
     /// A `wait` is not satisfied by the state after this entry. The member that has the session tries again when it has applied the entry.
+    /// Of a relay: it was withdrawn before it was sent.
     Blocked(Index),
 }
 

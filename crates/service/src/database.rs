@@ -18,6 +18,7 @@ mod inline_execution;
 mod model;
 mod monitor_quota;
 mod monitor_requests;
+mod once_transactions;
 mod outbox;
 mod outputs;
 mod pending;
@@ -63,6 +64,7 @@ use conversion_request::canceled_because;
 use flush_pacing::FlushPacing;
 use initial_contents::InitialContents;
 use monitor_quota::MonitorQuota;
+use once_transactions::OnceState;
 use outbox::Reason;
 use pending::{Answer, Origin, PendingQueue};
 use records::Records;
@@ -127,6 +129,7 @@ pub struct DatabaseService {
     watched_columns: Vec<WatchedColumn>,
     row_log: RowLog,
     counts: Counters,
+    once: OnceState,
     slow: SlowLog,
     /// There is an audit trail.
     is_audited: bool,
@@ -234,6 +237,7 @@ impl DatabaseService {
             watched_columns: Vec::new(),
             row_log: RowLog::default(),
             counts: Counters::default(),
+            once: OnceState::new(now.mono_ms),
             slow: SlowLog::default(),
             is_audited: false,
             tape: Tape::default(),

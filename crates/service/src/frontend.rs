@@ -522,6 +522,7 @@ impl Frontend {
                     seqno: None,
                     blocked: false,
                     foreign_monitors,
+                    once: request.envelope.once,
                 });
                 self.outputs
                     .to_databases

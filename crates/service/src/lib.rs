@@ -27,6 +27,7 @@
 //! | [`replication`] | a backup's conversation with its source |
 //! | [`relay`] | a relay's conversation with its source |
 //! | [`remote_rows`], [`remote_status`] | remotes that rows configure, and the status written back to those rows |
+//! | [`once`] | transactions that are sent again and executed once |
 //! | [`session_limits`], [`reply_memory`] | limits of what clients make the server keep |
 //! | [`counters`], [`audit`], [`recording`] | what operators see: counts, the audit trail, the flight recorder and its replay |
 
@@ -39,6 +40,7 @@ pub mod locks;
 pub mod member;
 pub mod member_row;
 pub mod message;
+pub mod once;
 pub mod pump;
 pub mod recording;
 pub mod relay;

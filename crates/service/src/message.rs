@@ -14,6 +14,7 @@ use corvid_monitor::{Frame, SessionId, Version};
 
 use crate::counters::Counters;
 use crate::job::{JobNumber, JobResult};
+use crate::once::Once;
 use crate::remote_rows::RemoteRows;
 use crate::remote_status::RemoteStatuses;
 use crate::replication::{LogMessage, ReplicationStatus, Role, SourceEvent, SourceId};
@@ -182,6 +183,8 @@ pub struct Request {
     pub blocked: bool,
     /// For monitor requests: ids of this session's monitors on other databases.
     pub foreign_monitors: Vec<Arc<[u8]>>,
+    /// The identity of a transaction that is executed once.
+    pub once: Option<Once>,
 }
 
 impl Request {

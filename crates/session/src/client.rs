@@ -60,6 +60,8 @@ pub struct Options {
     /// Whether updates are read by the constraints of the server's schema, and an unknown column or an unreadable value is an error. If
     /// not, both are reported and left out.
     pub is_strict: bool,
+    /// Whether the server's id is asked for at the beginning of each connection ([`Client::server_id`]).
+    pub asks_server_id: bool,
     /// Seed of the random choices. Give each client another one, so that clients spread over servers and time.
     pub seed: u64,
 }
@@ -75,6 +77,7 @@ impl Options {
             is_change_aware: true,
             version_max: 3,
             is_strict: false,
+            asks_server_id: false,
             seed,
         }
     }
@@ -105,6 +108,7 @@ enum Purpose {
     ServerSchema,
     ServerMonitor,
     DataSchema,
+    ServerId,
     /// By version.
     DataMonitor(u8),
     Conditions,
@@ -128,6 +132,8 @@ pub struct Client {
     outputs: VecDeque<Output>,
     events: VecDeque<Event>,
     server_db: Option<ServerDb>,
+    /// The server's id, once it has told it on this connection.
+    server_id: Option<Uuid>,
     /// `_Server` is monitored on this connection.
     has_server_monitor: bool,
     /// The schema in `_Server` may be another one than the database's: that was converted on this connection, or refuses what the schema promises.
@@ -175,6 +181,7 @@ impl Client {
             outputs: VecDeque::new(),
             events: VecDeque::new(),
             server_db: None,
+            server_id: None,
             has_server_monitor: false,
             is_schema_doubted: false,
             decoder: None,
@@ -374,6 +381,13 @@ impl Client {
     pub fn server_status(&self) -> Option<ServerStatus> {
         let server_db = self.server_db.as_ref().filter(|_| self.has_server_monitor);
         server_db?.status(&self.requirements)
+    }
+
+    /// The id of the server that is connected, which changes whenever it is started; `None` if it is not known. Where it is asked for
+    /// ([`Options::asks_server_id`]), it comes before the contents.
+    #[must_use]
+    pub fn server_id(&self) -> Option<Uuid> {
+        self.server_id
     }
 
     /// The counters.
@@ -591,6 +605,7 @@ impl Client {
         self.state = State::Down;
         self.version = 0;
         self.server_db = None;
+        self.server_id = None;
         self.has_server_monitor = false;
         self.is_schema_doubted = false;
         self.lock.unknown();

@@ -27,7 +27,7 @@ impl Member {
             } => self.search(after, through, ids),
             MemberRequest::Applied(index) => self.applied = self.applied.max(index),
             // Those of a relay.
-            MemberRequest::Misfit { .. } | MemberRequest::Withdraw(_) => {}
+            MemberRequest::Misfit { .. } | MemberRequest::Withdraw { .. } => {}
             MemberRequest::Snapshot {
                 token,
                 index,

@@ -163,6 +163,7 @@ pub(crate) mod tests {
             seqno: None,
             blocked: false,
             foreign_monitors: Vec::new(),
+            once: None,
         }))
     }
 

@@ -73,7 +73,8 @@ impl DatabaseService {
         mut request: Box<Request>,
         budget: &mut WorkBudget,
     ) -> Option<Box<Request>> {
-        if request.seqno.is_none() {
+        let is_new = request.seqno.is_none();
+        if is_new {
             if self.triggers.find(request.session, &request.id).is_some() {
                 self.refuse_duplicate(request);
                 return None;
@@ -83,6 +84,7 @@ impl DatabaseService {
             // Timeouts count from here: the way from the socket does not take of the client's time.
             request.arrived_ms = now.mono_ms;
         }
+        let request = self.settle_once(now, request, is_new)?;
         if self.forwards_at_once(&request) {
             self.forward(now, request);
             return None;
@@ -157,6 +159,7 @@ impl DatabaseService {
 
     /// Executes a request once. Queues its reply, or adds it to the blocked transactions. Returns its commit.
     pub(super) fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
+        let request = self.settle_once(now, request, false)?;
         let mut budget = self.limit_selections(self.work_budget());
         match self.execute(now, &request, &mut budget) {
             Ok(outcome) => self.queue_outcome(now, request, outcome),
@@ -211,6 +214,10 @@ impl DatabaseService {
             } => {
                 self.counts.executed(&tally, delta.is_some());
                 let refused = self.refusal(&request, tally.error, &result);
+                if delta.is_some() {
+                    let is_whole = deferred_selections.is_empty();
+                    self.remember_commit(now, &request, is_whole.then_some(&result));
+                }
                 let answer = if deferred_selections.is_empty() {
                     Answer::Result(result)
                 } else {

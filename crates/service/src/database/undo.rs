@@ -59,6 +59,7 @@ impl DatabaseService {
 
     /// Undoes the changes of these entries. Returns the blocked transactions that this may affect.
     pub(super) fn undo_commits(&mut self, undone: &[Pending]) -> BTreeSet<u64> {
+        self.forget_undone(undone);
         let mut affected = BTreeSet::new();
         let commits = undone
             .iter()

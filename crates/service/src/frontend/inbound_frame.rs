@@ -11,6 +11,7 @@ use corvid_monitor::Version;
 use corvid_rpc::message::{self, Message};
 
 use crate::message::DatabaseMethod;
+use crate::once::Once;
 
 /// One JSON text.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub(super) struct Envelope {
     pub(super) params: Range<usize>,
     /// The request id, canonical JSON.
     pub(super) id: Box<[u8]>,
+    /// The identity of a transaction that is executed once; its `params` are those of `transact`.
+    pub(super) once: Option<Once>,
 }
 
 /// A request with its bytes.
@@ -171,10 +174,22 @@ impl Parsed {
                     message::write_reply(&mut answer, &id, &message::canonical(params));
                     return Parsed::Echo(answer);
                 }
+                let once = match &*method {
+                    b"transact_once" => Once::parse(params),
+                    _ => None,
+                };
+                let (method, params, once) = match once {
+                    Some((once, inner)) => {
+                        let method = Method::Database(DatabaseMethod::Transact);
+                        (method, inner, Some(once))
+                    }
+                    None => (Method::of(&method), params, None),
+                };
                 Parsed::Request(Envelope {
-                    method: Method::of(&method),
+                    method,
                     params: range_in(bytes, params),
                     id: id.into(),
+                    once,
                 })
             }
             Ok(Message::Notification { method, params }) if &*method == b"cancel" => {

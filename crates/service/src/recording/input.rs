@@ -16,6 +16,7 @@ use corvid_monitor::{SessionId, Version};
 use super::codec::{Damage, Reader, Writer};
 use crate::job::{JobKey, JobResult};
 use crate::message::{Completion, Control, DatabaseMethod, Request, SessionInfo, ToDatabase};
+use crate::once::Once;
 use crate::remote_status::{RemoteStatus, RemoteStatuses};
 use crate::replication::{Exclusions, Following, Role, SourceEvent, SourceId};
 use crate::schema_epoch::SchemaEpoch;
@@ -40,6 +41,9 @@ const METHODS: [DatabaseMethod; 8] = [
     DatabaseMethod::MonitorCondChange,
     DatabaseMethod::MonitorCancel,
 ];
+
+/// In place of the number of a method: a transaction that is executed once.
+const TRANSACT_ONCE: usize = METHODS.len();
 
 pub(super) fn write(out: &mut Writer<'_>, input: &ToDatabase, sessions: &mut Sessions) {
     match input {
@@ -194,8 +198,17 @@ fn write_request(out: &mut Writer<'_>, request: &Request, sessions: &mut Session
         out.text(&info.remote);
         out.number(info.epoch.0);
     }
-    let method = METHODS.iter().position(|method| *method == request.method);
-    out.number(method.unwrap_or_default() as u64);
+    match request.once {
+        Some(once) => {
+            out.number(TRANSACT_ONCE as u64);
+            out.bytes(&once.id.0);
+            out.number(once.age_ms);
+        }
+        None => {
+            let method = METHODS.iter().position(|method| *method == request.method);
+            out.number(method.unwrap_or_default() as u64);
+        }
+    }
     out.number(request.arrived_ms);
     out.bytes(&request.id);
     out.bytes(&request.frame);
@@ -222,6 +235,16 @@ fn read_request(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Reques
     }
     let info = sessions.get(&session).cloned();
     let method = usize::try_from(from.number()?).ok();
+    let once = match method {
+        Some(TRANSACT_ONCE) => {
+            let id = <[u8; 16]>::try_from(from.bytes()?).map_err(|_| unknown())?;
+            let age_ms = from.number()?;
+            let id = Uuid(id);
+            Some(Once { id, age_ms })
+        }
+        _ => None,
+    };
+    let method = method.map(|at| if once.is_some() { 0 } else { at });
     let arrived_ms = from.number()?;
     let id = from.bytes()?.into();
     let frame = from.bytes()?.to_vec();
@@ -253,6 +276,7 @@ fn read_request(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Reques
         seqno,
         blocked,
         foreign_monitors,
+        once,
     })
 }
 

@@ -2,7 +2,10 @@
 //!
 //! ```text
 //! waiting (no monitored source) ---> sent ---> answered: the source's reply, unchanged
-//!    |                                 |-----> its connection is lost: "canceled", the change may have been made
+//!    |                ^                |-----> its connection is lost: "canceled", the change may have been made
+//!    |                |                |-----> its connection is lost, and the server executes ids once: unresolved
+//!    |                +---- the same server again ------------------------------------------------+
+//!    |                            another server: "canceled" <------------------------------------+
 //!    +---> withdrawn: never sent
 //! ```
 //!
@@ -15,8 +18,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use corvid_consensus::database::{Forward, ForwardMethod, ForwardOutcome};
+use corvid_data::Uuid;
 use corvid_log::cluster::{Eid, Index};
 use corvid_session::{Client, Outcome, RequestId};
+
+use crate::once;
 
 /// The error of a request whose outcome will never be known.
 const CANCELED: &[u8] = b"\"canceled\"";
@@ -24,8 +30,11 @@ const CANCELED: &[u8] = b"\"canceled\"";
 /// A request that the source has.
 #[derive(Debug)]
 struct Sent {
-    id: Eid,
-    method: ForwardMethod,
+    forward: Box<Forward>,
+    /// When it was sent first.
+    sent_ms: u64,
+    /// The server that executes its id once.
+    once_at: Option<Uuid>,
     /// How many contents had come by then.
     contents: u64,
 }
@@ -36,6 +45,8 @@ pub(super) struct Outcomes {
     waiting: VecDeque<Box<Forward>>,
     sent: BTreeMap<RequestId, Sent>,
     by_id: BTreeMap<Eid, RequestId>,
+    /// Requests whose connection was lost, in the order in which they were sent.
+    unresolved: VecDeque<Sent>,
     /// Results that depend on contents which are still to come.
     held: Vec<(Eid, Bytes)>,
     /// Conversions that have been made, each with the `echo` behind it.
@@ -60,41 +71,81 @@ impl Outcomes {
         self.sent.len()
     }
 
-    /// Sends what waits, as far as the session takes it.
-    pub(super) fn send(&mut self, client: &mut Client) {
+    /// Sends what waits, as far as the session takes it: first the requests that the same server may have executed already. Returns the outcomes of
+    /// those that another one had.
+    pub(super) fn send(
+        &mut self,
+        now_ms: u64,
+        client: &mut Client,
+        last: Index,
+    ) -> Vec<(Eid, ForwardOutcome)> {
+        let once_at = client.server_id().filter(|id| once::is_announced(*id));
+        let mut decided = Vec::new();
+        while let Some(sent) = self.unresolved.pop_front() {
+            if once_at != sent.once_at {
+                decided.push((sent.forward.id, canceled(last)));
+                continue;
+            }
+            // Zero would tell that it has not been sent before.
+            let age_ms = now_ms.saturating_sub(sent.sent_ms).max(1);
+            let params = once_params(&sent.forward, age_ms);
+            match client.send_request("transact_once", &params) {
+                Some(request) => self.begin(request, sent),
+                None => {
+                    self.unresolved.push_front(sent);
+                    return decided;
+                }
+            }
+        }
         while let Some(forward) = self.waiting.front() {
-            let method = match forward.method {
-                ForwardMethod::Transact => "transact",
-                ForwardMethod::Convert => "convert",
+            let request = match (forward.method, once_at) {
+                (ForwardMethod::Convert, _) => client.send_request("convert", &forward.params),
+                (ForwardMethod::Transact, None) => client.send_request("transact", &forward.params),
+                (ForwardMethod::Transact, Some(_)) => {
+                    client.send_request("transact_once", &once_params(forward, 0))
+                }
             };
-            let Some(request) = client.send_request(method, &forward.params) else {
-                return;
+            let (Some(request), Some(forward)) = (request, self.waiting.pop_front()) else {
+                break;
             };
             let sent = Sent {
-                id: forward.id,
-                method: forward.method,
+                once_at: once_at.filter(|_| forward.method == ForwardMethod::Transact),
+                sent_ms: now_ms,
                 contents: self.contents,
+                forward,
             };
-            self.by_id.insert(sent.id, request);
-            self.sent.insert(request, sent);
-            self.waiting.pop_front();
+            self.begin(request, sent);
         }
+        decided
     }
 
-    /// No client waits for a request any more. Returns its outcome if it was not sent.
+    fn begin(&mut self, request: RequestId, sent: Sent) {
+        self.by_id.insert(sent.forward.id, request);
+        self.sent.insert(request, sent);
+    }
+
+    /// No client waits for a request any more. Returns its outcome if it was not sent, or is given up.
     pub(super) fn withdraw(
         &mut self,
         client: &mut Client,
         id: Eid,
+        cancels: bool,
         last: Index,
     ) -> Option<ForwardOutcome> {
         if let Some(request) = self.by_id.get(&id) {
-            // It may be waiting there, for ever.
-            client.cancel_request(*request);
+            if cancels {
+                // It may be waiting there, for ever.
+                client.cancel_request(*request);
+            }
             return None;
         }
-        let at = self.waiting.iter().position(|forward| forward.id == id)?;
-        self.waiting.remove(at);
+        if let Some(at) = self.waiting.iter().position(|forward| forward.id == id) {
+            self.waiting.remove(at);
+            return Some(ForwardOutcome::Blocked(last));
+        }
+        let mut unresolved = self.unresolved.iter().filter(|_| cancels);
+        let at = unresolved.position(|sent| sent.forward.id == id)?;
+        self.unresolved.remove(at);
         Some(canceled(last))
     }
 
@@ -115,11 +166,9 @@ impl Outcomes {
             }
             return Some((id, ForwardOutcome::Unchanged(last, result)));
         }
-        let Sent {
-            id,
-            method,
-            contents,
-        } = self.sent.remove(&request)?;
+        let sent = self.sent.remove(&request)?;
+        let (id, method) = (sent.forward.id, sent.forward.method);
+        let contents = sent.contents;
         self.by_id.remove(&id);
         let outcome = match outcome {
             Outcome::Result(result) if !is_current => {
@@ -139,7 +188,12 @@ impl Outcomes {
             }
             Outcome::Result(result) => ForwardOutcome::Unchanged(last, result.into()),
             Outcome::Error(error) => ForwardOutcome::Refused(last, error.into()),
-            Outcome::Lost => lost(last),
+            Outcome::Lost if sent.once_at.is_some() => {
+                self.unresolved.push_back(sent);
+                return None;
+            }
+            // A source of another make cannot be asked what became of it.
+            Outcome::Lost => canceled(last),
         };
         Some((id, outcome))
     }
@@ -156,11 +210,14 @@ impl Outcomes {
     }
 }
 
-/// The outcome of a request whose connection was lost after it was sent. A source of another make cannot be asked what became of it.
-fn lost(last: Index) -> ForwardOutcome {
-    canceled(last)
+/// The `params` of `transact_once`.
+fn once_params(forward: &Forward, age_ms: u64) -> Vec<u8> {
+    let id = forward.id.0;
+    let head = format!("[\"{id}\",{age_ms},");
+    [head.as_bytes(), &forward.params, b"]"].concat()
 }
 
+/// The outcome of a request of which nothing more will be known.
 fn canceled(last: Index) -> ForwardOutcome {
     ForwardOutcome::Refused(last, Bytes::from_static(CANCELED))
 }

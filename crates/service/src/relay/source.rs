@@ -93,6 +93,7 @@ impl RelaySource {
         } = options;
         let mut client = Client::new(Options {
             is_strict: true,
+            asks_server_id: true,
             ..Options::new(&database, seed)
         });
         client.set_leader_only(0, false);
@@ -196,8 +197,10 @@ impl RelaySource {
                 self.unapplied.applied(self.last);
                 self.refuse(now_ms, &details);
             }
-            MemberRequest::Withdraw(id) => {
-                let outcome = self.outcomes.withdraw(&mut self.client, id, self.last);
+            MemberRequest::Withdraw { id, cancels } => {
+                let outcome = self
+                    .outcomes
+                    .withdraw(&mut self.client, id, cancels, self.last);
                 if let Some(outcome) = outcome {
                     self.decided(id, outcome);
                 }
@@ -265,7 +268,9 @@ impl RelaySource {
             });
         }
         if is_reachable {
-            self.outcomes.send(&mut self.client);
+            for (id, outcome) in self.outcomes.send(now_ms, &mut self.client, self.last) {
+                self.decided(id, outcome);
+            }
         }
         if let Some(is_connected) = self.reachability.set(now_ms, is_reachable) {
             let row = server_row(is_connected);

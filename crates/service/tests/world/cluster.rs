@@ -265,6 +265,7 @@ impl Cluster {
             seqno: None,
             blocked: false,
             foreign_monitors: Vec::new(),
+            once: None,
         };
         let node = session.node;
         self.nodes[node]
@@ -489,7 +490,7 @@ impl Cluster {
                 snapshot,
                 ..
             } => self.nodes[node].snapshots.push((index, eid, snapshot)),
-            MemberRequest::Misfit { .. } | MemberRequest::Withdraw(_) => panic!("no relay"),
+            MemberRequest::Misfit { .. } | MemberRequest::Withdraw { .. } => panic!("no relay"),
         }
     }
 

@@ -29,6 +29,7 @@ mod ordering;
 mod positions;
 mod random;
 mod recording;
+mod relay_once;
 mod relay_plays;
 mod relay_random;
 mod relays;

@@ -50,6 +50,10 @@ struct Run {
     /// How many commits each world's contents had.
     reached: Vec<usize>,
     is_wide: bool,
+    /// The servers execute ids once, so nothing is canceled but by its client.
+    is_once: bool,
+    /// Numbers of transactions that their clients have canceled.
+    given_up: BTreeSet<u64>,
     canceled: usize,
     looks: usize,
 }
@@ -84,7 +88,8 @@ impl Run {
             1 => &[&[0], &[0], &[2]],
             _ => &[&[0], &[1], &[1]],
         };
-        let tree = Tree::started(seed, sources);
+        let is_once = seed.is_multiple_of(2);
+        let tree = Tree::started_with_ids(seed, sources, is_once);
         let worlds = tree.worlds.len();
         Run {
             tree,
@@ -97,6 +102,8 @@ impl Run {
             refused: BTreeSet::new(),
             reached: vec![0; worlds],
             is_wide: false,
+            is_once,
+            given_up: BTreeSet::new(),
             canceled: 0,
             looks: 0,
         }
@@ -277,6 +284,10 @@ impl Run {
             ),
             4 => {
                 let limit = [0, 300, 3000][self.dice.below(3)];
+                if limit > 0 {
+                    // A conversion cancels what is blocked.
+                    self.given_up.insert(number);
+                }
                 format!(
                     r#"{{"op":"wait","timeout":{limit},"table":"T","where":[["k","==","k{name}"]],"columns":["k"],"until":"==","rows":[{{"k":"k{name}"}}]}}"#
                 )
@@ -314,8 +325,11 @@ impl Run {
     fn cancel(&mut self) {
         if let Some(key) = self.any_client()
             && let Some(watched) = self.clients.get(&key)
-            && let Some(id) = watched.asked.keys().next()
+            && let Some((id, asked)) = watched.asked.first_key_value()
         {
+            if let Unanswered::Write(number) = asked {
+                self.given_up.insert(*number);
+            }
             let text = format!(r#"{{"id":null,"method":"cancel","params":[{id}]}}"#);
             self.tree.worlds[key.0].send(key.1, &text);
         }
@@ -428,9 +442,13 @@ impl Run {
                 }
             }
             (Unanswered::Write(number), Some(_)) => drop(self.refused.insert(number)),
-            (Unanswered::Write(_), None) => {
+            (Unanswered::Write(number), None) => {
                 let error = message.get("error").and_then(Value::as_str);
                 assert_eq!(error, Some("canceled"), "{message}");
+                assert!(
+                    !self.is_once || self.given_up.contains(&number),
+                    "{number} is canceled"
+                );
                 self.canceled += 1;
             }
             (Unanswered::Monitor, _) => match result.filter(|it| it.as_object().is_some()) {

@@ -5,13 +5,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use corvid_data::HashSeed;
+use corvid_data::{HashSeed, Uuid};
 use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_rpc::log_event::End;
 use corvid_service::Model;
 use corvid_service::member::Contents;
 use corvid_service::message::{ToDatabase, ToShard};
+use corvid_service::once::announce;
 use corvid_service::relay::{RelayEvent, RelayOptions, RelaySource};
 use corvid_service::server_db::{self, ServerRow};
 use corvid_session::{Input, Output};
@@ -21,6 +22,7 @@ use crate::world::{Counter, Dice, World};
 
 /// A tree of servers.
 pub(crate) struct Tree {
+    is_once: bool,
     pub(crate) worlds: Vec<World>,
     /// Of world 1 and later ones.
     pub(crate) relays: Vec<Relay>,
@@ -49,6 +51,11 @@ pub(crate) struct Relay {
     pub(crate) is_held: bool,
 }
 
+fn server_id(world: u64, is_once: bool) -> Uuid {
+    let id = Uuid((u128::from(world) + 1).to_be_bytes());
+    if is_once { announce(id) } else { id }
+}
+
 fn remote(world: usize) -> String {
     format!("tcp:192.0.2.{world}:6640")
 }
@@ -70,8 +77,8 @@ fn relay_row(is_connected: bool) -> ServerRow {
 
 impl World {
     /// `_Server` and `B`, and a relay of `A` that has no contents yet.
-    pub(crate) fn relay(seed: u64, number: u64) -> World {
-        let mut world = World::bare(seed);
+    pub(crate) fn relay(seed: u64, number: u64, server_id: Uuid) -> World {
+        let mut world = World::bare(seed, server_id);
         world.uuid_base = number * 1_000_000_000;
         world.serve(schema("B"));
         world.listed.insert("A".to_owned());
@@ -103,10 +110,16 @@ impl World {
 }
 
 impl Tree {
-    /// A source, and for each later world the worlds that it may be a relay of.
+    /// A source, and for each later world the worlds that it may be a relay of. None executes ids once.
     pub(crate) fn new(seed: u64, sources: &[&[usize]]) -> Tree {
+        Tree::with_ids(seed, sources, false)
+    }
+
+    /// The same with servers that execute ids once, or none.
+    pub(crate) fn with_ids(seed: u64, sources: &[&[usize]], is_once: bool) -> Tree {
         let mut tree = Tree {
-            worlds: vec![World::new(seed)],
+            is_once,
+            worlds: vec![World::with_id(seed, server_id(0, is_once))],
             relays: Vec::new(),
             is_down: vec![false],
             dice: Dice::new(seed ^ 0x5555),
@@ -121,7 +134,7 @@ impl Tree {
     pub(crate) fn add_relay(&mut self, seed: u64, sources: &[usize]) {
         let number = self.worlds.len() as u64;
         let now_ms = self.now_ms();
-        let mut world = World::relay(seed + number, number);
+        let mut world = World::relay(seed + number, number, server_id(number, self.is_once));
         world.now_ms = now_ms;
         self.worlds.push(world);
         self.is_down.push(false);
@@ -352,7 +365,12 @@ impl Tree {
 
     /// A relay whose contents have come.
     pub(crate) fn started(seed: u64, sources: &[&[usize]]) -> Tree {
-        let mut tree = Tree::new(seed, sources);
+        Tree::started_with_ids(seed, sources, false)
+    }
+
+    /// The same with servers that execute ids once, or none.
+    pub(crate) fn started_with_ids(seed: u64, sources: &[&[usize]], is_once: bool) -> Tree {
+        let mut tree = Tree::with_ids(seed, sources, is_once);
         tree.wait(20_000);
         for world in 1..tree.worlds.len() {
             assert!(tree.relay(world).is_served, "world {world}, seed {seed}");

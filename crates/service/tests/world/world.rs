@@ -188,7 +188,12 @@ pub(crate) struct World {
 impl World {
     /// `_Server`, `A` and `B`, and no clients.
     pub(crate) fn new(seed: u64) -> World {
-        let mut world = World::bare(seed);
+        World::with_id(seed, Uuid::ZERO)
+    }
+
+    /// The same with an id of the server.
+    pub(crate) fn with_id(seed: u64, server_id: Uuid) -> World {
+        let mut world = World::bare(seed, server_id);
         world.serve(schema("A"));
         world.serve(schema("B"));
         world.run();
@@ -196,7 +201,7 @@ impl World {
     }
 
     /// `_Server` alone.
-    pub(crate) fn bare(seed: u64) -> World {
+    pub(crate) fn bare(seed: u64, server_id: Uuid) -> World {
         let (locks, epochs) = (Arc::new(Mutex::new(Locks::new())), SchemaEpochs::default());
         let shard = |number| Shard {
             frontend: Frontend::new(
@@ -204,7 +209,7 @@ impl World {
                 Arc::new(ServedDatabases::default()),
                 locks.clone(),
                 epochs.clone(),
-                Uuid::ZERO,
+                server_id,
             ),
             inbox: VecDeque::new(),
             texts: VecDeque::new(),

@@ -120,8 +120,8 @@ fn read_since_head(reader: &mut Reader<'_>) -> Result<(bool, Uuid), String> {
     Ok((found == b"true", last_id))
 }
 
-/// A transaction id.
-fn uuid(json: &[u8]) -> Result<Uuid, String> {
+/// A transaction id, or that of a server.
+pub(super) fn uuid(json: &[u8]) -> Result<Uuid, String> {
     let mut reader = Reader::trusted(json);
     let text = match reader.peek() {
         Ok(Kind::String) => reader.string().ok(),

@@ -16,7 +16,10 @@ impl Client {
     /// Starts the handshake on an established connection.
     pub(super) fn start(&mut self) {
         self.forget(|purpose| {
-            !matches!(purpose, Purpose::User | Purpose::Lock | Purpose::Courtesy)
+            !matches!(
+                purpose,
+                Purpose::User | Purpose::Lock | Purpose::Courtesy | Purpose::ServerId
+            )
         });
         self.version = 0;
         self.server_db = None;
@@ -30,6 +33,9 @@ impl Client {
             Purpose::ServerSchema,
         );
         if is_new {
+            if self.options.asks_server_id {
+                self.request("get_server_id", b"[]", Purpose::ServerId);
+            }
             self.request_lock();
         }
     }

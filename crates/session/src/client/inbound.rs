@@ -8,6 +8,7 @@ use corvid_rpc::Session;
 use corvid_rpc::message::{Message, canonical};
 use corvid_rpc::session::Received;
 
+use super::contents::uuid;
 use super::handshake::{method, monitor_id};
 use super::{Client, Purpose, State};
 use crate::event::{Event, Outcome, RequestId};
@@ -54,7 +55,8 @@ impl Client {
                 let id = RequestId(id);
                 self.events.push_back(Event::Reply { id, outcome });
             }
-            (Purpose::Courtesy, _) => {}
+            (Purpose::Courtesy | Purpose::ServerId, Err(_)) | (Purpose::Courtesy, Ok(_)) => {}
+            (Purpose::ServerId, Ok(result)) => self.server_id = uuid(result).ok(),
             (Purpose::ServerSchema, answer) => self.server_schema(answer.ok()),
             (Purpose::ServerMonitor, answer) => self.server_contents(answer.ok()),
             (Purpose::DataSchema, Ok(result)) => self.data_schema(result),

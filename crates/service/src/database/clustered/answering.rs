@@ -50,7 +50,12 @@ impl DatabaseService {
     }
 
     /// Replies, behind what is pending.
-    pub(super) fn send_answer(&mut self, request: Box<Request>, reply: Answer, has_changed: bool) {
+    pub(in super::super) fn send_answer(
+        &mut self,
+        request: Box<Request>,
+        reply: Answer,
+        has_changed: bool,
+    ) {
         if self.is_dismissed(&request.info) {
             self.drop_request(&request);
         } else if self.pending.is_empty() {

@@ -91,6 +91,7 @@ impl DatabaseService {
             seqno: None,
             blocked: false,
             foreign_monitors: Vec::new(),
+            once: None,
         };
         if let Some(cluster) = self.model.cluster_mut() {
             cluster.converting_for = Some(forwarded);

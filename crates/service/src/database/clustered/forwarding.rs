@@ -21,7 +21,7 @@ use super::super::{DatabaseService, Now};
 use super::in_flight::Number;
 use super::request_stage::{Entry, Stage};
 use super::{Part, TransactionKind};
-use crate::message::{DatabaseMethod, Request, ToDatabase};
+use crate::message::{Completion, DatabaseMethod, Request, ToDatabase};
 
 impl DatabaseService {
     /// Whether transactions that change something must be forwarded.
@@ -142,6 +142,7 @@ impl DatabaseService {
         {
             return false;
         }
+        let is_relay = self.model.is_relay();
         let Some(cluster) = self.model.cluster_mut() else {
             return false;
         };
@@ -163,7 +164,10 @@ impl DatabaseService {
         let locks = || self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         let locks = asserts.then(|| locks().requested_by(session).owned);
         let locks = locks.unwrap_or_default();
-        let id = Eid(self.uuids.fresh());
+        let id = match request.once {
+            Some(once) if is_relay => Eid(once.id),
+            _ => Eid(self.uuids.fresh()),
+        };
         let forward = Box::new(Forward {
             id,
             method,
@@ -197,6 +201,7 @@ impl DatabaseService {
         while let Some(cluster) = self.model.cluster_mut()
             && let Some((entry, outcome)) = cluster.in_flight.take_decided(cluster.applied)
         {
+            self.decide_once(now, &entry.request, &outcome);
             if entry.is_withdrawn() {
                 self.forget(entry.request.session, entry.number, entry.request.blocked);
                 continue;
@@ -204,6 +209,8 @@ impl DatabaseService {
             let answer = match outcome {
                 ForwardOutcome::Unchanged(_, result) => Answer::Result(result.into()),
                 ForwardOutcome::Refused(_, error) => Answer::Refused(error),
+                // It was withdrawn before it was sent.
+                ForwardOutcome::Blocked(_) if self.model.is_relay() => Answer::Canceled,
                 ForwardOutcome::Blocked(_) if entry.request.blocked => {
                     self.try_again(now, entry);
                     continue;
@@ -249,6 +256,7 @@ impl DatabaseService {
         else {
             return false;
         };
+        self.drop_once(&entry.request);
         self.cancel_request(&entry.request, completion_of(&entry.request));
         self.end_forward(session, entry.request.blocked);
         true
@@ -261,6 +269,7 @@ impl DatabaseService {
             && !in_flight.is_empty()
         {
             for entry in in_flight.withdraw(session) {
+                self.drop_once(&entry.request);
                 self.end_request(&entry.request);
             }
         }
@@ -268,6 +277,12 @@ impl DatabaseService {
 
     /// The database is removed: answers everything in flight.
     pub(in super::super) fn cancel_in_flight(&mut self) {
+        for request in self.take_once_waiting() {
+            match request.info.is_aware() {
+                true => self.cancel_request(&request, Completion::None),
+                false => self.drop_request(&request),
+            }
+        }
         let in_flight = self.in_flight_mut();
         let requests = in_flight.map(super::InFlight::take_all);
         for (request, stage) in requests.into_iter().flatten() {

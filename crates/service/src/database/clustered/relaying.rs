@@ -78,6 +78,7 @@ impl DatabaseService {
         }
         let in_flight = self.in_flight_mut()?;
         if in_flight.waiting_bytes() <= WAITING_BYTES_MAX {
+            self.begin_once(&request);
             return Some(request);
         }
         let details = "too many transactions wait for the relay's source";
@@ -94,7 +95,8 @@ impl DatabaseService {
         None
     }
 
-    /// The client of forwarded requests has gone, or cancels one that may be waiting at the source, by its id.
+    /// The client of forwarded requests has gone, or cancels one that may be waiting at the source, by its id. Transactions that their client may
+    /// ask for again are not canceled at the source when it goes.
     pub(super) fn withdraw_relayed(&mut self, session: SessionId, canceled: Option<&[u8]>) {
         if !self.model.is_relay() {
             return;
@@ -106,7 +108,10 @@ impl DatabaseService {
         let meant = forwarded.filter(|(request, _)| {
             canceled.is_none_or(|canceled| request.blocked && *request.id == *canceled)
         });
-        let withdrawals = meant.map(|(_, id)| MemberRequest::Withdraw(id));
+        let withdrawals = meant.map(|(request, id)| MemberRequest::Withdraw {
+            id,
+            cancels: canceled.is_some() || request.once.is_none(),
+        });
         cluster.requests.extend(withdrawals);
     }
 

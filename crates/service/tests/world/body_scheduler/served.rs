@@ -130,6 +130,7 @@ impl Served {
             seqno: None,
             blocked: false,
             foreign_monitors: Vec::new(),
+            once: None,
         })));
     }
 

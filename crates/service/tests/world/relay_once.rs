@@ -1,0 +1,193 @@
+//! Transactions that are sent again and executed once: by relays after a lost connection, and by any client of a server that announces it.
+
+use corvid_service::message::SessionInfo;
+
+use crate::databases::insert;
+use crate::relays::Tree;
+use crate::world::World;
+
+/// Orders of events for each play.
+const SEEDS: u64 = 40;
+
+const ID: &str = "5e1f3c9a-7d42-4a0b-9c66-2f0d8e5b7a11";
+
+fn once(age_ms: u64, operations: &str) -> String {
+    format!(r#"["{ID}",{age_ms},["A",{operations}]]"#)
+}
+
+/// Cuts the connection of a relay at some moment after it has sent something.
+fn cut_after_sending(tree: &mut Tree, world: usize, steps: u64) {
+    let sent = tree.relay(world).machine.session().metrics().bytes_sent;
+    while tree.relay(world).machine.session().metrics().bytes_sent == sent {
+        assert!(tree.step());
+    }
+    for _ in 0..steps {
+        tree.step();
+    }
+    tree.cut(world);
+}
+
+#[test]
+fn a_write_whose_connection_is_lost_happens_once_and_is_answered() {
+    let (mut before, mut after) = (0, 0);
+    for seed in 0..SEEDS * 3 {
+        let mut tree = Tree::started_with_ids(seed, &[&[0], &[1]], true);
+        let world = 1 + seed as usize % 2;
+        let client = tree.worlds[2].connect();
+        tree.worlds[2].monitor(client, "1", "A", "m");
+        tree.run();
+        tree.worlds[2].take(client);
+        // An index refuses the second one if it is executed twice.
+        tree.worlds[2].insert(client, "2", "A", "a");
+        tree.worlds[2].insert(client, "3", "A", "b");
+        cut_after_sending(&mut tree, world, seed % 40);
+        match tree.worlds[0].contents("A").is_empty() {
+            true => before += 1,
+            false => after += 1,
+        }
+        if seed % 5 == 0 {
+            tree.cut(3 - world);
+        }
+        tree.wait(30_000);
+        let text = tree.worlds[2].take(client);
+        assert!(
+            text.contains(r#""id":2,"result":[{"uuid""#),
+            "seed {seed}: {text}"
+        );
+        assert!(
+            text.contains(r#""id":3,"result":[{"uuid""#),
+            "seed {seed}: {text}"
+        );
+        let at = |part: &str| text.find(part).expect("there");
+        assert!(at(r#"{"k":"a"}"#) < at(r#""id":2"#) && at(r#""id":2"#) < at(r#""id":3"#));
+        assert_eq!(tree.worlds[0].contents("A").len(), 2);
+        tree.check_equal();
+        tree.check_idle();
+    }
+    assert!(before > 5 && after > 5, "{before} and {after}");
+}
+
+#[test]
+fn another_server_cannot_know_what_became_of_a_write() {
+    for seed in 0..SEEDS {
+        // The third world finds the second one when the first one is away.
+        let mut tree = Tree::started_with_ids(seed, &[&[0], &[0], &[1, 2]], true);
+        let client = tree.worlds[3].connect();
+        tree.worlds[3].insert(client, "1", "A", "a");
+        let sent = tree.relay(3).machine.session().metrics().bytes_sent;
+        while tree.relay(3).machine.session().metrics().bytes_sent == sent {
+            assert!(tree.step());
+        }
+        let (source, _) = tree.relay(3).link.expect("connected");
+        tree.is_down[source] = true;
+        tree.wait(30_000);
+        let text = tree.worlds[3].take(client);
+        assert!(text.contains(r#"{"error":"canceled","id":1}"#), "{text}");
+        tree.is_down[source] = false;
+        tree.wait(30_000);
+        tree.check_equal();
+        tree.check_idle();
+    }
+}
+
+#[test]
+fn an_id_is_executed_once_and_its_result_is_told_again() {
+    for seed in 0..SEEDS {
+        let mut world = World::new(seed);
+        world.wait(1000);
+        let first = world.connect();
+        world.ask(first, "1", "transact_once", &once(0, &insert("a")));
+        // The second one may overtake the first one on its way to the database.
+        let second = world.connect();
+        let steps = world.dice.below(12);
+        for _ in 0..steps {
+            world.step();
+        }
+        world.ask(second, "2", "transact_once", &once(1, &insert("a")));
+        world.run();
+        let reply = |text: &str| text.split(r#""result""#).nth(1).map(str::to_owned);
+        let (told, again) = (world.take(first), world.take(second));
+        assert!(told.contains(r#"[{"uuid""#), "{told}");
+        assert_eq!(reply(&told), reply(&again));
+        assert_eq!(world.contents("A").len(), 1);
+        // What failed is tried again.
+        world.ask(
+            second,
+            "3",
+            "transact_once",
+            r#"["00000000-0000-4000-8000-000000000001",0,["A",{"op":"abort"}]]"#,
+        );
+        world.ask(
+            second,
+            "4",
+            "transact_once",
+            r#"["00000000-0000-4000-8000-000000000001",0,["A",{"op":"comment","comment":"x"}]]"#,
+        );
+        // Nobody knows whether something older happened.
+        let unknown = once(5000, &insert("b")).replace("5e1f", "5e10");
+        world.ask(second, "5", "transact_once", &unknown);
+        world.ask(second, "6", "transact_once", r#"["A",0]"#);
+        world.run();
+        let text = world.take(second);
+        assert!(
+            text.contains("aborted") && text.contains(r#""id":4,"result":[{}]"#),
+            "{text}"
+        );
+        assert!(text.contains(r#"{"error":"canceled","id":5}"#), "{text}");
+        assert!(
+            text.contains(r#"{"error":"unknown method","id":6}"#),
+            "{text}"
+        );
+        assert_eq!(world.contents("A").len(), 1);
+        world.check_idle();
+    }
+}
+
+#[test]
+fn a_commit_that_could_not_be_stored_is_executed_when_it_is_sent_again() {
+    for seed in 0..SEEDS {
+        let mut world = World::new(seed);
+        world.wait(1000);
+        world.disk("A").failures = 1;
+        let client = world.connect();
+        let durable = format!(r#"{},{{"op":"commit","durable":true}}"#, insert("a"));
+        world.ask(client, "1", "transact_once", &once(0, &durable));
+        world.run();
+        let text = world.take(client);
+        assert!(text.contains("I/O error"), "{text}");
+        world.ask(client, "2", "transact_once", &once(1, &durable));
+        world.run();
+        let text = world.take(client);
+        assert!(
+            text.contains(r#""id":2,"result":[{"uuid""#) && !text.contains("error\":\""),
+            "{text}"
+        );
+        assert_eq!(world.contents("A").len(), 1);
+        world.check_idle();
+    }
+}
+
+#[test]
+fn a_blocked_transaction_and_its_repetition_happen_once() {
+    for seed in 0..SEEDS {
+        let mut world = World::new(seed);
+        world.wait(1000);
+        let wait = r#"{"op":"wait","table":"T","where":[["k","==","go"]],"columns":["k"],"until":"==","rows":[{"k":"go"}]}"#;
+        let both = format!("{wait},{}", insert("a"));
+        let clients = [
+            world.connect(),
+            world.connect_as(SessionInfo::new(false, String::new(), None)),
+        ];
+        for (age_ms, client) in clients.into_iter().enumerate() {
+            world.ask(client, "1", "transact_once", &once(age_ms as u64, &both));
+            world.run();
+            assert_eq!(world.take(client), "");
+        }
+        world.transact_here(&insert("go"));
+        let [first, second] = clients.map(|client| world.take(client));
+        assert!(first.contains(r#""id":1,"result":[{},{"uuid""#), "{first}");
+        assert_eq!(first, second);
+        assert_eq!(world.contents("A").len(), 2);
+        world.check_idle();
+    }
+}
