@@ -33,6 +33,7 @@ use corvid_net::tls::Settings;
 use corvid_reactor::shard::{Limits, Shards};
 use corvid_service::frontend::Frontend;
 use corvid_service::locks::Locks;
+use corvid_service::once;
 use corvid_service::reply_memory::ReplyMemory;
 use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::served_databases::ServedDatabases;
@@ -165,7 +166,7 @@ impl Server {
             });
         }
         let keeps_history = !config.no_history;
-        let server_id: Uuid = RandomUuids::new()?.fresh();
+        let server_id = once::announce(RandomUuids::new()?.fresh());
         let hash_seed = crate::database::open::hash_seed()?;
         shards.start(|number| {
             let figures = figures.get(number).cloned();

@@ -92,7 +92,7 @@ pub(crate) struct OnceTable {
     /// In the order of their execution, with its time; an id that was undone may be here without an outcome.
     order: VecDeque<(Uuid, u64)>,
     bytes: usize,
-    /// What was first sent by then may have been forgotten.
+    /// Transactions that were first sent before this time may have been forgotten.
     horizon_ms: u64,
 }
 

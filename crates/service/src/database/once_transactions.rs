@@ -19,7 +19,7 @@ use crate::once::{OnceOutcome, OnceTable};
 pub(super) struct OnceState {
     table: OnceTable,
     /// Those that a relay has for its source, and the requests with the same ids that came later. Bounded by the requests under way.
-    forwarded: BTreeMap<Uuid, Vec<Box<Request>>>,
+    forwarded: BTreeMap<Uuid, Vec<Request>>,
 }
 
 impl OnceState {
@@ -44,7 +44,7 @@ fn answer_of(outcome: &OnceOutcome) -> Answer {
 impl DatabaseService {
     /// Returns a transaction that is to be executed. One that was executed before, or may have been, is answered, or waits for the first one's
     /// outcome.
-    pub(super) fn settle_once(
+    pub(super) fn resolve_once(
         &mut self,
         now: Now,
         mut request: Box<Request>,
@@ -69,7 +69,7 @@ impl DatabaseService {
                     self.outputs.complete(request.session, Completion::Request);
                 }
                 let waiting = self.once.forwarded.entry(once.id).or_default();
-                waiting.push(request);
+                waiting.push(*request);
                 return None;
             }
         };
@@ -129,7 +129,7 @@ impl DatabaseService {
                 continue;
             }
             let answer = answer_of(&outcome);
-            self.send_answer(request, answer, false);
+            self.send_answer(Box::new(request), answer, false);
         }
         self.once.table.remember(now.mono_ms, once.id, outcome);
     }
@@ -140,12 +140,13 @@ impl DatabaseService {
             return;
         };
         let waiting = self.once.forwarded.remove(&once.id);
-        let requests = waiting.into_iter().flatten().map(ToDatabase::Request);
+        let requests = waiting.into_iter().flatten();
+        let requests = requests.map(|request| ToDatabase::Request(Box::new(request)));
         self.queue_first(requests.collect::<Vec<_>>());
     }
 
     /// The database is removed: nothing is forwarded any more. Returns the requests that waited for outcomes.
-    pub(super) fn take_once_waiting(&mut self) -> Vec<Box<Request>> {
+    pub(super) fn take_once_waiting(&mut self) -> Vec<Request> {
         let forwarded = std::mem::take(&mut self.once.forwarded);
         forwarded.into_values().flatten().collect()
     }

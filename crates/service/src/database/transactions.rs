@@ -84,7 +84,7 @@ impl DatabaseService {
             // Timeouts count from here: the way from the socket does not take of the client's time.
             request.arrived_ms = now.mono_ms;
         }
-        let request = self.settle_once(now, request, is_new)?;
+        let request = self.resolve_once(now, request, is_new)?;
         if self.forwards_at_once(&request) {
             self.forward(now, request);
             return None;
@@ -159,7 +159,7 @@ impl DatabaseService {
 
     /// Executes a request once. Queues its reply, or adds it to the blocked transactions. Returns its commit.
     pub(super) fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
-        let request = self.settle_once(now, request, false)?;
+        let request = self.resolve_once(now, request, false)?;
         let mut budget = self.limit_selections(self.work_budget());
         match self.execute(now, &request, &mut budget) {
             Ok(outcome) => self.queue_outcome(now, request, outcome),

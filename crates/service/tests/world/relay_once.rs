@@ -110,7 +110,7 @@ fn an_id_is_executed_once_and_its_result_is_told_again() {
         assert!(told.contains(r#"[{"uuid""#), "{told}");
         assert_eq!(reply(&told), reply(&again));
         assert_eq!(world.contents("A").len(), 1);
-        // What failed is tried again.
+        // A transaction that failed is executed again.
         world.ask(
             second,
             "3",
