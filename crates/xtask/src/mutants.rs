@@ -9,7 +9,7 @@ mod rules;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -153,14 +153,6 @@ fn unpack(copy: &Path) -> Outcome {
     Ok(())
 }
 
-/// The folder of builds: that of the repository, so that libraries of other projects are there already.
-fn target() -> Outcome<PathBuf> {
-    match std::env::var_os("CARGO_TARGET_DIR") {
-        Some(folder) => Ok(folder.into()),
-        None => Ok(fs::canonicalize("target")?),
-    }
-}
-
 /// The first test that fails with a mutant; an empty name is none.
 fn find(copy: &Path, mutant: &str) -> Outcome<Option<String>> {
     for suite in SUITES {
@@ -169,7 +161,8 @@ fn find(copy: &Path, mutant: &str) -> Outcome<Option<String>> {
             .arg("test")
             .args(suite.arguments)
             .current_dir(copy)
-            .env("CARGO_TARGET_DIR", target()?)
+            // Not that of the repository: Cargo takes the copy's crates for the same ones.
+            .env("CARGO_TARGET_DIR", fs::canonicalize(copy)?.join("target"))
             .env("CORVID_MUTANT", mutant);
         if !suite.seeds.is_empty() {
             command.env("CORVID_CASES", suite.seeds);

@@ -1,9 +1,9 @@
 //! The library driven by messages one by one, several of them in a turn.
 
 use corvid_data::Uuid;
-use corvid_log::cluster::{Eid, Index, Sid, Term};
+use corvid_log::cluster::{Eid, Index, Servers, Sid, Term};
 
-use super::{Opening, Outgoing, RaftNode};
+use super::{COMMITTED_BYTES_MAX, Opening, Outgoing, RaftNode, UNCOMMITTED_BYTES_MAX};
 use crate::entry::EntryBody;
 use crate::message::{PeerMessage, Rejection};
 
@@ -50,8 +50,8 @@ fn reply(index: u64, hint: Option<u64>) -> PeerMessage {
     }
 }
 
-/// A member of three that leads in term 2 from entry 2 on, which both others have.
-fn leader() -> RaftNode {
+/// A member of three that leads in term 2 from entry 2 on, which nobody else has yet.
+fn new_leader() -> RaftNode {
     let opening = Opening {
         sid: sid(1),
         snapshot: (Index(1), Term(1)),
@@ -70,6 +70,12 @@ fn leader() -> RaftNode {
     node.step(sid(2), vote(2, false));
     turn(&mut node);
     assert!(node.is_leader());
+    node
+}
+
+/// A member of three that leads in term 2 from entry 2 on, which both others have.
+fn leader() -> RaftNode {
+    let mut node = new_leader();
     for peer in [2, 3] {
         node.step(sid(peer), reply(2, None));
         turn(&mut node);
@@ -107,6 +113,86 @@ fn entries_keep_their_place_when_a_commit_and_a_rejection_come_in_one_turn() {
         }
     }
     assert!(sent > 0, "peer 2 gets its entries again");
+}
+
+/// Commits whose entries have so many bytes, and a few more.
+fn commits(count: u8, bytes: usize) -> Vec<EntryBody> {
+    let data = vec![b' '; bytes];
+    let body = EntryBody::commit(Eid(Uuid([7; 16])), &data);
+    vec![body; usize::from(count)]
+}
+
+#[test]
+fn entries_of_one_proposal_leave_in_one_message() {
+    let mut node = leader();
+    assert!(node.propose(commits(5, 10)));
+    let sent = turn(&mut node).into_iter().filter_map(|(to, message)| {
+        let PeerMessage::Append { entries, .. } = message else {
+            return None;
+        };
+        Some((to, entries.len()))
+    });
+    assert_eq!(sent.collect::<Vec<_>>(), [(sid(2), 5), (sid(3), 5)]);
+}
+
+#[test]
+fn a_proposal_beyond_what_may_be_under_way_is_not_accepted() {
+    let mut node = leader();
+    assert!(!node.propose(Vec::new()), "an empty one");
+    let many = u8::try_from(UNCOMMITTED_BYTES_MAX >> 24).expect("small");
+    assert!(node.propose(commits(many - 1, 1 << 24)));
+    assert!(!node.propose(commits(2, 1 << 24)), "too much is under way");
+    assert!(node.propose(commits(1, 100)));
+}
+
+#[test]
+fn committed_entries_are_handed_over_in_batches() {
+    let mut node = leader();
+    let many = u8::try_from(COMMITTED_BYTES_MAX >> 20).expect("small") + 3;
+    assert!(node.propose(commits(many, 1 << 20)));
+    turn(&mut node);
+    node.step(sid(2), reply(2 + u64::from(many), None));
+    let mut batches = Vec::new();
+    while let Some(work) = node.ready() {
+        node.stored(work.number);
+        if let Some(last) = work.committed.last() {
+            batches.push(work.committed.len());
+            node.applied(last.index);
+        }
+    }
+    assert!(batches.len() > 1, "{batches:?}");
+    assert_eq!(batches.iter().sum::<usize>(), usize::from(many));
+}
+
+#[test]
+fn voters_change_one_at_a_time_and_in_a_term_with_a_committed_entry() {
+    let early = new_leader();
+    assert!(!early.may_change_voters(), "none of its term is committed");
+    let mut node = leader();
+    assert!(node.may_change_voters());
+    let list = EntryBody::servers(&Servers::one(sid(4), "tcp:1.2.3.4:4"));
+    assert!(node.propose_change(sid(4), true, &list));
+    assert!(!node.may_change_voters(), "a change is under way");
+    turn(&mut node);
+    assert!(!node.may_change_voters(), "it is not committed");
+    let mut node = leader();
+    node.transfer(sid(2));
+    assert!(!node.may_change_voters(), "another member is to lead");
+}
+
+#[test]
+fn a_server_whose_id_begins_like_a_members_is_not_taken_for_it() {
+    let mut node = leader();
+    let mut bytes = [2; 16];
+    bytes[15] = 9;
+    let impostor = Sid(Uuid(bytes));
+    assert!(node.collides(impostor) && !node.collides(sid(2)));
+    assert!(node.propose(commits(1, 10)));
+    turn(&mut node);
+    node.step(impostor, reply(3, None));
+    assert_eq!(node.commit(), Index(2));
+    node.step(sid(2), reply(3, None));
+    assert_eq!(node.commit(), Index(3));
 }
 
 #[test]

@@ -367,6 +367,24 @@ fn a_process_that_is_no_member_neither_stops_nor_removes_one() {
 }
 
 #[test]
+fn a_server_whose_id_begins_like_that_of_a_member_is_not_admitted() {
+    let mut cluster = Cluster::new(3, 10);
+    let leader = cluster.await_leader();
+    cluster.run(1500);
+    let mut bytes = sid(2).0.0;
+    bytes[15] = 0xee;
+    let request = PeerMessage::AddServer {
+        address: "tcp:10.1.0.9:6644".to_owned(),
+        name: "T".to_owned(),
+    };
+    cluster.input(leader, forged(Sid(corvid_data::Uuid(bytes)), request));
+    let lines = &cluster.nodes[&leader].lines;
+    let text = "server id collides with that of another member; join with a new file";
+    assert!(lines.iter().any(|(_, line)| line.contains(text)));
+    assert_eq!(members(&cluster, leader.0.0[0]), 3);
+}
+
+#[test]
 fn strangers_fill_no_table() {
     let mut cluster = Cluster::new(3, 10);
     let leader = cluster.await_leader();

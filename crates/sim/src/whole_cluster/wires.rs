@@ -162,6 +162,17 @@ impl Wires {
         self.cut.clear();
     }
 
+    /// What is late arrives now: otherwise a leader could hear nothing for seconds after the last fault.
+    pub(super) fn hurry(&mut self, now_ms: u64) {
+        let streams = self.wires.values_mut().flat_map(|wire| &mut wire.streams);
+        for stream in streams {
+            stream.last_ms = stream.last_ms.min(now_ms);
+            for (at_ms, _) in &mut stream.under_way {
+                *at_ms = now_ms.min(*at_ms);
+            }
+        }
+    }
+
     fn is_cut(&self, from: usize, to: usize) -> bool {
         self.cut.contains(&(from, to))
     }

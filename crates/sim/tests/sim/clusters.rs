@@ -6,7 +6,7 @@ use corvid_sim::cluster::Summary;
 use corvid_sim::seeds::Seeds;
 
 /// Runs by default.
-const SEEDS: usize = 200;
+const SEEDS: usize = 5_000;
 
 #[test]
 fn nothing_committed_is_lost_doubled_or_forked_and_clusters_recover() {

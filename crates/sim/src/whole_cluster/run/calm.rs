@@ -18,6 +18,7 @@ impl Run {
         self.trace.line(format_args!("{} faults end", self.now_ms));
         self.wires.set_weather(FAIR);
         self.wires.mend_all();
+        self.wires.hurry(self.now_ms);
         self.faults.hosts.disk_ms = 2;
         for host in &mut self.hosts {
             host.disk.set_troubles(Troubles::default());
