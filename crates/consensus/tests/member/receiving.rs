@@ -90,7 +90,7 @@ impl Follower {
         self.handle(Input::SnapshotWritten { index, end });
     }
 
-    /// What was requested is the body, in order, and each part of it once.
+    /// The requested parts are the body, in order, and each comes once.
     fn check(&self) {
         let mut body = Vec::new();
         for (offset, bytes) in &self.writes {
