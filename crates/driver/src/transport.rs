@@ -23,6 +23,9 @@ use crate::failure::Reason;
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
 
+/// Pieces of output are joined up to this length.
+const JOINED_BYTES_MAX: usize = 64 * 1024;
+
 /// An event of the connection: an [`Input`](corvid_session::Input) for the session.
 #[derive(Debug)]
 pub enum Happened {
@@ -161,11 +164,19 @@ impl Transport {
                 };
             }
             Output::Disconnect => self.close(),
-            Output::Send(bytes) => {
-                if matches!(self.state, State::Open(_)) {
-                    self.output.push_back(bytes);
-                }
+            Output::Send(bytes) if matches!(self.state, State::Open(_)) => self.queue(bytes),
+            // There is no connection any more.
+            Output::Send(_) => {}
+        }
+    }
+
+    /// Queues output. Short pieces are joined, so that many requests leave with one write.
+    fn queue(&mut self, bytes: Vec<u8>) {
+        match self.output.back_mut() {
+            Some(last) if last.len() + bytes.len() <= JOINED_BYTES_MAX => {
+                last.extend_from_slice(&bytes);
             }
+            _ => self.output.push_back(bytes),
         }
     }
 
