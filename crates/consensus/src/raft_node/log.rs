@@ -263,4 +263,19 @@ mod tests {
         log.compact(Index(3), KeptEntries::NONE);
         assert_eq!(log.base, (8, 2));
     }
+
+    #[test]
+    fn a_snapshot_that_is_not_there_yet_is_no_failure() {
+        let log = compacted(8, 3, u64::MAX);
+        assert_eq!(
+            log.snapshot(8, 2)
+                .expect("it is there")
+                .get_metadata()
+                .index,
+            8
+        );
+        let later = log.snapshot(9, 2).expect_err("it is not");
+        let expected = Error::Store(StorageError::SnapshotTemporarilyUnavailable);
+        assert_eq!(later, expected);
+    }
 }

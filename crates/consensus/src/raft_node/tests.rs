@@ -195,6 +195,47 @@ fn a_server_whose_id_begins_like_a_members_is_not_taken_for_it() {
     assert_eq!(node.commit(), Index(3));
 }
 
+/// A member with these voters, in term 1 behind a snapshot of entry 1.
+fn member_among(voters: &[Sid]) -> RaftNode {
+    let opening = Opening {
+        sid: sid(1),
+        snapshot: (Index(1), Term(1)),
+        entries: Vec::new(),
+        term: Term(1),
+        vote: None,
+        commit: Index(1),
+        voters: voters.to_vec(),
+    };
+    RaftNode::new(&opening, 10).expect("a member")
+}
+
+#[test]
+fn the_only_voter_stands_for_election_when_everything_is_stored() {
+    let mut node = member_among(&[sid(1)]);
+    let (term, commit) = (Term(2), Index(1));
+    node.step(sid(2), PeerMessage::Heartbeat { term, commit });
+    let work = node.ready().expect("a new term");
+    node.campaign();
+    assert!(!node.is_leader(), "its term is not stored");
+    node.stored(work.number);
+    node.campaign();
+    assert!(node.is_leader());
+}
+
+#[test]
+fn a_snapshot_counts_as_applied_when_it_is_stored() {
+    let voters = [1, 2, 3].map(sid);
+    let mut node = member_among(&voters);
+    let (index, term) = (Index(10), Term(2));
+    node.install(sid(2), term, (index, term), &voters);
+    let work = node.ready().expect("a snapshot");
+    // The library ends the process if it is told that something is applied that is not stored.
+    node.applied(index);
+    node.stored(work.number);
+    node.applied(index);
+    assert_eq!((node.commit(), node.persisted()), (index, index));
+}
+
 #[test]
 fn ids_of_strangers_have_a_limit() {
     let own = Sid(corvid_data::Uuid([1; 16]));

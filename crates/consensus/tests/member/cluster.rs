@@ -19,6 +19,8 @@ pub(crate) struct Node {
     pub(crate) member: Option<Member>,
     pub(crate) replica: Replica,
     pub(crate) disk_delay_ms: u64,
+    /// So many reads of the snapshot fail.
+    pub(crate) failing_reads: u32,
     pub(crate) lines: Vec<(Level, String)>,
     pub(crate) done: BTreeMap<u64, Result<String, String>>,
     pub(crate) has_left: bool,
@@ -120,6 +122,7 @@ impl Cluster {
             member: None,
             replica: Replica::default(),
             disk_delay_ms: 2,
+            failing_reads: 0,
             lines: Vec::new(),
             done: BTreeMap::new(),
             has_left: false,
@@ -348,11 +351,14 @@ impl Cluster {
                 offset,
                 bytes_max,
             } => {
-                let is_present = node
-                    .disk
-                    .meta
-                    .as_ref()
-                    .is_some_and(|meta| meta.index == index);
+                let fails = node.failing_reads > 0;
+                node.failing_reads = node.failing_reads.saturating_sub(1);
+                let is_present = !fails
+                    && node
+                        .disk
+                        .meta
+                        .as_ref()
+                        .is_some_and(|meta| meta.index == index);
                 let body = &node.disk.body;
                 let from = usize::try_from(offset).expect("small").min(body.len());
                 let end = (from + bytes_max).min(body.len());

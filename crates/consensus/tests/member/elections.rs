@@ -242,3 +242,19 @@ fn the_election_timer_changes_on_all_members() {
         assert_eq!(status.election_timer_ms, 2000);
     }
 }
+
+#[test]
+fn slow_disks_cost_no_leadership() {
+    let mut cluster = Cluster::new(3, 31);
+    let leader = cluster.await_leader();
+    cluster.run(1500);
+    let term = cluster.nodes[&leader].replica.leads;
+    for node in cluster.nodes.values_mut() {
+        node.disk_delay_ms = 3000;
+    }
+    cluster.write(leader, 1);
+    cluster.run(8000);
+    assert_eq!(cluster.nodes[&leader].replica.leads, term);
+    cluster.await_equal();
+    assert_eq!(cluster.committed.len(), 1);
+}

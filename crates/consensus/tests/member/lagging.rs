@@ -116,3 +116,17 @@ fn a_member_that_starts_again_has_what_its_file_has() {
     cluster.await_equal();
     assert_eq!(snapshots_sent(&cluster), 1);
 }
+
+#[test]
+fn a_snapshot_that_could_not_be_read_is_sent_when_it_can() {
+    let mut cluster = Cluster::keeping(3, 25, KeptEntries::NONE);
+    let (leader, late) = behind_a_compaction(&mut cluster, 50);
+    cluster
+        .nodes
+        .get_mut(&leader)
+        .expect("a server")
+        .failing_reads = 2;
+    cluster.start(late);
+    cluster.await_equal();
+    assert_eq!(cluster.nodes[&leader].failing_reads, 0);
+}

@@ -20,10 +20,12 @@ fn servers() -> Servers {
     Servers::decode(format!("{{{addresses}}}").as_bytes()).expect("a list")
 }
 
-/// A follower of three members, and the requests to write parts of the snapshot.
+/// A follower of three members, its requests to write parts of the snapshot, and its messages.
 struct Follower {
     member: Member,
     writes: Vec<(u64, Bytes)>,
+    sent: Vec<PeerMessage>,
+    now_ms: u64,
 }
 
 impl Follower {
@@ -40,16 +42,20 @@ impl Follower {
         let mut follower = Follower {
             member: Member::new(settings, recovered, 0, 1),
             writes: Vec::new(),
+            sent: Vec::new(),
+            now_ms: 0,
         };
         follower.offer();
         follower
     }
 
     fn handle(&mut self, input: Input) {
-        self.member.handle(0, input);
+        self.member.handle(self.now_ms, input);
         while let Some(output) = self.member.next_output() {
-            if let Output::WriteSnapshot { offset, bytes, .. } = output {
-                self.writes.push((offset, bytes));
+            match output {
+                Output::WriteSnapshot { offset, bytes, .. } => self.writes.push((offset, bytes)),
+                Output::Send { message, .. } => self.sent.push(message),
+                _ => {}
             }
         }
     }
@@ -122,4 +128,34 @@ fn a_chunk_that_is_being_written_is_written_once_when_the_snapshot_is_offered_ag
 #[test]
 fn a_chunk_that_is_being_written_is_written_once_when_the_connection_is_made_again() {
     check_interruption(|follower| follower.handle(Input::PeerUp(sid(LEADER))));
+}
+
+/// A follower that has the whole snapshot and has not put it in place yet.
+fn installing() -> Follower {
+    let mut follower = Follower::new();
+    for offset in (0..BODY.len()).step_by(CHUNK) {
+        follower.chunk(offset);
+    }
+    follower.written();
+    follower.sent.clear();
+    follower
+}
+
+#[test]
+fn a_member_answers_no_leader_while_a_snapshot_is_put_in_place() {
+    let mut follower = installing();
+    let (term, commit) = (Term(2), Index(1));
+    follower.message(PeerMessage::Heartbeat { term, commit });
+    assert_eq!(follower.sent, []);
+}
+
+#[test]
+fn a_member_stands_for_no_election_while_a_snapshot_is_put_in_place() {
+    let mut follower = installing();
+    for _ in 0..100 {
+        follower.now_ms += 100;
+        follower.handle(Input::Time);
+    }
+    let is_vote = |message: &PeerMessage| matches!(message, PeerMessage::Vote { .. });
+    assert!(!follower.sent.iter().any(is_vote), "{:?}", follower.sent);
 }

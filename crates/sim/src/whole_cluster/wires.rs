@@ -162,7 +162,7 @@ impl Wires {
         self.cut.clear();
     }
 
-    /// What is late arrives now: otherwise a leader could hear nothing for seconds after the last fault.
+    /// Late bytes arrive now: otherwise a leader could hear nothing for seconds after the last fault.
     pub(super) fn hurry(&mut self, now_ms: u64) {
         let streams = self.wires.values_mut().flat_map(|wire| &mut wire.streams);
         for stream in streams {

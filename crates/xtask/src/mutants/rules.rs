@@ -478,7 +478,7 @@ pub(super) const RULES: &[Rule] = &[
             mutant(
                 "vote-for-a-number",
                 NODE,
-                "let vote = «self.sids.get(&hard.1).copied()»;",
+                "fn vote(&self) -> Option<Sid> {\n        «self.sids.get(&self.raw.raft.vote).copied()»",
                 "None",
             ),
         ],
