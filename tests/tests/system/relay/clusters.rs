@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use corvid_tests::cluster::Cluster;
 use corvid_tests::numbered_rows::{self, DATABASE, numbers, schema};
+use corvid_tests::process::Process;
 use corvid_tests::server::Implementation::Corvid;
 
 use super::faults::{Load, rows};
@@ -12,7 +13,7 @@ use super::node::{Node, await_contents, implementations, relay_of};
 
 /// The remotes of all members.
 fn remotes(cluster: &Cluster) -> String {
-    let sockets = cluster.members().iter().map(|member| member.socket());
+    let sockets = cluster.members().iter().map(Process::socket);
     let remotes: Vec<String> = sockets
         .map(|socket| format!("unix:{}", socket.display()))
         .collect();

@@ -1,7 +1,7 @@
 //! Relays while servers die: under load no acknowledged write is lost or doubled, and no client is shown older rows than it has seen.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -85,7 +85,7 @@ impl Load {
     }
 
     /// Writes rows until the end, over a new connection whenever one is lost.
-    fn write(&self, socket: &PathBuf) -> Written {
+    fn write(&self, socket: &Path) -> Written {
         let mut written = Written::default();
         while !self.is_over() {
             let Ok(mut client) = Client::connect_within(socket, LIMIT) else {
@@ -144,7 +144,7 @@ impl Load {
     }
 
     /// Watches the rows until the end. Rows that it has seen must not go, over one connection or the next.
-    fn watch(&self, socket: &PathBuf) {
+    fn watch(&self, socket: &Path) {
         let mut seen = BTreeSet::new();
         while !self.is_over() {
             if let Ok(mut client) = Client::connect_within(socket, LIMIT) {
