@@ -372,11 +372,8 @@ impl Log {
         recovered.damage = damage;
         if let (Some(replay), Membership::Joined(joined)) = (self.replay, &mut recovered.membership)
         {
-            // A joining server that has its snapshot is in no list yet.
-            if replay.was_listed() && !replay.belongs() {
-                let details = "server does not belong to cluster";
-                return Err(WireError::new(Tag::OvsdbError, details).into());
-            }
+            // Whether a list has the server is not judged. One that is joining has its snapshot before it is in a list. One that was removed may be
+            // alone in knowing that, and the others may need its vote until they know too.
             recovered.term = replay.term();
             recovered.vote = replay.vote_cast();
             recovered.leader = replay.leader();

@@ -227,24 +227,6 @@ impl Replay {
         self.servers.last().map(|(_, servers)| servers)
     }
 
-    /// Whether the member is in the list of the snapshot, in the last committed one, or in a later one. A removal that is not known to be
-    /// committed may still be cut off: until then the member takes part, or others would lack its vote.
-    #[must_use]
-    pub fn belongs(&self) -> bool {
-        let committed = self.servers.partition_point(|(at, _)| *at <= self.commit);
-        let current = self.servers.iter().skip(committed.saturating_sub(1));
-        let mut lists = self.servers.first().into_iter().chain(current);
-        lists.any(|(_, servers)| servers.contains(self.server_id))
-    }
-
-    /// Whether the member is in any list, also in a superseded one.
-    #[must_use]
-    pub fn was_listed(&self) -> bool {
-        self.servers
-            .iter()
-            .any(|(_, servers)| servers.contains(self.server_id))
-    }
-
     /// The election timer that applies once everything is committed, ms.
     #[must_use]
     pub fn election_timer_ms(&self) -> u64 {

@@ -291,26 +291,8 @@ fn ordinary_log_is_replayed() {
     assert_eq!(replay.vote_cast(), Some(sid(S2)));
     assert_eq!(replay.leader(), None);
     assert_eq!(replay.election_timer_ms(), 2000);
-    assert!(replay.belongs() && !replay.has_left());
+    assert!(!replay.has_left());
     assert!(!replay.servers().expect("a list").contains(sid(S1)));
-}
-
-#[test]
-fn a_member_belongs_until_its_removal_is_committed() {
-    let joined = HEADER.replace(r#""S1":"tcp:127.0.0.1:1","S2""#, r#""S2""#);
-    let mut replay = Replay::new(&Header::decode(spelled(&joined).as_bytes()).expect("a header"))
-        .expect("a member");
-    let mut belongs = |json: &str| {
-        replay.apply(&record(json)).expect("in order");
-        replay.belongs()
-    };
-    assert!(!belongs(r#"{"term":1,"index":2}"#));
-    assert!(belongs(
-        r#"{"term":1,"index":3,"servers":{"S1":"unix:a","S2":"unix:b"}}"#
-    ));
-    assert!(belongs(r#"{"commit_index":3}"#));
-    assert!(belongs(r#"{"term":1,"index":4,"servers":{"S2":"unix:b"}}"#));
-    assert!(!belongs(r#"{"commit_index":4}"#));
 }
 
 #[test]

@@ -489,3 +489,29 @@ fn the_reason_why_nobody_can_heal_a_file_is_known() {
     ];
     assert_eq!(obstacle(kinds, 3, 60), Some(Obstacle::Alone));
 }
+
+#[test]
+fn a_server_opens_its_file_after_its_removal_is_committed() {
+    // It joined by a snapshot that is older than its place in the list.
+    let joiner = 3;
+    let list = |index, servers| {
+        let Kind::Entry(entry) = entry(2, index, None) else {
+            unreachable!("an entry");
+        };
+        Kind::Entry(Entry {
+            servers: Some(servers),
+            ..entry
+        })
+    };
+    let text = format!(r#"{{"{}":"tcp:127.0.0.1:3"}}"#, uuid(joiner));
+    let with_joiner = Servers::decode(text.as_bytes()).expect("a list");
+    let kinds = vec![
+        list(5, with_joiner),
+        list(6, servers()),
+        Kind::CommitIndex(Index(6)),
+    ];
+    let (bytes, _) = file_of(header(joiner), kinds);
+    let recovered = open(&bytes).expect("a good file");
+    let joined = recovered.joined().expect("a member");
+    assert_eq!((joined.commit, joined.servers()), (Index(6), &servers()));
+}

@@ -4,7 +4,7 @@
 //! them. So the pace is the disk's: bytes do not pile up in the cache of the system until it writes them all at once, and syncs of other files
 //! on the same disk wait. Nothing of it is promised (`corvid_log::cluster::ReceivedBody`).
 //!
-//! Invariant: one part is under way at a time. What arrives meanwhile is the next one.
+//! Invariant: one part is under way at a time. The bytes that arrive meanwhile are the next one.
 
 use bytes::Bytes;
 use corvid_consensus::Input;
