@@ -227,6 +227,14 @@ impl Replay {
         self.servers.last().map(|(_, servers)| servers)
     }
 
+    /// Whether the member is in any list, also in a superseded one.
+    #[must_use]
+    pub fn was_listed(&self) -> bool {
+        self.servers
+            .iter()
+            .any(|(_, servers)| servers.contains(self.server_id))
+    }
+
     /// The election timer that applies once everything is committed, ms.
     #[must_use]
     pub fn election_timer_ms(&self) -> u64 {
