@@ -379,3 +379,13 @@ fn a_part_that_the_disk_refuses_ends_the_reception() {
     file.effects_mut().writes_back = false;
     assert_eq!(arrive(&mut file, 0, 7), Some(Ok(7)));
 }
+
+#[test]
+fn bytes_that_nobody_hands_to_the_disk_are_acknowledged_with_the_part_before_them() {
+    let mut file = receiving();
+    arrive(&mut file, 0, 2);
+    assert_eq!(arrive(&mut file, 2, 7), None);
+    file.effects_mut().writes_back = false;
+    let told = written(file.written_back(ReceptionNumber(1), Ok(())));
+    assert_eq!(told, Some(Ok(7)));
+}

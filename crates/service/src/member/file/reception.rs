@@ -99,13 +99,17 @@ impl<E: FileEffects> MemberFile<E> {
             return None;
         }
         receiving.is_under_way = false;
-        let index = receiving.meta.index;
-        let end = outcome.map(|()| receiving.handed);
-        if end.is_err() {
-            self.receiving = None;
-        } else {
-            self.hand_on();
-        }
+        let (index, handed, arrived) =
+            (receiving.meta.index, receiving.handed, receiving.body.end());
+        let end = match outcome {
+            // The bytes that have arrived since are told when the disk has them, or now if nobody can hand them to it.
+            Ok(()) if self.hand_on() => Ok(handed),
+            Ok(()) => Ok(arrived),
+            Err(error) => {
+                self.receiving = None;
+                Err(error)
+            }
+        };
         Some(Input::SnapshotWritten { index, end })
     }
 
