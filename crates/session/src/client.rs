@@ -19,6 +19,7 @@
 
 mod contents;
 mod handshake;
+mod held;
 mod inbound;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -40,6 +41,7 @@ use crate::log_message::LogMessage;
 use crate::metrics::SessionMetrics;
 use crate::plan::{Interest, Plan};
 use crate::server_db::{ServerDb, ServerRequirements, ServerStatus};
+use held::Held;
 
 /// Messages handled at one call; the rest waits for the next, which is due at once.
 pub const MESSAGES_MAX: usize = 50;
@@ -152,6 +154,12 @@ pub struct Client {
     /// The text that the plan's schema was read from, so that it is not read again.
     schema_text: Option<corvid_data::Str>,
     has_contents: bool,
+    /// When the last update was handed to the user.
+    seen_ms: u64,
+    /// Contents that may be behind those.
+    held: Option<Held>,
+    /// The time of the input that is being handled.
+    now_ms: u64,
     /// The length of the message that is being handled.
     message_bytes: usize,
     /// The last argument of [`Client::set_remote`].
@@ -193,6 +201,9 @@ impl Client {
             shown_schema: None,
             schema_text: None,
             has_contents: false,
+            seen_ms: 0,
+            held: None,
+            now_ms: 0,
             message_bytes: 0,
             remote_setting: None,
             metrics: SessionMetrics::default(),
@@ -543,11 +554,13 @@ impl Client {
     /// input.
     #[must_use]
     pub fn poll_timeout(&self, now_ms: u64) -> Option<u64> {
-        self.link.deadline_ms(now_ms)
+        let deadlines = [self.link.deadline_ms(now_ms), self.held_until_ms()];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Does what can be done now.
     fn advance(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
         for _ in 0..MESSAGES_MAX {
             if !self.link.is_connected() {
                 break;
@@ -559,6 +572,7 @@ impl Client {
             self.message_bytes = frame.len();
             self.message(&frame);
         }
+        self.release_held_in_time();
         if self.is_monitoring() {
             self.link.is_good(now_ms);
             self.send_conditions();
@@ -604,6 +618,7 @@ impl Client {
         }
         self.state = State::Down;
         self.version = 0;
+        self.held = None;
         self.server_db = None;
         self.server_id = None;
         self.has_server_monitor = false;
@@ -640,6 +655,7 @@ impl Client {
                     | Failure::NoSuchDatabase
             );
         self.state = State::Retry;
+        self.held = None;
         self.metrics.servers_left += 1;
         self.log(LogMessage::Leaving {
             remote: self.link.remote().to_owned(),

@@ -32,9 +32,22 @@ pub(super) fn contents(
     uuids: &mut dyn UuidSource,
 ) -> Result<Database, WireError> {
     let mut database = Database::new(update.plan.schema().clone(), seed);
+    add(&mut database, update, uuids)?;
+    Ok(database)
+}
+
+/// Adds a change to contents that are not served yet.
+///
+/// # Errors
+/// It does not fit them.
+pub(super) fn add(
+    database: &mut Database,
+    update: Update,
+    uuids: &mut dyn UuidSource,
+) -> Result<(), WireError> {
     let (recorded, _) = recorded(update.updates);
     database.apply_recorded(recorded, uuids)?;
-    Ok(database)
+    Ok(())
 }
 
 /// The rows of an update, and for each of them whether it exists before.

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 
 use corvid_consensus::database::{Committed, ForwardOutcome, MemberEvent, MemberRequest};
 use corvid_data::{HashSeed, Uuid, UuidSource};
+use corvid_engine::Database;
 use corvid_log::cluster::{Eid, Index, Sid};
 use corvid_session::{Client, Event, Input, Options, Output, Update};
 
@@ -59,6 +60,14 @@ pub struct RelayCounts {
     pub unapplied_bytes: u64,
 }
 
+/// Contents that have not been passed on.
+struct Arriving {
+    database: Database,
+    /// The last transaction that they include.
+    eid: Eid,
+    bytes: usize,
+}
+
 /// See the module.
 pub struct RelaySource {
     client: Client,
@@ -70,6 +79,8 @@ pub struct RelaySource {
     has_contents: bool,
     /// The database has no contents that changes could continue.
     awaits_contents: bool,
+    /// New contents, to which the changes that came with them are added.
+    arriving: Option<Arriving>,
     /// The changes and contents so far include everything that the source made before its last message.
     is_current: bool,
     /// The database has been told that requests may be forwarded.
@@ -105,6 +116,7 @@ impl RelaySource {
             last: Index(0),
             has_contents: false,
             awaits_contents: true,
+            arriving: None,
             is_current: false,
             is_followed: false,
             outcomes: Outcomes::default(),
@@ -240,6 +252,9 @@ impl RelaySource {
     /// Handles what the session tells.
     fn advance(&mut self, now_ms: u64) {
         while let Some(event) = self.client.poll_event() {
+            if !matches!(event, Event::Update(_)) {
+                self.pass_contents();
+            }
             match event {
                 Event::Update(update) => self.update(now_ms, update),
                 Event::Reply { id, outcome } => {
@@ -259,6 +274,7 @@ impl RelaySource {
                 Event::Connected | Event::Locked => {}
             }
         }
+        self.pass_contents();
         let is_reachable = self.client.is_monitoring() && !self.awaits_contents;
         if self.is_followed != is_reachable {
             self.is_followed = is_reachable;
@@ -297,6 +313,8 @@ impl RelaySource {
             if is_reply {
                 self.refuse(now_ms, "contents are missing");
             }
+        } else if self.arriving.is_some() {
+            self.add_to_contents(now_ms, update);
         } else {
             self.change(update);
             if is_reply {
@@ -339,6 +357,38 @@ impl RelaySource {
             Err(error) => return self.refuse(now_ms, &error.to_string()),
         };
         self.awaits_contents = false;
+        self.arriving = Some(Arriving {
+            database,
+            eid,
+            bytes,
+        });
+    }
+
+    /// Contents that the session held back come with the changes that followed them: clients are not shown the state before those.
+    fn add_to_contents(&mut self, now_ms: u64, update: Update) {
+        let eid = self.id_of(&update);
+        let Some(arriving) = &mut self.arriving else {
+            return;
+        };
+        arriving.eid = eid;
+        arriving.bytes += update.bytes;
+        let added = changes::add(&mut arriving.database, update, &mut *self.uuids);
+        if let Err(error) = added {
+            self.arriving = None;
+            self.refuse(now_ms, &error.to_string());
+        }
+    }
+
+    /// Passes on the contents that have come.
+    fn pass_contents(&mut self) {
+        let Some(arriving) = self.arriving.take() else {
+            return;
+        };
+        let Arriving {
+            database,
+            eid,
+            bytes,
+        } = arriving;
         let index = self.next_index();
         if !std::mem::replace(&mut self.has_contents, true) {
             let contents = Contents {

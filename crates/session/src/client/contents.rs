@@ -21,19 +21,29 @@ impl Client {
             _ => Ok((false, Uuid::ZERO)),
         };
         let outcome = read.and_then(|(is_found, last_id)| {
-            self.hand_over(&mut reader, version, last_id, Some(is_found))?;
-            let resyncs = match is_found {
-                true => &mut self.metrics.resyncs_fast,
-                false => &mut self.metrics.resyncs_full,
-            };
-            *resyncs += 1;
-            self.last_id = last_id;
-            Ok(())
+            self.read_update(&mut reader, version, last_id, Some(is_found))
         });
-        if let Err(reason) = outcome {
-            self.last_id = Uuid::ZERO;
-            return self.retry(Failure::Malformed(reason));
+        let update = match outcome {
+            Ok(update) => update,
+            Err(reason) => {
+                self.last_id = Uuid::ZERO;
+                return self.retry(Failure::Malformed(reason));
+            }
+        };
+        if let Err(update) = self.hold_back(version, update) {
+            let is_found = !update.clear;
+            self.hand_over(update);
+            self.contents_came(version, is_found);
         }
+    }
+
+    /// The contents have been handed over.
+    pub(super) fn contents_came(&mut self, version: u8, is_found: bool) {
+        let resyncs = match is_found {
+            true => &mut self.metrics.resyncs_fast,
+            false => &mut self.metrics.resyncs_full,
+        };
+        *resyncs += 1;
         self.version = version;
         self.state = State::Monitoring;
         self.has_contents = true;
@@ -53,24 +63,38 @@ impl Client {
         };
         expect_element(reader)?;
         let after = last_id.unwrap_or(Uuid::ZERO);
-        let outcome = self.hand_over(reader, version, after, None);
-        match (&outcome, last_id) {
-            (Ok(()), Some(last_id)) => self.last_id = last_id,
-            (Ok(()), None) => {}
-            (Err(_), _) => self.last_id = Uuid::ZERO,
+        match self.read_update(reader, version, after, None) {
+            Ok(update) => {
+                if let Err(update) = self.hold_update(update) {
+                    self.hand_over(update);
+                }
+                Ok(())
+            }
+            Err(reason) => {
+                self.last_id = Uuid::ZERO;
+                Err(reason)
+            }
         }
-        outcome
     }
 
-    /// Reads updates and hands them to the user; `last_id` is the last transaction that the contents include then. Of a reply, `is_found`
-    /// tells whether it continues the present contents.
-    fn hand_over(
+    fn hand_over(&mut self, update: Update) {
+        // Updates before version 3 have no ids: the contents go on without one.
+        if update.is_reply || update.last_id != Uuid::ZERO {
+            self.last_id = update.last_id;
+        }
+        self.seen_ms = self.now_ms;
+        self.events.push_back(Event::Update(update));
+    }
+
+    /// Reads an update; `last_id` is the last transaction that the contents include then. Of a reply, `is_found` tells whether it continues
+    /// the present contents.
+    fn read_update(
         &mut self,
         reader: &mut Reader<'_>,
         version: u8,
         last_id: Uuid,
         is_found: Option<bool>,
-    ) -> Result<(), String> {
+    ) -> Result<Update, String> {
         let Some(decoder) = &mut self.decoder else {
             return Err("nothing was asked for".to_owned());
         };
@@ -84,15 +108,14 @@ impl Client {
         let plan = decoder.plan().clone();
         log.into_iter().for_each(|message| self.log(message));
         let updates = read.map_err(|error| error.to_string())?;
-        self.events.push_back(Event::Update(Update {
+        Ok(Update {
             clear: is_found == Some(false),
             is_reply: is_found.is_some(),
             plan,
             updates,
             last_id,
             bytes: self.message_bytes,
-        }));
-        Ok(())
+        })
     }
 
     /// Sends changed conditions, unless a change is in flight.

@@ -132,7 +132,8 @@ impl Client {
             return Ok(());
         }
         let is_ours = is_monitor(id, &self.options.database);
-        if !is_ours || version != self.version || self.state != State::Monitoring {
+        let follows = self.state == State::Monitoring || self.is_holding();
+        if !is_ours || version != self.version || !follows {
             return Ok(());
         }
         self.data_update(&mut reader, version)

@@ -220,3 +220,80 @@ fn a_conversion_before_the_monitor_began_is_seen_in_the_server_database() {
         );
     }
 }
+
+/// A member of a cluster that does not know the last transaction sends what it has: `last`, and then row 2 as transaction 8.
+fn contents_of_another_member(play: &mut Play, pause_ms: u64) {
+    let member = server_row("clustered", r#""leader":true,"connected":true,"index":10"#);
+    play.client.set_remote(0, "tcp:a:1", true);
+    play.connect();
+    play.go_to_contents(&member);
+    play.reply(&format!(r#"[false,"{}",{{}}]"#, id(6)));
+    for number in [7, 8] {
+        play.notify(
+            "update3",
+            &format!(
+                r#"[["monid","D"],"{}",{{"T":{{"{}":{{"insert":{{}}}}}}}}]"#,
+                id(number),
+                id(number)
+            ),
+        );
+    }
+    play.lose();
+    play.wait(pause_ms);
+    play.wait_for_connect();
+    play.connect();
+    play.go_to_contents(&member);
+    play.take();
+    play.reply(&format!(
+        r#"[false,"{}",{{"T":{{"{}":{{"initial":{{}}}}}}}}]"#,
+        id(7),
+        id(7)
+    ));
+}
+
+#[test]
+fn contents_of_a_member_that_is_behind_wait_until_it_is_not() {
+    let mut play = Play::new();
+    contents_of_another_member(&mut play, 0);
+    assert_eq!(play.take(), "");
+    assert!(!play.client.is_monitoring());
+    assert_eq!(play.client.last_id().to_string(), id(8));
+    play.notify(
+        "update3",
+        &format!(
+            r#"[["monid","D"],"{}",{{"T":{{"{}":{{"insert":{{}}}}}}}}]"#,
+            id(8),
+            id(8)
+        ),
+    );
+    expect![[r#"
+        * contents insert T[7]
+        * update insert T[8]
+    "#]]
+    .assert_eq(&play.take());
+    assert!(play.client.is_monitoring());
+}
+
+#[test]
+fn contents_of_a_member_that_has_forgotten_wait_for_two_seconds_at_most() {
+    let mut play = Play::new();
+    contents_of_another_member(&mut play, 0);
+    assert_eq!(play.take(), "");
+    play.wait(2000);
+    assert_eq!(play.take(), "* contents insert T[7]\n");
+    assert!(play.client.is_monitoring());
+    // A client that was away for longer has nothing that could be newer.
+    let mut play = Play::new();
+    contents_of_another_member(&mut play, 2000);
+    assert_eq!(play.take(), "* contents insert T[7]\n");
+}
+
+#[test]
+fn contents_that_were_held_back_are_forgotten_with_their_connection() {
+    let mut play = Play::new();
+    contents_of_another_member(&mut play, 0);
+    play.lose();
+    play.wait(2000);
+    assert!(!play.take().contains("contents"));
+    assert_eq!(play.client.last_id().to_string(), id(8));
+}

@@ -103,10 +103,10 @@ pub fn monitor_reply(reply: &Value) -> Value {
 #[must_use]
 pub fn without_renewals(ours: &[Value], theirs: &[Value]) -> bool {
     let is_renewal = |row: &Value| {
-        let changed = row
-            .get("old")
-            .filter(|_| row.get("new").is_some())
-            .and_then(Value::as_object);
+        // `update` has the old values of what changed, `update2` and `update3` have the differences.
+        let old = row.get("old").filter(|_| row.get("new").is_some());
+        let changed = old.or_else(|| row.get("modify"));
+        let changed = changed.and_then(Value::as_object);
         changed.is_some_and(|changed| changed.keys().all(|column| *column == "_version"))
     };
     let has_row = |updates: &Value, table: &str, uuid: &str| {

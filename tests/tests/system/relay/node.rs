@@ -1,5 +1,7 @@
 //! Relays of a database, and trees of them.
 
+use std::io;
+
 use corvid_tests::client::Client;
 use corvid_tests::ledger::DATABASE;
 use corvid_tests::peer;
@@ -26,10 +28,10 @@ pub(super) fn serving(implementation: Implementation, source: &Node) -> Node {
     relay
 }
 
-/// Waits until a relay serves its database.
+/// Waits until a relay serves its database. It closes older connections at that moment, whose clients know of no such changes.
 pub(super) fn await_contents(relay: &Node, database: &str) {
     wait_for("the relay has contents", &[relay], || {
-        let row = row(relay, database);
+        let row = try_row_by(&mut relay.client(), database).unwrap_or_default();
         row["schema"].is_string() && row["connected"] == true
     });
 }
@@ -41,6 +43,10 @@ pub(super) fn row(node: &Node, database: &str) -> Value {
 
 /// The same over a connection.
 pub(super) fn row_by(client: &mut Client, database: &str) -> Value {
+    try_row_by(client, database).expect("a reply")
+}
+
+fn try_row_by(client: &mut Client, database: &str) -> io::Result<Value> {
     let columns = json!([
         "name",
         "model",
@@ -52,8 +58,8 @@ pub(super) fn row_by(client: &mut Client, database: &str) -> Value {
         "index"
     ]);
     let select = json!({"op": "select", "table": "Database", "where": [["name", "==", database]], "columns": columns});
-    let reply = client.call("transact", &json!(["_Server", select]));
-    reply.expect("a reply")["result"][0]["rows"][0].clone()
+    let reply = client.call("transact", &json!(["_Server", select]))?;
+    Ok(reply["result"][0]["rows"][0].clone())
 }
 
 /// The implementations that can be tested here.
