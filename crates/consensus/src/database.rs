@@ -97,6 +97,8 @@ pub struct Proposal {
     pub eid: Eid,
     /// `[null,T]`, `[S,T]` or `[S,null]` as JSON (docs/spec/distribution.md 1.3).
     pub data: Bytes,
+    /// The `result` of a transaction that its client may send again. It goes with the entry to the other members, and into no file.
+    pub result: Option<Bytes>,
 }
 
 /// A transaction that another member is to execute.
@@ -113,6 +115,18 @@ pub struct Forward {
     pub client: ClientIdentity,
     /// How long the transaction has waited, ms: `wait` operations count from its arrival.
     pub elapsed_ms: u64,
+    /// Its client may send it again. Then the entry gets this id instead of [`Forward::id`], and the outcome tells when it is committed:
+    /// it is never [`ForwardOutcome::Proposed`].
+    pub once: Option<ForwardOnce>,
+}
+
+/// The identity of a transaction that its client may send again, over any member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForwardOnce {
+    /// Drawn by the client.
+    pub id: Eid,
+    /// A commit that was there when the client sent the transaction first. `None`, of a relay: it has not been sent before.
+    pub after: Option<Eid>,
 }
 
 /// The requests that change a database.
@@ -267,6 +281,8 @@ pub enum Committed {
         eid: Eid,
         /// `[null,T]`, `[S,T]` or `[S,null]` as JSON.
         data: Bytes,
+        /// [`Proposal::result`], unless a member on the way has read the entry from its file.
+        result: Option<Bytes>,
     },
     /// A change of a relay's source, which is decoded already: apply it.
     Rows(Box<SourceChange>),

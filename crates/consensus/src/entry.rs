@@ -13,8 +13,21 @@ use corvid_log::cluster::{Eid, Entry, Index, Kind, Payload, Record, Servers, Ter
 const DATA_AT: usize = br#""eid":"00000000-0000-0000-0000-000000000000","data":"#.len();
 
 /// The members of an entry except `term` and `index`, without braces. Valid JSON members, separated by commas.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EntryBody(Bytes);
+#[derive(Clone, Debug, Default)]
+pub struct EntryBody {
+    text: Bytes,
+    /// The result of the transaction, which is no part of the entry: empty where it is not known.
+    result: Bytes,
+}
+
+/// Bodies are equal if the entries are.
+impl PartialEq for EntryBody {
+    fn eq(&self, other: &EntryBody) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for EntryBody {}
 
 impl EntryBody {
     /// The entry that begins a leadership.
@@ -31,7 +44,14 @@ impl EntryBody {
         text.extend_from_slice(eid.0.to_string().as_bytes());
         text.extend_from_slice(b"\",\"data\":");
         text.extend_from_slice(data);
-        EntryBody(text.into())
+        EntryBody::from_text(text.into())
+    }
+
+    /// The same with the result of the transaction, which is valid JSON, or nothing.
+    #[must_use]
+    pub fn with_result(mut self, result: Bytes) -> EntryBody {
+        self.result = result;
+        self
     }
 
     /// A new list of members.
@@ -69,19 +89,28 @@ impl EntryBody {
     /// A body that came from a peer, which must be valid JSON members. [`EntryBody::parse`] checks the rest.
     #[must_use]
     pub fn from_text(text: Bytes) -> EntryBody {
-        EntryBody(text)
+        EntryBody {
+            text,
+            result: Bytes::new(),
+        }
     }
 
     /// The text.
     #[must_use]
     pub fn text(&self) -> &Bytes {
-        &self.0
+        &self.text
+    }
+
+    /// The result of the transaction; empty where it is not known.
+    #[must_use]
+    pub fn result(&self) -> &Bytes {
+        &self.result
     }
 
     /// Whether the entry has no other members than term and index.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.text.is_empty()
     }
 
     /// Appends the record's JSON object, without LF.
@@ -96,7 +125,7 @@ impl EntryBody {
         );
         if !self.is_empty() {
             out.push(b',');
-            out.extend_from_slice(&self.0);
+            out.extend_from_slice(&self.text);
         }
         out.push(b'}');
     }
@@ -106,7 +135,7 @@ impl EntryBody {
     /// # Errors
     /// The text has members that no entry has, or values of other types.
     pub fn parse(&self, term: Term, index: Index) -> Result<Entry, WireError> {
-        let mut record = Vec::with_capacity(self.0.len() + 64);
+        let mut record = Vec::with_capacity(self.text.len() + 64);
         self.write_record(term, index, &mut record);
         match Record::decode(&record)?.kind {
             Kind::Entry(entry) => Ok(entry),
@@ -118,8 +147,8 @@ impl EntryBody {
     #[must_use]
     pub fn as_commit(&self) -> Option<(Eid, Bytes)> {
         if self.is_own_form() {
-            let eid = corvid_data::Uuid::parse(self.0.get(7..43)?)?;
-            return Some((Eid(eid), self.0.slice(DATA_AT..)));
+            let eid = corvid_data::Uuid::parse(self.text.get(7..43)?)?;
+            return Some((Eid(eid), self.text.slice(DATA_AT..)));
         }
         let entry = self.parse(Term(1), Index(1)).ok()?;
         let Payload { eid, data } = entry.payload?;
@@ -129,8 +158,8 @@ impl EntryBody {
     /// Whether the body was made by [`EntryBody::commit`].
     #[must_use]
     pub(crate) fn is_own_form(&self) -> bool {
-        self.0.starts_with(b"\"eid\":\"")
-            && self.0.get(43..DATA_AT) == Some(br#"","data":"#.as_slice())
+        self.text.starts_with(b"\"eid\":\"")
+            && self.text.get(43..DATA_AT) == Some(br#"","data":"#.as_slice())
     }
 
     fn of_members(write: impl FnOnce(&mut ObjectWriter<'_>)) -> EntryBody {
@@ -139,7 +168,7 @@ impl EntryBody {
         write(&mut object);
         object.end();
         let inner = text.len().saturating_sub(1).max(1);
-        EntryBody(Bytes::from(text).slice(1..inner))
+        EntryBody::from_text(Bytes::from(text).slice(1..inner))
     }
 }
 

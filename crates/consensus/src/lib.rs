@@ -31,8 +31,8 @@ mod raft_node;
 pub mod wire;
 
 pub use database::{
-    ClientIdentity, Committed, Finding, Forward, ForwardMethod, ForwardOrigin, ForwardOutcome,
-    MemberEvent, MemberRequest, Proposal, SourceChange,
+    ClientIdentity, Committed, Finding, Forward, ForwardMethod, ForwardOnce, ForwardOrigin,
+    ForwardOutcome, MemberEvent, MemberRequest, Proposal, SourceChange,
 };
 pub use entry::EntryBody;
 pub use guard::GuardView;

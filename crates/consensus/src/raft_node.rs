@@ -317,6 +317,7 @@ impl RaftNode {
             .into_iter()
             .map(|body| Entry {
                 data: body.text().clone(),
+                context: body.result().clone(),
                 ..Entry::default()
             })
             .collect();
@@ -653,6 +654,8 @@ fn raft_entry(entry: &LogEntry) -> Entry {
         raft.context = entry.body.text().clone();
     } else {
         raft.data = entry.body.text().clone();
+        // The library passes it on with the entry.
+        raft.context = entry.body.result().clone();
     }
     raft
 }

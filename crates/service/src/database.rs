@@ -237,7 +237,7 @@ impl DatabaseService {
             watched_columns: Vec::new(),
             row_log: RowLog::default(),
             counts: Counters::default(),
-            once: OnceState::new(now.mono_ms),
+            once: OnceState::new(last_txn),
             slow: SlowLog::default(),
             is_audited: false,
             tape: Tape::default(),
@@ -459,6 +459,7 @@ impl DatabaseService {
         }
         self.keeps_history = is_kept;
         let last_txn = txn_id(is_kept, &mut *self.uuids);
+        self.once.committed(last_txn);
         self.monitors.restart_history(last_txn);
     }
 

@@ -1,10 +1,13 @@
 //! Transactions that are executed at most once, although they are sent again (docs/design/relay.md, "Exactly once").
 //!
 //! A client that loses its connection does not know what became of its last transactions. With `transact_once` it gives each of them an id, and
-//! sends it again to the same server under the same id. The database remembers the ids of its commits, with their results.
+//! sends it again under the same id. The id becomes that of the commit, but for three bytes, in which the leader of a cluster writes its term: so
+//! each execution has an id of its own, and every id tells which transaction it was. The database remembers the ids of its last commits in their order, and the
+//! results of those that came with an id.
 //!
-//! Invariant: a transaction whose id was forgotten is never executed again. So an id that is not remembered is executed only if it was first
-//! sent after every commit that was forgotten. Bounded by `IDS_MAX` and `RESULTS_BYTES_MAX`.
+//! Invariant: a transaction that may have been executed is not executed again. A client that sends it again tells which commit it had seen when it
+//! sent it first. If that one is remembered, so are all later ones, and the transaction's own would be among them. Bounded by `IDS_MAX` and
+//! `RESULTS_BYTES_MAX`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,14 +15,12 @@ use bytes::Bytes;
 use corvid_data::Uuid;
 use corvid_json::{Kind, Reader};
 
-/// Ids that are remembered.
-const IDS_MAX: usize = 65_536;
+/// Ids of commits that are remembered, 16 bytes each.
+const IDS_MAX: usize = 1 << 18;
 /// Bytes of results that are remembered.
 const RESULTS_BYTES_MAX: usize = 16 << 20;
 /// A longer result is not remembered, only that there was a commit, bytes.
 const RESULT_BYTES_MAX: usize = 64 << 10;
-/// A request takes no longer than this from its client to the database, ms.
-const TRANSIT_MS: u64 = 60_000;
 
 /// The bits of a server id by which a server says that it knows `transact_once`.
 const MARK: [(usize, u8); 4] = [
@@ -46,27 +47,54 @@ pub fn is_announced(id: Uuid) -> bool {
     MARK.iter().all(|(at, byte)| id.0[*at] == *byte)
 }
 
+/// The bytes of an id that tell its executions apart; the one between them has the version. Those of a client's id are zero.
+const EXECUTION_AT: [usize; 3] = [4, 5, 7];
+
+/// The id of a transaction from random bytes.
+#[must_use]
+pub fn transaction_id(mut random: Uuid) -> Uuid {
+    EXECUTION_AT.into_iter().for_each(|at| random.0[at] = 0);
+    random
+}
+
+/// The id of the commit of a transaction which the leader of this term executes. It executes none twice.
+#[must_use]
+pub fn commit_id(transaction: Uuid, term: u64) -> Uuid {
+    let mut id = transaction;
+    for (at, byte) in EXECUTION_AT.into_iter().zip(term.to_le_bytes()) {
+        id.0[at] = byte;
+    }
+    id
+}
+
 /// The identity of a transaction that is executed once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Once {
-    /// Drawn by the client.
+    /// Drawn by the client ([`transaction_id`]).
     pub id: Uuid,
-    /// The time since the client sent it first, ms; zero: it has not been sent before.
-    pub age_ms: u64,
+    /// The last commit that the client had seen when it sent the transaction first. `None`: it has not sent it before.
+    pub after: Option<Uuid>,
 }
 
 impl Once {
-    /// The identity in the `params` of `transact_once`, `[ID, AGE, PARAMS]`, and the text of the last one, which is that of `transact`.
+    /// The identity in the `params` of `transact_once`, `[ID, AFTER, PARAMS]`, and the text of the last one, which is that of `transact`.
     pub(crate) fn parse(params: &[u8]) -> Option<(Once, &[u8])> {
         let mut reader = Reader::trusted(params);
         reader.begin_array().ok()?;
-        let id = element(&mut reader, Kind::String)?.string().ok()?;
-        let id = Uuid::parse(&id)?;
-        let age = element(&mut reader, Kind::Number)?.skip().ok()?;
-        let age_ms = std::str::from_utf8(age).ok()?.parse().ok()?;
+        let id = Uuid::parse(&element(&mut reader, Kind::String)?.string().ok()?)?;
+        if id != transaction_id(id) {
+            return None;
+        }
+        if !reader.next_element().ok()? {
+            return None;
+        }
+        let after = match reader.peek().ok()? {
+            Kind::Null => reader.skip().ok().map(|_| None)?,
+            _ => Some(Uuid::parse(&reader.string().ok()?)?),
+        };
         let inner = element(&mut reader, Kind::Array)?.skip().ok()?;
         let is_all = !reader.next_element().ok()?;
-        is_all.then_some((Once { id, age_ms }, inner))
+        is_all.then_some((Once { id, after }, inner))
     }
 }
 
@@ -76,49 +104,108 @@ fn element<'r, 'a>(reader: &'r mut Reader<'a>, kind: Kind) -> Option<&'r mut Rea
     (is_there && reader.peek().ok()? == kind).then_some(reader)
 }
 
-/// The outcome of a transaction that is remembered.
+/// The outcome of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OnceOutcome {
-    /// The `result` of its commit; `None`: it is too long to be remembered.
+    /// The `result` of its commit; `None`: it is not remembered.
     Result(Option<Bytes>),
     /// The `error`, from a relay's source.
     Error(Bytes),
 }
 
+/// The knowledge about a transaction.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict<'o> {
+    /// It was executed.
+    Executed(&'o OnceOutcome),
+    /// It was not.
+    New,
+    /// The commit that its client had seen is not remembered.
+    Unknown,
+}
+
 /// The commits that are remembered.
 #[derive(Debug)]
 pub(crate) struct OnceTable {
-    by_id: BTreeMap<Uuid, OnceOutcome>,
-    /// In the order of their execution, with its time; an id that was undone may be here without an outcome.
-    order: VecDeque<(Uuid, u64)>,
+    /// The commits, oldest first. The first one may be where a history began.
+    commits: VecDeque<Uuid>,
+    /// By the ids of their transactions.
+    outcomes: BTreeMap<Uuid, OnceOutcome>,
+    /// Transactions with outcomes, in the order in which those came; some may be forgotten.
+    results: VecDeque<Uuid>,
     bytes: usize,
-    /// Transactions that were first sent before this time may have been forgotten.
-    horizon_ms: u64,
 }
 
 impl OnceTable {
-    /// Remembers nothing; all that was executed before is forgotten.
-    pub(crate) fn new(now_ms: u64) -> OnceTable {
+    /// Of a database whose last commit is this one.
+    pub(crate) fn new(last: Uuid) -> OnceTable {
         OnceTable {
-            by_id: BTreeMap::new(),
-            order: VecDeque::new(),
+            commits: VecDeque::from([last]),
+            outcomes: BTreeMap::new(),
+            results: VecDeque::new(),
             bytes: 0,
-            horizon_ms: now_ms,
         }
     }
 
-    /// The outcome of an id.
+    /// The outcome of an id, if it is remembered.
     pub(crate) fn get(&self, id: Uuid) -> Option<&OnceOutcome> {
-        self.by_id.get(&id)
+        self.outcomes.get(&id)
     }
 
-    /// Whether a transaction that is not remembered was certainly not executed.
-    pub(crate) fn vouches(&self, now_ms: u64, once: Once) -> bool {
-        once.age_ms == 0 || now_ms.saturating_sub(once.age_ms) >= self.horizon_ms
+    /// Whether a transaction was executed. The cost is linear in the commits since its client sent it first.
+    pub(crate) fn judge(&self, once: Once) -> Verdict<'_> {
+        if let Some(outcome) = self.outcomes.get(&once.id) {
+            return Verdict::Executed(outcome);
+        }
+        let Some(after) = once.after else {
+            return Verdict::New;
+        };
+        if after == Uuid::ZERO {
+            // Where no history is kept, all commits have this id.
+            return Verdict::Unknown;
+        }
+        for commit in self.commits.iter().rev() {
+            if transaction_id(*commit) == once.id {
+                return Verdict::Executed(&OnceOutcome::Result(None));
+            }
+            if *commit == after {
+                return Verdict::New;
+            }
+        }
+        Verdict::Unknown
     }
 
-    /// A transaction has been executed.
-    pub(crate) fn remember(&mut self, now_ms: u64, id: Uuid, outcome: OnceOutcome) {
+    /// The last commit.
+    pub(crate) fn last(&self) -> Option<Uuid> {
+        self.commits.back().copied()
+    }
+
+    /// There is a new commit.
+    pub(crate) fn committed(&mut self, id: Uuid) {
+        if self.commits.len() == IDS_MAX
+            && let Some(oldest) = self.commits.pop_front()
+        {
+            self.forget(oldest);
+        }
+        self.commits.push_back(id);
+    }
+
+    /// The last commit has been undone.
+    pub(crate) fn undone(&mut self, id: Uuid) {
+        debug_assert_eq!(
+            self.commits.back(),
+            Some(&id),
+            "commits are undone in order"
+        );
+        if self.commits.back() == Some(&id) {
+            self.commits.pop_back();
+        }
+        self.forget(id);
+    }
+
+    /// The outcome of a transaction has become known; its id, or that of its commit.
+    pub(crate) fn remember(&mut self, id: Uuid, outcome: OnceOutcome) {
+        let id = transaction_id(id);
         let outcome = match outcome {
             OnceOutcome::Result(Some(text)) if text.len() > RESULT_BYTES_MAX => {
                 OnceOutcome::Result(None)
@@ -126,22 +213,20 @@ impl OnceTable {
             outcome => outcome,
         };
         self.bytes += len(&outcome);
-        if let Some(before) = self.by_id.insert(id, outcome) {
+        if let Some(before) = self.outcomes.insert(id, outcome) {
             self.bytes -= len(&before);
         }
-        self.order.push_back((id, now_ms));
-        while self.order.len() > IDS_MAX || self.bytes > RESULTS_BYTES_MAX {
-            let Some((id, executed_ms)) = self.order.pop_front() else {
+        self.results.push_back(id);
+        while self.results.len() > IDS_MAX || self.bytes > RESULTS_BYTES_MAX {
+            let Some(id) = self.results.pop_front() else {
                 break;
             };
-            self.horizon_ms = self.horizon_ms.max(executed_ms + TRANSIT_MS);
-            self.undone(id);
+            self.forget(id);
         }
     }
 
-    /// The commit of a transaction has been undone.
-    pub(crate) fn undone(&mut self, id: Uuid) {
-        if let Some(outcome) = self.by_id.remove(&id) {
+    fn forget(&mut self, id: Uuid) {
+        if let Some(outcome) = self.outcomes.remove(&transaction_id(id)) {
             self.bytes -= len(&outcome);
         }
     }
@@ -178,24 +263,26 @@ mod tests {
     }
 
     #[test]
-    fn params_name_an_id_an_age_and_a_transaction() {
-        let uuid = id(7);
-        let text = format!(r#"["{uuid}", 12, ["D",{{"op":"comment"}}]]"#);
+    fn params_name_an_id_a_commit_and_a_transaction() {
+        let (uuid, after) = (id(7), id(8));
+        let text = format!(r#"["{uuid}", "{after}", ["D",{{"op":"comment"}}]]"#);
         let (once, inner) = Once::parse(text.as_bytes()).expect("well formed");
-        assert_eq!(
-            once,
-            Once {
-                id: uuid,
-                age_ms: 12
-            }
-        );
+        let known = Once {
+            id: uuid,
+            after: Some(after),
+        };
+        assert_eq!(once, known);
+        let first = format!(r#"["{uuid}", null, ["D"]]"#);
+        let (once, _) = Once::parse(first.as_bytes()).expect("well formed");
+        assert_eq!(once.after, None);
         assert_eq!(inner, br#"["D",{"op":"comment"}]"#);
         for wrong in [
             r#"["D"]"#.to_owned(),
-            format!(r#"["{uuid}",-1,["D"]]"#),
-            format!(r#"["{uuid}",1.5,["D"]]"#),
-            format!(r#"["{uuid}",1,"D"]"#),
-            format!(r#"["{uuid}",1,["D"],2]"#),
+            format!(r#"["{uuid}",1,["D"]]"#),
+            format!(r#"["{}","{after}",["D"]]"#, commit_id(uuid, 1)),
+            format!(r#"["{uuid}","x",["D"]]"#),
+            format!(r#"["{uuid}","{after}","D"]"#),
+            format!(r#"["{uuid}","{after}",["D"],2]"#),
             "{}".to_owned(),
         ] {
             assert!(Once::parse(wrong.as_bytes()).is_none(), "{wrong}");
@@ -204,25 +291,60 @@ mod tests {
 
     #[test]
     fn nothing_that_may_have_been_forgotten_is_executed_again() {
-        let mut table = OnceTable::new(1000);
-        let of = |age_ms| Once { id: id(9), age_ms };
-        assert!(table.vouches(1500, of(0)) && table.vouches(1500, of(400)));
-        assert!(
-            !table.vouches(1500, of(600)),
-            "another database of this name had it"
+        let mut table = OnceTable::new(id(1));
+        let of = |after| Once {
+            id: id(9),
+            after: Some(id(after)),
+        };
+        assert_eq!(table.judge(of(1)), Verdict::New);
+        assert_eq!(table.judge(of(0)), Verdict::Unknown, "no history");
+        assert_eq!(table.judge(of(5)), Verdict::Unknown, "an earlier one");
+        table.committed(id(2));
+        assert_eq!(
+            (table.judge(of(1)), table.judge(of(2))),
+            (Verdict::New, Verdict::New)
         );
-        table.remember(2000, id(1), result(10));
-        table.remember(2001, id(1), result(20));
-        assert_eq!((table.bytes, table.get(id(1)).is_some()), (20, true));
-        table.undone(id(1));
-        assert_eq!((table.bytes, table.get(id(1)).is_none()), (0, true));
-        table.remember(3000, id(2), result(RESULT_BYTES_MAX + 1));
-        assert_eq!(table.get(id(2)), Some(&OnceOutcome::Result(None)));
+        table.committed(commit_id(id(9), 5));
+        let lost = OnceOutcome::Result(None);
+        assert_eq!(
+            table.judge(of(1)),
+            Verdict::Executed(&lost),
+            "only its result is lost"
+        );
+        table.remember(id(9), result(10));
+        table.remember(id(9), result(20));
+        assert_eq!((table.bytes, table.get(id(9))), (20, Some(&result(20))));
+        table.undone(commit_id(id(9), 5));
+        assert_eq!((table.bytes, table.get(id(9)).is_none()), (0, true));
+        assert_eq!(table.judge(of(1)), Verdict::New);
+        table.committed(id(10));
+        table.remember(id(10), result(RESULT_BYTES_MAX + 1));
+        assert_eq!(table.get(id(10)), Some(&lost));
         for number in 0..IDS_MAX as u64 {
-            table.remember(4000, id(100 + number), result(1));
+            table.committed(id(100 + number));
         }
-        assert!(table.get(id(2)).is_none() && table.get(id(100)).is_some());
-        assert!(!table.vouches(60_000, of(1)), "it may have been forgotten");
-        assert!(table.vouches(200_000, of(1)));
+        assert!(table.get(id(10)).is_none(), "it is forgotten");
+        assert_eq!(
+            (table.judge(of(2)), table.judge(of(100))),
+            (Verdict::Unknown, Verdict::New)
+        );
+    }
+
+    #[test]
+    fn results_are_forgotten_before_ids() {
+        let mut table = OnceTable::new(id(1));
+        for number in 2..400 {
+            table.committed(id(number));
+            table.remember(id(number), result(RESULT_BYTES_MAX));
+        }
+        assert!(table.bytes <= RESULTS_BYTES_MAX);
+        let first = Once {
+            id: id(2),
+            after: Some(id(1)),
+        };
+        assert_eq!(
+            table.judge(first),
+            Verdict::Executed(&OnceOutcome::Result(None))
+        );
     }
 }

@@ -19,8 +19,8 @@
 
 mod contents;
 mod handshake;
-mod held;
 mod inbound;
+mod lagging;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -41,7 +41,7 @@ use crate::log_message::LogMessage;
 use crate::metrics::SessionMetrics;
 use crate::plan::{Interest, Plan};
 use crate::server_db::{ServerDb, ServerRequirements, ServerStatus};
-use held::Held;
+use lagging::Lagging;
 
 /// Messages handled at one call; the rest waits for the next, which is due at once.
 pub const MESSAGES_MAX: usize = 50;
@@ -157,7 +157,7 @@ pub struct Client {
     /// When the last update was handed to the user.
     seen_ms: u64,
     /// Contents that may be behind those.
-    held: Option<Held>,
+    lagging: Option<Lagging>,
     /// The time of the input that is being handled.
     now_ms: u64,
     /// The length of the message that is being handled.
@@ -202,7 +202,7 @@ impl Client {
             schema_text: None,
             has_contents: false,
             seen_ms: 0,
-            held: None,
+            lagging: None,
             now_ms: 0,
             message_bytes: 0,
             remote_setting: None,
@@ -554,7 +554,7 @@ impl Client {
     /// input.
     #[must_use]
     pub fn poll_timeout(&self, now_ms: u64) -> Option<u64> {
-        let deadlines = [self.link.deadline_ms(now_ms), self.held_until_ms()];
+        let deadlines = [self.link.deadline_ms(now_ms), self.lagging_until_ms()];
         deadlines.into_iter().flatten().min()
     }
 
@@ -572,7 +572,7 @@ impl Client {
             self.message_bytes = frame.len();
             self.message(&frame);
         }
-        self.release_held_in_time();
+        self.release_lagging_in_time();
         if self.is_monitoring() {
             self.link.is_good(now_ms);
             self.send_conditions();
@@ -618,7 +618,7 @@ impl Client {
         }
         self.state = State::Down;
         self.version = 0;
-        self.held = None;
+        self.lagging = None;
         self.server_db = None;
         self.server_id = None;
         self.has_server_monitor = false;
@@ -655,7 +655,7 @@ impl Client {
                     | Failure::NoSuchDatabase
             );
         self.state = State::Retry;
-        self.held = None;
+        self.lagging = None;
         self.metrics.servers_left += 1;
         self.log(LogMessage::Leaving {
             remote: self.link.remote().to_owned(),

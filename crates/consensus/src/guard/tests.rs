@@ -140,6 +140,7 @@ fn forged_messages_reset_the_connection() {
             params: Bytes::from_static(b"[]"),
             client: crate::ClientIdentity::default(),
             elapsed_ms: 0,
+            once: None,
         }],
     };
     for (message, reason) in [

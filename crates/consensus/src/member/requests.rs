@@ -46,7 +46,10 @@ impl Member {
         let bodies = self
             .held
             .iter()
-            .map(|proposal| EntryBody::commit(proposal.eid, &proposal.data))
+            .map(|proposal| {
+                let result = proposal.result.clone().unwrap_or_default();
+                EntryBody::commit(proposal.eid, &proposal.data).with_result(result)
+            })
             .collect();
         if self.node.propose(bodies) {
             self.held.clear();

@@ -81,7 +81,13 @@ impl Member {
                 events.push(if own_term == Some(entry.term) {
                     Committed::Own { index, eid }
                 } else {
-                    Committed::Data { index, eid, data }
+                    let result = entry.body.result();
+                    Committed::Data {
+                        index,
+                        eid,
+                        data,
+                        result: (!result.is_empty()).then(|| result.clone()),
+                    }
                 });
             } else if !entry.body.is_empty() {
                 self.committed_settings(entry);

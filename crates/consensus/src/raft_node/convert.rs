@@ -15,15 +15,15 @@ const TRANSFER: &[u8] = b"CampaignTransfer";
 /// An entry in our form.
 pub(super) fn entry(entry: &Entry) -> LogEntry {
     let is_change = entry.get_entry_type() != EntryType::EntryNormal;
-    let text = if is_change {
-        &entry.context
+    let body = if is_change {
+        EntryBody::from_text(entry.context.clone())
     } else {
-        &entry.data
+        EntryBody::from_text(entry.data.clone()).with_result(entry.context.clone())
     };
     LogEntry {
         term: Term(entry.term),
         index: Index(entry.index),
-        body: EntryBody::from_text(text.clone()),
+        body,
     }
 }
 

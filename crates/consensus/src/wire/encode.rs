@@ -57,7 +57,9 @@ fn end(object: ObjectWriter<'_>) {
 fn parts_bytes(message: &PeerMessage) -> usize {
     match message {
         PeerMessage::Append { entries, .. } => {
-            let bodies = entries.iter().map(|(_, body)| body.text().len());
+            let bodies = entries
+                .iter()
+                .map(|(_, body)| body.text().len() + body.result().len());
             bodies.map(|bytes| bytes + entries::OVERHEAD_BYTES).sum()
         }
         // Escapes are rare.

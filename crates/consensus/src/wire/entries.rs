@@ -1,7 +1,10 @@
-//! Entries of the log in an `append_entries` message: `{"term":T,BODY}` each, where BODY is the text that the record of the file has too.
+//! Entries of the log in an `append_entries` message: `{"term":T,BODY}` each, where BODY is the text that the record of the file has too, or
+//! `{"term":T,BODY,"result":R}` with the result of a transaction that its client may send again.
 //!
 //! An entry in the form that we write is cut out without a copy. An entry in any other spelling is read in full, with the reference's error
 //! texts, and written anew, so that no body ever holds a term or an index that would contradict the record around it.
+
+use std::ops::Range;
 
 use bytes::Bytes;
 use corvid_data::{Kinds, Members, Subject, Uuid, WireError};
@@ -12,8 +15,8 @@ use corvid_log::cluster::{Data, Eid, Entry, Index, Payload, Servers, Term};
 use crate::entry::EntryBody;
 use crate::message::LIST_MAX;
 
-/// Bytes of an entry beside its body, at most: `{"term":-9223372036854775808,},`.
-pub(super) const OVERHEAD_BYTES: usize = 32;
+/// Bytes of an entry beside its body and result, at most: `{"term":-9223372036854775808,,"result":},`.
+pub(super) const OVERHEAD_BYTES: usize = 48;
 
 /// The guessed number of entries of a message, at most.
 const GUESS_MAX: usize = 4096;
@@ -30,6 +33,10 @@ pub(super) fn write(out: &mut Vec<u8>, entries: &[(Term, EntryBody)]) {
         if !body.is_empty() {
             out.push(b',');
             out.extend_from_slice(body.text());
+        }
+        if !body.result().is_empty() {
+            out.extend_from_slice(b",\"result\":");
+            out.extend_from_slice(body.result());
         }
         out.push(b'}');
     }
@@ -64,9 +71,10 @@ pub(super) fn read(
     while reader.next_element()? {
         let begin = reader.offset();
         let mut ahead = reader.clone();
-        let entry = if let Some((term, from, to)) = own_form(text, &mut ahead) {
+        let entry = if let Some((term, body, result)) = own_form(text, &mut ahead) {
             *reader = ahead;
-            Ok((term, EntryBody::from_text(text.slice(from..to))))
+            let body = EntryBody::from_text(text.slice(body));
+            Ok((term, body.with_result(text.slice(result))))
         } else {
             any_form(reader.skip()?)
         };
@@ -87,8 +95,8 @@ pub(super) fn read(
     Ok(entries)
 }
 
-/// The term of an entry in our form, and where its body begins and ends. `None` for any other form, also for one that is no JSON.
-fn own_form(text: &[u8], reader: &mut Reader<'_>) -> Option<(Term, usize, usize)> {
+/// The term of an entry in our form, and where its body and its result are. `None` for any other form, also for one that is no JSON.
+fn own_form(text: &[u8], reader: &mut Reader<'_>) -> Option<(Term, Range<usize>, Range<usize>)> {
     reader.begin_object().ok()?;
     if !reader.try_member(b"term") {
         return None;
@@ -99,7 +107,7 @@ fn own_form(text: &[u8], reader: &mut Reader<'_>) -> Option<(Term, usize, usize)
     let term = Term(term.cast_unsigned());
     let comma = reader.offset();
     if reader.try_end_object() {
-        return Some((term, comma, comma));
+        return Some((term, comma..comma, 0..0));
     }
     if text.get(comma) != Some(&b',') {
         return None;
@@ -124,7 +132,14 @@ fn own_form(text: &[u8], reader: &mut Reader<'_>) -> Option<(Term, usize, usize)
         };
     }
     let end = reader.offset();
-    reader.try_end_object().then_some((term, comma + 1, end))
+    let mut result = 0..0;
+    if end > comma && reader.try_member(b"result") {
+        let value = reader.skip().ok()?;
+        result = reader.offset() - value.len()..reader.offset();
+    }
+    reader
+        .try_end_object()
+        .then_some((term, comma + 1..end, result))
 }
 
 /// An entry as the reference reads it; `raw` is valid JSON.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use corvid_data::Uuid;
 use corvid_log::cluster::{Eid, Index, Servers, Sid, Term};
 
-use crate::database::{ClientIdentity, Forward, ForwardMethod, ForwardOutcome};
+use crate::database::{ClientIdentity, Forward, ForwardMethod, ForwardOnce, ForwardOutcome};
 use crate::entry::EntryBody;
 use crate::message::{PeerMessage, Rejection, SnapshotMeta};
 
@@ -151,6 +151,10 @@ impl Random {
             params: self.array(),
             client,
             elapsed_ms: self.number(),
+            once: self.coin().then(|| ForwardOnce {
+                id: self.eid(),
+                after: self.coin().then(|| self.eid()),
+            }),
         }
     }
 

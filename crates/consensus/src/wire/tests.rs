@@ -480,3 +480,32 @@ fn bodies_never_hold_a_term_or_an_index() {
         }
     }
 }
+
+/// The result of a transaction goes with its entry, and is no part of it.
+#[test]
+fn results_go_with_entries() {
+    let eid = Eid(Uuid([7; 16]));
+    let result = Bytes::from_static(br#"[{"uuid":["uuid","x"]}]"#);
+    let body = EntryBody::commit(eid, b"[null,{}]").with_result(result.clone());
+    let message = PeerMessage::Append {
+        term: Term(3),
+        prev_index: Index(4),
+        prev_term: Term(2),
+        commit: Index(4),
+        entries: vec![(Term(3), body), (Term(3), EntryBody::empty())],
+    };
+    let text = Bytes::from(encode(&envelope(), &message));
+    let Ok(Incoming::Message {
+        message: PeerMessage::Append { entries, .. },
+        ..
+    }) = decode(&text, &receiver())
+    else {
+        panic!("refused: {text:?}");
+    };
+    assert_eq!(entries[0].1.result(), &result);
+    assert_eq!(
+        entries[0].1.text(),
+        EntryBody::commit(eid, b"[null,{}]").text()
+    );
+    assert!(entries[1].1.result().is_empty());
+}

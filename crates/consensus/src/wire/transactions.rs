@@ -9,7 +9,7 @@ use corvid_log::cluster::fields::{
 use corvid_log::cluster::{Eid, Index};
 
 use super::decode::{Fields, TOO_MANY, strings, take_flag, take_string};
-use crate::database::{ClientIdentity, Forward, ForwardMethod, ForwardOutcome};
+use crate::database::{ClientIdentity, Forward, ForwardMethod, ForwardOnce, ForwardOutcome};
 use crate::message::LIST_MAX;
 
 /// Bytes of a transaction or an outcome beside its texts, about.
@@ -29,6 +29,12 @@ pub(super) fn write_forwards(out: &mut Vec<u8>, forwards: &[Forward]) {
             write::boolean(object.member("convert"), true);
         }
         write_number(&mut object, "elapsed", forward.elapsed_ms);
+        if let Some(once) = forward.once {
+            write_uuid(&mut object, "once", once.id.0);
+            if let Some(after) = once.after {
+                write_uuid(&mut object, "after", after.0);
+            }
+        }
         if !client.role.is_empty() {
             write_text(&mut object, "role", &client.role);
         }
@@ -69,6 +75,16 @@ pub(super) fn read_forwards(
             _ => ForwardMethod::Transact,
         };
         let elapsed_ms = take_required_number(members, "elapsed")?;
+        let once = match members.optional("once", Kinds::STRING)? {
+            Some(raw) => Some(ForwardOnce {
+                id: Eid(uuid(members, raw)?),
+                after: match members.optional("after", Kinds::STRING)? {
+                    Some(raw) => Some(Eid(uuid(members, raw)?)),
+                    None => None,
+                },
+            }),
+            None => None,
+        };
         let role = take_string(members, "role")?.unwrap_or_default();
         let client_id = take_string(members, "client_id")?;
         let is_read_only = take_flag(members, "read_only")?.unwrap_or_default();
@@ -89,8 +105,14 @@ pub(super) fn read_forwards(
             params,
             client,
             elapsed_ms,
+            once,
         })
     })
+}
+
+fn uuid(fields: &Fields<'_>, raw: &[u8]) -> Result<Uuid, WireError> {
+    let text = members::string(raw).unwrap_or_default();
+    Uuid::parse(&text).ok_or_else(|| fields.error("Type mismatch for member 'once'."))
 }
 
 /// Appends the array.

@@ -35,6 +35,7 @@ fn messages(result_bytes: usize) -> Vec<(Sid, Vec<u64>)> {
             params: Bytes::from_static(b"[]"),
             client: ClientIdentity::default(),
             elapsed_ms: 0,
+            once: None,
         };
         let message = PeerMessage::Forward {
             term,

@@ -67,6 +67,7 @@ impl Replica {
                 .map(|eid| Proposal {
                     eid: *eid,
                     data: data(*eid),
+                    result: None,
                 })
                 .collect();
             return vec![MemberRequest::Propose { term, proposals }];
@@ -83,6 +84,7 @@ impl Replica {
                     params: Bytes::from_static(b"[]"),
                     client: corvid_consensus::ClientIdentity::default(),
                     elapsed_ms: 0,
+                    once: None,
                 });
                 MemberRequest::Forward { term, forward }
             })
@@ -118,6 +120,7 @@ impl Replica {
                             index,
                             eid,
                             data: found,
+                            ..
                         } => {
                             assert!(self.leads.is_none(), "another's entry at a leader");
                             assert_eq!(found, data(eid));

@@ -207,6 +207,7 @@ impl World {
                 let proposals = vec![Proposal {
                     eid: Eid(Uuid([self.commits; 16])),
                     data: Bytes::from_static(b"[null,{}]"),
+                    result: None,
                 }];
                 inputs.push(Input::Database(MemberRequest::Propose { term, proposals }));
             }

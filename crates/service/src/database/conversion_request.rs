@@ -118,6 +118,7 @@ impl DatabaseService {
         let schema = database.schema().clone();
         self.converted = SchemaEpoch(self.tape.number(|| self.epochs.advance().0));
         self.abandon_initial_contents();
+        self.once.committed(last_txn);
         let canceled = self.monitors.convert(schema.clone(), last_txn);
         self.push_cancellations(canceled);
         let old = std::mem::replace(&mut self.database, database);

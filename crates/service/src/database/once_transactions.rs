@@ -1,8 +1,10 @@
 //! Transactions that their clients may send again ([`crate::once`]): which of them are executed.
 //!
-//! A standalone database remembers a commit when it is executed, and forgets it when it is undone; the reply to one that is sent again waits behind
-//! the same record. A relay remembers the outcome that its source has told; one that is sent again while the first is on its way waits for that
-//! outcome. A clustered database remembers nothing yet, so it executes only what was not sent before. Invariant: no id is executed twice.
+//! The database that executes decides: a standalone one, or that of a cluster's leader, which knows every commit that its log has. It remembers a commit when
+//! it is executed, and forgets it when it is undone; the reply to one that is sent again waits behind the same record. A follower passes the id on
+//! with the transaction, and remembers the results that come with the entries, for the time when it leads. A relay passes it on to its source, and
+//! remembers the outcome that its source has told; one that is sent again while the first is on its way waits for that outcome. Invariant: no id
+//! is executed twice.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +12,10 @@ use bytes::Bytes;
 use corvid_consensus::database::ForwardOutcome;
 use corvid_data::Uuid;
 
-use super::pending::{Answer, Origin, Pending};
-use super::{DatabaseService, Now};
+use super::DatabaseService;
+use super::pending::{Answer, Pending};
 use crate::message::{Completion, Request, ToDatabase};
-use crate::once::{OnceOutcome, OnceTable};
+use crate::once::{Once, OnceOutcome, OnceTable, Verdict};
 
 /// The transactions with ids.
 pub(super) struct OnceState {
@@ -23,11 +25,33 @@ pub(super) struct OnceState {
 }
 
 impl OnceState {
-    pub(super) fn new(now_ms: u64) -> OnceState {
+    /// Of a database whose last commit is this one.
+    pub(super) fn new(last: Uuid) -> OnceState {
         OnceState {
-            table: OnceTable::new(now_ms),
+            table: OnceTable::new(last),
             forwarded: BTreeMap::new(),
         }
+    }
+
+    /// The history begins anew with this commit: all others are forgotten.
+    pub(super) fn restart(&mut self, last: Uuid) {
+        self.table = OnceTable::new(last);
+    }
+
+    /// There is a commit, and nothing is to be remembered but its id.
+    pub(super) fn committed(&mut self, id: Uuid) {
+        self.table.committed(id);
+    }
+
+    /// The result of a commit has come from another member.
+    pub(super) fn know_result(&mut self, id: Uuid, result: Bytes) {
+        self.table.remember(id, OnceOutcome::Result(Some(result)));
+    }
+
+    /// The same of a transaction that its client may send again; its result, if that is whole.
+    pub(super) fn executed(&mut self, id: Uuid, result: Option<Bytes>) {
+        self.table.committed(id);
+        self.table.remember(id, OnceOutcome::Result(result));
     }
 }
 
@@ -42,63 +66,69 @@ fn answer_of(outcome: &OnceOutcome) -> Answer {
 }
 
 impl DatabaseService {
-    /// Returns a transaction that is to be executed. One that was executed before, or may have been, is answered, or waits for the first one's
-    /// outcome.
-    pub(super) fn resolve_once(
-        &mut self,
-        now: Now,
-        mut request: Box<Request>,
-        is_new: bool,
-    ) -> Option<Box<Request>> {
+    /// A request has come. If its client had not sent it before, it has not been executed among the commits up to now; a leader that decides
+    /// about it later need not know those.
+    pub(super) fn arrive_once(&mut self, request: &mut Request) {
+        if let Some(once) = request.once.as_mut().filter(|_| !self.model.is_relay()) {
+            let last = match self.model.cluster() {
+                // Speculative commits may come to nothing.
+                Some(cluster) => Some(cluster.applied_eid().0),
+                None => self.once.table.last(),
+            };
+            once.after = once.after.or(last);
+        }
+    }
+
+    /// Returns a transaction that is to be executed, or passed on. One that was executed before, or may have been, is answered, or waits for the
+    /// first one's outcome.
+    pub(super) fn resolve_once(&mut self, mut request: Box<Request>) -> Option<Box<Request>> {
         let Some(once) = request.once else {
             return Some(request);
         };
-        let is_member = self.model.cluster().is_some() && !self.model.is_relay();
-        let answer = match self.once.table.get(once.id) {
-            Some(outcome) => answer_of(outcome),
-            None if is_new && is_member && once.age_ms > 0 => Answer::Canceled,
-            None if is_new && !is_member && !self.once.table.vouches(now.mono_ms, once) => {
-                Answer::Canceled
+        if self.model.cluster().is_some() && request.info.is_closed() {
+            // An earlier one of its session may have been dropped, and this one must not happen without it.
+            self.end_request(&request);
+            return None;
+        }
+        let answer = if let Some(outcome) = self.once.table.get(once.id) {
+            answer_of(outcome)
+        } else if self.once.forwarded.contains_key(&once.id) {
+            // It must not hold up the later replies of its session.
+            if !std::mem::replace(&mut request.blocked, true) {
+                self.outputs.complete(request.session, Completion::Request);
             }
-            None => {
-                if !self.once.forwarded.contains_key(&once.id) {
-                    return Some(request);
-                }
-                // It must not hold up the later replies of its session.
-                if !std::mem::replace(&mut request.blocked, true) {
-                    self.outputs.complete(request.session, Completion::Request);
-                }
-                let waiting = self.once.forwarded.entry(once.id).or_default();
-                waiting.push(*request);
-                return None;
+            let waiting = self.once.forwarded.entry(once.id).or_default();
+            waiting.push(*request);
+            return None;
+        } else if self.is_follower() {
+            return Some(request);
+        } else {
+            match self.judge_once(once) {
+                Some(answer) => answer,
+                None => return Some(request),
             }
         };
-        self.answer_when_stored(answer, Origin::Client(request));
+        self.answer_in_order(request, answer);
         None
     }
 
-    /// A standalone database has executed a transaction that changed something; its result, if it is whole.
-    pub(super) fn remember_commit(
-        &mut self,
-        now: Now,
-        request: &Request,
-        result: Option<&Vec<u8>>,
-    ) {
-        if let Some(once) = request.once.filter(|_| self.model.cluster().is_none()) {
-            let result = result.map(|result| Bytes::copy_from_slice(result));
-            let outcome = OnceOutcome::Result(result);
-            self.once.table.remember(now.mono_ms, once.id, outcome);
+    /// The answer to a transaction, if it is not to be executed by this database, which executes.
+    pub(super) fn judge_once(&self, once: Once) -> Option<Answer> {
+        match self.once.table.judge(once) {
+            Verdict::Executed(outcome) => Some(answer_of(outcome)),
+            Verdict::Unknown => Some(Answer::Canceled),
+            Verdict::New => None,
         }
     }
 
     /// The commits of these entries are undone.
     pub(super) fn forget_undone(&mut self, undone: &[Pending]) {
-        for entry in undone {
-            if let (Origin::Client(request), Some(_)) = (&entry.origin, &entry.commit)
-                && let Some(once) = request.once
-            {
-                self.once.table.undone(once.id);
-            }
+        for commit in undone
+            .iter()
+            .rev()
+            .filter_map(|entry| entry.commit.as_ref())
+        {
+            self.once.table.undone(commit.txn);
         }
     }
 
@@ -110,8 +140,8 @@ impl DatabaseService {
     }
 
     /// The source of a relay has decided about a transaction.
-    pub(super) fn decide_once(&mut self, now: Now, request: &Request, outcome: &ForwardOutcome) {
-        let Some(once) = request.once else {
+    pub(super) fn decide_once(&mut self, request: &Request, outcome: &ForwardOutcome) {
+        let Some(once) = request.once.filter(|_| self.model.is_relay()) else {
             return;
         };
         let outcome = match outcome {
@@ -131,7 +161,7 @@ impl DatabaseService {
             let answer = answer_of(&outcome);
             self.send_answer(Box::new(request), answer, false);
         }
-        self.once.table.remember(now.mono_ms, once.id, outcome);
+        self.once.table.remember(once.id, outcome);
     }
 
     /// A transaction was not executed and will not be: those with the same id take its place.

@@ -97,6 +97,17 @@ pub(super) enum Origin {
     Forwarded(Forwarded),
 }
 
+impl Origin {
+    /// The id of a transaction that its client may send again.
+    pub(super) fn once_id(&self) -> Option<Uuid> {
+        match self {
+            Origin::Client(request) => Some(request.once?.id),
+            Origin::Forwarded(forwarded) => forwarded.once,
+            _ => None,
+        }
+    }
+}
+
 /// The queue of pending entries.
 #[derive(Default)]
 pub(super) struct PendingQueue {

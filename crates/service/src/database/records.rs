@@ -70,17 +70,18 @@ impl DatabaseService {
     }
 
     /// Requests the record of a commit to be stored. Returns its position, with its length unless it is long; `None`: there is nothing to
-    /// record. `txn` is its id.
+    /// record. `txn` is its id; `result` is for the other members of a cluster.
     pub(super) fn record(
         &mut self,
         now: Now,
         delta: &Arc<Delta>,
         durable: bool,
         txn: Uuid,
+        result: Option<Bytes>,
     ) -> Option<(LogPosition, usize)> {
         match self.model.stored_by(self.growth.is_some()) {
             StoredBy::Execution => return None,
-            StoredBy::Cluster => return Some(self.propose(now, delta, txn)),
+            StoredBy::Cluster => return Some(self.propose(now, delta, txn, result)),
             StoredBy::Log => {}
         }
         let is_diff = self.column_diff;
@@ -120,7 +121,13 @@ impl DatabaseService {
     }
 
     /// Proposes a commit as an entry of the cluster's log.
-    fn propose(&mut self, now: Now, delta: &Arc<Delta>, txn: Uuid) -> (LogPosition, usize) {
+    fn propose(
+        &mut self,
+        now: Now,
+        delta: &Arc<Delta>,
+        txn: Uuid,
+        result: Option<Bytes>,
+    ) -> (LogPosition, usize) {
         let mut data = Vec::with_capacity(SHORT_BYTES);
         let schema = self.database.schema();
         write_data(&mut data, schema, delta, now.wall_ms, self.column_diff);
@@ -131,6 +138,7 @@ impl DatabaseService {
             cluster.propose(Proposal {
                 eid: Eid(txn),
                 data: Bytes::from(data),
+                result,
             });
         }
         (position, bytes)

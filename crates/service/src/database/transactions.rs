@@ -16,6 +16,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc as StdArc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use corvid_data::{Arc, Delta, Recorded, Tag, WireError};
 use corvid_engine::{Context, LockOwner, LongResult, Outcome, TooLong, WorkBudget};
 use corvid_monitor::SessionId;
@@ -25,6 +26,7 @@ use super::triggers::Trigger;
 use super::{DatabaseService, Now};
 use crate::locks::Locks;
 use crate::message::{Completion, Request};
+use crate::once;
 use crate::recording::Tape;
 use crate::reply_memory::{self, Charge};
 use crate::session_limits;
@@ -83,8 +85,9 @@ impl DatabaseService {
             self.next_seqno += 1;
             // Timeouts count from here: the way from the socket does not take of the client's time.
             request.arrived_ms = now.mono_ms;
+            self.arrive_once(&mut request);
         }
-        let request = self.resolve_once(now, request, is_new)?;
+        let request = self.resolve_once(request)?;
         if self.forwards_at_once(&request) {
             self.forward(now, request);
             return None;
@@ -159,7 +162,7 @@ impl DatabaseService {
 
     /// Executes a request once. Queues its reply, or adds it to the blocked transactions. Returns its commit.
     pub(super) fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
-        let request = self.resolve_once(now, request, false)?;
+        let request = self.resolve_once(request)?;
         let mut budget = self.limit_selections(self.work_budget());
         match self.execute(now, &request, &mut budget) {
             Ok(outcome) => self.queue_outcome(now, request, outcome),
@@ -214,10 +217,6 @@ impl DatabaseService {
             } => {
                 self.counts.executed(&tally, delta.is_some());
                 let refused = self.refusal(&request, tally.error, &result);
-                if delta.is_some() {
-                    let is_whole = deferred_selections.is_empty();
-                    self.remember_commit(now, &request, is_whole.then_some(&result));
-                }
                 let answer = if deferred_selections.is_empty() {
                     Answer::Result(result)
                 } else {
@@ -277,12 +276,25 @@ impl DatabaseService {
         origin: Origin,
     ) {
         let commit = delta.map(|delta| {
-            let txn = match &origin {
-                Origin::Forwarded(forwarded) => forwarded.id.0,
+            let once = origin.once_id();
+            let txn = match (&origin, once) {
+                (_, Some(id)) => match self.led_term() {
+                    Some(term) => once::commit_id(id, term.0),
+                    None => id,
+                },
+                (Origin::Forwarded(forwarded), None) => forwarded.id.0,
                 _ => super::txn_id(self.keeps_history, &mut *self.uuids),
             };
-            let recorded = self.record(now, &delta, durable, txn);
+            let result = match (&answer, once) {
+                (Answer::Result(result), Some(_)) => Some(Bytes::copy_from_slice(result)),
+                _ => None,
+            };
+            let recorded = self.record(now, &delta, durable, txn, result.clone());
             self.monitors.execute(&delta, txn);
+            match once {
+                Some(_) => self.once.executed(txn, result),
+                None => self.once.committed(txn),
+            }
             let (position, record_bytes) = recorded.unzip();
             Commit {
                 position,

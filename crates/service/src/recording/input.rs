@@ -202,7 +202,9 @@ fn write_request(out: &mut Writer<'_>, request: &Request, sessions: &mut Session
         Some(once) => {
             out.number(TRANSACT_ONCE as u64);
             out.bytes(&once.id.0);
-            out.number(once.age_ms);
+            out.option(once.after.as_ref().map(|after| &after.0), |out, after| {
+                out.bytes(after);
+            });
         }
         None => {
             let method = METHODS.iter().position(|method| *method == request.method);
@@ -237,10 +239,10 @@ fn read_request(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Reques
     let method = usize::try_from(from.number()?).ok();
     let once = match method {
         Some(TRANSACT_ONCE) => {
-            let id = <[u8; 16]>::try_from(from.bytes()?).map_err(|_| unknown())?;
-            let age_ms = from.number()?;
-            let id = Uuid(id);
-            Some(Once { id, age_ms })
+            let uuid = |bytes: &[u8]| <[u8; 16]>::try_from(bytes).map(Uuid).map_err(|_| unknown());
+            let id = uuid(from.bytes()?)?;
+            let after = from.option(Reader::bytes)?.map(uuid).transpose()?;
+            Some(Once { id, after })
         }
         _ => None,
     };

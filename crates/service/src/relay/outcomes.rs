@@ -4,7 +4,7 @@
 //! waiting (no monitored source) ---> sent ---> answered: the source's reply, unchanged
 //!    |                ^                |-----> its connection is lost: "canceled", the change may have been made
 //!    |                |                |-----> its connection is lost, and the server executes ids once: unresolved
-//!    |                +---- the same server again ------------------------------------------------+
+//!    |                +---- the same server again, or a member of the same cluster ---------------+
 //!    |                            another server: "canceled" <------------------------------------+
 //!    +---> withdrawn: never sent
 //! ```
@@ -31,12 +31,34 @@ const CANCELED: &[u8] = b"\"canceled\"";
 #[derive(Debug)]
 struct Sent {
     forward: Box<Forward>,
-    /// When it was sent first.
-    sent_ms: u64,
-    /// The server that executes its id once.
-    once_at: Option<Uuid>,
+    /// The last commit that the relay had seen when it sent the request first.
+    after: Uuid,
+    /// The source that executes its id once.
+    once_at: Option<Executor>,
     /// How many contents had come by then.
     contents: u64,
+}
+
+/// The source that executes an id once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Executor {
+    /// This process.
+    Server(Uuid),
+    /// The cluster of this id, whichever member is asked.
+    Cluster(Uuid),
+}
+
+impl Executor {
+    /// The one that is connected, if it knows such ids.
+    fn of(client: &Client) -> Option<Executor> {
+        let server = client.server_id().filter(|id| once::is_announced(*id))?;
+        // Where no history is kept, no commit can be named.
+        if client.last_id() == Uuid::ZERO {
+            return None;
+        }
+        let cluster = client.server_status().and_then(|status| status.cluster_id);
+        Some(cluster.map_or(Executor::Server(server), Executor::Cluster))
+    }
 }
 
 /// See the module.
@@ -71,24 +93,18 @@ impl Outcomes {
         self.sent.len()
     }
 
-    /// Sends what waits, as far as the session takes it: first the requests that the same server may have executed already. Returns the outcomes of
+    /// Sends what waits, as far as the session takes it: first the requests that the same server, or cluster, may have executed already. Returns the outcomes of
     /// those that another one had.
-    pub(super) fn send(
-        &mut self,
-        now_ms: u64,
-        client: &mut Client,
-        last: Index,
-    ) -> Vec<(Eid, ForwardOutcome)> {
-        let once_at = client.server_id().filter(|id| once::is_announced(*id));
+    pub(super) fn send(&mut self, client: &mut Client, last: Index) -> Vec<(Eid, ForwardOutcome)> {
+        let once_at = Executor::of(client);
+        let last_id = client.last_id();
         let mut decided = Vec::new();
         while let Some(sent) = self.unresolved.pop_front() {
             if once_at != sent.once_at {
                 decided.push((sent.forward.id, canceled(last)));
                 continue;
             }
-            // Zero would tell that it has not been sent before.
-            let age_ms = now_ms.saturating_sub(sent.sent_ms).max(1);
-            let params = once_params(&sent.forward, age_ms);
+            let params = once_params(&sent.forward, Some(sent.after));
             match client.send_request("transact_once", &params) {
                 Some(request) => self.begin(request, sent),
                 None => {
@@ -98,11 +114,14 @@ impl Outcomes {
             }
         }
         while let Some(forward) = self.waiting.front() {
+            // Its client may have sent it before.
+            let known = forward.once.and_then(|once| once.after);
+            let after = known.map(|after| after.0);
             let request = match (forward.method, once_at) {
                 (ForwardMethod::Convert, _) => client.send_request("convert", &forward.params),
                 (ForwardMethod::Transact, None) => client.send_request("transact", &forward.params),
                 (ForwardMethod::Transact, Some(_)) => {
-                    client.send_request("transact_once", &once_params(forward, 0))
+                    client.send_request("transact_once", &once_params(forward, after))
                 }
             };
             let (Some(request), Some(forward)) = (request, self.waiting.pop_front()) else {
@@ -110,7 +129,7 @@ impl Outcomes {
             };
             let sent = Sent {
                 once_at: once_at.filter(|_| forward.method == ForwardMethod::Transact),
-                sent_ms: now_ms,
+                after: after.unwrap_or(last_id),
                 contents: self.contents,
                 forward,
             };
@@ -211,9 +230,10 @@ impl Outcomes {
 }
 
 /// The `params` of `transact_once`.
-fn once_params(forward: &Forward, age_ms: u64) -> Vec<u8> {
+fn once_params(forward: &Forward, after: Option<Uuid>) -> Vec<u8> {
     let id = forward.id.0;
-    let head = format!("[\"{id}\",{age_ms},");
+    let after = after.map_or("null".to_owned(), |after| format!("\"{after}\""));
+    let head = format!("[\"{id}\",{after},");
     [head.as_bytes(), &forward.params, b"]"].concat()
 }
 

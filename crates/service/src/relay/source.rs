@@ -284,7 +284,7 @@ impl RelaySource {
             });
         }
         if is_reachable {
-            for (id, outcome) in self.outcomes.send(now_ms, &mut self.client, self.last) {
+            for (id, outcome) in self.outcomes.send(&mut self.client, self.last) {
                 self.decided(id, outcome);
             }
         }

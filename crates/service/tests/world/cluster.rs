@@ -19,8 +19,7 @@ use corvid_monitor::SessionId;
 use corvid_service::job::Job;
 use corvid_service::locks::{Locks, Mode};
 use corvid_service::message::{
-    Completion, Control, DatabaseId, DatabaseMethod, Event, InstalledSnapshot, Piece, Request,
-    SessionInfo, ToDatabase,
+    Completion, Control, DatabaseId, Event, InstalledSnapshot, Piece, SessionInfo, ToDatabase,
 };
 use corvid_service::pump::Output;
 use corvid_service::schema_epoch::SchemaEpochs;
@@ -56,6 +55,7 @@ impl LockOwner for NoLocks {
 pub(crate) struct LogEntry {
     pub(crate) term: u64,
     pub(crate) data: Option<(Eid, Bytes)>,
+    pub(crate) result: Option<Bytes>,
 }
 
 /// A client's end of a session.
@@ -250,42 +250,6 @@ impl Cluster {
         self.nodes[node].inbox.push_back(ToDatabase::Closed(id));
     }
 
-    /// A client sends a request; `params` is the text of its array.
-    pub(crate) fn ask(&mut self, id: SessionId, number: u64, method: DatabaseMethod, params: &str) {
-        let session = &self.sessions[&id];
-        let request = Request {
-            session: id,
-            info: session.info.clone().expect("connected"),
-            arrived_ms: self.now_ms,
-            stamp: 0,
-            id: number.to_string().into_bytes().into(),
-            method,
-            frame: params.as_bytes().to_vec(),
-            params: 0..params.len(),
-            seqno: None,
-            blocked: false,
-            foreign_monitors: Vec::new(),
-            once: None,
-        };
-        let node = session.node;
-        self.nodes[node]
-            .inbox
-            .push_back(ToDatabase::Request(Box::new(request)));
-    }
-
-    pub(crate) fn transact(&mut self, id: SessionId, number: u64, operations: &str) {
-        let params = format!(r#"["A",{operations}]"#);
-        self.ask(id, number, DatabaseMethod::Transact, &params);
-    }
-
-    pub(crate) fn cancel(&mut self, id: SessionId, number: u64) {
-        let node = self.sessions[&id].node;
-        let number = number.to_string().into_bytes().into();
-        self.nodes[node]
-            .inbox
-            .push_back(ToDatabase::Cancel(id, number));
-    }
-
     /// The present leadership ends. Entries that are not committed survive up to a drawn one, for the next leader to commit.
     pub(crate) fn depose(&mut self) {
         if self.leader.take().is_some() {
@@ -303,6 +267,7 @@ impl Cluster {
         self.log.push(LogEntry {
             term: self.term,
             data: None,
+            result: None,
         });
         // Messages of the old term may still arrive, or not.
         let loss = self.dice.below(2) == 0;
@@ -352,6 +317,7 @@ impl Cluster {
                         index,
                         eid: *eid,
                         data: data.clone(),
+                        result: entry.result.clone(),
                     }
                 });
             }
@@ -449,6 +415,7 @@ impl Cluster {
                     self.log.push(LogEntry {
                         term: self.term,
                         data: Some((proposal.eid, proposal.data)),
+                        result: proposal.result,
                     });
                 }
             }
@@ -732,6 +699,7 @@ impl Cluster {
         self.log.push(LogEntry {
             term: self.term,
             data: Some((eid, data.into())),
+            result: None,
         });
     }
 

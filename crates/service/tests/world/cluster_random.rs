@@ -1,5 +1,6 @@
 //! Random runs of three databases of a cluster: writers, readers and waiting clients on every member, leaders that change at any moment,
-//! commits that are delayed, results that are lost, clients that disconnect, in some runs conversions or installed snapshots.
+//! commits that are delayed, results that are lost, clients that disconnect, some of which send what was not answered again at another member,
+//! in some runs conversions or installed snapshots.
 //!
 //! Checked: every request of a client that stays is answered once, in the order of sending unless it may block; each acknowledged
 //! transaction happened exactly once, and no transaction happened twice, nor after its client had gone and its leader was lost; a reply comes behind its update; a select returns nothing that is
@@ -8,9 +9,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use corvid_data::Uuid;
 use corvid_json::Value;
 use corvid_monitor::{SessionId, Version};
 use corvid_service::message::{Control, DatabaseMethod, Event, ToDatabase};
+use corvid_service::once::Once;
 
 use crate::cluster::{Cluster, SCHEMA};
 use crate::cluster_contents::WIDER;
@@ -45,6 +48,7 @@ fn each_transaction_happens_exactly_once_through_any_change_of_leadership() {
         assert!(totals.elections > 500, "{totals:?}");
         assert!(totals.conversions > 20, "{totals:?}");
         assert!(totals.installed > 8, "{totals:?}");
+        assert!(totals.sent_again > 200, "{totals:?}");
     }
 }
 
@@ -57,6 +61,7 @@ struct Totals {
     found_committed: usize,
     found_absent: usize,
     found_unknown: usize,
+    sent_again: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +85,8 @@ struct Watched {
     /// Requests in order of sending.
     asked: Vec<(u64, Kind)>,
     answered: BTreeSet<u64>,
+    /// The additions among them that were made.
+    made: BTreeSet<u64>,
     last: Option<usize>,
     /// Numbers in the set of row `a`, as told by updates.
     replica: BTreeSet<i64>,
@@ -90,6 +97,8 @@ struct Watched {
     cancels: usize,
     /// Its monitor is canceled.
     has_lost_monitor: bool,
+    /// Its transactions have ids, so it may send them again.
+    is_once: bool,
 }
 
 struct Run {
@@ -110,6 +119,10 @@ struct Run {
     installs: bool,
     conversions: usize,
     installed: usize,
+    /// Transactions that may be sent again.
+    once: BTreeMap<u64, (Once, String)>,
+    /// Those that were, each as often.
+    again: BTreeSet<u64>,
 }
 
 impl Run {
@@ -132,6 +145,8 @@ impl Run {
             installs: seed % 4 == 2 || seed % 8 == 3,
             conversions: 0,
             installed: 0,
+            once: BTreeMap::new(),
+            again: BTreeSet::new(),
         };
         for _ in 0..CLIENTS {
             run.connect();
@@ -139,10 +154,14 @@ impl Run {
         run
     }
 
-    fn connect(&mut self) {
+    fn connect(&mut self) -> SessionId {
         let node = self.dice.below(MEMBERS);
         let client = self.cluster.connect(node);
-        self.clients.insert(client, Watched::default());
+        let watched = Watched {
+            is_once: self.dice.below(2) == 0,
+            ..Watched::default()
+        };
+        self.clients.insert(client, watched);
         let version = [Version::V2, Version::V3][self.dice.below(2)];
         let since = match version {
             Version::V3 => r#","00000000-0000-0000-0000-000000000000""#,
@@ -156,6 +175,28 @@ impl Run {
         self.watched(client).asked.push((number, Kind::Other));
         let method = DatabaseMethod::Monitor(version);
         self.cluster.ask(client, number, method, &params);
+        client
+    }
+
+    /// A client loses its connection, and sends what was not answered again, over another one.
+    fn move_client(&mut self, client: SessionId) {
+        let watched = self.watched(client);
+        watched.is_closed = true;
+        let answered = watched.answered.clone();
+        let asked = watched.asked.clone();
+        self.cluster.disconnect(client);
+        let other = self.connect();
+        self.watched(other).is_once = true;
+        for (number, kind) in asked {
+            if answered.contains(&number) {
+                continue;
+            }
+            if let Some((once, operations)) = self.once.get(&number).cloned() {
+                self.again.insert(number);
+                self.watched(other).asked.push((number, kind));
+                self.cluster.transact_once(other, number, &operations, once);
+            }
+        }
     }
 
     fn watched(&mut self, client: SessionId) -> &mut Watched {
@@ -196,7 +237,22 @@ impl Run {
         };
         self.kinds.insert(number, kind);
         self.watched(client).asked.push((number, kind));
-        self.cluster.transact(client, number, &operations);
+        let writes = !matches!(kind, Kind::Select | Kind::Other);
+        if writes && self.watched(client).is_once {
+            let once = Once {
+                id: Uuid(u128::from(number << 8 | 0xb7).to_be_bytes()),
+                after: Some(self.cluster.seen_at(self.cluster.sessions[&client].node)),
+            };
+            self.once.insert(number, (once, operations.clone()));
+            let first = Once {
+                after: once.after.filter(|_| number.is_multiple_of(2)),
+                ..once
+            };
+            self.cluster
+                .transact_once(client, number, &operations, first);
+        } else {
+            self.cluster.transact(client, number, &operations);
+        }
     }
 
     /// Asks for the schema, or for another monitor.
@@ -221,8 +277,8 @@ impl Run {
         for (id, watched) in &self.clients {
             if watched.is_closed && self.cluster.has_ended(*id) {
                 let numbers = watched.asked.iter().map(|(number, _)| *number);
-                self.over
-                    .extend(numbers.filter(|it| !appended.contains(it)));
+                let over = numbers.filter(|it| !appended.contains(it) && !self.again.contains(it));
+                self.over.extend(over);
             }
         }
     }
@@ -260,6 +316,7 @@ impl Run {
         totals.found_committed += self.cluster.findings.committed;
         totals.found_absent += self.cluster.findings.absent;
         totals.found_unknown += self.cluster.findings.unknown;
+        totals.sent_again += self.again.len();
     }
 
     fn act(&mut self) {
@@ -327,6 +384,9 @@ impl Run {
                 node.is_cut = !node.is_cut;
             }
             55 | 56 if is_open => self.ask_other(client),
+            58 if is_open && clients.len() < 30 && self.clients[&client].is_once => {
+                self.move_client(client);
+            }
             _ => self.cluster.step(),
         }
     }
@@ -390,9 +450,10 @@ impl Run {
                 let at = at.expect("asked");
                 let is_canceled = text.contains("\"canceled\"");
                 if is_canceled {
-                    // A conversion cancels what is blocked.
+                    // A conversion cancels what is blocked. A leader that has installed a snapshot does not know the commits in it.
+                    let is_unknown = self.installs && self.once.contains_key(&number);
                     assert!(
-                        watched.canceled.contains(&number) || self.converts,
+                        watched.canceled.contains(&number) || self.converts || is_unknown,
                         "{text}"
                     );
                     continue;
@@ -427,6 +488,7 @@ impl Run {
                 if matches!(kind, Kind::Add | Kind::AddAndSelect | Kind::WaitAndAdd) {
                     assert!(text.contains("\"count\":1"), "{text}");
                     self.acknowledged.insert(number);
+                    watched.made.insert(number);
                     assert!(committed.contains(&number), "answered early: {text}");
                     let own = i64::try_from(number).expect("small");
                     assert!(
@@ -437,7 +499,11 @@ impl Run {
                 if kind == Kind::Insert {
                     let uuid = results[0].get("uuid").expect("a row").to_bytes();
                     let uuid = String::from_utf8_lossy(&uuid).into_owned();
-                    self.inserted.insert(number, uuid);
+                    let before = self.inserted.insert(number, uuid.clone());
+                    assert!(
+                        before.is_none_or(|it| it == uuid),
+                        "another row of {number}"
+                    );
                 }
                 if matches!(kind, Kind::Select | Kind::AddAndSelect) {
                     let rows = results[results.len() - 1].get("rows").expect("rows");
@@ -448,14 +514,21 @@ impl Run {
                         let is_told = watched.replica.contains(&signed);
                         assert!(!has_monitor || is_told, "update behind {text}");
                     }
+                    // One that a leader did not know of was canceled, and may be executed when another one is asked.
+                    let may_be_late = |it: &u64| self.installs && self.once.contains_key(it);
+                    let is_ordered = !may_be_late(&number);
                     for (earlier, kind) in &watched.asked[..at] {
                         let is_add = matches!(kind, Kind::Add | Kind::AddAndSelect);
-                        if is_add && self.acknowledged.contains(earlier) {
+                        if is_add
+                            && watched.made.contains(earlier)
+                            && is_ordered
+                            && !may_be_late(earlier)
+                        {
                             assert!(found.contains(earlier), "{earlier} is not in {text}");
                         }
                     }
                     for (later, kind) in &watched.asked[at + 1..] {
-                        let is_later = *kind != Kind::WaitAndAdd;
+                        let is_later = *kind != Kind::WaitAndAdd && is_ordered;
                         assert!(!is_later || !found.contains(later), "{later} is in {text}");
                     }
                 }

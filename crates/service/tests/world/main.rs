@@ -12,6 +12,7 @@ mod cluster;
 mod cluster_contents;
 mod cluster_plays;
 mod cluster_random;
+mod cluster_requests;
 mod cluster_search;
 mod conversion;
 mod database_removal;

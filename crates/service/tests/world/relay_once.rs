@@ -9,10 +9,25 @@ use crate::world::World;
 /// Orders of events for each play.
 const SEEDS: u64 = 40;
 
-const ID: &str = "5e1f3c9a-7d42-4a0b-9c66-2f0d8e5b7a11";
+const ID: &str = "5e1f3c9a-0000-4a00-9c66-2f0d8e5b7a11";
 
-fn once(age_ms: u64, operations: &str) -> String {
-    format!(r#"["{ID}",{age_ms},["A",{operations}]]"#)
+fn once(after: &str, operations: &str) -> String {
+    format!(r#"["{ID}","{after}",["A",{operations}]]"#)
+}
+
+/// The last commit, as a client learns it.
+pub(crate) fn last_commit(world: &mut World) -> String {
+    let client = world.connect();
+    let zero = "00000000-0000-0000-0000-000000000000";
+    let params = format!(r#"["A","m",{{}},"{zero}"]"#);
+    world.ask(client, "1", "monitor_cond_since", &params);
+    world.run();
+    let received = &world.clients[&client].received;
+    let text = received.last().expect("a reply").to_string();
+    let id = text.split('"').find(|part| part.len() == zero.len());
+    world.disconnect(client);
+    world.run();
+    id.unwrap_or_else(|| panic!("{text}")).to_owned()
 }
 
 /// Cuts the connection of a relay at some moment after it has sent something.
@@ -96,14 +111,16 @@ fn an_id_is_executed_once_and_its_result_is_told_again() {
         let mut world = World::new(seed);
         world.wait(1000);
         let first = world.connect();
-        world.ask(first, "1", "transact_once", &once(0, &insert("a")));
+        let after = last_commit(&mut world);
+        let params = once(&after, &insert("a")).replace(&format!("\"{after}\""), "null");
+        world.ask(first, "1", "transact_once", &params);
         // The second one may overtake the first one on its way to the database.
         let second = world.connect();
         let steps = world.dice.below(12);
         for _ in 0..steps {
             world.step();
         }
-        world.ask(second, "2", "transact_once", &once(1, &insert("a")));
+        world.ask(second, "2", "transact_once", &once(&after, &insert("a")));
         world.run();
         let reply = |text: &str| text.split(r#""result""#).nth(1).map(str::to_owned);
         let (told, again) = (world.take(first), world.take(second));
@@ -111,20 +128,13 @@ fn an_id_is_executed_once_and_its_result_is_told_again() {
         assert_eq!(reply(&told), reply(&again));
         assert_eq!(world.contents("A").len(), 1);
         // A transaction that failed is executed again.
-        world.ask(
-            second,
-            "3",
-            "transact_once",
-            r#"["00000000-0000-4000-8000-000000000001",0,["A",{"op":"abort"}]]"#,
-        );
-        world.ask(
-            second,
-            "4",
-            "transact_once",
-            r#"["00000000-0000-4000-8000-000000000001",0,["A",{"op":"comment","comment":"x"}]]"#,
-        );
+        let abort = once(&after, r#"{"op":"abort"}"#).replace("5e1f", "5e11");
+        world.ask(second, "3", "transact_once", &abort);
+        let comment = once(&after, r#"{"op":"comment","comment":"x"}"#).replace("5e1f", "5e11");
+        world.ask(second, "4", "transact_once", &comment);
         // Nobody knows whether something older happened.
-        let unknown = once(5000, &insert("b")).replace("5e1f", "5e10");
+        let unknown = once("5e1f3c9a-7d42-4a0b-9c66-2f0d8e5b7a13", &insert("b"));
+        let unknown = unknown.replacen("5e1f", "5e10", 1);
         world.ask(second, "5", "transact_once", &unknown);
         world.ask(second, "6", "transact_once", r#"["A",0]"#);
         world.run();
@@ -148,14 +158,15 @@ fn a_commit_that_could_not_be_stored_is_executed_when_it_is_sent_again() {
     for seed in 0..SEEDS {
         let mut world = World::new(seed);
         world.wait(1000);
+        let after = last_commit(&mut world);
         world.disk("A").failures = 1;
         let client = world.connect();
         let durable = format!(r#"{},{{"op":"commit","durable":true}}"#, insert("a"));
-        world.ask(client, "1", "transact_once", &once(0, &durable));
+        world.ask(client, "1", "transact_once", &once(&after, &durable));
         world.run();
         let text = world.take(client);
         assert!(text.contains("I/O error"), "{text}");
-        world.ask(client, "2", "transact_once", &once(1, &durable));
+        world.ask(client, "2", "transact_once", &once(&after, &durable));
         world.run();
         let text = world.take(client);
         assert!(
@@ -178,8 +189,9 @@ fn a_blocked_transaction_and_its_repetition_happen_once() {
             world.connect(),
             world.connect_as(SessionInfo::new(false, String::new(), None)),
         ];
-        for (age_ms, client) in clients.into_iter().enumerate() {
-            world.ask(client, "1", "transact_once", &once(age_ms as u64, &both));
+        let after = last_commit(&mut world);
+        for client in clients {
+            world.ask(client, "1", "transact_once", &once(&after, &both));
             world.run();
             assert_eq!(world.take(client), "");
         }

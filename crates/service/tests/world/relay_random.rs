@@ -163,7 +163,8 @@ impl Run {
                 self.tree.relay(relay).is_held = is_held;
             }
             4 => {
-                let is_kept = self.dice.below(3) > 0;
+                // Without a history no commit can be named, so no server executes ids once.
+                let is_kept = self.dice.below(3) > 0 || self.is_once;
                 let id = self.tree.worlds[0].id("A");
                 let history = Control::SetHistory(is_kept);
                 self.tree.worlds[0].post(id, ToDatabase::Control(history));

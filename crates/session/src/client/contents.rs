@@ -77,11 +77,8 @@ impl Client {
         }
     }
 
-    fn hand_over(&mut self, update: Update) {
-        // Updates before version 3 have no ids: the contents go on without one.
-        if update.is_reply || update.last_id != Uuid::ZERO {
-            self.last_id = update.last_id;
-        }
+    pub(super) fn hand_over(&mut self, update: Update) {
+        self.last_id = update.last_id;
         self.seen_ms = self.now_ms;
         self.events.push_back(Event::Update(update));
     }

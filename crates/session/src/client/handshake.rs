@@ -22,7 +22,7 @@ impl Client {
             )
         });
         self.version = 0;
-        self.held = None;
+        self.lagging = None;
         self.server_db = None;
         self.has_server_monitor = false;
         self.conditions.disconnected();

@@ -278,6 +278,7 @@ impl Registers {
                         params: swap.params(),
                         client: ClientIdentity::default(),
                         elapsed_ms: 0,
+                        once: None,
                     };
                     let doubt = InDoubt {
                         term,
@@ -316,6 +317,7 @@ impl Registers {
         proposals.push(Proposal {
             eid,
             data: swap.data(),
+            result: None,
         });
         self.speculative.push_back(Speculative {
             eid,
@@ -489,7 +491,9 @@ impl Registers {
                     }
                     (index, eid, first.swap.data())
                 }
-                Committed::Data { index, eid, data } => {
+                Committed::Data {
+                    index, eid, data, ..
+                } => {
                     if !self.speculative.is_empty() {
                         return Err(format!(
                             "{index} of somebody else is committed before own proposals"

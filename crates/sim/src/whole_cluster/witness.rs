@@ -179,7 +179,9 @@ impl Witness {
                     let data = data.ok_or_else(|| format!("{eid:?} was never proposed"))?;
                     self.entry(host, *index, *eid, data)?;
                 }
-                Committed::Data { index, eid, data } => {
+                Committed::Data {
+                    index, eid, data, ..
+                } => {
                     self.entry(host, *index, *eid, data.clone())?;
                 }
                 Committed::Rows(_) => return Err("a member has no source".to_owned()),

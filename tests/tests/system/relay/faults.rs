@@ -194,6 +194,11 @@ fn collect(rows: &Value, numbers: &mut BTreeSet<i64>) {
 }
 
 impl Written {
+    /// How many of the writes have an outcome that is not known.
+    pub(super) fn unknown(&self) -> usize {
+        self.unknown.len()
+    }
+
     /// Checks the rows at these servers, which must become equal.
     pub(super) fn check(&self, mut at: Vec<Box<dyn FnMut() -> Option<BTreeSet<i64>> + '_>>) {
         let deadline = Instant::now() + LIMIT;

@@ -9,7 +9,6 @@
 //! have no entry changed nothing; where the leader's message is late or lost, they are executed here, on the state before that entry. Only if
 //! one of them would change something on this state, because of a commit of another session in between, its outcome is awaited.
 
-use corvid_engine::Outcome;
 use corvid_log::cluster::Eid;
 use corvid_monitor::SessionId;
 
@@ -33,6 +32,22 @@ impl DatabaseService {
             self.forget(session, number, was_blocked);
         } else {
             self.put_back(entry, Stage::Answered { reply, has_changed });
+        }
+    }
+
+    /// Replies to a request that was not forwarded, behind the earlier ones of its session.
+    pub(in super::super) fn answer_in_order(&mut self, request: Box<Request>, reply: Answer) {
+        let session = request.session;
+        // A leader executes a request when the earlier ones of its session are answered.
+        let is_behind =
+            self.is_follower() && !request.blocked && self.outputs.outboxes.has_forwards(session);
+        match self.in_flight_mut().filter(|_| is_behind) {
+            Some(in_flight) => {
+                let has_changed = false;
+                in_flight.push(request, Stage::Answered { reply, has_changed });
+                self.outputs.outboxes.begin_forward(session);
+            }
+            None => self.answer_when_stored(reply, Origin::Client(request)),
         }
     }
 
@@ -69,7 +84,7 @@ impl DatabaseService {
     }
 
     /// Ends a request of a closed session.
-    pub(super) fn end_request(&mut self, request: &Request) {
+    pub(in super::super) fn end_request(&mut self, request: &Request) {
         let completion = completion_of(request);
         self.outputs.complete(request.session, completion);
     }
@@ -221,11 +236,7 @@ impl DatabaseService {
         let Ok(outcome) = self.execute(now, request, &mut budget) else {
             unreachable!("nothing limits it")
         };
-        if let Outcome::Done {
-            delta: Some(delta), ..
-        } = &outcome
-        {
-            self.database.undo(delta);
+        if self.is_for_leader(request, &outcome) {
             self.put_back(entry, otherwise);
             return false;
         }
@@ -252,7 +263,9 @@ impl DatabaseService {
             };
             let (first, is_unknown) = (
                 first.number,
-                matches!(stage, Stage::Forwarded { result: None, .. }) && !first.is_withdrawn(),
+                matches!(stage, Stage::Forwarded { result: None, .. })
+                    && !first.is_withdrawn()
+                    && first.request.once.is_none(),
             );
             if first >= number || !is_unknown {
                 return;

@@ -83,10 +83,19 @@ impl DatabaseService {
                     self.finish_conversion(now, Ok(()));
                 }
                 Committed::Own { index, eid } => self.own_committed(index, eid),
-                Committed::Data { index, eid, data } => {
+                Committed::Data {
+                    index,
+                    eid,
+                    data,
+                    result,
+                } => {
                     // Outcomes based on the entries before, some of which may have had no data.
                     self.reached(now, index.previous());
                     self.answer_before(now, eid);
+                    if let Some(result) = result {
+                        self.once.know_result(eid.0, result);
+                    }
+                    self.once.committed(eid.0);
                     match self.apply_entry(now, index, eid, &data) {
                         Ok(Step::Applied) => self.applied(index, eid),
                         Ok(Step::UnderWay) => {

@@ -133,6 +133,7 @@ impl DatabaseService {
         cluster.propose(Proposal {
             eid,
             data: Bytes::copy_from_slice(data.json()),
+            result: None,
         });
         if let Some(forwarded) = forwarded {
             let outcome = ForwardOutcome::Proposed(Bytes::from_static(b"{}"));

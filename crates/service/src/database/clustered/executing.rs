@@ -4,11 +4,12 @@
 //! entry shows whether it happened. An outcome without a commit leaves when everything that it has seen is committed. Nothing blocks here.
 //! New rows get UUIDs that follow from the transaction's id, so the member that has the session can compute a lost result again.
 
+use bytes::Bytes;
 use corvid_consensus::database::{
-    ClientIdentity, Forward, ForwardMethod, ForwardOrigin, ForwardOutcome, MemberEvent,
-    MemberRequest,
+    ClientIdentity, Forward, ForwardMethod, ForwardOnce, ForwardOrigin, ForwardOutcome,
+    MemberEvent, MemberRequest,
 };
-use corvid_data::UuidSource;
+use corvid_data::{Uuid, UuidSource};
 use corvid_engine::{Context, LockOwner, Outcome, TooLong, WorkBudget};
 use corvid_log::cluster::Eid;
 
@@ -16,12 +17,15 @@ use super::super::pending::{Answer, Origin, Pending};
 use super::super::{DatabaseService, Now};
 use super::Part;
 use crate::job::Derived;
+use crate::once::Once;
 
 /// A transaction that another member forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Forwarded {
     pub(in super::super) origin: ForwardOrigin,
     pub(in super::super) id: Eid,
+    /// The id that its client has given it, and may send it again with.
+    pub(in super::super) once: Option<Uuid>,
 }
 
 /// The locks that the session held when its transaction was forwarded.
@@ -32,6 +36,9 @@ impl LockOwner for ForwardedLocks<'_> {
         self.0.iter().any(|held| held == lock)
     }
 }
+
+/// The error of a transaction of which nobody knows whether it was executed.
+const CANCELED: &[u8] = b"\"canceled\"";
 
 /// Longer requests are not executed inline, bytes.
 const SHORT_BYTES: usize = 16 * 1024;
@@ -73,6 +80,7 @@ impl DatabaseService {
             let forwarded = Forwarded {
                 origin,
                 id: forward.id,
+                once: forward.once.map(|once| once.id.0),
             };
             match forward.method {
                 ForwardMethod::Transact => {
@@ -94,6 +102,16 @@ impl DatabaseService {
         forward: &Forward,
         budget: &mut WorkBudget,
     ) -> Result<(), TooLong> {
+        let origin = Origin::Forwarded(forwarded);
+        let once = forward.once.map(|ForwardOnce { id, after }| Once {
+            id: id.0,
+            after: after.map(|after| after.0),
+        });
+        if let Some(answer) = once.and_then(|once| self.judge_once(once)) {
+            self.pending.push(Pending::answer(answer, origin));
+            self.release();
+            return Ok(());
+        }
         let mut uuids = Derived::from(forward.id.0);
         let outcome = self.run_forward(
             &forward.params,
@@ -102,7 +120,6 @@ impl DatabaseService {
             &mut uuids,
             budget,
         )?;
-        let origin = Origin::Forwarded(forwarded);
         match outcome {
             Outcome::Done {
                 result,
@@ -113,9 +130,18 @@ impl DatabaseService {
             } => {
                 self.counts.executed(&tally, true);
                 let committed = delta.clone();
-                self.queue_executed(now, Some(delta), durable, Answer::Nothing, origin);
-                let outcome = ForwardOutcome::Proposed(result.into());
-                self.report_outcome(forwarded, outcome);
+                let (answer, proposed) = match once {
+                    // The other member does not know the entry by its id, so it is told when that is committed.
+                    Some(_) => (Answer::Result(result), None),
+                    None => (
+                        Answer::Nothing,
+                        Some(ForwardOutcome::Proposed(result.into())),
+                    ),
+                };
+                self.queue_executed(now, Some(delta), durable, answer, origin);
+                if let Some(outcome) = proposed {
+                    self.report_outcome(forwarded, outcome);
+                }
                 self.retry_affected(now, Some(&committed));
             }
             Outcome::Done { result, tally, .. } => {
@@ -153,7 +179,7 @@ impl DatabaseService {
         self.database.execute_within(params, &mut context, budget)
     }
 
-    /// A forwarded transaction without a commit is released: everything that it has seen is committed.
+    /// A forwarded transaction is released: its commit and everything that it has seen is committed.
     pub(in super::super) fn release_forwarded(&mut self, forwarded: Forwarded, answer: Answer) {
         let Some(cluster) = self.model.cluster() else {
             return;
@@ -167,6 +193,8 @@ impl DatabaseService {
                 ForwardOutcome::Refused(index, json.into())
             }
             Answer::Blocked => ForwardOutcome::Blocked(index),
+            Answer::Refused(error) => ForwardOutcome::Refused(index, error),
+            Answer::Canceled => ForwardOutcome::Refused(index, Bytes::from_static(CANCELED)),
             // Its commit was reported when it was executed.
             _ => return,
         };

@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 use corvid_consensus::database::{
-    ClientIdentity, Forward, ForwardMethod, ForwardOutcome, MemberRequest,
+    ClientIdentity, Forward, ForwardMethod, ForwardOnce, ForwardOutcome, MemberRequest,
 };
 use corvid_engine::Outcome;
 use corvid_log::cluster::Eid;
@@ -22,6 +22,7 @@ use super::in_flight::Number;
 use super::request_stage::{Entry, Stage};
 use super::{Part, TransactionKind};
 use crate::message::{Completion, DatabaseMethod, Request, ToDatabase};
+use crate::once;
 
 impl DatabaseService {
     /// Whether transactions that change something must be forwarded.
@@ -52,15 +53,20 @@ impl DatabaseService {
         if self.model.is_relay() {
             return self.withdraw_relay_trial(request, outcome);
         }
-        match outcome {
-            Outcome::Done {
-                delta: Some(delta), ..
-            } if self.is_follower() => {
-                self.database.undo(delta);
-                true
-            }
-            _ => false,
+        self.is_follower() && self.is_for_leader(request, outcome)
+    }
+
+    /// Whether the leader must execute a transaction that was tried here: it changed something, which is undone, or the leader may have executed
+    /// the same one before, with another result.
+    pub(super) fn is_for_leader(&mut self, request: &Request, outcome: &Outcome) -> bool {
+        let Outcome::Done { delta, .. } = outcome else {
+            return false;
+        };
+        if let Some(delta) = delta {
+            self.database.undo(delta);
         }
+        delta.is_some()
+            || (request.once.is_some() && TransactionKind::of(request.params()).may_write)
     }
 
     /// The session of an input that must wait until its transactions in flight are answered.
@@ -166,6 +172,7 @@ impl DatabaseService {
         let locks = locks.unwrap_or_default();
         let id = match request.once {
             Some(once) if is_relay => Eid(once.id),
+            None if is_relay => Eid(once::transaction_id(self.uuids.fresh())),
             _ => Eid(self.uuids.fresh()),
         };
         let forward = Box::new(Forward {
@@ -179,6 +186,10 @@ impl DatabaseService {
                 locks: locks.clone(),
             },
             elapsed_ms: now.mono_ms.saturating_sub(request.arrived_ms),
+            once: request.once.map(|once| ForwardOnce {
+                id: Eid(once.id),
+                after: once.after.map(Eid),
+            }),
         });
         cluster.in_flight.forwarded(number, id, locks);
         cluster
@@ -201,7 +212,7 @@ impl DatabaseService {
         while let Some(cluster) = self.model.cluster_mut()
             && let Some((entry, outcome)) = cluster.in_flight.take_decided(cluster.applied)
         {
-            self.decide_once(now, &entry.request, &outcome);
+            self.decide_once(&entry.request, &outcome);
             if entry.is_withdrawn() {
                 self.forget(entry.request.session, entry.number, entry.request.blocked);
                 continue;

@@ -67,6 +67,14 @@ impl DatabaseService {
         self.forward_waiting(now);
     }
 
+    /// The term in which this database leads.
+    pub(in super::super) fn led_term(&self) -> Option<Term> {
+        match self.part() {
+            Some(Part::Leads(term)) => Some(term),
+            _ => None,
+        }
+    }
+
     fn part(&self) -> Option<Part> {
         self.model.cluster().map(|cluster| cluster.part)
     }

@@ -232,6 +232,10 @@ impl DatabaseService {
 
     fn installed(&mut self, now: Now, index: Index, term: Term, eid: Eid) {
         self.applied(index, eid);
+        if !self.model.is_relay() {
+            // The snapshot does not tell which commits it includes.
+            self.once.restart(eid.0);
+        }
         self.reached(now, index);
         if let Some(cluster) = self.model.cluster_mut() {
             cluster.is_broken = false;

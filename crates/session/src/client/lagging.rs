@@ -10,14 +10,14 @@
 use corvid_data::Uuid;
 
 use super::{Client, State};
-use crate::event::{Event, Update};
+use crate::event::Update;
 
 /// A server in contact with its cluster has applied what was committed this long ago, ms.
 const BEHIND_MAX_MS: u64 = 2000;
 
 /// Contents that are held back.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct Lagging {
     /// The last transaction that the user has seen.
     awaited: Uuid,
     until_ms: u64,
@@ -40,7 +40,7 @@ impl Client {
             return Err(update);
         }
         self.version = version;
-        self.held = Some(Held {
+        self.lagging = Some(Lagging {
             awaited: self.last_id,
             until_ms,
             updates: vec![update],
@@ -50,49 +50,48 @@ impl Client {
 
     /// Adds an update to those that are held back, if any are.
     pub(super) fn hold_update(&mut self, update: Update) -> Result<(), Update> {
-        let Some(held) = &mut self.held else {
+        let Some(lagging) = &mut self.lagging else {
             return Err(update);
         };
-        let is_awaited = update.last_id == held.awaited;
-        held.updates.push(update);
+        let is_awaited = update.last_id == lagging.awaited;
+        lagging.updates.push(update);
         if is_awaited {
-            self.release_held();
+            self.release_lagging();
         }
         Ok(())
     }
 
     /// Whether contents are held back, and wait for updates.
     pub(super) fn is_holding(&self) -> bool {
-        self.held.is_some() && self.state == State::DataMonitor
+        self.lagging.is_some() && self.state == State::DataMonitor
     }
 
     /// When contents that are held back are handed over at the latest.
-    pub(super) fn held_until_ms(&self) -> Option<u64> {
-        self.held.as_ref().map(|held| held.until_ms)
+    pub(super) fn lagging_until_ms(&self) -> Option<u64> {
+        self.lagging.as_ref().map(|lagging| lagging.until_ms)
     }
 
     /// Hands over contents that have been held back long enough.
-    pub(super) fn release_held_in_time(&mut self) {
+    pub(super) fn release_lagging_in_time(&mut self) {
         if self
-            .held_until_ms()
+            .lagging_until_ms()
             .is_some_and(|until_ms| until_ms <= self.now_ms)
         {
-            self.release_held();
+            self.release_lagging();
         }
     }
 
     /// Hands over what is held back, in one go: a user that handles all events before it shows anything shows nothing older.
-    fn release_held(&mut self) {
-        let Some(held) = self.held.take() else {
+    fn release_lagging(&mut self) {
+        let Some(lagging) = self.lagging.take() else {
             return;
         };
         if self.state != State::DataMonitor {
             return;
         }
         let version = self.version;
-        for update in held.updates {
-            self.last_id = update.last_id;
-            self.events.push_back(Event::Update(update));
+        for update in lagging.updates {
+            self.hand_over(update);
         }
         self.contents_came(version, false);
     }
