@@ -24,6 +24,7 @@ mod northd;
 mod options;
 mod plot;
 mod progress;
+mod relay;
 mod report;
 mod requests;
 mod rounds;

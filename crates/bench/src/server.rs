@@ -53,7 +53,23 @@ impl Server {
         let directory = directory()?;
         fs::copy(file, file_in(&directory))?;
         database_file::write_through(&file_in(&directory))?;
-        Server::launch(program.clone(), directory, cpu_totals.clone())
+        Server::launch(program.clone(), directory, None, cpu_totals.clone())
+    }
+
+    /// Starts `program` as a relay of a database at `source`, and waits until it answers. It may not have contents yet.
+    pub(crate) fn relay(
+        program: &Program,
+        database: &str,
+        source: &Address,
+        cpu_totals: &CpuTotals,
+    ) -> Result<Server, Error> {
+        let served = format!("relay:{database}:{source}");
+        Server::launch(
+            program.clone(),
+            directory()?,
+            Some(served),
+            cpu_totals.clone(),
+        )
     }
 
     /// Starts `program` with the file that `make` makes at the path it gets, and waits until it answers.
@@ -64,7 +80,7 @@ impl Server {
     ) -> Result<Server, Error> {
         let directory = directory()?;
         make(&file_in(&directory))?;
-        Server::launch(program.clone(), directory, cpu_totals.clone())
+        Server::launch(program.clone(), directory, None, cpu_totals.clone())
     }
 
     /// The server at `address`. Deletes all rows in the database of that schema.
@@ -102,12 +118,19 @@ impl Server {
         process.end();
         let directory = directory()?;
         fs::rename(file_in(&process.directory), file_in(&directory))?;
-        Server::launch(process.program.clone(), directory, self.cpu_totals.clone())
+        Server::launch(
+            process.program.clone(),
+            directory,
+            None,
+            self.cpu_totals.clone(),
+        )
     }
 
+    /// `served` stands on the command line in place of the file in the directory.
     fn launch(
         program: Program,
         directory: TempDir,
+        served: Option<String>,
         cpu_totals: CpuTotals,
     ) -> Result<Server, Error> {
         let at = |name: &str| directory.path().join(name);
@@ -117,7 +140,7 @@ impl Server {
             .arg(format!("--remote=punix:{}", at("socket").display()))
             .arg(format!("--unixctl={}", at("control").display()))
             .arg("-vconsole:warn")
-            .arg(file_in(&directory))
+            .arg(served.map_or_else(|| file_in(&directory), PathBuf::from))
             .env("OVS_RUNDIR", directory.path())
             .env("OVS_LOGDIR", directory.path())
             .stdin(Stdio::null())

@@ -22,6 +22,10 @@ mod partial;
 mod ports;
 mod processes;
 mod queue;
+mod relay_fan_out;
+mod relay_herd;
+mod relay_memory;
+mod relay_writes;
 mod replay;
 mod size;
 mod stall;
@@ -66,6 +70,10 @@ pub(crate) const ALL: &[&dyn Workload] = &[
     &cluster_compact::Compact,
     &cluster_join::Join,
     &cluster_memory::MemoryOfMembers,
+    &relay_writes::Writes,
+    &relay_fan_out::FanOut,
+    &relay_memory::MemoryOfRelay,
+    &relay_herd::RelayHerd,
 ];
 
 /// The workload with a command of its own.

@@ -20,7 +20,7 @@ use crate::workload::{Run, Scale, Workload};
 pub(crate) struct Herd;
 
 /// A transaction id that no server has.
-const NONE: &str = "00000000-0000-0000-0000-000000000000";
+pub(super) const NONE: &str = "00000000-0000-0000-0000-000000000000";
 
 impl Workload for Herd {
     fn name(&self) -> &'static str {
@@ -99,11 +99,11 @@ fn rows(scale: Scale) -> u32 {
 }
 
 /// The cost until all clients have all contents.
-struct Fetched {
-    seconds: f64,
-    megabytes: f64,
+pub(super) struct Fetched {
+    pub(super) seconds: f64,
+    pub(super) megabytes: f64,
     /// The last transaction that they have.
-    txn_id: String,
+    pub(super) txn_id: String,
 }
 
 impl Fetched {
@@ -113,7 +113,11 @@ impl Fetched {
 }
 
 /// Sends the monitor requests of all clients at once.
-fn fetch(pool: &mut ClientPool, clients: Range<usize>, since: &str) -> Result<Fetched, Error> {
+pub(super) fn fetch(
+    pool: &mut ClientPool,
+    clients: Range<usize>,
+    since: &str,
+) -> Result<Fetched, Error> {
     let (bytes, began) = (pool.received_bytes(), Instant::now());
     let (text, mut known) = (monitor(since), NONE.to_owned());
     pool.call_all(clients, |_| text.clone(), |_, reply| known = txn_id(reply))?;
