@@ -657,8 +657,11 @@ impl Client {
         self.state = State::Retry;
         self.lagging = None;
         self.metrics.servers_left += 1;
+        let status = self.server_status();
         self.log(LogMessage::Leaving {
             remote: self.link.remote().to_owned(),
+            database: self.options.database.clone(),
+            is_relay: status.is_some_and(|status| status.model.as_str() == "relay"),
             failure: failure.clone(),
         });
         self.failed(Cause::Server(failure));

@@ -1,7 +1,7 @@
 //! Messages of a client's session for the program's log: events as data, worded in one place.
 //!
-//! Tests of applications look for the texts about missing tables and columns, which are those of the reference. The events of the
-//! connection are those of [`corvid_rpc`].
+//! Tests of applications look for the texts about missing tables and columns and about servers that are left, which are those of the reference. The
+//! events of the connection are those of [`corvid_rpc`].
 
 use std::fmt::{self, Display, Formatter};
 
@@ -23,6 +23,10 @@ pub enum LogMessage {
     Leaving {
         /// The remote, as configured.
         remote: String,
+        /// Name of the database.
+        database: String,
+        /// It is a relay of the database.
+        is_relay: bool,
         /// Why.
         failure: Failure,
     },
@@ -81,8 +85,30 @@ impl Display for LogMessage {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             LogMessage::Connection { remote, event } => write!(f, "{remote}: {event}"),
-            LogMessage::Leaving { remote, failure } => {
-                write!(f, "{remote}: {failure}; trying another server")
+            LogMessage::Leaving {
+                remote,
+                database,
+                is_relay,
+                failure,
+            } => {
+                let server = match is_relay {
+                    true => "relay database server",
+                    false => "clustered database server",
+                };
+                let state = match (failure, is_relay) {
+                    (Failure::NoSuchDatabase, _) => {
+                        return write!(f, "{remote}: server does not have {database} database");
+                    }
+                    (Failure::NoSchema, false) => "has not yet joined cluster",
+                    (Failure::NoSchema, true) => "has not yet connected to the relay source",
+                    (Failure::Disconnected, false) => "is disconnected from cluster",
+                    (Failure::Disconnected, true) => "is disconnected from the relay source",
+                    (Failure::NotLeader, false) => "is not cluster leader",
+                    (Failure::NotLeader, true) => "cannot be a leader",
+                    (Failure::Stale, _) => "has stale data",
+                    _ => return write!(f, "{remote}: {failure}; trying another server"),
+                };
+                write!(f, "{remote}: {server} {state}; trying another server")
             }
             LogMessage::TableMissing { database, table } => {
                 write!(

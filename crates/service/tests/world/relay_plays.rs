@@ -520,7 +520,7 @@ fn a_relay_counts_as_connected_for_half_a_minute() {
             tree.relay(2)
                 .log
                 .iter()
-                .any(|line| line.contains("disconnected from its cluster"))
+                .any(|line| line.contains("disconnected from the relay source"))
         );
         assert!(tree.is_shown_connected(2));
         tree.wait(31_000);

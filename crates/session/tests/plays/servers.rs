@@ -156,3 +156,49 @@ fn a_cluster_is_chosen_by_the_beginning_of_its_id() {
     play.refuse(r#""unknown method""#);
     assert_eq!(play.client.last_failure(), Some(&Failure::NoCluster));
 }
+
+/// The lines are those of the reference.
+#[test]
+fn the_log_says_why_a_server_is_left() {
+    let no_schema =
+        |model: &str| format!(r#"{{"name":"D","model":"{model}","connected":true,"leader":true}}"#);
+    let away = r#""connected":false,"leader":true"#;
+    for (row, line) in [
+        (
+            server_row("clustered", FOLLOWER),
+            "tcp:a:1: clustered database server is not cluster leader; trying another server",
+        ),
+        (
+            server_row("clustered", away),
+            "tcp:a:1: clustered database server is disconnected from cluster; trying another server",
+        ),
+        (
+            no_schema("clustered"),
+            "tcp:a:1: clustered database server has not yet joined cluster; trying another server",
+        ),
+        (
+            server_row("relay", LEADER),
+            "tcp:a:1: relay database server cannot be a leader; trying another server",
+        ),
+        (
+            server_row("relay", away),
+            "tcp:a:1: relay database server is disconnected from the relay source; trying another server",
+        ),
+        (
+            no_schema("relay"),
+            "tcp:a:1: relay database server has not yet connected to the relay source; trying another server",
+        ),
+        (
+            server_row("standalone", LEADER).replace(r#""name":"D""#, r#""name":"E""#),
+            "tcp:a:1: server does not have D database",
+        ),
+    ] {
+        let mut play = Play::new();
+        play.shows_log = true;
+        play.client.set_remote(0, "tcp:a:1", true);
+        play.connect();
+        play.go_to_contents(&row);
+        let trace = play.take();
+        assert!(trace.contains(&format!("* log: {line}\n")), "{trace}");
+    }
+}
