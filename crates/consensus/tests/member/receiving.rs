@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use corvid_consensus::message::{PeerMessage, SnapshotMeta};
-use corvid_consensus::{Input, KeptEntries, Member, Output, Settings};
+use corvid_consensus::{EntryBody, Input, KeptEntries, Member, Output, Settings};
 use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Eid, Index, Servers, Sid, Term};
+use corvid_log::storage::{LogPosition, StorageReply};
 
 use crate::cluster::sid;
 use crate::disk::Disk;
@@ -20,11 +21,14 @@ fn servers() -> Servers {
     Servers::decode(format!("{{{addresses}}}").as_bytes()).expect("a list")
 }
 
-/// A follower of three members, its requests to write parts of the snapshot, and its messages.
+/// A follower of three members, its requests to write parts of the snapshot, and its messages. Its records are stored at once, so no message
+/// of the algorithm waits for them.
 struct Follower {
     member: Member,
+    disk: Disk,
     writes: Vec<(u64, Bytes)>,
     sent: Vec<PeerMessage>,
+    is_installing: bool,
     now_ms: u64,
 }
 
@@ -38,13 +42,17 @@ impl Follower {
             address: "tcp:1.2.3.4:1".to_owned(),
             kept: KeptEntries::DEFAULT,
         };
-        let recovered = Disk::new(own, cid, &servers()).recover();
+        let disk = Disk::new(own, cid, &servers());
         let mut follower = Follower {
-            member: Member::new(settings, recovered, 0, 1),
+            member: Member::new(settings, disk.recover(), 0, 1),
+            disk,
             writes: Vec::new(),
             sent: Vec::new(),
+            is_installing: false,
             now_ms: 0,
         };
+        let opening = StorageReply::Appended(LogPosition::OPENING, Ok(()));
+        follower.handle(Input::Storage(opening));
         follower.offer();
         follower
     }
@@ -53,8 +61,15 @@ impl Follower {
         self.member.handle(self.now_ms, input);
         while let Some(output) = self.member.next_output() {
             match output {
+                Output::Store(requests) => {
+                    let replies = requests.into_iter().flat_map(|it| self.disk.request(it));
+                    for reply in replies {
+                        self.member.handle(self.now_ms, Input::Storage(reply));
+                    }
+                }
                 Output::WriteSnapshot { offset, bytes, .. } => self.writes.push((offset, bytes)),
                 Output::Send { message, .. } => self.sent.push(message),
+                Output::InstallSnapshot { .. } => self.is_installing = true,
                 _ => {}
             }
         }
@@ -130,32 +145,68 @@ fn a_chunk_that_is_being_written_is_written_once_when_the_connection_is_made_aga
     check_interruption(|follower| follower.handle(Input::PeerUp(sid(LEADER))));
 }
 
-/// A follower that has the whole snapshot and has not put it in place yet.
+/// A follower that has the whole snapshot, handed it to the disk, and has not heard that it is in place.
 fn installing() -> Follower {
     let mut follower = Follower::new();
     for offset in (0..BODY.len()).step_by(CHUNK) {
         follower.chunk(offset);
     }
     follower.written();
+    assert!(follower.is_installing);
     follower.sent.clear();
     follower
+}
+
+impl Follower {
+    /// The leader sends a heartbeat and an entry.
+    fn hear_leader(&mut self) {
+        let (term, commit) = (Term(2), Index(1));
+        self.message(PeerMessage::Heartbeat { term, commit });
+        let entry = EntryBody::commit(Eid(Uuid([6; 16])), b"[]");
+        self.message(PeerMessage::Append {
+            term,
+            prev_index: Index(1),
+            prev_term: Term(1),
+            commit,
+            entries: vec![(term, entry)],
+        });
+    }
+
+    /// Ten seconds pass, the time of many election timeouts.
+    fn wait(&mut self) {
+        for _ in 0..100 {
+            self.now_ms += 100;
+            self.handle(Input::Time);
+        }
+    }
+
+    /// The disk has put the snapshot in place.
+    fn installed(&mut self) {
+        let (index, outcome) = (Index(50), Ok(()));
+        self.handle(Input::SnapshotInstalled { index, outcome });
+        self.sent.clear();
+    }
 }
 
 #[test]
 fn a_member_answers_no_leader_while_a_snapshot_is_put_in_place() {
     let mut follower = installing();
-    let (term, commit) = (Term(2), Index(1));
-    follower.message(PeerMessage::Heartbeat { term, commit });
+    follower.hear_leader();
     assert_eq!(follower.sent, []);
+    // Nothing else keeps it from answering.
+    follower.installed();
+    follower.hear_leader();
+    assert!(!follower.sent.is_empty());
 }
 
 #[test]
 fn a_member_stands_for_no_election_while_a_snapshot_is_put_in_place() {
     let mut follower = installing();
-    for _ in 0..100 {
-        follower.now_ms += 100;
-        follower.handle(Input::Time);
-    }
+    follower.wait();
+    assert_eq!(follower.sent, []);
+    // Nothing else keeps it from standing.
+    follower.installed();
+    follower.wait();
     let is_vote = |message: &PeerMessage| matches!(message, PeerMessage::Vote { .. });
-    assert!(!follower.sent.iter().any(is_vote), "{:?}", follower.sent);
+    assert!(follower.sent.iter().any(is_vote), "{:?}", follower.sent);
 }
