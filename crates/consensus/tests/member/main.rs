@@ -15,4 +15,5 @@ mod remarks;
 mod repairing;
 mod replica;
 mod search;
+mod solitary;
 mod succession;
