@@ -2,8 +2,9 @@
 //!
 //! `corvid-xtask mutants [NAME]...` builds them all at once in a copy of the repository (`target/mutants`), where each changed place asks
 //! whether its mutant is the one that `CORVID_MUTANT` names. So each costs a run of the tests and no build. Tests are run from the
-//! quickest to the slowest, and the simulator ends at its first failures. Invariant: a mutant that does not apply any more, does not
-//! compile, or tests that fail without a mutant are an error.
+//! quickest to the slowest, and the simulator ends at its first failures. A mutant with which tests take far longer than without one is found
+//! too: it never comes to rest. Invariant: a mutant that does not apply any more, does not compile, or tests that fail without a mutant are
+//! an error, and so is a name that no mutant has.
 
 mod rules;
 
@@ -11,15 +12,20 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::Outcome;
 use crate::test_run::limits_of_jobs;
-use crate::timed_process::{End, TimedProcess};
+use crate::timed_process::{End, Limits, TimedProcess};
 use rules::{Mutant, RULES};
 
 /// The crate whose rules are broken.
 const CRATE: &str = "crates/consensus/src/lib.rs";
+
+/// With a mutant a suite may take so many times as long as without one...
+const SLOWER: u32 = 10;
+/// ... and so long in any case.
+const LIMIT_MIN: Duration = Duration::from_secs(60);
 
 /// Asked by each place that a mutant changes.
 const SWITCH: &str = "
@@ -93,21 +99,26 @@ fn apply(text: &str, mutant: &Mutant) -> Outcome<String> {
 /// Tests all mutants, or those with these names.
 ///
 /// # Errors
-/// One of them is not found, or does not apply.
+/// One of them is not found, does not apply, or does not exist.
 pub(crate) fn run(only: &BTreeSet<&String>) -> Outcome {
-    let copy = Path::new("target/mutants");
-    unpack(copy)?;
-    for mutant in RULES.iter().flat_map(|rule| rule.mutants) {
-        let place = copy.join(mutant.file);
+    let mutants = || RULES.iter().flat_map(|rule| rule.mutants);
+    let is_unknown = |name: &&&String| !mutants().any(|mutant| mutant.name == name.as_str());
+    if let Some(name) = only.iter().find(is_unknown) {
+        return Err(format!("no mutant has the name {name}").into());
+    }
+    let (fresh, copy) = (Path::new("target/mutants.new"), Path::new("target/mutants"));
+    unpack(fresh)?;
+    for mutant in mutants() {
+        let place = fresh.join(mutant.file);
         let text = fs::read_to_string(&place)?;
         fs::write(&place, apply(&text, mutant)?)?;
     }
-    let place = copy.join(CRATE);
+    let place = fresh.join(CRATE);
     let text = fs::read_to_string(&place)?;
     fs::write(&place, text + SWITCH)?;
-    if let Some(test) = find(copy, "")? {
-        return Err(format!("without a mutant, {test} fails").into());
-    }
+    update(fresh, copy)?;
+    fs::remove_dir_all(fresh)?;
+    let suites = try_unchanged(copy)?;
     let mut survivors = Vec::new();
     for rule in RULES {
         let is_chosen =
@@ -118,7 +129,7 @@ pub(crate) fn run(only: &BTreeSet<&String>) -> Outcome {
         }
         for mutant in chosen {
             let began = Instant::now();
-            let by = match find(copy, mutant.name)? {
+            let by = match find(copy, mutant.name, &suites)? {
                 Some(test) => format!("found by {test}"),
                 None => {
                     survivors.push(mutant.name);
@@ -136,6 +147,9 @@ pub(crate) fn run(only: &BTreeSet<&String>) -> Outcome {
 
 /// Copies the last commit of the repository.
 fn unpack(copy: &Path) -> Outcome {
+    if copy.exists() {
+        fs::remove_dir_all(copy)?;
+    }
     fs::create_dir_all(copy)?;
     let mut archive = Command::new("git")
         .args(["archive", "HEAD"])
@@ -153,30 +167,89 @@ fn unpack(copy: &Path) -> Outcome {
     Ok(())
 }
 
-/// The first test that fails with a mutant; an empty name is none.
-fn find(copy: &Path, mutant: &str) -> Outcome<Option<String>> {
-    for suite in SUITES {
-        let mut command = Command::new("cargo");
-        command
-            .arg("test")
-            .args(suite.arguments)
-            .current_dir(copy)
-            // Not that of the repository: Cargo takes the copy's crates for the same ones.
-            .env("CARGO_TARGET_DIR", fs::canonicalize(copy)?.join("target"))
-            .env("CORVID_MUTANT", mutant);
-        if !suite.seeds.is_empty() {
-            command.env("CORVID_CASES", suite.seeds);
+/// Makes the files of `to` those of `from`, except for its build. A file that is equal stays as old as it is and costs no build; one that
+/// is not becomes newer than what was built of it, which an unpacked file, as old as its commit, need not be.
+fn update(from: &Path, to: &Path) -> Outcome {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(to)? {
+        let entry = entry?;
+        let is_build = entry.file_name() == "target";
+        let (old, new) = (entry.path(), from.join(entry.file_name()));
+        if is_build || new.is_dir() && old.is_dir() || new.is_file() && old.is_file() {
+            continue;
         }
-        let process = TimedProcess::run(&mut command, limits_of_jobs()?)?;
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(old)?,
+            false => fs::remove_file(old)?,
+        }
+    }
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (new, old) = (entry.path(), to.join(entry.file_name()));
+        if new.is_dir() {
+            update(&new, &old)?;
+        } else if new.is_file() && fs::read(&old).ok() != Some(fs::read(&new)?) {
+            fs::write(&old, fs::read(&new)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// A run of the tests of a suite, or what these options make of it.
+fn command(copy: &Path, suite: &Suite, mutant: &str, options: &[&str]) -> Outcome<Command> {
+    let mut command = Command::new("cargo");
+    command
+        .arg("test")
+        .args(options)
+        .args(suite.arguments)
+        .current_dir(copy)
+        // Not that of the repository: Cargo takes the copy's crates for the same ones.
+        .env("CARGO_TARGET_DIR", fs::canonicalize(copy)?.join("target"))
+        .env("CORVID_MUTANT", mutant);
+    if !suite.seeds.is_empty() {
+        command.env("CORVID_CASES", suite.seeds);
+    }
+    Ok(command)
+}
+
+/// Builds the suites and runs them without a mutant. Returns them with the time that each may take with one.
+///
+/// # Errors
+/// They do not compile, or a test fails.
+fn try_unchanged(copy: &Path) -> Outcome<Vec<(&'static Suite, Limits)>> {
+    let mut suites = Vec::new();
+    for suite in SUITES {
+        let mut build = command(copy, suite, "", &["--no-run"])?;
+        let process = TimedProcess::run(&mut build, limits_of_jobs()?)?;
+        if !process.end.is_success() {
+            let (end, errors) = (process.end, process.errors);
+            return Err(format!("the mutants do not compile ({end}): {errors}").into());
+        }
+        let began = Instant::now();
+        let process = TimedProcess::run(&mut command(copy, suite, "", &[])?, limits_of_jobs()?)?;
+        if !process.end.is_success() {
+            let failed = failed_test(&process.output);
+            let failed = failed.unwrap_or_else(|| suite.arguments.join(" "));
+            return Err(format!("without a mutant, {failed} fails ({})", process.end).into());
+        }
+        let run = LIMIT_MIN.max(began.elapsed() * SLOWER);
+        suites.push((suite, Limits::of(run)));
+    }
+    Ok(suites)
+}
+
+/// The first test that fails with a mutant.
+fn find(copy: &Path, mutant: &str, suites: &[(&Suite, Limits)]) -> Outcome<Option<String>> {
+    for (suite, limits) in suites {
+        let process = TimedProcess::run(&mut command(copy, suite, mutant, &[])?, *limits)?;
         match process.end {
             End::Exited(status) if status.success() => continue,
             End::Exited(_) => {}
+            End::Interrupted => return Err("interrupted".into()),
             // It never comes to rest.
-            end => return Ok(Some(format!("{}: {end}", suite.arguments.join(" ")))),
-        }
-        // A mutant that does not compile proves nothing.
-        if process.errors.contains("could not compile") {
-            return Err(format!("the mutants do not compile: {}", process.errors).into());
+            end @ End::OutOfTime(_) => {
+                return Ok(Some(format!("{}: {end}", suite.arguments.join(" "))));
+            }
         }
         let failed = failed_test(&process.output);
         return Ok(Some(failed.unwrap_or_else(|| suite.arguments.join(" "))));
