@@ -118,7 +118,7 @@ pub(crate) fn run(only: &BTreeSet<&String>) -> Outcome {
     fs::write(&place, text + SWITCH)?;
     update(fresh, copy)?;
     fs::remove_dir_all(fresh)?;
-    let suites = try_unchanged(copy)?;
+    let mut limits = Vec::new();
     let mut survivors = Vec::new();
     for rule in RULES {
         let is_chosen =
@@ -129,7 +129,7 @@ pub(crate) fn run(only: &BTreeSet<&String>) -> Outcome {
         }
         for mutant in chosen {
             let began = Instant::now();
-            let by = match find(copy, mutant.name, &suites)? {
+            let by = match find(copy, mutant.name, &mut limits)? {
                 Some(test) => format!("found by {test}"),
                 None => {
                     survivors.push(mutant.name);
@@ -212,36 +212,39 @@ fn command(copy: &Path, suite: &Suite, mutant: &str, options: &[&str]) -> Outcom
     Ok(command)
 }
 
-/// Builds the suites and runs them without a mutant. Returns them with the time that each may take with one.
+/// Builds a suite and runs it without a mutant. Returns the time that it may take with one.
 ///
 /// # Errors
-/// They do not compile, or a test fails.
-fn try_unchanged(copy: &Path) -> Outcome<Vec<(&'static Suite, Limits)>> {
-    let mut suites = Vec::new();
-    for suite in SUITES {
-        let mut build = command(copy, suite, "", &["--no-run"])?;
-        let process = TimedProcess::run(&mut build, limits_of_jobs()?)?;
-        if !process.end.is_success() {
-            let (end, errors) = (process.end, process.errors);
-            return Err(format!("the mutants do not compile ({end}): {errors}").into());
-        }
-        let began = Instant::now();
-        let process = TimedProcess::run(&mut command(copy, suite, "", &[])?, limits_of_jobs()?)?;
-        if !process.end.is_success() {
-            let failed = failed_test(&process.output);
-            let failed = failed.unwrap_or_else(|| suite.arguments.join(" "));
-            return Err(format!("without a mutant, {failed} fails ({})", process.end).into());
-        }
-        let run = LIMIT_MIN.max(began.elapsed() * SLOWER);
-        suites.push((suite, Limits::of(run)));
+/// It does not compile, or a test fails.
+fn try_unchanged(copy: &Path, suite: &Suite) -> Outcome<Limits> {
+    let mut build = command(copy, suite, "", &["--no-run"])?;
+    let process = TimedProcess::run(&mut build, limits_of_jobs()?)?;
+    if !process.end.is_success() {
+        let (end, errors) = (process.end, process.errors);
+        return Err(format!("the mutants do not compile ({end}): {errors}").into());
     }
-    Ok(suites)
+    let began = Instant::now();
+    let process = TimedProcess::run(&mut command(copy, suite, "", &[])?, limits_of_jobs()?)?;
+    if !process.end.is_success() {
+        let failed = failed_test(&process.output);
+        let failed = failed.unwrap_or_else(|| suite.arguments.join(" "));
+        return Err(format!("without a mutant, {failed} fails ({})", process.end).into());
+    }
+    Ok(Limits::of(LIMIT_MIN.max(began.elapsed() * SLOWER)))
 }
 
-/// The first test that fails with a mutant.
-fn find(copy: &Path, mutant: &str, suites: &[(&Suite, Limits)]) -> Outcome<Option<String>> {
-    for (suite, limits) in suites {
-        let process = TimedProcess::run(&mut command(copy, suite, mutant, &[])?, *limits)?;
+/// The first test that fails with a mutant. `limits` are those of the suites that were tried without one, which each is before its first use.
+fn find(copy: &Path, mutant: &str, limits: &mut Vec<Limits>) -> Outcome<Option<String>> {
+    for (number, suite) in SUITES.iter().enumerate() {
+        let limit = match limits.get(number) {
+            Some(limit) => *limit,
+            None => {
+                let limit = try_unchanged(copy, suite)?;
+                limits.push(limit);
+                limit
+            }
+        };
+        let process = TimedProcess::run(&mut command(copy, suite, mutant, &[])?, limit)?;
         match process.end {
             End::Exited(status) if status.success() => continue,
             End::Exited(_) => {}
