@@ -20,7 +20,10 @@ const IDS_MAX: usize = 1 << 18;
 /// Bytes of results that are remembered.
 const RESULTS_BYTES_MAX: usize = 16 << 20;
 /// A longer result is not remembered, only that there was a commit, bytes.
-const RESULT_BYTES_MAX: usize = 64 << 10;
+pub(crate) const RESULT_BYTES_MAX: usize = 64 << 10;
+
+/// The error of a transaction of which nobody knows whether it was executed.
+pub(crate) const CANCELED: &[u8] = b"\"canceled\"";
 
 /// The bits of a server id by which a server says that it knows `transact_once`.
 const MARK: [(usize, u8); 4] = [

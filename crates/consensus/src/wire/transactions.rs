@@ -77,9 +77,9 @@ pub(super) fn read_forwards(
         let elapsed_ms = take_required_number(members, "elapsed")?;
         let once = match members.optional("once", Kinds::STRING)? {
             Some(raw) => Some(ForwardOnce {
-                id: Eid(uuid(members, raw)?),
+                id: Eid(uuid(members, "once", raw)?),
                 after: match members.optional("after", Kinds::STRING)? {
-                    Some(raw) => Some(Eid(uuid(members, raw)?)),
+                    Some(raw) => Some(Eid(uuid(members, "after", raw)?)),
                     None => None,
                 },
             }),
@@ -110,9 +110,9 @@ pub(super) fn read_forwards(
     })
 }
 
-fn uuid(fields: &Fields<'_>, raw: &[u8]) -> Result<Uuid, WireError> {
+fn uuid(fields: &Fields<'_>, name: &str, raw: &[u8]) -> Result<Uuid, WireError> {
     let text = members::string(raw).unwrap_or_default();
-    Uuid::parse(&text).ok_or_else(|| fields.error("Type mismatch for member 'once'."))
+    Uuid::parse(&text).ok_or_else(|| fields.error(&format!("Type mismatch for member '{name}'.")))
 }
 
 /// Appends the array.

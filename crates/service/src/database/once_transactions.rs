@@ -43,8 +43,9 @@ impl OnceState {
         self.table.committed(id);
     }
 
-    /// The result of a commit has come from another member.
-    pub(super) fn know_result(&mut self, id: Uuid, result: Bytes) {
+    /// The result of a commit has come from another member. It is a part of a message, of which nothing else is to be kept.
+    pub(super) fn know_result(&mut self, id: Uuid, result: &[u8]) {
+        let result = Bytes::copy_from_slice(result);
         self.table.remember(id, OnceOutcome::Result(Some(result)));
     }
 

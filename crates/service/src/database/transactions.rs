@@ -286,7 +286,9 @@ impl DatabaseService {
                 _ => super::txn_id(self.keeps_history, &mut *self.uuids),
             };
             let result = match (&answer, once) {
-                (Answer::Result(result), Some(_)) => Some(Bytes::copy_from_slice(result)),
+                (Answer::Result(result), Some(_)) if result.len() <= once::RESULT_BYTES_MAX => {
+                    Some(Bytes::copy_from_slice(result))
+                }
                 _ => None,
             };
             let recorded = self.record(now, &delta, durable, txn, result.clone());

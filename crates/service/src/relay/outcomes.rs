@@ -22,10 +22,7 @@ use corvid_data::Uuid;
 use corvid_log::cluster::{Eid, Index};
 use corvid_session::{Client, Outcome, RequestId};
 
-use crate::once;
-
-/// The error of a request whose outcome will never be known.
-const CANCELED: &[u8] = b"\"canceled\"";
+use crate::once::{self, CANCELED};
 
 /// A request that the source has.
 #[derive(Debug)]

@@ -236,7 +236,7 @@ impl DatabaseService {
         let Ok(outcome) = self.execute(now, request, &mut budget) else {
             unreachable!("nothing limits it")
         };
-        if self.is_for_leader(request, &outcome) {
+        if self.undo_for_leader(request, &outcome) {
             self.put_back(entry, otherwise);
             return false;
         }

@@ -93,7 +93,7 @@ impl DatabaseService {
                     self.reached(now, index.previous());
                     self.answer_before(now, eid);
                     if let Some(result) = result {
-                        self.once.know_result(eid.0, result);
+                        self.once.know_result(eid.0, &result);
                     }
                     self.once.committed(eid.0);
                     match self.apply_entry(now, index, eid, &data) {

@@ -17,7 +17,7 @@ use super::super::pending::{Answer, Origin, Pending};
 use super::super::{DatabaseService, Now};
 use super::Part;
 use crate::job::Derived;
-use crate::once::Once;
+use crate::once::{CANCELED, Once};
 
 /// A transaction that another member forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +36,6 @@ impl LockOwner for ForwardedLocks<'_> {
         self.0.iter().any(|held| held == lock)
     }
 }
-
-/// The error of a transaction of which nobody knows whether it was executed.
-const CANCELED: &[u8] = b"\"canceled\"";
 
 /// Longer requests are not executed inline, bytes.
 const SHORT_BYTES: usize = 16 * 1024;

@@ -53,12 +53,12 @@ impl DatabaseService {
         if self.model.is_relay() {
             return self.withdraw_relay_trial(request, outcome);
         }
-        self.is_follower() && self.is_for_leader(request, outcome)
+        self.is_follower() && self.undo_for_leader(request, outcome)
     }
 
-    /// Whether the leader must execute a transaction that was tried here: it changed something, which is undone, or the leader may have executed
-    /// the same one before, with another result.
-    pub(super) fn is_for_leader(&mut self, request: &Request, outcome: &Outcome) -> bool {
+    /// Undoes a transaction that was tried here and that the leader must execute: it changed something, or the leader may have executed the same
+    /// one before, with another result. False if it may stay.
+    pub(super) fn undo_for_leader(&mut self, request: &Request, outcome: &Outcome) -> bool {
         let Outcome::Done { delta, .. } = outcome else {
             return false;
         };
