@@ -67,6 +67,14 @@ pub enum MemberRequest {
         /// The source is to cancel it, if that is possible.
         cancels: bool,
     },
+    /// Of a relay: own this lock at the source under this claim, and under no other one any more; `None`: give it back. News of it come as
+    /// [`MemberEvent::Lock`]. It comes behind the requests before it.
+    Lock {
+        /// Name of the lock.
+        name: String,
+        /// The claim.
+        claim: Option<LockClaim>,
+    },
     /// An installed snapshot may contain transactions in doubt: find out which of these ids are those of entries behind `after` and through
     /// `through`. Answered by [`MemberEvent::Found`]. A later search takes the place of this one.
     Find {
@@ -243,6 +251,15 @@ pub enum MemberEvent {
         /// Ids, and what was found.
         findings: Vec<(Eid, Finding)>,
     },
+    /// Of a relay: news of a claim to a lock.
+    Lock {
+        /// Name of the lock.
+        name: String,
+        /// [`LockClaim::number`].
+        number: u64,
+        /// The news.
+        news: LockNews,
+    },
     /// The outcome of a forwarded transaction. Not certain to come.
     Outcome {
         /// [`Forward::id`].
@@ -250,6 +267,28 @@ pub enum MemberEvent {
         /// The outcome.
         outcome: ForwardOutcome,
     },
+}
+
+/// A relay's claim to a lock at its source, for one of its sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockClaim {
+    /// Greater than those of all claims before.
+    pub number: u64,
+    /// The lock is to be stolen.
+    pub steals: bool,
+}
+
+/// News of a claim to a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LockNews {
+    /// The relay owns the lock.
+    Granted,
+    /// Another client owns it, and the relay waits in line.
+    Waiting,
+    /// No source can be asked, or the source has given the lock to another client. The relay goes on claiming it, unless it steals.
+    Lost,
+    /// The source refuses: its error as JSON.
+    Refused(Bytes),
 }
 
 /// The knowledge of the other members about an id.

@@ -190,7 +190,7 @@ impl Idl {
 
     fn event(&mut self, now_ms: u64, event: Event) {
         match event {
-            Event::Connected | Event::MonitorEnded => {}
+            Event::Connected | Event::MonitorEnded | Event::LockNotification { .. } => {}
             Event::Disconnected => self.tell_unseen(),
             Event::Locked => self.replica.seqno += u64::from(self.client.is_monitoring()),
             Event::Log(message) => self.log.push(IdlLogMessage::Session(message)),

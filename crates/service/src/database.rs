@@ -316,6 +316,7 @@ impl DatabaseService {
             }
             ToDatabase::Drained(session) => self.drained(session),
             ToDatabase::Closed(session) => self.close(now, session),
+            ToDatabase::LockClaims => self.claim_locks(),
             other if self.must_queue(&other) => self.barrier_queue.push_back(other),
             other => self.execute_input(now, other),
         }
@@ -423,7 +424,8 @@ impl DatabaseService {
             | ToDatabase::JobDone(..)
             | ToDatabase::Installed(_)
             | ToDatabase::Drained(_)
-            | ToDatabase::Closed(_) => self.handle(now, input),
+            | ToDatabase::Closed(_)
+            | ToDatabase::LockClaims => self.handle(now, input),
         }
     }
 
@@ -610,6 +612,7 @@ impl DatabaseService {
             | ToDatabase::Source(..)
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_)
+            | ToDatabase::LockClaims
             | ToDatabase::Storage(_)
             | ToDatabase::Member(_)
             | ToDatabase::Installed(_)

@@ -176,7 +176,7 @@ impl Frontend {
                 .push((database, ToDatabase::Closed(id)));
         }
         let notified = self.lock_table().remove_session(id);
-        notified.into_iter().for_each(|session| self.wake(session));
+        self.pass_on_locks(notified);
     }
 
     /// Sets the stamp of frames that arrive from here on. Their requests carry it to the database and back; the driver knows its meaning,
@@ -248,7 +248,7 @@ impl Frontend {
     pub fn message(&mut self, now_ms: u64, message: ToShard) {
         match message {
             ToShard::Deliver(deliver) => self.deliver(now_ms, deliver),
-            ToShard::LockNotifications(session) => self.send_lock_notifications(session),
+            ToShard::LockNotifications(session) => self.send_lock_notifications(now_ms, session),
             ToShard::ServedDatabases(served) => {
                 let has_lost = self.served.ids().any(|id| !served.contains(id));
                 self.served = served;
@@ -257,6 +257,7 @@ impl Frontend {
                     // It is closed when the database has gone. Until then it gets replies, and no reply says that the database is unknown.
                     session.is_closing |= has_lost && !session.info.is_aware();
                 }
+                self.pass_on_locks([]);
             }
             ToShard::DisconnectUnaware(reason, epoch) => self.disconnect(&reason, |session| {
                 let info = &session.info;
@@ -319,6 +320,7 @@ impl Frontend {
                 session.monitors.remove(&monitor);
                 return;
             }
+            Completion::LockNotification => return self.send_lock_notifications(now_ms, id),
             Completion::NotificationFence => {
                 if self.fence_passed(id, deliver.database) {
                     self.resume_if_room(now_ms, id);

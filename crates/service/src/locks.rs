@@ -1,15 +1,21 @@
-//! The server-wide lock table (docs/spec/protocol.md 4.11): owners, and waiting sessions in their order.
+//! The lock table of a server (docs/spec/protocol.md 4.11): owners, and waiting sessions in their order.
 //!
 //! Shards change it on `lock`, `steal`, `unlock` and disconnection; engines read it for `assert`. It sends nothing itself: a change of
 //! ownership leaves a [`LockNotification`] here for its session, and the caller learns which session to wake. So a session gets
 //! notifications in the order in which the changes happened, on any shards.
+//!
+//! At a relay the first session in line owns a lock only while the relay itself owns it at its source: see [`at_source`].
+
+mod at_source;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use bytes::Bytes;
 use corvid_data::TrustedKeys;
 use corvid_monitor::SessionId;
 
 use crate::session_limits::LOCKS_MAX;
+use at_source::{AtSource, Claim};
 
 /// How a session requests a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +26,29 @@ pub enum Mode {
     Steal,
 }
 
-/// A change of ownership, for the session that it concerns.
+/// The answer to a request for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The session owns it.
+    Owned,
+    /// The session waits in line.
+    Waiting,
+    /// The relay's source decides: a [`LockNotification::Answer`] follows.
+    AtSource,
+}
+
+/// News about a lock, for the session that it concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockNotification {
-    /// `locked` or `stolen`.
-    pub method: &'static str,
-    /// The lock.
-    pub lock: String,
+pub enum LockNotification {
+    /// The owner has changed.
+    Changed {
+        /// `locked` or `stolen`.
+        method: &'static str,
+        /// The lock.
+        lock: String,
+    },
+    /// The answer to the session's request, of which the source had to decide: whether it owns the lock, or an error as JSON.
+    Answer(Result<bool, Bytes>),
 }
 
 /// The reason for refusing a request.
@@ -57,15 +79,35 @@ struct LockRequest {
     mode: Mode,
 }
 
+/// The sessions that have requested a lock, in order.
+#[derive(Debug, Default)]
+struct Queue {
+    requests: VecDeque<LockRequest>,
+    /// The first one owns the lock if there is no claim, or the source has granted it.
+    claim: Option<Claim>,
+}
+
+impl Queue {
+    fn owner(&self) -> Option<SessionId> {
+        let is_granted = self.claim.as_ref().is_none_or(Claim::is_granted);
+        let first = self.requests.front().filter(|_| is_granted)?;
+        Some(first.session)
+    }
+}
+
 /// For each lock, the sessions that have requested it, in order; the first owns it. A session that had stolen a lock and lost it to another
 /// one leaves the queue, and `requested` keeps the lock until the session unlocks it.
 #[derive(Debug, Default)]
 pub struct Locks {
     /// Ordered, as clients choose the names.
-    queues: BTreeMap<String, VecDeque<LockRequest>>,
+    queues: BTreeMap<String, Queue>,
     requested: HashMap<SessionId, Vec<String>, TrustedKeys>,
     /// Notifications that sessions have yet to get, in order.
     notifications: HashMap<SessionId, Vec<LockNotification>, TrustedKeys>,
+    /// Of a relay: the locks are those of its source.
+    at_source: Option<AtSource>,
+    /// The number of the last claim.
+    last_claim: u64,
 }
 
 impl Locks {
@@ -84,7 +126,7 @@ impl Locks {
         session: SessionId,
         lock: &str,
         mode: Mode,
-    ) -> Result<(bool, Option<SessionId>), Refused> {
+    ) -> Result<(Decision, Option<SessionId>), Refused> {
         let requested = self.requested.entry(session).or_default();
         if requested.iter().any(|name| name == lock) {
             return Err(Refused::AlreadyRequested);
@@ -93,25 +135,26 @@ impl Locks {
             return Err(Refused::TooMany);
         }
         requested.push(lock.to_owned());
-        let queue = self.queues.entry(lock.to_owned()).or_default();
         let mut notified = None;
+        if mode == Mode::Steal {
+            notified = self.displace(lock);
+        }
+        let queue = self.queues.entry(lock.to_owned()).or_default();
         match mode {
-            Mode::Lock => queue.push_back(LockRequest { session, mode }),
-            Mode::Steal => {
-                if let Some(victim) = queue.front() {
-                    notified = Some(victim.session);
-                    if victim.mode == Mode::Steal {
-                        queue.pop_front();
-                    }
-                }
-                queue.push_front(LockRequest { session, mode });
-            }
+            Mode::Lock => queue.requests.push_back(LockRequest { session, mode }),
+            Mode::Steal => queue.requests.push_front(LockRequest { session, mode }),
         }
-        let owned = queue.front().is_some_and(|owner| owner.session == session);
-        if let Some(victim) = notified {
-            self.push_notification(victim, "stolen", lock);
+        let first = queue.requests.front();
+        if first.is_none_or(|first| first.session != session) {
+            return Ok((Decision::Waiting, None));
         }
-        Ok((owned, notified))
+        let is_at_source = self.claim(lock, true);
+        let decision = if is_at_source {
+            Decision::AtSource
+        } else {
+            Decision::Owned
+        };
+        Ok((decision, notified))
     }
 
     /// Handles `unlock`. Returns the session that has a new notification.
@@ -119,17 +162,8 @@ impl Locks {
     /// # Errors
     /// [`Refused::NotRequested`].
     pub fn unlock(&mut self, session: SessionId, lock: &str) -> Result<Option<SessionId>, Refused> {
-        let requested = self
-            .requested
-            .get_mut(&session)
-            .ok_or(Refused::NotRequested)?;
-        let position = requested
-            .iter()
-            .position(|name| name == lock)
-            .ok_or(Refused::NotRequested)?;
-        requested.swap_remove(position);
-        if requested.is_empty() {
-            self.requested.remove(&session);
+        if !self.forget(session, lock) {
+            return Err(Refused::NotRequested);
         }
         Ok(self.withdraw(session, lock))
     }
@@ -152,10 +186,7 @@ impl Locks {
     /// Whether the session owns the lock now.
     #[must_use]
     pub fn owns(&self, session: SessionId, lock: &str) -> bool {
-        self.queues
-            .get(lock)
-            .and_then(VecDeque::front)
-            .is_some_and(|owner| owner.session == session)
+        self.queues.get(lock).and_then(Queue::owner) == Some(session)
     }
 
     /// The locks that a session has requested.
@@ -165,8 +196,9 @@ impl Locks {
         let mut names: Vec<&String> = self.requested.get(&session).into_iter().flatten().collect();
         names.sort_unstable();
         for name in names {
-            let is_in_line = |queue: &VecDeque<LockRequest>| {
-                queue.iter().any(|request| request.session == session)
+            let is_in_line = |queue: &Queue| {
+                let mut requests = queue.requests.iter();
+                requests.any(|request| request.session == session)
             };
             let list = if self.owns(session, name) {
                 &mut requests.owned
@@ -189,32 +221,78 @@ impl Locks {
     /// Locks that are owned, and requests that wait for one.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
-        let held = self.queues.values().filter(|queue| !queue.is_empty());
-        let requests: usize = self.queues.values().map(VecDeque::len).sum();
-        let held = held.count();
-        (held as u64, (requests - held) as u64)
+        let owned = self.queues.values().filter_map(Queue::owner).count();
+        let requests: usize = self.queues.values().map(|queue| queue.requests.len()).sum();
+        (owned as u64, (requests - owned) as u64)
     }
 
-    /// Removes a request from its queue. When it was the owner's, the next session becomes the owner and gets a notification.
+    /// A thief comes before the first session in line, which has lost the lock if it owned it. Returns that session if it has a notification.
+    fn displace(&mut self, lock: &str) -> Option<SessionId> {
+        let queue = self.queues.get_mut(lock)?;
+        let first = queue.requests.front()?;
+        let (session, mode) = (first.session, first.mode);
+        let is_owner = queue.owner() == Some(session);
+        let is_answer_due = queue.claim.as_ref().is_some_and(Claim::is_answer_due);
+        if mode == Mode::Steal {
+            queue.requests.pop_front();
+        }
+        if is_answer_due {
+            // Had the source been as quick as this thief, the other one would have owned the lock for a moment.
+            let answer = LockNotification::Answer(Ok(mode == Mode::Steal));
+            self.notify(session, answer);
+        }
+        if is_owner || (is_answer_due && mode == Mode::Steal) {
+            self.notify_change(session, "stolen", lock);
+        } else if !is_answer_due {
+            return None;
+        }
+        Some(session)
+    }
+
+    /// Forgets that a session has requested a lock. False if it has not.
+    fn forget(&mut self, session: SessionId, lock: &str) -> bool {
+        let Some(requested) = self.requested.get_mut(&session) else {
+            return false;
+        };
+        let Some(position) = requested.iter().position(|name| name == lock) else {
+            return false;
+        };
+        requested.swap_remove(position);
+        if requested.is_empty() {
+            self.requested.remove(&session);
+        }
+        true
+    }
+
+    /// Removes a request from its queue. When it was the first, the next session comes first: returns it if it owns the lock by that.
     fn withdraw(&mut self, session: SessionId, lock: &str) -> Option<SessionId> {
         let queue = self.queues.get_mut(lock)?;
-        let position = queue
-            .iter()
-            .position(|request| request.session == session)?;
-        queue.remove(position);
-        let next = queue.front().map(|request| request.session);
+        let mut requests = queue.requests.iter();
+        let position = requests.position(|request| request.session == session)?;
+        queue.requests.remove(position);
+        if position > 0 {
+            return None;
+        }
+        let next = queue.requests.front().map(|request| request.session);
+        if self.claim(lock, false) {
+            return None;
+        }
         if next.is_none() {
             self.queues.remove(lock);
         }
-        let owner = next.filter(|_| position == 0)?;
-        self.push_notification(owner, "locked", lock);
+        let owner = next?;
+        self.notify_change(owner, "locked", lock);
         Some(owner)
     }
 
-    fn push_notification(&mut self, session: SessionId, method: &'static str, lock: &str) {
+    fn notify_change(&mut self, session: SessionId, method: &'static str, lock: &str) {
         let lock = lock.to_owned();
+        self.notify(session, LockNotification::Changed { method, lock });
+    }
+
+    fn notify(&mut self, session: SessionId, notification: LockNotification) {
         let notifications = self.notifications.entry(session).or_default();
-        notifications.push(LockNotification { method, lock });
+        notifications.push(notification);
     }
 }
 
@@ -228,24 +306,26 @@ mod tests {
 
     /// The notifications of a session: `locked` or `stolen`, of the lock `L`.
     fn notified(locks: &mut Locks, session: SessionId) -> Vec<&'static str> {
-        let notifications = locks.take_notifications(session);
-        assert!(
-            notifications
-                .iter()
-                .all(|notification| notification.lock == "L")
-        );
-        notifications
-            .into_iter()
-            .map(|notification| notification.method)
-            .collect()
+        let notifications = locks.take_notifications(session).into_iter();
+        let methods = notifications.map(|notification| match notification {
+            LockNotification::Changed { method, lock } if lock == "L" => method,
+            other => panic!("{other:?}"),
+        });
+        methods.collect()
     }
 
     #[test]
     fn waiters_are_served_in_order() {
         let mut locks = Locks::new();
-        assert_eq!(locks.lock(A, "L", Mode::Lock), Ok((true, None)));
-        assert_eq!(locks.lock(B, "L", Mode::Lock), Ok((false, None)));
-        assert_eq!(locks.lock(C, "L", Mode::Lock), Ok((false, None)));
+        assert_eq!(locks.lock(A, "L", Mode::Lock), Ok((Decision::Owned, None)));
+        assert_eq!(
+            locks.lock(B, "L", Mode::Lock),
+            Ok((Decision::Waiting, None))
+        );
+        assert_eq!(
+            locks.lock(C, "L", Mode::Lock),
+            Ok((Decision::Waiting, None))
+        );
         assert_eq!(locks.unlock(A, "L"), Ok(Some(B)));
         assert_eq!(notified(&mut locks, B), ["locked"]);
         assert_eq!(locks.remove_session(B), [C]);
@@ -291,7 +371,10 @@ mod tests {
     fn a_victim_that_locked_regains_the_lock() {
         let mut locks = Locks::new();
         let _ = locks.lock(A, "L", Mode::Lock);
-        assert_eq!(locks.lock(B, "L", Mode::Steal), Ok((true, Some(A))));
+        assert_eq!(
+            locks.lock(B, "L", Mode::Steal),
+            Ok((Decision::Owned, Some(A)))
+        );
         assert!(!locks.owns(A, "L"));
         assert_eq!(locks.unlock(B, "L"), Ok(Some(A)));
         assert_eq!(notified(&mut locks, A), ["stolen", "locked"]);
@@ -310,7 +393,7 @@ mod tests {
         assert_eq!(locks.unlock(B, "L"), Ok(None));
         assert!(!locks.owns(A, "L"));
         assert_eq!(locks.unlock(A, "L"), Ok(None));
-        assert_eq!(locks.lock(A, "L", Mode::Lock), Ok((true, None)));
+        assert_eq!(locks.lock(A, "L", Mode::Lock), Ok((Decision::Owned, None)));
     }
 
     #[test]

@@ -208,6 +208,8 @@ pub enum ToDatabase {
     Drained(SessionId),
     /// The client has disconnected.
     Closed(SessionId),
+    /// Of a relay: the lock table has claims for its source ([`Locks::relay_with_claims`](crate::Locks::relay_with_claims)).
+    LockClaims,
     /// A reply of the storage.
     Storage(StorageReply),
     /// The result of a [`Job`](crate::job::Job).
@@ -326,6 +328,8 @@ pub enum Completion {
     MonitorRenamed(Arc<[u8]>, Arc<[u8]>),
     /// A request that removed this monitor.
     MonitorRemoved(Arc<[u8]>),
+    /// No request, but the lock table has a notification for the session.
+    LockNotification,
     /// No request, but this monitor is lost: its database was removed or converted.
     MonitorLost(Arc<[u8]>),
     /// The fence before a notification about a lock; no request.

@@ -66,6 +66,13 @@ pub enum Event {
     MonitorEnded,
     /// The lock is held now.
     Locked,
+    /// The server has given a lock that was asked for with a request of the user to this client, or taken it away (`locked`, `stolen`).
+    LockNotification {
+        /// Name of the lock.
+        name: String,
+        /// It is this client's now.
+        is_locked: bool,
+    },
     /// The contents changed.
     Update(Update),
     /// A request was answered.

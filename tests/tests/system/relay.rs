@@ -4,6 +4,7 @@
 mod clusters;
 mod copies;
 mod faults;
+mod locks;
 mod node;
 mod operators;
 mod plays;

@@ -27,7 +27,9 @@ impl Member {
             } => self.search(after, through, ids),
             MemberRequest::Applied(index) => self.applied = self.applied.max(index),
             // Those of a relay.
-            MemberRequest::Misfit { .. } | MemberRequest::Withdraw { .. } => {}
+            MemberRequest::Misfit { .. }
+            | MemberRequest::Withdraw { .. }
+            | MemberRequest::Lock { .. } => {}
             MemberRequest::Snapshot {
                 token,
                 index,

@@ -172,6 +172,7 @@ impl Replica {
             }
             MemberEvent::Compacted { .. } => {}
             MemberEvent::Outcome { .. } => self.outcomes += 1,
+            MemberEvent::Lock { .. } => panic!("of a relay"),
             MemberEvent::Found { through, findings } => {
                 for (id, finding) in &findings {
                     let mut applied = self.applied.iter();

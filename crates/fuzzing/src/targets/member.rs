@@ -230,6 +230,7 @@ impl World {
             MemberEvent::Follows { .. }
             | MemberEvent::Outcome { .. }
             | MemberEvent::Found { .. }
+            | MemberEvent::Lock { .. }
             | MemberEvent::Compacted { .. } => {}
         }
     }

@@ -3,9 +3,13 @@
 //! Invariant: the name of a relay is checked before anything changes. Its row in `_Server` is there before its thread begins, without a schema
 //! until the initial contents come.
 
+use std::sync::PoisonError;
+
 use corvid_log::Magic;
+use corvid_monitor::SessionId;
 use corvid_net::errno;
-use corvid_service::message::DatabaseId;
+use corvid_service::frontend::shard_of;
+use corvid_service::message::{DatabaseId, ToShard};
 use corvid_service::server_db::{self, ServerRow};
 
 use super::Server;
@@ -16,6 +20,7 @@ use crate::config::relay::RelaySettings;
 use crate::control::reports::RelayUsage;
 use crate::relay::served::PreparedRelay;
 use crate::remotes::options::RemoteOptions;
+use crate::shard::ShardMessage;
 
 /// The row in `_Server` of a relay that has not reached its source.
 const NOT_CONNECTED: ServerRow = ServerRow {
@@ -71,6 +76,28 @@ impl Server {
         if let Some((name, Upstream::Relay(_))) = self.upstream_numbered(id) {
             let update = server_db::update_row(name, row);
             self.update_server_db(update);
+        }
+    }
+
+    /// Has locks be those of the source of the relay that is first by its name, or of this server if there is no relay. Returns the sessions that
+    /// are to be told.
+    pub(super) fn place_locks(&self) -> Vec<SessionId> {
+        let mut relays = self.databases.values().filter(|served| {
+            let upstream = served.upstream.as_ref();
+            upstream.and_then(Upstream::relay).is_some()
+        });
+        let relay = relays.next().map(|served| served.id);
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        locks.set_relay(relay)
+    }
+
+    /// Has shards pass on notifications about locks.
+    pub(super) fn notify_of_locks(&self, sessions: Vec<SessionId>) {
+        for session in sessions {
+            if let Some(shard) = self.shards.handles().get(usize::from(shard_of(session))) {
+                let notification = ToShard::LockNotifications(session);
+                shard.post(ShardMessage::Service(notification));
+            }
         }
     }
 

@@ -243,6 +243,8 @@ impl Server {
     }
 
     pub(super) fn publish(&self) {
+        // Before the shards know the databases: each of them tells a new relay of the claims to locks then.
+        let notified = self.place_locks();
         let mut directory = ServedDatabases::default();
         let mut handles = HashMap::new();
         for name in self.joining.keys() {
@@ -259,6 +261,7 @@ impl Server {
         for shard in self.shards.handles() {
             shard.post(ShardMessage::Databases(directory.clone(), handles.clone()));
         }
+        self.notify_of_locks(notified);
     }
 }
 

@@ -17,6 +17,7 @@
 //! | `replacing.rs` | contents that replace the present ones: conversions of others, installed snapshots |
 //! | `converting.rs` | conversions, from the request to the entry |
 //! | `relaying.rs` | what a relay does otherwise |
+//! | `relayed_locks.rs` | locks that a relay's sessions have at its source |
 //! | `transaction_kind.rs` | whether a transaction may write, by its text |
 //!
 //! Invariants: while the member leads, every request is executed, and waits in the pending queue like those of a standalone database; only
@@ -29,6 +30,7 @@ mod executing;
 mod forwarding;
 mod in_flight;
 mod leadership;
+mod relayed_locks;
 mod relaying;
 mod replacing;
 mod request_stage;
@@ -172,6 +174,7 @@ impl DatabaseService {
                 self.execute_forwards(now, origin, forwards);
             }
             MemberEvent::Outcome { id, outcome } => self.outcome(now, id, outcome),
+            MemberEvent::Lock { name, number, news } => self.hear_of_lock(&name, number, news),
             MemberEvent::Found { through, findings } => self.found(now, through, &findings),
             // The holder loads the database from the file and sends it as `ToDatabase::Installed`.
             MemberEvent::Replaced { .. } => debug_assert!(false, "the holder loads the file"),

@@ -10,7 +10,7 @@ use corvid_rpc::message;
 
 use super::inbound_frame::{InboundFrame, Method, Parsed, ParsedRequest};
 use super::{Frontend, Step, object};
-use crate::locks::{Locks, Mode, Refused};
+use crate::locks::{Decision, Locks, Mode, Refused};
 use crate::message::{Completion, Piece, ToDatabase};
 use crate::session_limits::{self, LOCK_NAME_BYTES_MAX};
 
@@ -30,14 +30,14 @@ impl Frontend {
         Step::Done
     }
 
-    /// Whether the requests in flight are for a clustered database, and one more may be.
+    /// Whether the requests in flight are for a clustered database or for a lock at the source of a relay, and one more may be.
     fn awaits_cluster(&mut self, id: SessionId) -> bool {
         let Some(session) = self.sessions.get_mut(&id) else {
             return false;
         };
         let target = session.target.filter(|_| !session.in_flight.is_empty());
         let is_clustered = target.is_some_and(|target| self.served.is_clustered(target));
-        is_clustered && session.has_room()
+        (is_clustered || session.lock_request.is_some()) && session.has_room()
     }
 
     /// Answers a request that concerns no database, once the session's earlier requests are complete.
@@ -60,31 +60,50 @@ impl Frontend {
         let mut text = Vec::new();
         let request_id = &request.envelope.id;
         match self.local_result(id, request.envelope.method, request.params()) {
-            Ok(result) => message::write_reply(&mut text, request_id, &result),
+            Ok(Some(result)) => message::write_reply(&mut text, request_id, &result),
+            Ok(None) => {
+                self.await_lock(id, request.envelope.id);
+                return Step::Done;
+            }
             Err(error) => message::write_error_reply(&mut text, request_id, &error),
         }
-        self.reply_after_notifications(id, text);
+        if matches!(request.envelope.method, Method::Lock | Method::Steal) {
+            // An owner has the changes of the owner before, which may have come behind the fence above.
+            self.reply_behind_updates(id, text);
+        } else {
+            self.reply_after_notifications(id, text);
+        }
         Step::Done
     }
 
-    /// The result, or the error as JSON.
+    /// The session's request for a lock is answered when the source of a relay has decided.
+    fn await_lock(&mut self, id: SessionId, request_id: Box<[u8]>) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.in_flight.begin(0);
+            session.target = None;
+            session.lock_request = Some(request_id);
+        }
+    }
+
+    /// The result, or the error as JSON. No result: the answer comes later.
     fn local_result(
         &mut self,
         id: SessionId,
         method: Method,
         params: &[u8],
-    ) -> Result<Vec<u8>, Vec<u8>> {
-        match method {
+    ) -> Result<Option<Vec<u8>>, Vec<u8>> {
+        let result = match method {
+            Method::Lock => return self.lock(id, "lock", Mode::Lock, params),
+            Method::Steal => return self.lock(id, "steal", Mode::Steal, params),
             Method::ListDbs => {
                 Ok(Value::Array(self.served.names().map(Value::string).collect()).to_bytes())
             }
             Method::GetServerId => Ok(format!("\"{}\"", self.server_id).into_bytes()),
             Method::SetDbChangeAware => self.set_aware(id, params).map_err(|error| object(&error)),
-            Method::Lock => self.lock(id, "lock", Mode::Lock, params),
-            Method::Steal => self.lock(id, "steal", Mode::Steal, params),
             Method::Unlock => self.unlock(id, params),
             Method::Database(_) | Method::Unknown => Err(b"\"unknown method\"".to_vec()),
-        }
+        };
+        result.map(Some)
     }
 
     fn set_aware(&mut self, id: SessionId, params: &[u8]) -> Result<Vec<u8>, WireError> {
@@ -107,7 +126,7 @@ impl Frontend {
         method: &str,
         mode: Mode,
         params: &[u8],
-    ) -> Result<Vec<u8>, Vec<u8>> {
+    ) -> Result<Option<Vec<u8>>, Vec<u8>> {
         let name = self.lock_name(id, method, params)?;
         let (notifications, outcome) = {
             let mut table = self.lock_table();
@@ -115,15 +134,19 @@ impl Frontend {
         };
         // Earlier changes of its locks are notified before the reply, and later ones after it.
         self.queue_notifications(id, notifications);
-        let (owned, notified) = outcome.map_err(|refused| match refused {
+        let (decision, notified) = outcome.map_err(|refused| match refused {
             Refused::TooMany => object(&session_limits::exhausted("locks")),
             Refused::AlreadyRequested | Refused::NotRequested => object(&WireError::syntax(
                 params,
                 format!("must issue \"unlock\" before new \"{method}\""),
             )),
         })?;
-        notified.into_iter().for_each(|session| self.wake(session));
-        Ok(format!("{{\"locked\":{owned}}}").into_bytes())
+        self.pass_on_locks(notified);
+        Ok(match decision {
+            Decision::Owned => Some(locked(true)),
+            Decision::Waiting => Some(locked(false)),
+            Decision::AtSource => None,
+        })
     }
 
     fn unlock(&mut self, id: SessionId, params: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
@@ -139,7 +162,7 @@ impl Frontend {
                 "unlock: \"unlock\" without \"lock\" or \"steal\"",
             ))
         })?;
-        notified.into_iter().for_each(|session| self.wake(session));
+        self.pass_on_locks(notified);
         Ok(b"{}".to_vec())
     }
 
@@ -206,6 +229,11 @@ impl Frontend {
         message::write_error_reply(&mut text, request_id, error);
         self.outputs.send.push((id, Piece::Message(text)));
     }
+}
+
+/// The result of a request for a lock.
+pub(super) fn locked(is_owner: bool) -> Vec<u8> {
+    format!("{{\"locked\":{is_owner}}}").into_bytes()
 }
 
 #[cfg(test)]

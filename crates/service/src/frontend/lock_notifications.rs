@@ -10,41 +10,58 @@ use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_rpc::message;
 
+use super::local_requests::locked;
 use super::session::{NOTIFICATIONS_MAX, PendingNotification};
 use super::{Close, Frontend, shard_of};
 use crate::locks::LockNotification;
-use crate::message::{DatabaseId, Piece, ToShard};
+use crate::message::{DatabaseId, Piece, ToDatabase, ToShard};
 
 impl Frontend {
-    /// Has a session get its notifications from the lock table.
-    pub(super) fn wake(&mut self, session: SessionId) {
-        let shard = shard_of(session);
-        if shard == self.shard {
-            self.send_lock_notifications(session);
-        } else {
-            self.outputs
-                .to_shards
-                .push((shard, ToShard::LockNotifications(session)));
+    /// The lock table has changed: has these sessions get their notifications, and a relay make its claims.
+    pub(super) fn pass_on_locks(&mut self, notified: impl IntoIterator<Item = SessionId>) {
+        let relay = self.lock_table().relay_with_claims();
+        if let Some(relay) = relay {
+            let claims = (relay, ToDatabase::LockClaims);
+            self.outputs.to_databases.push(claims);
+        }
+        for session in notified {
+            let shard = shard_of(session);
+            if shard == self.shard && !self.awaits_lock(session) {
+                let notifications = self.lock_table().take_notifications(session);
+                self.queue_notifications(session, notifications);
+            } else {
+                let notifications = ToShard::LockNotifications(session);
+                self.outputs.to_shards.push((shard, notifications));
+            }
         }
     }
 
-    /// Sends a session its notifications from the lock table.
-    pub(super) fn send_lock_notifications(&mut self, id: SessionId) {
-        let notifications = self.lock_table().take_notifications(id);
-        self.queue_notifications(id, notifications);
+    /// Whether the source of a relay decides about a request of the session, whose later messages wait for that.
+    pub(super) fn awaits_lock(&self, id: SessionId) -> bool {
+        let session = self.sessions.get(&id);
+        session.is_some_and(|session| session.lock_request.is_some())
     }
 
-    /// Notifies a session of changes of its locks, after the updates of all commits so far.
+    /// Sends a session its notifications from the lock table.
+    pub(super) fn send_lock_notifications(&mut self, now_ms: u64, id: SessionId) {
+        let notifications = self.lock_table().take_notifications(id);
+        if self.queue_notifications(id, notifications) {
+            self.resume_if_room(now_ms, id);
+        }
+    }
+
+    /// Notifies a session of changes of its locks, after the updates of all commits so far. True if a request is complete by that.
     pub(super) fn queue_notifications(
         &mut self,
         id: SessionId,
         notifications: Vec<LockNotification>,
-    ) {
+    ) -> bool {
+        let mut has_replied = false;
         let Some(session) = self.sessions.get_mut(&id) else {
-            return;
+            return false;
         };
         if session.is_dismissed {
-            return;
+            return false;
         }
         for notification in notifications {
             if session.notifications.len() >= NOTIFICATIONS_MAX {
@@ -52,22 +69,44 @@ impl Frontend {
                     let why = Arc::from("its locks change hands faster than its databases answer");
                     self.close(id, Close::Disconnect(why));
                 }
-                return;
+                return has_replied;
             }
             let awaits = self.outputs.fence_notification(id, session.monitored());
-            let params = Value::Array(vec![Value::string(&notification.lock)]).to_bytes();
             let mut text = Vec::new();
-            message::write_notification(&mut text, notification.method, &params);
+            let is_reply = match notification {
+                LockNotification::Changed { method, lock } => {
+                    let params = Value::Array(vec![Value::string(&lock)]).to_bytes();
+                    message::write_notification(&mut text, method, &params);
+                    false
+                }
+                LockNotification::Answer(answer) => {
+                    let Some(request) = session.lock_request.take() else {
+                        continue;
+                    };
+                    match answer {
+                        Ok(is_owner) => {
+                            message::write_reply(&mut text, &request, &locked(is_owner));
+                        }
+                        Err(error) => message::write_error_reply(&mut text, &request, &error),
+                    }
+                    true
+                }
+            };
             if awaits.is_empty() && session.notifications.is_empty() {
                 self.outputs.send.push((id, Piece::Message(text)));
+                if is_reply {
+                    session.in_flight.end();
+                    has_replied = true;
+                }
                 continue;
             }
             session.notifications.push_back(PendingNotification {
                 awaits,
                 text,
-                is_reply: false,
+                is_reply,
             });
         }
+        has_replied
     }
 
     /// A fence has been passed: sends the notifications and replies that waited for it alone. True if a request is complete by that.
@@ -153,7 +192,7 @@ mod tests {
         let monitor: Arc<[u8]> = Arc::from(&b"1"[..]);
         session.monitors.insert(monitor, DatabaseId(0));
         let notifications = |count| {
-            let notification = LockNotification {
+            let notification = LockNotification::Changed {
                 method: "stolen",
                 lock: "L".to_owned(),
             };

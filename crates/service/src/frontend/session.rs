@@ -44,6 +44,8 @@ pub(super) struct Session {
     pub(super) parsing_bytes: usize,
     /// Notifications about locks that wait for fences, in order, and replies behind them.
     pub(super) notifications: VecDeque<PendingNotification>,
+    /// The id of a request for a lock which is in flight because the source of a relay decides.
+    pub(super) lock_request: Option<Box<[u8]>>,
     /// Canonical monitor id to the database that keeps it; ordered, as clients choose the ids.
     pub(super) monitors: BTreeMap<Arc<[u8]>, DatabaseId>,
     /// Databases that have seen this session; they are sent its end.
@@ -116,6 +118,7 @@ impl Session {
             is_parsing: false,
             parsing_bytes: 0,
             notifications: VecDeque::new(),
+            lock_request: None,
             monitors: BTreeMap::new(),
             contacted: Vec::new(),
             updated_by: Vec::new(),

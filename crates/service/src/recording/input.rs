@@ -114,7 +114,7 @@ pub(super) fn write(out: &mut Writer<'_>, input: &ToDatabase, sessions: &mut Ses
                 SourceEvent::Disconnected => out.number(2),
             }
         }
-        ToDatabase::Member(_) | ToDatabase::Installed(_) => {
+        ToDatabase::Member(_) | ToDatabase::Installed(_) | ToDatabase::LockClaims => {
             unreachable!("clustered databases are not recorded")
         }
         ToDatabase::Control(control) => {
@@ -304,6 +304,7 @@ fn write_handled(out: &mut Writer<'_>, completion: &Completion) {
             out.bytes(id);
         }
         Completion::NotificationFence => out.number(6),
+        Completion::LockNotification => out.number(7),
     }
 }
 
@@ -316,6 +317,7 @@ fn read_handled(from: &mut Reader<'_>) -> Result<Completion, Damage> {
         4 => Completion::MonitorRemoved(from.bytes()?.into()),
         5 => Completion::MonitorLost(from.bytes()?.into()),
         6 => Completion::NotificationFence,
+        7 => Completion::LockNotification,
         _ => return Err(unknown()),
     })
 }

@@ -22,6 +22,7 @@ use corvid_data::Uuid;
 use corvid_log::cluster::{Eid, Index};
 use corvid_session::{Client, Outcome, RequestId};
 
+use super::source_locks::SourceLocks;
 use crate::once::{self, CANCELED};
 
 /// A request that the source has.
@@ -34,6 +35,14 @@ struct Sent {
     once_at: Option<Executor>,
     /// How many contents had come by then.
     contents: u64,
+}
+
+/// A request that has not been sent.
+#[derive(Debug)]
+enum Waiting {
+    Forward(Box<Forward>),
+    /// The claim to the lock of this name has changed.
+    Lock(String),
 }
 
 /// The source that executes an id once.
@@ -61,7 +70,7 @@ impl Executor {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Outcomes {
-    waiting: VecDeque<Box<Forward>>,
+    waiting: VecDeque<Waiting>,
     sent: BTreeMap<RequestId, Sent>,
     by_id: BTreeMap<Eid, RequestId>,
     /// Requests whose connection was lost, in the order in which they were sent.
@@ -77,7 +86,18 @@ pub(super) struct Outcomes {
 impl Outcomes {
     /// The database has forwarded a request.
     pub(super) fn push(&mut self, forward: Box<Forward>) {
-        self.waiting.push_back(forward);
+        self.waiting.push_back(Waiting::Forward(forward));
+    }
+
+    /// The claim to a lock has changed, which is for the source behind everything that waits.
+    pub(super) fn push_lock(&mut self, name: String) {
+        self.waiting.push_back(Waiting::Lock(name));
+    }
+
+    /// Claims are made anew over the next connection, behind everything that waits.
+    pub(super) fn drop_locks(&mut self) {
+        let is_forward = |waiting: &Waiting| matches!(waiting, Waiting::Forward(_));
+        self.waiting.retain(is_forward);
     }
 
     /// How many requests wait.
@@ -92,7 +112,12 @@ impl Outcomes {
 
     /// Sends what waits, as far as the session takes it: first the requests that the same server, or cluster, may have executed already. Returns the outcomes of
     /// those that another one had.
-    pub(super) fn send(&mut self, client: &mut Client, last: Index) -> Vec<(Eid, ForwardOutcome)> {
+    pub(super) fn send(
+        &mut self,
+        client: &mut Client,
+        locks: &mut SourceLocks,
+        last: Index,
+    ) -> Vec<(Eid, ForwardOutcome)> {
         let once_at = Executor::of(client);
         let last_id = client.last_id();
         let mut decided = Vec::new();
@@ -110,7 +135,18 @@ impl Outcomes {
                 }
             }
         }
-        while let Some(forward) = self.waiting.front() {
+        while let Some(waiting) = self.waiting.front() {
+            let forward = match waiting {
+                Waiting::Forward(forward) => forward,
+                Waiting::Lock(name) => {
+                    self.cancel_asserting(client, locks, name);
+                    if !locks.send(client, name) {
+                        break;
+                    }
+                    self.waiting.pop_front();
+                    continue;
+                }
+            };
             // Its client may have sent it before.
             let known = forward.once.and_then(|once| once.after);
             let after = known.map(|after| after.0);
@@ -121,7 +157,10 @@ impl Outcomes {
                     client.send_request("transact_once", &once_params(forward, after))
                 }
             };
-            let (Some(request), Some(forward)) = (request, self.waiting.pop_front()) else {
+            let Some(request) = request else {
+                break;
+            };
+            let Some(Waiting::Forward(forward)) = self.waiting.pop_front() else {
                 break;
             };
             let sent = Sent {
@@ -133,6 +172,19 @@ impl Outcomes {
             self.begin(request, sent);
         }
         decided
+    }
+
+    /// A lock is about to be given back. A transaction that asserts it and is blocked at the source must not be retried there when the relay owns
+    /// the lock for another session: the source is asked to cancel it, which does nothing to those that are executed by then.
+    fn cancel_asserting(&self, client: &mut Client, locks: &SourceLocks, name: &str) {
+        if !locks.must_give_back(name) {
+            return;
+        }
+        for (request, sent) in &self.sent {
+            if sent.forward.client.locks.iter().any(|lock| lock == name) {
+                client.cancel_request(*request);
+            }
+        }
     }
 
     fn begin(&mut self, request: RequestId, sent: Sent) {
@@ -155,7 +207,9 @@ impl Outcomes {
             }
             return None;
         }
-        if let Some(at) = self.waiting.iter().position(|forward| forward.id == id) {
+        let is_meant =
+            |waiting: &Waiting| matches!(waiting, Waiting::Forward(forward) if forward.id == id);
+        if let Some(at) = self.waiting.iter().position(is_meant) {
             self.waiting.remove(at);
             return Some(ForwardOutcome::Blocked(last));
         }

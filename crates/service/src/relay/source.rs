@@ -21,6 +21,7 @@ use corvid_session::{Client, Event, Input, Options, Output, Update};
 use super::changes;
 use super::outcomes::Outcomes;
 use super::reachability::Reachability;
+use super::source_locks::{News, SourceLocks};
 use super::unapplied::Unapplied;
 use super::{RelayEvent, TERM, server_row};
 use crate::member::Contents;
@@ -86,6 +87,7 @@ pub struct RelaySource {
     /// The database has been told that requests may be forwarded.
     is_followed: bool,
     outcomes: Outcomes,
+    locks: SourceLocks,
     reachability: Reachability,
     unapplied: Unapplied,
     events: VecDeque<RelayEvent>,
@@ -120,6 +122,7 @@ impl RelaySource {
             is_current: false,
             is_followed: false,
             outcomes: Outcomes::default(),
+            locks: SourceLocks::default(),
             reachability: Reachability::default(),
             unapplied: Unapplied::default(),
             events: VecDeque::new(),
@@ -217,6 +220,10 @@ impl RelaySource {
                     self.decided(id, outcome);
                 }
             }
+            MemberRequest::Lock { name, claim } => match self.locks.claim(&name, claim) {
+                Some(news) => self.tell_of_lock(news),
+                None => self.outcomes.push_lock(name),
+            },
             // Those of a member of a cluster.
             MemberRequest::Propose { .. }
             | MemberRequest::Outcome { .. }
@@ -257,6 +264,11 @@ impl RelaySource {
             }
             match event {
                 Event::Update(update) => self.update(now_ms, update),
+                Event::Reply { id, outcome } if self.locks.is_request(id) => {
+                    if let Some(news) = self.locks.replied(id, outcome) {
+                        self.tell_of_lock(news);
+                    }
+                }
                 Event::Reply { id, outcome } => {
                     let ended = self.outcomes.ended(
                         id,
@@ -270,7 +282,18 @@ impl RelaySource {
                     }
                 }
                 Event::Log(message) => self.events.push_back(RelayEvent::Log(message)),
-                Event::MonitorEnded | Event::Disconnected => self.is_current = false,
+                Event::LockNotification { name, is_locked } => {
+                    if let Some(news) = self.locks.notified(&name, is_locked) {
+                        self.tell_of_lock(news);
+                    }
+                }
+                Event::MonitorEnded => self.is_current = false,
+                Event::Disconnected => {
+                    self.is_current = false;
+                    self.outcomes.drop_locks();
+                    let lost = self.locks.disconnected();
+                    lost.into_iter().for_each(|news| self.tell_of_lock(news));
+                }
                 Event::Connected | Event::Locked => {}
             }
         }
@@ -284,7 +307,13 @@ impl RelaySource {
             });
         }
         if is_reachable {
-            for (id, outcome) in self.outcomes.send(&mut self.client, self.last) {
+            for lock in self.locks.connected() {
+                self.outcomes.push_lock(lock);
+            }
+            let decided = self
+                .outcomes
+                .send(&mut self.client, &mut self.locks, self.last);
+            for (id, outcome) in decided {
                 self.decided(id, outcome);
             }
         }
@@ -292,6 +321,10 @@ impl RelaySource {
             let row = server_row(is_connected);
             self.events.push_back(RelayEvent::Row(row));
         }
+    }
+
+    fn tell_of_lock(&mut self, (name, number, news): News) {
+        self.tell(MemberEvent::Lock { name, number, news });
     }
 
     fn tell(&mut self, event: MemberEvent) {

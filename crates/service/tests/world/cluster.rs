@@ -17,7 +17,7 @@ use corvid_json::Value;
 use corvid_log::cluster::{Eid, Index, Sid, Term};
 use corvid_monitor::SessionId;
 use corvid_service::job::Job;
-use corvid_service::locks::{Locks, Mode};
+use corvid_service::locks::{Decision, Locks, Mode};
 use corvid_service::message::{
     Completion, Control, DatabaseId, Event, InstalledSnapshot, Piece, SessionInfo, ToDatabase,
 };
@@ -431,6 +431,7 @@ impl Cluster {
                 let outcomes = &mut self.nodes[node].outcomes;
                 outcomes.push_back((origin.sid, id, outcome));
             }
+            MemberRequest::Lock { .. } => panic!("of a relay"),
             MemberRequest::Find {
                 after,
                 through,
@@ -629,7 +630,7 @@ impl Cluster {
         let owned = locks
             .lock(session, lock, Mode::Lock)
             .expect("not requested");
-        assert!(owned.0);
+        assert_eq!(owned.0, Decision::Owned);
     }
 
     /// The contents of a member that follows or has nothing pending, as of its last applied entry.

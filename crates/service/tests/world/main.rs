@@ -30,6 +30,8 @@ mod ordering;
 mod positions;
 mod random;
 mod recording;
+mod relay_locks;
+mod relay_locks_random;
 mod relay_once;
 mod relay_plays;
 mod relay_random;

@@ -399,23 +399,6 @@ fn rights_are_judged_at_the_relay() {
 }
 
 #[test]
-fn locks_of_a_relay_do_not_guard_writes() {
-    for seed in 0..SEEDS {
-        let mut tree = Tree::started(seed, &[&[0]]);
-        let client = tree.worlds[1].connect();
-        tree.worlds[1].ask(client, "1", "lock", r#"["L"]"#);
-        tree.worlds[1].transact(client, "2", "A", r#"{"op":"assert","lock":"L"}"#);
-        let both = format!(r#"{{"op":"assert","lock":"L"}},{}"#, insert("a"));
-        tree.worlds[1].transact(client, "3", "A", &both);
-        tree.run();
-        let text = tree.worlds[1].take(client);
-        assert!(text.contains(r#""id":2,"result":[{}]"#), "{text}");
-        assert!(text.contains("not owner"), "{text}");
-        tree.check_idle();
-    }
-}
-
-#[test]
 fn a_conversion_is_made_at_the_source() {
     for seed in 0..SEEDS {
         let mut tree = Tree::started(seed, &[&[0], &[1]]);

@@ -10,6 +10,7 @@ use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_rpc::log_event::End;
 use corvid_service::Model;
+use corvid_service::frontend::shard_of;
 use corvid_service::member::Contents;
 use corvid_service::message::{ToDatabase, ToShard};
 use corvid_service::once::announce;
@@ -99,6 +100,13 @@ impl World {
         let schema = database.schema().clone();
         self.listed.remove(&*schema.name);
         self.serve_as(Model::relay(applied, eid), database);
+        let relay = self.id("A");
+        let notified = self.locks.lock().expect("a lock").set_relay(Some(relay));
+        for session in notified {
+            let shard = usize::from(shard_of(session));
+            let notification = ToShard::LockNotifications(session);
+            self.shards[shard].inbox.push_back(notification);
+        }
         self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("connected to storage"), None));
         self.tell_server_db(server_db::update_schema(&schema));
     }
@@ -322,6 +330,15 @@ impl Tree {
     pub(crate) fn post(&mut self, world: usize, event: ToDatabase) {
         let id = self.worlds[world].id("A");
         self.worlds[world].post(id, event);
+    }
+
+    /// Whether such a message of its source is on the way to a relay.
+    pub(crate) fn has_unread(&self, world: usize, is_meant: impl Fn(&Value) -> bool) -> bool {
+        let relay = &self.relays[world - 1];
+        relay.link.is_some_and(|(source, session)| {
+            let received = &self.worlds[source].clients[&session].received;
+            received[relay.passed..].iter().any(is_meant)
+        })
     }
 
     /// One drawn event; false if none can happen.

@@ -145,10 +145,15 @@ impl Client {
         let Some([name]) = json.as_array() else {
             return Err("params of a lock notification must be a name".to_owned());
         };
-        let is_news = name
-            .as_str()
-            .is_some_and(|name| self.lock.notified(name, is_locked));
-        if is_news {
+        let Some(name) = name.as_str() else {
+            return Ok(());
+        };
+        if self.lock.name() != Some(name) {
+            self.events.push_back(Event::LockNotification {
+                name: name.to_owned(),
+                is_locked,
+            });
+        } else if self.lock.notified(name, is_locked) {
             self.events.push_back(Event::Locked);
         }
         Ok(())

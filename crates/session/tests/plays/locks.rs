@@ -49,6 +49,7 @@ fn locks_change_hands() {
     assert!(!play.client.has_lock());
     expect![[r#"
         -> {"id":5,"method":"lock","params":["l"]}
+        * lock other: true
         * locked
         -> {"id":6,"method":"unlock","params":["l"]}
         -> {"id":7,"method":"lock","params":["m"]}

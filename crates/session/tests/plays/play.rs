@@ -194,6 +194,7 @@ fn event_text(event: &Event) -> String {
         Event::Disconnected => "disconnected".to_owned(),
         Event::MonitorEnded => "monitor ended".to_owned(),
         Event::Locked => "locked".to_owned(),
+        Event::LockNotification { name, is_locked } => format!("lock {name}: {is_locked}"),
         Event::Log(message) => format!("log: {message}"),
         Event::Reply { id, outcome } => {
             let text = match outcome {

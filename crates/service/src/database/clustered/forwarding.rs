@@ -12,7 +12,6 @@ use corvid_consensus::database::{
 use corvid_engine::Outcome;
 use corvid_log::cluster::Eid;
 use corvid_monitor::SessionId;
-use std::sync::PoisonError;
 
 use super::super::outbox::Reason;
 use super::super::pending::Answer;
@@ -20,6 +19,7 @@ use super::super::release::completion_of;
 use super::super::{DatabaseService, Now};
 use super::in_flight::Number;
 use super::request_stage::{Entry, Stage};
+use super::transaction_kind::asserted_locks;
 use super::{Part, TransactionKind};
 use crate::message::{Completion, DatabaseMethod, Request, ToDatabase};
 use crate::once;
@@ -158,18 +158,26 @@ impl DatabaseService {
         if !cluster.in_flight.has_room() {
             return false;
         }
+        let Some(cluster) = self.model.cluster() else {
+            return false;
+        };
         let Some(request) = cluster.in_flight.request(number) else {
             return false;
+        };
+        let asserts = TransactionKind::of(request.params()).asserts;
+        if is_relay && asserts && !self.owns_asserted(request) {
+            self.fail_assertion(number);
+            return true;
+        }
+        let locks = match asserts {
+            true if is_relay => asserted_locks(request.params()).unwrap_or_default(),
+            true => self.owned_locks(request.session),
+            false => Vec::new(),
         };
         let method = match request.method {
             DatabaseMethod::Convert => ForwardMethod::Convert,
             _ => ForwardMethod::Transact,
         };
-        let session = request.session;
-        let asserts = TransactionKind::of(request.params()).asserts;
-        let locks = || self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        let locks = asserts.then(|| locks().requested_by(session).owned);
-        let locks = locks.unwrap_or_default();
         let id = match request.once {
             Some(once) if is_relay => Eid(once.id),
             None if is_relay => Eid(once::transaction_id(self.uuids.fresh())),
@@ -191,6 +199,9 @@ impl DatabaseService {
                 after: once.after.map(Eid),
             }),
         });
+        let Some(cluster) = self.model.cluster_mut() else {
+            return false;
+        };
         cluster.in_flight.forwarded(number, id, locks);
         cluster
             .requests

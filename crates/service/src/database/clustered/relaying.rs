@@ -8,6 +8,7 @@
 //! | the session has a role, or is read-only | at the source it runs with the relay's session |
 //! | it has a `wait` that may block | it blocks here, where its session can cancel it |
 //! | no source can be reached | its errors are known now; otherwise its client would wait for them |
+//! | it asserts a lock that its session does not own | at the source the relay's session may own it, for another client |
 //!
 //! A trial that fails is the answer, unless only the commit failed: the relay may be behind, so the source decides about references and indexes.
 //! A trial sees what the relay has, so it waits until the earlier transactions of its session are answered; all others follow each other
@@ -42,7 +43,11 @@ impl DatabaseService {
 
     fn must_try(&self, request: &Request, kind: TransactionKind) -> bool {
         let info = &request.info;
-        kind.may_block || info.read_only || !info.role.is_empty() || !self.has_source()
+        kind.may_block
+            || info.read_only
+            || !info.role.is_empty()
+            || !self.has_source()
+            || (kind.asserts && !self.owns_asserted(request))
     }
 
     /// Whether requests can be forwarded now.

@@ -78,6 +78,40 @@ impl TransactionKind {
     }
 }
 
+/// The locks that a transaction asserts. `None`: it cannot be told from the text.
+pub(super) fn asserted_locks(params: &[u8]) -> Option<Vec<String>> {
+    let mut locks = Vec::new();
+    let mut reader = Reader::trusted(params);
+    reader.begin_array().ok()?;
+    while reader.next_element().ok()? {
+        let mut operation = Reader::trusted(reader.skip().ok()?);
+        if operation.begin_object().is_err() {
+            continue;
+        }
+        let (mut asserts, mut lock) = (false, None);
+        while let Some(name) = operation.next_member().ok()? {
+            match &*name {
+                b"op" => {
+                    let value = operation.skip().ok()?;
+                    if value.contains(&b'\\') {
+                        return None;
+                    }
+                    asserts = value == b"\"assert\"";
+                }
+                b"lock" => {
+                    let value = operation.value().ok()?;
+                    lock = value.as_str().map(str::to_owned);
+                }
+                _ => drop(operation.skip().ok()?),
+            }
+        }
+        if asserts {
+            locks.push(lock?);
+        }
+    }
+    Some(locks)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +130,22 @@ mod tests {
         assert_eq!(kind(r#"{"row":{},"op":"mutate"}"#), (true, false, false));
         assert_eq!(kind(r#"{"op":"\u0069nsert"}"#), (true, true, true));
         assert_eq!(kind("1,[],null"), (false, false, false));
+    }
+
+    #[test]
+    fn asserted_locks_are_found_by_name() {
+        let locks = |operations: &str| asserted_locks(format!("[\"D\",{operations}]").as_bytes());
+        let two =
+            r#"{"lock":"a","op":"assert"},{"op":"insert","lock":"x"},{"op":"assert","lock":"b"}"#;
+        assert_eq!(locks(two), Some(vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!(locks(r#"{"op":"comment"},1"#), Some(vec![]));
+        for unclear in [
+            r#"{"op":"assert"}"#,
+            r#"{"op":"assert","lock":1}"#,
+            r#"{"op":"\u0061ssert","lock":"a"}"#,
+        ] {
+            assert_eq!(locks(unclear), None, "{unclear}");
+        }
     }
 
     #[test]

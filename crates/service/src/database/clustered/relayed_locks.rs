@@ -1,0 +1,89 @@
+//! Locks that a relay's sessions have at its source ([`crate::locks`]): claims and news of them, and transactions that `assert` one.
+//!
+//! At the source the relay's session owns the locks of all its clients. So `assert` is judged here first, by the lock table: when a
+//! transaction is taken, and once more when it is forwarded, because it may have waited. A claim that follows takes the same way as the
+//! transaction, behind it, so at the source too the session owns its lock when the transaction is executed, or nobody here does.
+
+use corvid_consensus::database::{ClientIdentity, LockNews, MemberRequest};
+use corvid_engine::{Outcome, WorkBudget};
+use corvid_monitor::SessionId;
+use std::sync::PoisonError;
+
+use super::super::DatabaseService;
+use super::super::pending::Answer;
+use super::in_flight::Number;
+use super::transaction_kind::asserted_locks;
+use crate::job::Derived;
+use crate::message::{Completion, Request};
+
+impl DatabaseService {
+    /// Has the relay make the claims of the lock table.
+    pub(in super::super) fn claim_locks(&mut self) {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let claims = locks.take_claims(self.id);
+        drop(locks);
+        if let Some(cluster) = self.model.cluster_mut() {
+            let claims = claims.into_iter();
+            let requests = claims.map(|(name, claim)| MemberRequest::Lock { name, claim });
+            cluster.requests.extend(requests);
+        }
+    }
+
+    /// The relay has news of a claim to a lock.
+    pub(super) fn hear_of_lock(&mut self, name: &str, number: u64, news: LockNews) {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let notified = locks.hear(name, number, news);
+        drop(locks);
+        self.claim_locks();
+        if let Some(session) = notified {
+            self.outputs.complete(session, Completion::LockNotification);
+        }
+    }
+
+    /// Whether a transaction of a relay's session may go to the source as far as its locks are concerned: the session owns those that it asserts.
+    pub(super) fn owns_asserted(&self, request: &Request) -> bool {
+        let Some(asserted) = asserted_locks(request.params()) else {
+            return false;
+        };
+        let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asserted = asserted.iter();
+        asserted.all(|lock| locks.owns(request.session, lock))
+    }
+
+    /// The locks that a session owns now.
+    pub(super) fn owned_locks(&self, session: SessionId) -> Vec<String> {
+        let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        locks.requested_by(session).owned
+    }
+
+    /// A waiting transaction asserts a lock that its session has lost in the meantime: it is executed here, without the lock.
+    pub(super) fn fail_assertion(&mut self, number: Number) {
+        let taken = self.in_flight_mut().and_then(|it| it.take(number));
+        let Some((entry, _)) = taken else {
+            return;
+        };
+        let request = &entry.request;
+        let client = ClientIdentity {
+            role: request.info.role.clone(),
+            client_id: request.info.client_id.clone(),
+            is_read_only: request.info.read_only,
+            locks: self.owned_locks(request.session),
+        };
+        let mut uuids = Derived::from(self.uuids.fresh());
+        let mut budget = WorkBudget::unlimited();
+        let outcome = self.run_forward(request.params(), &client, 0, &mut uuids, &mut budget);
+        let answer = match outcome {
+            Ok(Outcome::Done { result, delta, .. }) => {
+                if let Some(delta) = delta {
+                    self.database.undo(&delta);
+                }
+                Answer::Result(result)
+            }
+            // A `wait` before the `assert` is not satisfied any more.
+            Ok(Outcome::Blocked { .. }) => Answer::Canceled,
+            Err(_) => unreachable!("nothing limits it"),
+        };
+        self.drop_once(&entry.request);
+        self.finish(entry, answer, false);
+    }
+}
