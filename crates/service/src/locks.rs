@@ -14,8 +14,9 @@ use bytes::Bytes;
 use corvid_data::TrustedKeys;
 use corvid_monitor::SessionId;
 
+use crate::message::DatabaseId;
 use crate::session_limits::LOCKS_MAX;
-use at_source::{AtSource, Claim};
+use at_source::{Claim, DueClaim};
 
 /// How a session requests a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,8 +105,10 @@ pub struct Locks {
     requested: HashMap<SessionId, Vec<String>, TrustedKeys>,
     /// Notifications that sessions have yet to get, in order.
     notifications: HashMap<SessionId, Vec<LockNotification>, TrustedKeys>,
-    /// Of a relay: the locks are those of its source.
-    at_source: Option<AtSource>,
+    /// The locks are those of this relay's source.
+    relay: Option<DatabaseId>,
+    /// In order.
+    due_claims: Vec<DueClaim>,
     /// The number of the last claim.
     last_claim: u64,
 }

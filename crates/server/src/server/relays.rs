@@ -82,13 +82,11 @@ impl Server {
     /// Has locks be those of the source of the relay that is first by its name, or of this server if there is no relay. Returns the sessions that
     /// are to be told.
     pub(super) fn place_locks(&self) -> Vec<SessionId> {
-        let mut relays = self.databases.values().filter(|served| {
-            let upstream = served.upstream.as_ref();
-            upstream.and_then(Upstream::relay).is_some()
-        });
-        let relay = relays.next().map(|served| served.id);
+        let mut ids = self.databases.values().map(|served| served.id);
+        let relay = ids.find(|id| self.is_relay(*id));
+        let is_served = |id| self.databases.values().any(|served| served.id == id);
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        locks.set_relay(relay)
+        locks.set_relay(relay, is_served)
     }
 
     /// Has shards pass on notifications about locks.

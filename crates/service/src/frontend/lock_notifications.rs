@@ -17,10 +17,10 @@ use crate::locks::LockNotification;
 use crate::message::{DatabaseId, Piece, ToDatabase, ToShard};
 
 impl Frontend {
-    /// The lock table has changed: has these sessions get their notifications, and a relay make its claims.
+    /// The lock table has changed: has these sessions get their notifications, and relays make their claims.
     pub(super) fn pass_on_locks(&mut self, notified: impl IntoIterator<Item = SessionId>) {
-        let relay = self.lock_table().relay_with_claims();
-        if let Some(relay) = relay {
+        let relays = self.lock_table().relays_with_claims();
+        for relay in relays {
             let claims = (relay, ToDatabase::LockClaims);
             self.outputs.to_databases.push(claims);
         }

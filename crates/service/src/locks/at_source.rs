@@ -13,6 +13,8 @@
 //!
 //! Invariant: a session owns a lock here only while the source has granted it to the relay under the session's own claim.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use corvid_consensus::database::{LockClaim, LockNews};
 use corvid_monitor::SessionId;
@@ -24,13 +26,13 @@ use crate::message::DatabaseId;
 const NOT_CONNECTED: &[u8] =
     br#"{"details":"the relay is not connected to its source","error":"not connected"}"#;
 
-/// The claims of a relay.
+/// A claim that a relay has yet to make.
 #[derive(Debug)]
-pub(super) struct AtSource {
-    /// The relay's database, whose source has the locks.
+pub(super) struct DueClaim {
     relay: DatabaseId,
-    /// Claims that the relay has yet to make, in order; `None`: the lock is given back.
-    due: Vec<(String, Option<LockClaim>)>,
+    lock: String,
+    /// `None`: the lock is given back.
+    claim: Option<LockClaim>,
 }
 
 /// The claim to a lock in the name of the first session in line.
@@ -53,15 +55,26 @@ impl Claim {
 }
 
 impl Locks {
-    /// From now on the locks are those of this relay's source; `None`: of this server. Returns the sessions that have a new notification.
-    pub fn set_relay(&mut self, relay: Option<DatabaseId>) -> Vec<SessionId> {
-        if relay == self.relay() {
+    /// From now on the locks are those of this relay's source; `None`: of this server. The source of a former relay that is served further gets
+    /// them back. Returns the sessions that have a new notification.
+    pub fn set_relay(
+        &mut self,
+        relay: Option<DatabaseId>,
+        is_served: impl Fn(DatabaseId) -> bool,
+    ) -> Vec<SessionId> {
+        if relay == self.relay {
             return Vec::new();
         }
-        self.at_source = relay.map(|relay| AtSource {
-            relay,
-            due: Vec::new(),
-        });
+        let former = std::mem::replace(&mut self.relay, relay);
+        self.due_claims.retain(|due| is_served(due.relay));
+        if let Some(former) = former.filter(|former| is_served(*former)) {
+            let given_back = self.queues.keys().map(|lock| DueClaim {
+                relay: former,
+                lock: lock.clone(),
+                claim: None,
+            });
+            self.due_claims.extend(given_back);
+        }
         let locks: Vec<String> = self.queues.keys().cloned().collect();
         let notified = locks.iter().filter_map(|lock| {
             if relay.is_none() {
@@ -74,25 +87,16 @@ impl Locks {
         notified.collect()
     }
 
-    /// The relay whose source has the locks.
+    /// The relays that have claims to make, and are to be told so ([`ToDatabase::LockClaims`](crate::message::ToDatabase::LockClaims)).
     #[must_use]
-    pub fn relay(&self) -> Option<DatabaseId> {
-        Some(self.at_source.as_ref()?.relay)
-    }
-
-    /// The relay that has claims to make, and is to be told so ([`ToDatabase::LockClaims`](crate::message::ToDatabase::LockClaims)).
-    #[must_use]
-    pub fn relay_with_claims(&self) -> Option<DatabaseId> {
-        let at_source = self.at_source.as_ref()?;
-        (!at_source.due.is_empty()).then_some(at_source.relay)
+    pub fn relays_with_claims(&self) -> BTreeSet<DatabaseId> {
+        self.due_claims.iter().map(|due| due.relay).collect()
     }
 
     /// Takes the claims that this relay has to make, in order.
     pub(crate) fn take_claims(&mut self, relay: DatabaseId) -> Vec<(String, Option<LockClaim>)> {
-        match &mut self.at_source {
-            Some(at_source) if at_source.relay == relay => std::mem::take(&mut at_source.due),
-            _ => Vec::new(),
-        }
+        let due = self.due_claims.extract_if(.., |due| due.relay == relay);
+        due.map(|due| (due.lock, due.claim)).collect()
     }
 
     /// The relay has news of a claim. Returns the session that has a new notification.
@@ -141,7 +145,7 @@ impl Locks {
 
     /// Another session comes first in line: claims the lock in its name. False if the locks are this server's.
     pub(super) fn claim(&mut self, lock: &str, is_answer_due: bool) -> bool {
-        let Some(at_source) = &mut self.at_source else {
+        let Some(relay) = self.relay else {
             return false;
         };
         let Some(queue) = self.queues.get_mut(lock) else {
@@ -154,7 +158,11 @@ impl Locks {
                 steals: first.mode == Mode::Steal,
             }
         });
-        at_source.due.push((lock.to_owned(), claim));
+        self.due_claims.push(DueClaim {
+            relay,
+            lock: lock.to_owned(),
+            claim,
+        });
         queue.claim = claim.map(|claim| Claim {
             number: claim.number,
             is_granted: false,
@@ -221,7 +229,7 @@ mod tests {
 
     fn table() -> Locks {
         let mut locks = Locks::new();
-        assert_eq!(locks.set_relay(Some(RELAY)), []);
+        assert_eq!(locks.set_relay(Some(RELAY), |_| true), []);
         locks
     }
 
@@ -351,11 +359,28 @@ mod tests {
         let mut locks = Locks::new();
         let _ = locks.lock(A, "L", Mode::Lock);
         let _ = locks.lock(B, "L", Mode::Lock);
-        assert_eq!(locks.set_relay(Some(RELAY)), [A]);
+        assert_eq!(locks.set_relay(Some(RELAY), |_| true), [A]);
         assert!(!locks.owns(A, "L"));
-        assert_eq!(locks.set_relay(None), [A]);
+        assert_eq!(locks.set_relay(None, |_| false), [A]);
+        assert!(locks.relays_with_claims().is_empty());
         assert!(locks.owns(A, "L"));
         assert_eq!(told(&mut locks, A), ["stolen", "locked"]);
         assert_eq!(locks.unlock(A, "L"), Ok(Some(B)));
+    }
+
+    #[test]
+    fn the_source_of_a_former_relay_gets_its_locks_back() {
+        const OTHER: DatabaseId = DatabaseId(4);
+        let mut locks = table();
+        let _ = locks.lock(A, "L", Mode::Lock);
+        locks.hear("L", 1, LockNews::Granted);
+        assert_eq!(claims(&mut locks), ["+1"]);
+        assert_eq!(locks.set_relay(Some(OTHER), |_| true), [A]);
+        assert_eq!(told(&mut locks, A), ["true", "stolen"]);
+        assert_eq!(locks.relays_with_claims(), [RELAY, OTHER].into());
+        assert_eq!(claims(&mut locks), ["-"]);
+        assert_eq!(locks.take_claims(OTHER).len(), 1);
+        locks.hear("L", 2, LockNews::Granted);
+        assert!(locks.owns(A, "L"));
     }
 }

@@ -17,6 +17,7 @@ use corvid_service::once::Once;
 
 use crate::cluster::{Cluster, SCHEMA};
 use crate::cluster_contents::WIDER;
+use crate::seeds;
 use crate::world::Dice;
 
 const RUNS: u64 = 150;
@@ -26,24 +27,11 @@ const CLIENTS: usize = 7;
 
 #[test]
 fn each_transaction_happens_exactly_once_through_any_change_of_leadership() {
-    let given = std::env::var("CORVID_SEED").ok();
-    let given = given.map(|seed| seed.parse::<u64>().expect("CORVID_SEED is a number"));
-    let first = given.unwrap_or_else(|| {
-        let now = std::time::SystemTime::now();
-        let since = now.duration_since(std::time::UNIX_EPOCH);
-        u64::from(since.map_or(0, |since| since.subsec_nanos()))
-    });
-    let runs = std::env::var("CORVID_RUNS").ok();
-    let runs = runs.map(|runs| runs.parse::<u64>().expect("CORVID_RUNS is a number"));
-    let runs = runs.unwrap_or(if given.is_some() { 1 } else { RUNS });
     let mut totals = Totals::default();
-    for seed in first..first + runs {
-        println!("CORVID_SEED={seed}");
-        Run::new(seed).run(&mut totals);
-    }
+    let is_usual = seeds::each(RUNS, |seed| Run::new(seed).run(&mut totals));
     println!("{totals:?}");
     // The runs meet what they are about.
-    if given.is_none() {
+    if is_usual {
         assert!(totals.answered > 6_000, "{totals:?}");
         assert!(totals.elections > 500, "{totals:?}");
         assert!(totals.conversions > 20, "{totals:?}");

@@ -37,5 +37,6 @@ mod relay_plays;
 mod relay_random;
 mod relays;
 mod reply_backpressure;
+mod seeds;
 mod storage;
 mod world;

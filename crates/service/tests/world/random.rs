@@ -11,6 +11,7 @@ use corvid_monitor::SessionId;
 use corvid_service::message::{Control, ToDatabase};
 
 use crate::databases::{schema, wider_schema};
+use crate::seeds;
 use crate::world::{Dice, World};
 
 const ACTIONS: usize = 600;
@@ -20,18 +21,7 @@ const LOCKS: [&str; 2] = ["L", "M"];
 
 #[test]
 fn no_message_is_lost_doubled_or_out_of_order() {
-    let given = std::env::var("CORVID_SEED").ok();
-    let given = given.map(|seed| seed.parse::<u64>().expect("CORVID_SEED is a number"));
-    let first = given.unwrap_or_else(|| {
-        let now = std::time::SystemTime::now();
-        let since = now.duration_since(std::time::UNIX_EPOCH);
-        u64::from(since.map_or(0, |since| since.subsec_nanos()))
-    });
-    let runs = if given.is_some() { 1 } else { RUNS };
-    for seed in first..first + runs {
-        println!("CORVID_SEED={seed}");
-        Run::new(seed).run();
-    }
+    seeds::each(RUNS, |seed| Run::new(seed).run());
 }
 
 /// A client's replica of the tables `T` and `Other` of `A`: table and row to columns.

@@ -101,7 +101,9 @@ impl World {
         self.listed.remove(&*schema.name);
         self.serve_as(Model::relay(applied, eid), database);
         let relay = self.id("A");
-        let notified = self.locks.lock().expect("a lock").set_relay(Some(relay));
+        let mut locks = self.locks.lock().expect("a lock");
+        let notified = locks.set_relay(Some(relay), |_| true);
+        drop(locks);
         for session in notified {
             let shard = usize::from(shard_of(session));
             let notification = ToShard::LockNotifications(session);
