@@ -462,6 +462,9 @@ impl RaftNode {
             .into_iter()
             .filter_map(|mut message| {
                 let to = *self.sids.get(&message.to)?;
+                if self.is_stale_acknowledgement(&message) {
+                    return None;
+                }
                 self.place_entries(&mut message)?;
                 let outgoing = match message.get_msg_type() {
                     MessageType::MsgSnapshot => Outgoing::Snapshot,
@@ -470,6 +473,13 @@ impl RaftNode {
                 Some((to, outgoing))
             })
             .collect()
+    }
+
+    /// Whether a message acknowledges entries to the leader of a term that ended in the same turn: those of the next leader may have replaced
+    /// them before they were stored. The message counts as lost.
+    fn is_stale_acknowledgement(&self, message: &Message) -> bool {
+        message.get_msg_type() == MessageType::MsgAppendResponse
+            && message.term < self.raw.raft.term
     }
 
     /// The library adds entries to an append of the same turn that has none, also where they do not follow it: when a commit is told and a

@@ -1,4 +1,5 @@
-//! Healing a damaged file: the member asks for a snapshot that reaches the last entry that it may have acknowledged; the leader sends one.
+//! Healing a damaged file: the member asks for a snapshot that reaches the last entry that it may have acknowledged; the leader sends one,
+//! after it has appended entries up to there, if it has fewer.
 //!
 //! ```text
 //! damaged file --SnapshotRequest(last entry)--> leader: has its file such a snapshot? else it is written again
@@ -15,6 +16,7 @@ use corvid_log::cluster::{Index, Sid, Term};
 use corvid_rpc::Level;
 
 use super::{Member, Output, Repeated};
+use crate::entry::EntryBody;
 use crate::message::{PeerMessage, SnapshotMeta};
 
 /// Time between requests, ms.
@@ -25,6 +27,9 @@ const OFFER_TIMEOUT_MS: u64 = 10_000;
 const WARN_MS: u64 = 60_000;
 /// Time between snapshots that are made for damaged members, ms.
 const SNAPSHOT_MS: u64 = 5000;
+
+/// Entries without data that are appended at one request.
+const FILL_MAX: u64 = 1000;
 
 /// The file of this member is damaged.
 #[derive(Debug)]
@@ -166,6 +171,7 @@ impl Member {
         }
         // The snapshot in the file is too old: the part that was sent is of no use.
         self.sending_interrupted(from);
+        self.fill_log_through(last);
         let reached = self.node.term_of(self.applied);
         let is_reached = reached.is_some_and(|term| (term, self.applied) >= last);
         if is_reached && self.next_snapshot_ms <= self.now_ms && self.file.rewriting.is_none() {
@@ -176,6 +182,19 @@ impl Member {
             );
             self.log(Level::Info, text);
             self.outputs.push_back(Output::MakeSnapshot);
+        }
+    }
+    /// The end of a damaged file may have room for more entries of this term than the leader has made. In an idle cluster they would never
+    /// come, so it appends that many without data.
+    fn fill_log_through(&mut self, (term, index): (Term, Index)) {
+        let end = self.node.last_index();
+        if self.node.term_of(end) == Some(term) && end < index {
+            let count = (index.0 - end.0).min(FILL_MAX);
+            let empty = std::iter::repeat_with(EntryBody::empty);
+            // If it is not accepted now, the next request tries again.
+            let _ = self
+                .node
+                .propose(empty.take(usize::try_from(count).unwrap_or(1)).collect());
         }
     }
 }

@@ -252,3 +252,31 @@ fn ids_of_strangers_have_a_limit() {
     }
     assert_eq!(node.sids.len(), limit);
 }
+
+#[test]
+fn entries_are_not_acknowledged_to_a_leader_whose_term_ended_in_the_same_turn() {
+    let append = |term: u64| PeerMessage::Append {
+        term: Term(term),
+        prev_index: Index(1),
+        prev_term: Term(1),
+        commit: Index(1),
+        entries: vec![(Term(term), EntryBody::empty())],
+    };
+    let replies = |node: &mut RaftNode| -> Vec<(Sid, u64)> {
+        let messages = turn(node).into_iter();
+        let replies = messages.filter_map(|(to, message)| match message {
+            PeerMessage::AppendReply { term, .. } => Some((to, term.0)),
+            _ => None,
+        });
+        replies.collect()
+    };
+    let voters = [1, 2, 3].map(sid);
+    let mut node = member_among(&voters);
+    node.step(sid(2), append(2));
+    assert_eq!(replies(&mut node), [(sid(2), 2)], "its term lasts");
+    let mut node = member_among(&voters);
+    node.step(sid(2), append(2));
+    // It replaces the entry, which therefore is never stored.
+    node.step(sid(3), append(3));
+    assert_eq!(replies(&mut node), [(sid(3), 3)]);
+}

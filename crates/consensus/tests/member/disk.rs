@@ -28,6 +28,8 @@ pub(crate) struct Disk {
     pub(crate) is_poisoned: bool,
     /// Records in the middle cannot be read; what the rest proves can.
     pub(crate) is_damaged: bool,
+    /// The damage is at the end, and may hide so many entries behind the last one.
+    pub(crate) room_at_end: u64,
     has_failed: bool,
     position: LogPosition,
     next: Option<(RewriteNumber, SnapshotMeta, Vec<u8>, Vec<u8>)>,
@@ -64,6 +66,7 @@ impl Disk {
             is_full: false,
             is_poisoned: false,
             is_damaged: false,
+            room_at_end: 0,
             has_failed: false,
             position: LogPosition::OPENING,
             next: None,
@@ -155,7 +158,7 @@ impl Disk {
             position: LogPosition::OPENING,
         };
         if self.is_damaged {
-            damaged(&recovered)
+            damaged(&recovered, self.room_at_end)
         } else {
             recovered
         }
@@ -240,24 +243,30 @@ impl Disk {
         self.has_failed = false;
         self.is_poisoned = false;
         self.is_damaged = false;
+        self.room_at_end = 0;
         self.next = None;
         self.recover();
     }
 }
 
 /// The part that is known of a file in whose middle records cannot be read.
-fn damaged(whole: &Recovered) -> Recovered {
+fn damaged(whole: &Recovered, room: u64) -> Recovered {
     let snapshot = whole.snapshot.as_ref().expect("a member's file");
     let lists = whole.entries.iter().rev();
     let list = lists.filter_map(|entry| entry.servers.clone()).next();
     let last = whole.entries.last().map(|entry| (entry.term, entry.index));
+    let (term, index) = last.unwrap_or((snapshot.term, snapshot.index));
+    let last = match room {
+        0 => (term, index),
+        room => (whole.term, Index(index.0 + room)),
+    };
     Recovered {
         snapshot: None,
         commit: Index(0),
         entries: Vec::new(),
         repair: Some(Repair {
             servers: list.unwrap_or_else(|| snapshot.servers.clone()),
-            last: last.unwrap_or((snapshot.term, snapshot.index)),
+            last,
             election_timer_ms: snapshot.election_timer_ms,
         }),
         ..whole.clone()

@@ -190,6 +190,31 @@ fn a_damaged_member_of_a_later_term_is_healed_in_a_later_one() {
 }
 
 #[test]
+fn an_idle_leader_appends_what_the_end_of_a_damaged_file_has_room_for() {
+    for room in [1, 2, 1700] {
+        let mut cluster = Cluster::new(3, room);
+        commit(&mut cluster, 5);
+        cluster.await_equal();
+        let victim = follower(&mut cluster);
+        cluster.damage(victim);
+        let node = cluster.nodes.get_mut(&victim).expect("a server");
+        node.disk.room_at_end = room;
+        cluster.start(victim);
+        let last = cluster.committed.keys().next_back().expect("entries").0;
+        await_healed(&mut cluster, victim);
+        let leader = cluster.await_leader();
+        let member = cluster.nodes[&leader].member.as_ref().expect("it runs");
+        assert_eq!(
+            member.status(cluster.now_ms).log_end,
+            Index(last + room + 1),
+            "no more than that"
+        );
+        commit(&mut cluster, 3);
+        cluster.await_equal();
+    }
+}
+
+#[test]
 fn healing_begins_again_after_a_crash() {
     for seed in 0..40 {
         let mut cluster = Cluster::new(3, seed);

@@ -173,6 +173,8 @@ pub(super) struct Host {
     promised_term: Term,
     /// Bytes of its file have rotted. Its log is what it has acknowledged, until a snapshot takes its place.
     pub(super) is_damaged: bool,
+    /// Its log before the new file, whose name may not last yet: a power loss brings the damaged file back.
+    acknowledged: Option<MemberLog>,
 }
 
 impl Host {
@@ -188,6 +190,7 @@ impl Host {
             dice: Dice::new(seed),
             promised_term: Term(0),
             is_damaged: false,
+            acknowledged: None,
         }
     }
 
@@ -208,6 +211,9 @@ impl Host {
             return Err("the file says that the server has left".to_owned());
         }
         if let Some(repair) = &recovered.repair {
+            if let Some(acknowledged) = self.acknowledged.take() {
+                self.log = acknowledged;
+            }
             let synced = self.log.synced;
             let last = (self.log.term(synced).unwrap_or_default(), synced);
             if !self.is_damaged || repair.last < last {
@@ -219,8 +225,10 @@ impl Host {
             // It has promised nothing else.
             log = self.log.clone();
             log.cut(synced);
-        } else if std::mem::take(&mut self.is_damaged) {
+        } else if self.is_damaged {
             // The process ended when the snapshot was in place.
+            let acknowledged = self.log.clone();
+            self.acknowledged.get_or_insert(acknowledged);
             self.log.synced = log.base;
         }
         for index in self.log.base.0.max(log.base.0) + 1..=self.log.synced.0 {
@@ -487,6 +495,10 @@ impl Host {
             let ballots = new.ballots.clone();
             life.ballots_synced(&ballots);
         }
+        // So does the first sync of a file that was found.
+        if self.acknowledged.take().is_some() {
+            self.is_damaged = false;
+        }
         life.synced_ballot = answered[last].ballot.unwrap_or(life.synced_ballot);
         for append in &answered[..=last] {
             self.log.synced_through(&append.entries);
@@ -565,6 +577,7 @@ impl Host {
             Err(fault) => return Ok(Err(fault)),
         };
         self.is_damaged = false;
+        self.acknowledged = None;
         self.log = MemberLog {
             base: meta.index,
             base_term: meta.term,

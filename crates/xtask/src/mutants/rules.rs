@@ -225,6 +225,12 @@ pub(super) const RULES: &[Rule] = &[
                 "«self.place_entries(&mut message)?;»",
                 "",
             ),
+            mutant(
+                "acknowledged-after-the-term",
+                NODE,
+                "&& «message.term < self.raw.raft.term»",
+                "false",
+            ),
         ],
     },
     Rule {
