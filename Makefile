@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-seeds setup man docs deb container guard guard-accept bench bench-ovn bench-clients bench-allocators
+.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-seeds setup python man docs deb container guard guard-accept bench bench-ovn bench-clients bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -32,6 +32,7 @@ test:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(BUILD) -p corvid-guard -p corvid-xtask
+	cargo build -p corvid-python
 	tests/setup/finish.sh
 	$(RELEASE)/corvid-xtask test --beside "$(RELEASE)/corvid-guard check"
 
@@ -71,6 +72,15 @@ check-interleavings:
 check-seeds:
 	CORVID_CASES=20000 cargo test -p corvid-sim --test sim crashes
 	CORVID_CASES=1000 cargo test -p corvid-sim --test sim clients
+
+# Builds the Python package and installs it into a virtual environment in target/python, and a wheel in target/wheels.
+PYTHON ?= python3
+python:
+	$(PYTHON) -m venv target/python
+	. tests/setup/retry.sh; retry target/python/bin/pip install --quiet --upgrade "maturin>=1.9,<2"
+	target/python/bin/maturin build --manifest-path crates/python/Cargo.toml --interpreter target/python/bin/python --out target/wheels
+	target/python/bin/pip install --quiet --force-reinstall --no-deps --no-index --find-links target/wheels corvid
+	@echo 'Try: target/python/bin/python -c "import corvid; help(corvid)"'
 
 # Manual pages, and with completions too, from the tables of options and commands, below target/docs.
 man:

@@ -28,10 +28,18 @@ pub fn bin(name: &str) -> PathBuf {
     }
 }
 
-/// A program in the directory above that of the running test, where Cargo puts both in one build.
+/// A file in the directory above that of the running test, where Cargo puts what it makes in the same profile.
+///
+/// # Panics
+/// The test's own program has no path.
+pub fn beside_tests(name: &str) -> PathBuf {
+    let test = env::current_exe().expect("a path");
+    let directory = test.parent().and_then(Path::parent).expect("a directory");
+    directory.join(name)
+}
+
 fn beside_this_test(name: &str) -> Option<PathBuf> {
-    let test = env::current_exe().ok()?;
-    let path = test.parent()?.parent()?.join(name);
+    let path = beside_tests(name);
     path.is_file().then_some(path)
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// The level of each crate; one may import lower ones only. Binaries share a level with the client library's front, and nobody but crates
 /// for development imports them.
-const LEVELS: [(&str, u32); 20] = [
+const LEVELS: [(&str, u32); 21] = [
     ("json", 0),
     ("data", 1),
     ("rpc", 2),
@@ -30,6 +30,7 @@ const LEVELS: [(&str, u32); 20] = [
     ("tools", BINARY),
     ("idlc", BINARY),
     ("corvid", BINARY),
+    ("python", BINDING),
     ("fuzzing", DEVELOPMENT),
 ];
 
@@ -37,7 +38,8 @@ const LEVELS: [(&str, u32); 20] = [
 const DEVELOPMENT_CRATES: [&str; 6] = ["sim", "bench", "guard", "tests", "xtask", "examples"];
 
 const BINARY: u32 = 6;
-const DEVELOPMENT: u32 = 7;
+const BINDING: u32 = 7;
+const DEVELOPMENT: u32 = 8;
 
 /// Time, randomness and bytes are inputs of these.
 const PURE: [&str; 11] = [
@@ -193,7 +195,7 @@ fn check_manifest(name: &str, manifest: &str) -> Complaints {
             ));
         }
         // A program that embeds the client library has its own log, signals and daemon.
-        if ["session", "idl", "driver", "corvid"].contains(&name)
+        if ["session", "idl", "driver", "corvid", "python"].contains(&name)
             && ["reactor", "shell"].contains(&lower)
         {
             complaints.push(format!(

@@ -37,6 +37,7 @@ mod options;
 mod own_references;
 mod packaging;
 mod programs;
+mod python;
 mod recording;
 mod relay;
 mod scripted;

@@ -1,6 +1,6 @@
 //! Reading the replica: rows, values, indexes. While a transaction is open, reads see its changes.
 
-use corvid_data::{Arc, ColumnSchema, Datum, TableId, Uuid};
+use corvid_data::{Arc, ColumnId, ColumnSchema, Datum, Schema, TableId, Uuid};
 
 use super::Idl;
 use crate::class::{ClassError, Column};
@@ -144,6 +144,19 @@ impl Idl {
         touched.is_some_and(|touched| {
             matches!(touched.state, RowState::Deleted(_) | RowState::Vanished)
         })
+    }
+
+    /// The columns of a table that the replica holds.
+    pub fn held_columns(&self, table: TableId) -> impl Iterator<Item = ColumnId> + '_ {
+        let columns = self.replica.class.schema.table(table).iter();
+        let ids = columns.map(|(id, _)| id);
+        ids.filter(move |id| self.replica.layout(table).place(*id).is_some())
+    }
+
+    /// The schema of the last server; `None` before the first one has sent it. It has all tables, also those that the client does not monitor.
+    #[must_use]
+    pub fn server_schema(&self) -> Option<&Arc<Schema>> {
+        Some(self.replica.plan()?.schema())
     }
 
     /// Whether the last server has a table.

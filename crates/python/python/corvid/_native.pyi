@@ -1,0 +1,256 @@
+"""The core, in Rust."""
+
+from typing import Any, Dict, FrozenSet, List, Optional, Sequence, Tuple, Union, final
+from uuid import UUID
+
+@final
+class Schema:
+    """A database schema."""
+
+    def __init__(self, json: str) -> None:
+        """Reads a schema, as ``ovsdb-client get-schema`` prints it."""
+
+    @staticmethod
+    def empty(name: str) -> Schema:
+        """A schema without tables."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    def tables(self) -> List[str]:
+        """The names of the tables."""
+
+    def columns(self, table: str) -> List[Column]:
+        """The columns of a table."""
+
+@final
+class Column:
+    """A column of a schema."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str:
+        """In words: "set of up to 3 strings"."""
+
+    @property
+    def is_map(self) -> bool: ...
+    @property
+    def is_set(self) -> bool: ...
+    @property
+    def is_optional(self) -> bool: ...
+    @property
+    def is_mutable(self) -> bool: ...
+    @property
+    def key_table(self) -> Optional[str]:
+        """The table that elements or keys refer to."""
+
+    @property
+    def value_table(self) -> Optional[str]:
+        """The table that values of a map refer to."""
+
+@final
+class Session:
+    """The state of a session at one moment."""
+
+    @property
+    def is_connected(self) -> bool: ...
+    @property
+    def remote(self) -> Optional[str]:
+        """The remote that is connected, or was tried last."""
+
+    @property
+    def is_leader(self) -> Optional[bool]:
+        """Whether the server leads its cluster, or is the only one; None until that is known."""
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the replica is complete and receives the server's changes."""
+
+    @property
+    def has_contents(self) -> bool:
+        """Whether contents have ever arrived."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the client is connected or going to try."""
+
+    @property
+    def last_failure(self) -> Optional[str]:
+        """The failure that keeps the client from its contents, or from a part of them."""
+
+    @property
+    def lock(self) -> str:
+        """ "unset", "requested", "contended" or "held"."""
+
+@final
+class Row:
+    """A row of a replica. Its columns are attributes, and items by name; assignments need an open transaction.
+
+    A row is a handle: values are read at each access. Rows are equal if they are the same row of the same client.
+    """
+
+    @property
+    def uuid(self) -> UUID:
+        """The UUID. Until a new row is committed, it is one of the client's own."""
+
+    def __getattr__(self, name: str) -> Any: ...
+    def __setattr__(self, name: str, value: Any) -> None: ...
+    def __getitem__(self, name: str) -> Any: ...
+    def __setitem__(self, name: str, value: Any) -> None: ...
+    def __hash__(self) -> int: ...
+
+def table_of(row: Row) -> str:
+    """The name of a row's table."""
+
+@final
+class Index:
+    """The rows of a table in the order of some of its columns. A key is a tuple of values; of one column the value alone."""
+
+    def __len__(self) -> int: ...
+    def get(self, key: Any) -> Optional[Row]:
+        """The first row with this key."""
+
+    def range(self, from_key: Any = None, to_key: Any = None) -> List[Row]:
+        """The rows from one key to another, both included, in the order of the index; None is without bound."""
+
+@final
+class Change:
+    """A row that was inserted, updated or deleted."""
+
+    @property
+    def kind(self) -> str:
+        """ "insert", "update" or "delete"."""
+
+    @property
+    def row(self) -> Row:
+        """The row; of a deletion with its last values."""
+
+    @property
+    def table(self) -> str: ...
+    @property
+    def columns(self) -> FrozenSet[str]:
+        """The columns that an update changed."""
+
+    @property
+    def old(self) -> Dict[str, Any]:
+        """The values before, of the columns that an update changed."""
+
+    def added(self, column: str) -> Any:
+        """The elements that an update put into a column, as a value of the column. Costs what changed."""
+
+    def removed(self, column: str) -> Any:
+        """The elements that an update took from a column, as a value of the column. Costs what changed."""
+
+@final
+class Transaction:
+    """A transaction: open until it is committed or aborted, then a record of its outcome."""
+
+    def insert(self, table: str, /, **values: Any) -> Row:
+        """Inserts a row. Columns that are not named have their defaults."""
+
+    def delete(self, row: Row) -> None:
+        """Deletes a row. One of a table that is not a root goes when nothing refers to it any more."""
+
+    def add(self, row: Row, column: str, /, *elements: Any) -> None:
+        """Adds elements to a set. Other clients may add others at the same time."""
+
+    def remove(self, row: Row, column: str, /, *elements: Any) -> None:
+        """Removes elements from a set, or keys from a map."""
+
+    def set_key(self, row: Row, column: str, key: Any, object: Any) -> None:
+        """Sets the value of a key of a map."""
+
+    def verify(self, row: Row, /, *columns: str) -> None:
+        """Commits only if columns still have the values that they have now. Call it before they are written."""
+
+    def increment(self, row: Row, column: str, *, force: bool = False) -> None:
+        """Adds one to a column at the end, if anything else changes or with ``force``."""
+
+    def comment(self, text: str) -> None:
+        """Adds a line to the comment that the server logs."""
+
+    def set_dry_run(self) -> None:
+        """Has the server try the transaction and undo it."""
+
+    def commit(self) -> str:
+        """Sends the changes. Returns the status."""
+
+    def abort(self) -> None:
+        """Gives the transaction up. One that was sent may be committed all the same."""
+
+    @property
+    def status(self) -> str:
+        """ "uncommitted", "unchanged", "incomplete", "aborted", "success", "try again", "not locked" or "error"."""
+
+    @property
+    def refusal(self) -> Optional[Tuple[Optional[str], str, Optional[int]]]:
+        """Why the server refused it: the tag of the error, its details, the place of the operation."""
+
+    def inserted(self, row: Row) -> Optional[Row]:
+        """The row that an inserted row has become, after success."""
+
+    @property
+    def incremented_to(self) -> Optional[int]:
+        """The value of the incremented column, after success."""
+
+@final
+class Client:
+    """A client without a way to wait; the fronts have one of these as ``native``."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        remotes: str,
+        columns: Dict[str, Dict[str, str]],
+        *,
+        leader_only: bool = True,
+        retry: bool = True,
+        shuffle: bool = True,
+        probe_interval: Optional[float] = None,
+        lock: Optional[str] = None,
+        private_key: Optional[str] = None,
+        certificate: Optional[str] = None,
+        ca_cert: Optional[str] = None,
+    ) -> None: ...
+    def run(self) -> bool:
+        """Does all work that needs no waiting. Returns whether something changed."""
+
+    def wait(self) -> Tuple[Optional[int], bool, bool, Optional[float]]:
+        """The events to wait for: descriptor, readable, writable, seconds."""
+
+    def close(self) -> None:
+        """Ends the session."""
+
+    @property
+    def schema(self) -> Schema: ...
+    def server_schema(self) -> Optional[Schema]:
+        """The schema of the last server."""
+
+    @property
+    def seqno(self) -> int: ...
+    @property
+    def session(self) -> Session: ...
+    def set_remotes(self, remotes: str) -> None: ...
+    def set_leader_only(self, leader_only: bool) -> None: ...
+    def set_probe_interval(self, interval: Optional[float]) -> None: ...
+    def set_lock(self, name: Optional[str]) -> None: ...
+    def reconnect(self) -> None: ...
+    def rows(self, table: str) -> List[Row]: ...
+    def row_count(self, table: str) -> int: ...
+    def row(self, table: str, uuid: Union[UUID, Row, str]) -> Optional[Row]: ...
+    def begin(self) -> Transaction: ...
+    def add_index(self, table: str, columns: Sequence[str]) -> Index: ...
+    def set_condition(self, table: str, clauses: Optional[Sequence[Tuple[str, str, Any]]]) -> int: ...
+    @property
+    def condition_seqno(self) -> int: ...
+    def watch(self, table: str) -> None: ...
+    def unwatch(self, table: str) -> None: ...
+    def take_changes(self) -> List[Change]: ...
+    def fetch(self, table: str, column: str, row: Optional[Row]) -> int: ...
+    def fetch_outcome(self, fetch: int) -> Tuple[bool, Optional[str]]: ...
+    def metrics(self) -> List[Tuple[str, int]]: ...
+
+def take_log_messages() -> List[Tuple[int, str, str]]:
+    """Takes the messages since the last call: level, name of the logger, text."""

@@ -1,0 +1,225 @@
+"""A client for asyncio. One task takes what the server sends; all else happens in the tasks of the program."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any, AsyncIterator, Callable, Optional, TypeVar
+
+from . import _native
+from .conditions import Condition
+from .database import Database, Predicate, Tables, check, forward_log
+from .errors import FetchError, NoServer, TimedOut
+
+Result = TypeVar("Result")
+
+
+async def _ready(native: "_native.Client", woken: asyncio.Event) -> None:
+    """Waits for the descriptor, the time, or a call that has left something to send."""
+    loop = asyncio.get_running_loop()
+    fd, readable, writable, timeout = native.wait()
+    if fd is not None and readable:
+        loop.add_reader(fd, woken.set)
+    if fd is not None and writable:
+        loop.add_writer(fd, woken.set)
+    try:
+        await asyncio.wait_for(woken.wait(), timeout)
+    except asyncio.TimeoutError:
+        pass
+    finally:
+        if fd is not None:
+            loop.remove_reader(fd)
+            loop.remove_writer(fd)
+        woken.clear()
+
+
+class Client(Database):
+    """A client for one event loop. :func:`connect` makes one. A time limit of None waits for ever."""
+
+    def __init__(self, schema: "_native.Schema", remotes: str, tables: Tables = None, **settings: Any) -> None:
+        super().__init__(schema, remotes, tables, **settings)
+        self._woken = asyncio.Event()
+        self._changed = asyncio.Condition()
+        # One transaction is open at a time; no update is taken meanwhile.
+        self._turn = asyncio.Lock()
+        self._failure: Optional[BaseException] = None
+        self._driver = asyncio.get_running_loop().create_task(self._drive())
+
+    async def __aenter__(self) -> "Client":
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the session. Rows can still be read."""
+        self._driver.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._driver
+        self.native.close()
+
+    async def _drive(self) -> None:
+        try:
+            while True:
+                async with self._turn:
+                    self.native.run()
+                forward_log()
+                async with self._changed:
+                    self._changed.notify_all()
+                await _ready(self.native, self._woken)
+        except Exception as failure:
+            self._failure = failure
+            async with self._changed:
+                self._changed.notify_all()
+            raise
+
+    async def wait_until(self, holds: Predicate, timeout: Optional[float] = None) -> None:
+        """Waits until ``holds()`` is true. It is called after each update."""
+        self._woken.set()
+
+        async def wait() -> None:
+            async with self._changed:
+                while not holds():
+                    if self._failure is not None:
+                        raise self._failure
+                    session = self.session
+                    if not session.is_alive:
+                        raise NoServer(f"no server is left to try: {session.last_failure}")
+                    await self._changed.wait()
+
+        try:
+            await asyncio.wait_for(wait(), timeout)
+        except asyncio.TimeoutError:
+            failure = self.session.last_failure
+            reason = f": {failure}" if failure else ""
+            raise TimedOut(f"timed out after {timeout} s{reason}") from None
+
+    async def wait_for_change(self, timeout: Optional[float] = None) -> int:
+        """Waits for the next change of the replica. Returns the new :attr:`seqno`."""
+        before = self.seqno
+        await self.wait_until(lambda: self.seqno != before, timeout)
+        return self.seqno
+
+    async def wait_for_lock(self, timeout: Optional[float] = None) -> None:
+        """Waits until the lock is held that :meth:`set_lock` asked for."""
+        await self.wait_until(lambda: self.has_lock, timeout)
+
+    async def set_condition(self, table: str, condition: Condition, timeout: Optional[float] = None) -> None:
+        """Chooses the rows of a table that are replicated, and waits until the server applies it."""
+        promise = self._set_condition(table, condition)
+        await self.wait_until(lambda: self.native.condition_seqno >= promise, timeout)
+
+    async def fetch(self, row: "_native.Row", column: str, timeout: Optional[float] = None) -> Any:
+        """Fetches a value on demand. Returns it."""
+        await self._finish_fetch(self.native.fetch(_native.table_of(row), column, row), timeout)
+        return row[column]
+
+    async def fetch_column(self, table: str, column: str, timeout: Optional[float] = None) -> None:
+        """Fetches the values of a column on demand, of all rows."""
+        await self._finish_fetch(self.native.fetch(table, column, None), timeout)
+
+    async def _finish_fetch(self, fetch: int, timeout: Optional[float]) -> None:
+        outcome = (False, None)
+
+        def is_over() -> bool:
+            nonlocal outcome
+            if not outcome[0]:
+                outcome = self.native.fetch_outcome(fetch)
+            return outcome[0]
+
+        await self.wait_until(is_over, timeout)
+        if outcome[1] is not None:
+            raise FetchError(outcome[1])
+
+    @contextlib.asynccontextmanager
+    async def transaction(
+        self, comment: Optional[str] = None, *, dry_run: bool = False, timeout: Optional[float] = None
+    ) -> AsyncIterator["_native.Transaction"]:
+        """Opens a transaction. The end of the block commits it and waits; an exception within the block aborts it.
+
+        Raises :class:`~corvid.errors.TryAgain`, :class:`~corvid.errors.NotLocked` or :class:`~corvid.errors.Refused`. The replica stands still while the
+        block waits for something else.
+        """
+        async with self._turn:
+            txn = self.native.begin()
+            try:
+                if comment is not None:
+                    txn.comment(comment)
+                if dry_run:
+                    txn.set_dry_run()
+                yield txn
+                txn.commit()
+            except BaseException:
+                txn.abort()
+                raise
+        await self.wait_until(lambda: txn.status != "incomplete", timeout)
+        check(txn)
+
+    async def transact(
+        self, change: Callable[["_native.Transaction"], Result], comment: Optional[str] = None, timeout: Optional[float] = None
+    ) -> Result:
+        """Calls ``change`` with an open transaction and commits; does it again from the new contents as long as that loses races.
+
+        ``change`` is a plain function. Returns what it has returned. See :meth:`corvid.blocking.Client.transact`.
+        """
+        loop = asyncio.get_running_loop()
+        end = None if timeout is None else loop.time() + timeout
+        while True:
+            left = None if end is None else max(end - loop.time(), 0)
+            before = self.seqno
+            async with self._turn:
+                txn = self.native.begin()
+                try:
+                    if comment is not None:
+                        txn.comment(comment)
+                    result = change(txn)
+                    txn.commit()
+                except BaseException:
+                    txn.abort()
+                    raise
+            await self.wait_until(lambda: txn.status != "incomplete", left)
+            if txn.status != "try again":
+                check(txn)
+                return result
+            left = None if end is None else max(end - loop.time(), 0)
+            await self.wait_until(lambda: self.seqno != before, left)
+
+    async def changes(self, *tables: str) -> AsyncIterator["_native.Change"]:
+        """The changes of these tables (of all, if none is named) from the first step on, one by one."""
+        for table in tables or tuple(self.schema.tables()):
+            self.native.watch(table)
+        while True:
+            before = self.seqno
+            for change in self.native.take_changes():
+                yield change
+            if self.seqno == before:
+                await self.wait_until(lambda: self.seqno != before)
+
+
+async def connect(
+    remotes: str,
+    database: str,
+    tables: Tables = None,
+    *,
+    schema: Optional["_native.Schema"] = None,
+    timeout: Optional[float] = 60,
+    **settings: Any,
+) -> Client:
+    """Connects to a database and waits until its contents are there. The arguments are those of :func:`corvid.connect`."""
+    loop = asyncio.get_running_loop()
+    end = None if timeout is None else loop.time() + timeout
+    if schema is None:
+        probe = Client(_native.Schema.empty(database), remotes, {}, **{**settings, "lock": None})
+        try:
+            await probe.wait_until(lambda: probe.native.server_schema() is not None, timeout)
+            schema = probe.native.server_schema()
+        finally:
+            await probe.close()
+    client = Client(schema, remotes, tables, **settings)
+    left = None if end is None else max(end - loop.time(), 0)
+    try:
+        await client.wait_until(lambda: client.session.has_contents, left)
+    except BaseException:
+        await client.close()
+        raise
+    return client

@@ -1,0 +1,181 @@
+"""A client for programs that do one thing at a time: each call blocks until its result is there. Several threads may share it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import Any, Callable, Iterator, Optional, TypeVar
+
+from . import _native
+from .conditions import Condition
+from .database import Database, Predicate, Tables, check
+from .errors import FetchError, TimedOut
+from .waiting import Waiter
+
+Result = TypeVar("Result")
+
+
+class Client(Database):
+    """A client whose calls block. :func:`connect` makes one. A time limit of None waits for ever."""
+
+    def __init__(self, schema: "_native.Schema", remotes: str, tables: Tables = None, **settings: Any) -> None:
+        super().__init__(schema, remotes, tables, **settings)
+        # Held while the replica takes an update and while a transaction is open: neither may happen during the other.
+        self._turn = threading.RLock()
+        self._waiter = Waiter(self.native, self.run)
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the session. Rows can still be read."""
+        self.native.close()
+
+    def run(self) -> bool:
+        """Takes what the server has sent, without waiting. Returns whether something changed."""
+        with self._turn:
+            return self.native.run()
+
+    def wait_until(self, holds: Predicate, timeout: Optional[float] = None) -> None:
+        """Waits until ``holds()`` is true. It is called after each update."""
+        self._waiter.wait_until(holds, timeout)
+
+    def wait_for_change(self, timeout: Optional[float] = None) -> int:
+        """Waits for the next change of the replica. Returns the new :attr:`seqno`."""
+        before = self.seqno
+        self.wait_until(lambda: self.seqno != before, timeout)
+        return self.seqno
+
+    def wait_for_lock(self, timeout: Optional[float] = None) -> None:
+        """Waits until the lock is held that :meth:`set_lock` asked for."""
+        self.wait_until(lambda: self.has_lock, timeout)
+
+    def set_condition(self, table: str, condition: Condition, timeout: Optional[float] = None) -> None:
+        """Chooses the rows of a table that are replicated, and waits until the server applies it."""
+        promise = self._set_condition(table, condition)
+        self.wait_until(lambda: self.native.condition_seqno >= promise, timeout)
+
+    def fetch(self, row: "_native.Row", column: str, timeout: Optional[float] = None) -> Any:
+        """Fetches a value on demand. Returns it."""
+        fetch = self.native.fetch(_native.table_of(row), column, row)
+        self._finish_fetch(fetch, timeout)
+        return row[column]
+
+    def fetch_column(self, table: str, column: str, timeout: Optional[float] = None) -> None:
+        """Fetches the values of a column on demand, of all rows."""
+        self._finish_fetch(self.native.fetch(table, column, None), timeout)
+
+    def _finish_fetch(self, fetch: int, timeout: Optional[float]) -> None:
+        outcome = (False, None)
+
+        def is_over() -> bool:
+            nonlocal outcome
+            outcome = self.native.fetch_outcome(fetch)
+            return outcome[0]
+
+        self.wait_until(is_over, timeout)
+        if outcome[1] is not None:
+            raise FetchError(outcome[1])
+
+    @contextlib.contextmanager
+    def transaction(
+        self, comment: Optional[str] = None, *, dry_run: bool = False, timeout: Optional[float] = None
+    ) -> Iterator["_native.Transaction"]:
+        """Opens a transaction. The end of the block commits it and waits; an exception within the block aborts it.
+
+        Raises :class:`~corvid.errors.TryAgain`, :class:`~corvid.errors.NotLocked` or :class:`~corvid.errors.Refused`.
+        """
+        with self._turn:
+            txn = self.native.begin()
+            try:
+                if comment is not None:
+                    txn.comment(comment)
+                if dry_run:
+                    txn.set_dry_run()
+                yield txn
+                txn.commit()
+            except BaseException:
+                txn.abort()
+                raise
+        self.wait_until(lambda: txn.status != "incomplete", timeout)
+        check(txn)
+
+    def transact(
+        self, change: Callable[["_native.Transaction"], Result], comment: Optional[str] = None, timeout: Optional[float] = None
+    ) -> Result:
+        """Calls ``change`` with an open transaction and commits; does it again from the new contents as long as that loses races.
+
+        Returns what ``change`` has returned. When the connection was lost, nobody knows whether the first attempt was committed: ``change`` should look
+        at the contents before it changes them.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = None if end is None else max(end - time.monotonic(), 0)
+            before = self.seqno
+            with self._turn:
+                txn = self.native.begin()
+                try:
+                    if comment is not None:
+                        txn.comment(comment)
+                    result = change(txn)
+                    txn.commit()
+                except BaseException:
+                    txn.abort()
+                    raise
+            self.wait_until(lambda: txn.status != "incomplete", left)
+            if txn.status != "try again":
+                check(txn)
+                return result
+            left = None if end is None else max(end - time.monotonic(), 0)
+            self.wait_until(lambda: self.seqno != before, left)
+
+    def changes(self, *tables: str, timeout: Optional[float] = None) -> Iterator["_native.Change"]:
+        """The changes of these tables (of all, if none is named) from now on, one by one; waits for them.
+
+        With a time limit it ends when no change has come for that long.
+        """
+        watched = tables or tuple(self.schema.tables())
+        for table in watched:
+            self.native.watch(table)
+        return self._changes(timeout)
+
+    def _changes(self, timeout: Optional[float]) -> Iterator["_native.Change"]:
+        while True:
+            before = self.seqno
+            yield from self.native.take_changes()
+            if self.seqno == before:
+                try:
+                    self.wait_until(lambda: self.seqno != before, timeout)
+                except TimedOut:
+                    return
+
+
+def connect(
+    remotes: str,
+    database: str,
+    tables: Tables = None,
+    *,
+    schema: Optional["_native.Schema"] = None,
+    timeout: Optional[float] = 60,
+    **settings: Any,
+) -> Client:
+    """Connects to a database and waits until its contents are there.
+
+    ``remotes`` is a list like ``"ssl:10.0.0.1:6641,ssl:10.0.0.2:6641"``. ``tables`` says what is replicated; see :data:`corvid.Tables`. Without a
+    ``schema`` that of the server is taken. Other settings: ``leader_only`` (True), ``retry`` (True), ``shuffle`` (True), ``probe_interval``
+    in seconds, ``lock``; for ``ssl:`` the files ``private_key``, ``certificate`` and ``ca_cert``.
+    """
+    end = None if timeout is None else time.monotonic() + timeout
+    if schema is None:
+        probe = _native.Client(_native.Schema.empty(database), remotes, {}, **{**settings, "lock": None})
+        Waiter(probe, probe.run).wait_until(lambda: probe.server_schema() is not None, timeout)
+        schema = probe.server_schema()
+        probe.close()
+    client = Client(schema, remotes, tables, **settings)
+    left = None if end is None else max(end - time.monotonic(), 0)
+    client.wait_until(lambda: client.session.has_contents, left)
+    return client

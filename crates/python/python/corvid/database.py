@@ -1,0 +1,127 @@
+"""Whatever the fronts have in common: tables, transactions, settings of the session. It never waits."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Union
+
+from . import _native
+from .conditions import Condition
+from .errors import NotLocked, Refused, SchemaError, TransactionError, TryAgain
+from .tables import Table
+
+#: The tables and columns that a client replicates: all of them (None), or for each table its columns: all of them (None), some of them by
+#: name, or each with its mode: "read", "write" (changes of it wake nobody) or "on_demand" (fetched, not replicated).
+Tables = Optional[Mapping[str, Union[None, Iterable[str], Mapping[str, str]]]]
+
+
+def modes(schema: "_native.Schema", tables: Tables) -> Dict[str, Dict[str, str]]:
+    """The mode of each column that is replicated."""
+    if tables is None:
+        tables = {table: None for table in schema.tables()}
+    found: Dict[str, Dict[str, str]] = {}
+    for table, columns in tables.items():
+        if columns is None:
+            columns = [column.name for column in schema.columns(table)]
+        if isinstance(columns, str):
+            raise TypeError(f"the columns of table {table} are a list of names, not {columns!r}")
+        found[table] = dict(columns) if isinstance(columns, Mapping) else {column: "read" for column in columns}
+    return found
+
+
+class Database:
+    """A replica of a database. Its tables are attributes, and items by name: ``db.Bridge``, ``db["Bridge"]``."""
+
+    def __init__(
+        self, schema: "_native.Schema", remotes: str, tables: Tables = None, **settings: Any
+    ) -> None:
+        #: The core.
+        self.native = _native.Client(schema, remotes, modes(schema, tables), **settings)
+        self._tables: Dict[str, Table] = {}
+
+    @property
+    def schema(self) -> "_native.Schema":
+        """The schema of the client: that of the server when it connected first, or the one that was given."""
+        return self.native.schema
+
+    @property
+    def session(self) -> "_native.Session":
+        """The state of the session at this moment."""
+        return self.native.session
+
+    @property
+    def seqno(self) -> int:
+        """A number that grows with each change of the replica or of the lock."""
+        return self.native.seqno
+
+    def __getitem__(self, name: str) -> Table:
+        if name not in self._tables:
+            self._tables[name] = Table(self, name)
+        return self._tables[name]
+
+    def __getattr__(self, name: str) -> Table:
+        if name.startswith("_") or "native" not in self.__dict__:
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except SchemaError as error:
+            raise AttributeError(str(error)) from None
+
+    def __dir__(self) -> List[str]:
+        return [*object.__dir__(self), *self.schema.tables()]
+
+    def set_remotes(self, remotes: str) -> None:
+        """Connects to other remotes. A connection to one that is still listed is kept."""
+        self.native.set_remotes(remotes)
+
+    def set_leader_only(self, leader_only: bool) -> None:
+        """Whether the client connects only to the leader of a cluster."""
+        self.native.set_leader_only(leader_only)
+
+    def set_probe_interval(self, seconds: Optional[float]) -> None:
+        """How long the server may be silent before it is probed: 0 never, None as is the default."""
+        self.native.set_probe_interval(seconds)
+
+    def set_lock(self, name: Optional[str]) -> None:
+        """Asks the server for a lock, or gives it back (None). While a lock is set, transactions need it."""
+        self.native.set_lock(name)
+
+    @property
+    def has_lock(self) -> bool:
+        """Whether the lock is held, by the server's last message."""
+        return self.session.lock == "held"
+
+    def reconnect(self) -> None:
+        """Ends the connection and makes another one."""
+        self.native.reconnect()
+
+    def metrics(self) -> Dict[str, int]:
+        """Counters of the client."""
+        return dict(self.native.metrics())
+
+    def _set_condition(self, table: str, condition: Condition) -> int:
+        return self.native.set_condition(table, condition.clauses)
+
+
+def check(txn: "_native.Transaction") -> None:
+    """Raises the error of a transaction that has ended without success."""
+    status = txn.status
+    if status in ("success", "unchanged"):
+        return
+    if status == "try again":
+        raise TryAgain("the transaction lost a race or its connection: look at the contents and make it again")
+    if status == "not locked":
+        raise NotLocked("the lock is not held")
+    if status == "error":
+        tag, details, operation = txn.refusal or (None, "", None)
+        raise Refused(tag, details, operation)
+    raise TransactionError(status)
+
+
+def forward_log() -> None:
+    """Passes messages of the library on to ``logging``; the loggers are called ``corvid.client`` and the like."""
+    for level, name, text in _native.take_log_messages():
+        logging.getLogger(name).log(level, "%s", text)
+
+
+Predicate = Callable[[], bool]

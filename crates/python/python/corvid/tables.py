@@ -1,0 +1,95 @@
+"""Tables of a replica."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple, Union
+from uuid import UUID
+
+from . import _native
+from .conditions import ColumnRef
+from .errors import RowError, SchemaError, UsageError
+
+if TYPE_CHECKING:
+    from .database import Database
+
+
+class Columns:
+    """The columns of a table as attributes, for conditions: ``table.c.name == "br0"``."""
+
+    def __init__(self, table: str, columns: List["_native.Column"]) -> None:
+        self._table = table
+        self._columns = {column.name: ColumnRef(column) for column in columns}
+
+    def __getattr__(self, name: str) -> ColumnRef:
+        columns = self.__dict__.get("_columns", {})
+        if name not in columns:
+            raise AttributeError(f"table {self.__dict__.get('_table')} has no column {name}")
+        return columns[name]
+
+    def __getitem__(self, name: str) -> ColumnRef:
+        if name not in self._columns:
+            raise SchemaError(f"table {self._table} has no column {name}")
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[ColumnRef]:
+        return iter(self._columns.values())
+
+    def __dir__(self) -> List[str]:
+        return list(self._columns)
+
+
+class Table:
+    """The rows of one table. While a transaction is open, they are as it has changed them."""
+
+    def __init__(self, database: "Database", name: str) -> None:
+        self._native = database.native
+        self._indexes: Dict[Tuple[str, ...], _native.Index] = {}
+        #: Its name.
+        self.name = name
+        #: Its columns, to be compared.
+        self.c = Columns(name, self._native.schema.columns(name))
+
+    def __iter__(self) -> Iterator["_native.Row"]:
+        return iter(self._native.rows(self.name))
+
+    def __len__(self) -> int:
+        return self._native.row_count(self.name)
+
+    def get(self, uuid: Union[UUID, str]) -> Optional["_native.Row"]:
+        """The row with this UUID; None if it is not there."""
+        return self._native.row(self.name, uuid)
+
+    def __getitem__(self, uuid: Union[UUID, str]) -> "_native.Row":
+        row = self.get(uuid)
+        if row is None:
+            raise RowError(f"there is no row {uuid} in table {self.name}", self.name, str(uuid))
+        return row
+
+    def __contains__(self, row: Any) -> bool:
+        if isinstance(row, _native.Row):
+            return _native.table_of(row) == self.name and self.get(row.uuid) == row
+        return self.get(row) is not None
+
+    def index(self, *columns: str) -> "_native.Index":
+        """The rows in the order of these columns; one with a leading ``-`` descends. It is made at the first call, and kept up."""
+        if not columns:
+            raise UsageError("an index needs columns")
+        if columns not in self._indexes:
+            self._indexes[columns] = self._native.add_index(self.name, list(columns))
+        return self._indexes[columns]
+
+    def find_all(self, **values: Any) -> List["_native.Row"]:
+        """The rows whose columns have these values, by an index."""
+        columns = tuple(sorted(values))
+        index = self.index(*columns)
+        key = values[columns[0]] if len(columns) == 1 else tuple(values[column] for column in columns)
+        return index.range(key, key)
+
+    def find(self, **values: Any) -> Optional["_native.Row"]:
+        """The first row whose columns have these values, by an index; None if there is none."""
+        columns = tuple(sorted(values))
+        index = self.index(*columns)
+        return index.get(values[columns[0]] if len(columns) == 1 else tuple(values[column] for column in columns))
+
+    def __repr__(self) -> str:
+        return f"<table {self.name}, {len(self)} rows>"

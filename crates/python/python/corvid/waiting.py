@@ -1,0 +1,86 @@
+"""Waiting of threads for one client: one of them polls for all."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from typing import Any, Callable, Optional
+
+from . import _native
+from .database import Predicate, forward_log
+from .errors import NoServer, TimedOut
+
+
+class Waiter:
+    """Threads that wait for a client. One polls its descriptor and takes what comes; the others are woken when something has come."""
+
+    def __init__(self, native: "_native.Client", run: Callable[[], Any]) -> None:
+        self._native = native
+        self._run = run
+        self._progress = threading.Condition()
+        self._is_polled = False
+        # Ends a poll early, because another thread has left something to send.
+        self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nobody can wait any more."""
+        for end in (self._read_end, self._write_end):
+            if end >= 0:
+                os.close(end)
+        self._read_end = self._write_end = -1
+
+    def wait_until(self, holds: Predicate, timeout: Optional[float]) -> None:
+        """Waits until ``holds()`` is true."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            self._run()
+            forward_log()
+            with self._progress:
+                self._progress.notify_all()
+                if holds():
+                    return
+                session = self._native.session
+                reason = f": {session.last_failure}" if session.last_failure else ""
+                if not session.is_alive:
+                    raise NoServer(f"no server is left to try{reason}")
+                left = None if end is None else end - time.monotonic()
+                if left is not None and left <= 0:
+                    raise TimedOut(f"timed out after {timeout} s{reason}")
+                if self._is_polled:
+                    self._wake()
+                    self._progress.wait(left)
+                    continue
+                self._is_polled = True
+            try:
+                self._poll(left)
+            finally:
+                with self._progress:
+                    self._is_polled = False
+                    # Another one polls from now on, if this thread has what it waited for.
+                    self._progress.notify_all()
+
+    def _poll(self, left: Optional[float]) -> None:
+        fd, readable, writable, timeout = self._native.wait()
+        if left is not None:
+            timeout = left if timeout is None else min(timeout, left)
+        poller = select.poll()
+        poller.register(self._read_end, select.POLLIN)
+        if fd is not None:
+            poller.register(fd, (select.POLLIN if readable else 0) | (select.POLLOUT if writable else 0))
+        # Rounded up, so that a time limit is not polled for again and again.
+        poller.poll(None if timeout is None else int(timeout * 1000) + 1)
+        try:
+            os.read(self._read_end, 4096)
+        except BlockingIOError:
+            pass
+
+    def _wake(self) -> None:
+        try:
+            os.write(self._write_end, b"x")
+        except BlockingIOError:
+            pass

@@ -1,0 +1,324 @@
+//! The client: a replica behind a lock, and the session that keeps it up to date.
+
+use std::sync::{Mutex, PoisonError, TryLockError};
+use std::time::Duration;
+
+use corvid::polled;
+use corvid::{Authority, Class, Credentials, RowId, Settings, Setup};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::change::{Change, ChangeQueue};
+use crate::condition;
+use crate::error;
+use crate::index::Index;
+use crate::row::Row;
+use crate::schema::Schema;
+use crate::session::Session;
+use crate::transaction::Transaction;
+use crate::value;
+
+/// Behind the lock of a client.
+pub(crate) struct State {
+    pub(crate) client: polled::Client,
+    pub(crate) changes: ChangeQueue,
+}
+
+/// A client of one database, without a way to wait.
+#[pyclass(frozen, weakref, module = "corvid._native")]
+pub(crate) struct Client {
+    pub(crate) schema: Schema,
+    state: Mutex<State>,
+}
+
+impl Client {
+    /// Does something under the lock. It must make and destroy no Python object.
+    pub(crate) fn with<R>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> R) -> R {
+        loop {
+            match self.state.try_lock() {
+                Ok(mut state) => return work(&mut state),
+                Err(TryLockError::Poisoned(state)) => return work(&mut state.into_inner()),
+                Err(TryLockError::WouldBlock) => py.detach(|| drop(self.state.lock())),
+            }
+        }
+    }
+}
+
+/// Describes how a client treats its columns: table, then column, then "read", "write" or "on_demand".
+fn class_of(schema: &Schema, columns: &Bound<'_, PyDict>) -> PyResult<Class> {
+    let py = columns.py();
+    let mut class = Class::new(schema.schema.clone());
+    class.set_strict(false);
+    for (table, modes) in columns.iter() {
+        let table = schema.table_id(py, &table.extract::<String>()?)?;
+        class.add_table(table);
+        for (column, mode) in modes.cast_into::<PyDict>()?.iter() {
+            let column = schema.column_key(py, table, &column.extract::<String>()?)?;
+            match mode.extract::<String>()?.as_str() {
+                "read" => class.add_column(column),
+                "write" => {
+                    class.add_column(column);
+                    class.omit_alert(column);
+                }
+                "on_demand" => class.on_demand(column),
+                mode => {
+                    let text = format!("{mode:?} is no mode: \"read\", \"write\" or \"on_demand\"");
+                    return Err(error::usage(py, text));
+                }
+            }
+        }
+    }
+    Ok(class)
+}
+
+#[pymethods]
+impl Client {
+    #[new]
+    #[pyo3(signature = (schema, remotes, columns, *, leader_only=true, retry=true, shuffle=true, probe_interval=None, lock=None,
+                        private_key=None, certificate=None, ca_cert=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn new(
+        py: Python<'_>,
+        schema: &Schema,
+        remotes: &str,
+        columns: &Bound<'_, PyDict>,
+        leader_only: bool,
+        retry: bool,
+        shuffle: bool,
+        probe_interval: Option<f64>,
+        lock: Option<String>,
+        private_key: Option<String>,
+        certificate: Option<String>,
+        ca_cert: Option<String>,
+    ) -> PyResult<Client> {
+        let has_files = private_key.is_some() || certificate.is_some() || ca_cert.is_some();
+        let settings = Settings {
+            private_key,
+            certificate,
+            authority: ca_cert.map(|file| Authority {
+                file,
+                is_bootstrapped: false,
+            }),
+            ..Settings::default()
+        };
+        let setup = Setup {
+            credentials: has_files.then(|| Credentials::new(&settings)),
+            is_leader_only: leader_only,
+            is_persistent: retry,
+            is_shuffled: shuffle,
+            probe_interval: probe_interval
+                .map(|seconds| duration(py, seconds))
+                .transpose()?,
+            lock,
+        };
+        let class = class_of(schema, columns)?;
+        let client = polled::Client::connect_with(class, remotes, &setup)
+            .map_err(|error| error::remote(py, error.to_string()))?;
+        let changes = ChangeQueue::default();
+        Ok(Client {
+            schema: schema.clone(),
+            state: Mutex::new(State { client, changes }),
+        })
+    }
+
+    /// Does all work that needs no waiting. Returns whether something changed.
+    fn run(&self, py: Python<'_>) -> PyResult<bool> {
+        let outcome = py.detach(|| {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.client.run()
+        });
+        outcome.map_err(|misuse| error::usage(py, misuse.to_string()))
+    }
+
+    /// The events to wait for: descriptor, readable, writable, seconds.
+    fn wait(&self, py: Python<'_>) -> (Option<i32>, bool, bool, Option<f64>) {
+        let wait = self.with(py, |state| state.client.wait());
+        let seconds = wait.timeout.map(|timeout| timeout.as_secs_f64());
+        (wait.fd, wait.readable, wait.writable, seconds)
+    }
+
+    /// Ends the session.
+    fn close(&self, py: Python<'_>) {
+        self.with(py, |state| {
+            let now_ms = state.client.now_ms();
+            state
+                .client
+                .idl_mut()
+                .session()
+                .set_remote(now_ms, "", false);
+            // Has the connection closed.
+            let _ = state.client.wait();
+        });
+    }
+
+    #[getter]
+    fn schema(&self) -> Schema {
+        self.schema.clone()
+    }
+
+    /// The schema of the last server.
+    fn server_schema(&self, py: Python<'_>) -> Option<Schema> {
+        let schema = self.with(py, |state| state.client.idl().server_schema().cloned())?;
+        Some(Schema { schema })
+    }
+
+    #[getter]
+    fn seqno(&self, py: Python<'_>) -> u64 {
+        self.with(py, |state| state.client.idl().change_seqno())
+    }
+
+    #[getter]
+    fn session(&self, py: Python<'_>) -> Session {
+        self.with(py, |state| Session::of(&state.client.session()))
+    }
+
+    fn set_remotes(&self, py: Python<'_>, remotes: &str) -> PyResult<()> {
+        let outcome = self.with(py, |state| state.client.set_remotes(remotes));
+        outcome.map_err(|error| error::remote(py, error.to_string()))
+    }
+
+    fn set_leader_only(&self, py: Python<'_>, leader_only: bool) {
+        self.with(py, |state| state.client.set_leader_only(leader_only));
+    }
+
+    #[pyo3(signature = (interval))]
+    fn set_probe_interval(&self, py: Python<'_>, interval: Option<f64>) -> PyResult<()> {
+        let interval = interval.map(|seconds| duration(py, seconds)).transpose()?;
+        self.with(py, |state| state.client.set_probe_interval(interval));
+        Ok(())
+    }
+
+    #[pyo3(signature = (name))]
+    fn set_lock(&self, py: Python<'_>, name: Option<&str>) {
+        self.with(py, |state| state.client.set_lock(name));
+    }
+
+    fn reconnect(&self, py: Python<'_>) {
+        self.with(py, |state| state.client.reconnect());
+    }
+
+    /// The rows of a table.
+    fn rows(slf: &Bound<'_, Client>, table: &str) -> PyResult<Vec<Row>> {
+        let (py, client) = (slf.py(), slf.get());
+        let table = client.schema.table_id(py, table)?;
+        let rows: Vec<RowId> = client.with(py, |state| state.client.idl().rows(table).collect());
+        Ok(rows_of(slf, rows))
+    }
+
+    fn row_count(&self, py: Python<'_>, table: &str) -> PyResult<usize> {
+        let table = self.schema.table_id(py, table)?;
+        Ok(self.with(py, |state| state.client.idl().row_count(table)))
+    }
+
+    /// A row by UUID.
+    fn row(slf: &Bound<'_, Client>, table: &str, uuid: &Bound<'_, PyAny>) -> PyResult<Option<Row>> {
+        let (py, client) = (slf.py(), slf.get());
+        let table = client.schema.table_id(py, table)?;
+        let uuid = value::uuid_of(uuid)?;
+        let row = client.with(py, |state| state.client.idl().row(table, uuid));
+        Ok(row.map(|row| Row::new(slf.clone().unbind(), row)))
+    }
+
+    /// Opens a transaction.
+    fn begin(slf: &Bound<'_, Client>) -> PyResult<Transaction> {
+        Transaction::begin(slf)
+    }
+
+    /// An index over columns, of which those with a leading "-" descend.
+    fn add_index(
+        slf: &Bound<'_, Client>,
+        table: &str,
+        columns: &Bound<'_, PyAny>,
+    ) -> PyResult<Index> {
+        let columns: Vec<String> = columns.extract()?;
+        Index::add(slf, table, &columns)
+    }
+
+    /// Sets the condition of a table: clauses of column, function and value, or `None` for all rows. Returns the number to wait for.
+    #[pyo3(signature = (table, clauses))]
+    fn set_condition(
+        &self,
+        py: Python<'_>,
+        table: &str,
+        clauses: Option<Vec<(String, String, Bound<'_, PyAny>)>>,
+    ) -> PyResult<u64> {
+        let table = self.schema.table_id(py, table)?;
+        let condition = condition::condition_of(py, &self.schema, table, clauses)?;
+        Ok(self.with(py, |state| state.client.set_condition((table, condition))))
+    }
+
+    #[getter]
+    fn condition_seqno(&self, py: Python<'_>) -> u64 {
+        self.with(py, |state| state.client.idl().condition_seqno())
+    }
+
+    /// Collects the changes of a table from now on.
+    fn watch(&self, py: Python<'_>, table: &str) -> PyResult<()> {
+        let table = self.schema.table_id(py, table)?;
+        self.with(py, |state| state.changes.watch(&mut state.client, table));
+        Ok(())
+    }
+
+    /// Collects no more changes of a table.
+    fn unwatch(&self, py: Python<'_>, table: &str) -> PyResult<()> {
+        let table = self.schema.table_id(py, table)?;
+        self.with(py, |state| state.changes.unwatch(&mut state.client, table));
+        Ok(())
+    }
+
+    /// Takes the changes since the last call.
+    fn take_changes(slf: &Bound<'_, Client>) -> PyResult<Vec<Py<Change>>> {
+        let taken = slf.get().with(slf.py(), |state| state.changes.take());
+        let made = taken.into_iter().map(|change| Change::new(slf, change));
+        made.collect()
+    }
+
+    /// Asks for the values of a column on demand: of a row, or of all rows.
+    fn fetch(&self, py: Python<'_>, table: &str, column: &str, row: Option<&Row>) -> PyResult<u64> {
+        let table = self.schema.table_id(py, table)?;
+        let column = self.schema.column_key(py, table, column)?;
+        let begun = self.with(py, |state| {
+            let idl = state.client.idl_mut();
+            match row {
+                Some(row) => idl.fetch_row(row.id, column),
+                None => idl.fetch_column(column),
+            }
+        });
+        let id = begun.map_err(|error| error::fetch(py, error))?;
+        Ok(id.0)
+    }
+
+    /// Whether a fetch has ended, and the error if it failed.
+    fn fetch_outcome(&self, py: Python<'_>, fetch: u64) -> (bool, Option<String>) {
+        use corvid::FetchOutcome;
+        let id = corvid::FetchId(fetch);
+        let outcome = self.with(py, |state| state.client.idl_mut().take_fetch_outcome(id));
+        match outcome {
+            Some(FetchOutcome::Pending) => (false, None),
+            Some(FetchOutcome::Success) => (true, None),
+            Some(FetchOutcome::RowGone) | None => (true, Some("the row is gone".to_owned())),
+            Some(FetchOutcome::Error(text)) => (true, Some(text)),
+            Some(FetchOutcome::Disconnected) => (true, Some("the connection was lost".to_owned())),
+        }
+    }
+
+    /// Counters of the client, by name.
+    fn metrics(&self, py: Python<'_>) -> Vec<(&'static str, u64)> {
+        self.with(py, |state| {
+            let metrics = state.client.idl().metrics();
+            metrics.named().collect()
+        })
+    }
+}
+
+/// Rows as Python objects.
+pub(crate) fn rows_of(client: &Bound<'_, Client>, rows: Vec<RowId>) -> Vec<Row> {
+    let made = rows.into_iter();
+    made.map(|row| Row::new(client.clone().unbind(), row))
+        .collect()
+}
+
+fn duration(py: Python<'_>, seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| error::usage(py, format!("{seconds} is no time in seconds")))
+}

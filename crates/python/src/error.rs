@@ -1,0 +1,84 @@
+//! Exceptions. Their classes are Python (`python/corvid/errors.py`), so that they have attributes and docstrings.
+
+use corvid::data::Uuid;
+use corvid::{FetchError, Misuse};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyModule;
+
+static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+
+/// An exception of a class of `corvid.errors`, made with these arguments.
+fn of_class<A>(py: Python<'_>, class: &str, arguments: A) -> PyErr
+where
+    A: for<'py> pyo3::call::PyCallArgs<'py>,
+{
+    let module = MODULE.get_or_try_init(py, || {
+        PyModule::import(py, "corvid.errors").map(Bound::unbind)
+    });
+    let made = module.and_then(|module| module.bind(py).getattr(class)?.call1(arguments));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// A call that is not allowed now.
+pub(crate) fn usage(py: Python<'_>, text: impl Into<String>) -> PyErr {
+    of_class(py, "UsageError", (text.into(),))
+}
+
+/// A list of remotes that cannot work.
+pub(crate) fn remote(py: Python<'_>, text: String) -> PyErr {
+    of_class(py, "RemoteError", (text,))
+}
+
+/// A name that the schema does not have, or a schema that is none.
+pub(crate) fn schema(py: Python<'_>, text: String) -> PyErr {
+    of_class(py, "SchemaError", (text,))
+}
+
+/// A row that is not there.
+pub(crate) fn row_gone(py: Python<'_>, table: &str, row: Uuid) -> PyErr {
+    let text = format!("there is no row {row} in table {table}");
+    of_class(py, "RowError", (text, table, row.to_string()))
+}
+
+/// A value or a change that does not fit a column.
+pub(crate) fn column(
+    py: Python<'_>,
+    text: &str,
+    (table, column): (&str, &str),
+    row: Option<Uuid>,
+) -> PyErr {
+    let row = row.map(|row| row.to_string());
+    let place = match &row {
+        Some(row) => format!("{table}.{column} of row {row}"),
+        None => format!("{table}.{column}"),
+    };
+    of_class(
+        py,
+        "ColumnError",
+        (format!("{place}: {text}"), table, column, row),
+    )
+}
+
+/// Misuse of a column of a row.
+pub(crate) fn misuse_of_column(
+    py: Python<'_>,
+    misuse: &Misuse,
+    names: (&str, &str),
+    row: Uuid,
+) -> PyErr {
+    match misuse {
+        Misuse::RowGone => row_gone(py, names.0, row),
+        Misuse::NoTransaction
+        | Misuse::TransactionOpen
+        | Misuse::ReadOnly
+        | Misuse::UuidInUse
+        | Misuse::SecondIncrement => usage(py, misuse.to_string()),
+        _ => column(py, &misuse.to_string(), names, Some(row)),
+    }
+}
+
+/// A fetch that could not start.
+pub(crate) fn fetch(py: Python<'_>, error: FetchError) -> PyErr {
+    of_class(py, "FetchError", (error.to_string(),))
+}

@@ -1,0 +1,49 @@
+//! The Python module `corvid._native`: the client core as Python classes, for the package `corvid` in `python/`.
+//!
+//! Only what costs something is here: the client, rows, transactions, indexes and changes. Waiting is not: the fronts (blocking, asyncio, poll-style)
+//! are written in Python over [`client::Client::wait`]. Docstrings and signatures for users are in `python/corvid/_native.pyi`.
+//!
+//! Invariant: no Python object is made or destroyed while the lock of a client is held, because either may run any Python code, and that
+//! may use the client. The lock is awaited without the GIL.
+
+mod change;
+mod client;
+mod condition;
+mod error;
+mod index;
+mod logging;
+mod row;
+mod schema;
+mod session;
+mod transaction;
+mod value;
+
+use pyo3::prelude::*;
+
+/// The module.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::change::Change;
+    #[pymodule_export]
+    use super::client::Client;
+    #[pymodule_export]
+    use super::index::Index;
+    #[pymodule_export]
+    use super::logging::take_log_messages;
+    #[pymodule_export]
+    use super::row::{Row, table_of};
+    #[pymodule_export]
+    use super::schema::{Column, Schema};
+    #[pymodule_export]
+    use super::session::Session;
+    #[pymodule_export]
+    use super::transaction::Transaction;
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) {
+        super::logging::install();
+    }
+
+    use pyo3::prelude::*;
+}
