@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-seeds setup python man docs deb container guard guard-accept bench bench-ovn bench-clients bench-allocators
+.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-seeds setup python man docs deb container guard guard-accept bench bench-ovn bench-clients bench-python bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -128,6 +128,13 @@ bench-clients:
 	$(BUILD)
 	cargo build --release -p corvid-bench
 	$(RELEASE)/corvid-bench clients $(RELEASE)/ovsdb-server --scale $(SCALE) --rounds $(ROUNDS)
+
+# The Python package beside the reference's, in each interpreter of OVS_PYTHONS that has it: the table of PERF.md, "Python".
+OVS_PYTHONS ?= debian=/usr/bin/python3
+bench-python: python
+	$(BUILD)
+	target/python/bin/python crates/python/bench/compare.py $(RELEASE)/ovsdb-server $(RELEASE)/ovsdb-tool \
+		/usr/share/ovn/ovn-nb.ovsschema corvid=target/python/bin/python $(OVS_PYTHONS)
 
 # Duration and memory of both servers under four allocators: built in where ours has a feature for it, loaded before the server
 # elsewhere.

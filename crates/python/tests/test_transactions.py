@@ -72,11 +72,10 @@ class Transactions(ZooTest):
         cage = self.cage(db, name="c", number=1)
         other.wait_until(lambda: len(other.Cage) == 1, PATIENCE)
         [same] = other.Cage
-        with other.transaction():
-            same.number = 2
-        # The update is not taken before the transaction, which therefore relies on an old value.
         with self.assertRaises(corvid.TryAgain), db.transaction() as txn:
             txn.verify(cage, "number")
+            with other.transaction():
+                same.number = 2
             cage.number = cage.number + 1
         db.wait_until(lambda: cage.number == 2, PATIENCE)
 

@@ -137,9 +137,10 @@ class Client(Database):
     ) -> AsyncIterator["_native.Transaction"]:
         """Opens a transaction. The end of the block commits it and waits; an exception within the block aborts it.
 
-        Raises :class:`~corvid.errors.TryAgain`, :class:`~corvid.errors.NotLocked` or :class:`~corvid.errors.Refused`. The replica stands still while the
+        Without a connection it waits for one, and for the contents. Raises :class:`~corvid.errors.TryAgain`, :class:`~corvid.errors.NotLocked` or :class:`~corvid.errors.Refused`. The replica stands still while the
         block waits for something else.
         """
+        await self.wait_until(self._is_synced, timeout)
         async with self._turn:
             txn = self.native.begin()
             try:
@@ -166,6 +167,7 @@ class Client(Database):
         end = None if timeout is None else loop.time() + timeout
         while True:
             left = None if end is None else max(end - loop.time(), 0)
+            await self.wait_until(self._is_synced, left)
             before = self.seqno
             async with self._turn:
                 txn = self.native.begin()
@@ -183,6 +185,9 @@ class Client(Database):
                 return result
             left = None if end is None else max(end - loop.time(), 0)
             await self.wait_until(lambda: self.seqno != before, left)
+
+    def _is_synced(self) -> bool:
+        return self.session.is_synced
 
     async def changes(self, *tables: str) -> AsyncIterator["_native.Change"]:
         """The changes of these tables (of all, if none is named) from the first step on, one by one."""

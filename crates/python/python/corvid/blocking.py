@@ -85,10 +85,11 @@ class Client(Database):
     def transaction(
         self, comment: Optional[str] = None, *, dry_run: bool = False, timeout: Optional[float] = None
     ) -> Iterator["_native.Transaction"]:
-        """Opens a transaction. The end of the block commits it and waits; an exception within the block aborts it.
+        """Opens a transaction, on contents that are up to date. The end of the block commits it and waits; an exception within the block aborts it.
 
-        Raises :class:`~corvid.errors.TryAgain`, :class:`~corvid.errors.NotLocked` or :class:`~corvid.errors.Refused`.
+        Without a connection it waits for one, and for the contents. Raises :class:`~corvid.errors.TryAgain`, :class:`~corvid.errors.NotLocked` or :class:`~corvid.errors.Refused`.
         """
+        self.wait_until(self._is_synced, timeout)
         with self._turn:
             txn = self.native.begin()
             try:
@@ -115,6 +116,7 @@ class Client(Database):
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             left = None if end is None else max(end - time.monotonic(), 0)
+            self.wait_until(self._is_synced, left)
             before = self.seqno
             with self._turn:
                 txn = self.native.begin()
@@ -132,6 +134,9 @@ class Client(Database):
                 return result
             left = None if end is None else max(end - time.monotonic(), 0)
             self.wait_until(lambda: self.seqno != before, left)
+
+    def _is_synced(self) -> bool:
+        return self.session.is_synced
 
     def changes(self, *tables: str, timeout: Optional[float] = None) -> Iterator["_native.Change"]:
         """The changes of these tables (of all, if none is named) from now on, one by one; waits for them.
