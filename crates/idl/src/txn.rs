@@ -513,6 +513,10 @@ fn check(datum: &Datum, column_type: &ColumnType) -> Result<(), Misuse> {
             column_type.count_problem(datum.len()),
         )));
     }
+    let mut atoms = datum.iter().flat_map(|(key, value)| [Some(key), value]);
+    if atoms.any(|atom| atom.is_some_and(has_nul)) {
+        return Err(nul());
+    }
     column_type.check(datum).map_err(Misuse::Constraint)
 }
 
@@ -531,11 +535,27 @@ fn check_element(element: &Element, column_type: &ColumnType) -> Result<(), Misu
         if atom.as_ref().atom_type() != base.atom {
             return Err(Misuse::WrongType);
         }
+        if has_nul(atom.as_ref()) {
+            return Err(nul());
+        }
         if !matches!(element, Element::Remove(_) | Element::RemoveKey(_)) {
             base.check(atom.as_ref()).map_err(Misuse::Constraint)?;
         }
     }
     Ok(())
+}
+
+/// Whether an atom is a text that no message can carry: a server closes the connection at it, so the transaction would be tried for ever.
+fn has_nul(atom: AtomRef<'_>) -> bool {
+    atom.as_string().is_some_and(|text| text.contains('\0'))
+}
+
+fn nul() -> Misuse {
+    let details = "a string of a database has no NUL character";
+    Misuse::Constraint(WireError::new(
+        corvid_data::Tag::ConstraintViolation,
+        details,
+    ))
 }
 
 /// Whether the datum changed.

@@ -369,6 +369,11 @@ fn what_does_not_fit_is_refused_at_once() {
         fixture.idl().write(row, i, Datum::empty()),
         Err(Misuse::Constraint(_))
     ));
+    // A server closes the connection at it.
+    assert!(matches!(
+        fixture.idl().write(row, s, string("a\0b")),
+        Err(Misuse::Constraint(_))
+    ));
     let other = fixture.column("maps", "name");
     assert_eq!(
         fixture.idl().write(row, other, string("x")),
