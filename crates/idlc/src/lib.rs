@@ -1,4 +1,4 @@
-//! Typed Rust for the tables of a schema.
+//! Typed Rust, and typed Python, for the tables of a schema.
 //!
 //! A schema, as JSON and perhaps with annotations, becomes one module: a handle for the rows of each table, a constant for each column, an
 //! enumeration for each column with a list of values. It uses `corvid::typed`; the generated text is meant to be read.
@@ -24,6 +24,7 @@ pub mod manual;
 mod names;
 #[cfg(feature = "program")]
 pub mod options;
+mod python;
 mod table;
 
 use corvid_data::Schema;
@@ -64,9 +65,7 @@ const VOCABULARY: [&str; 23] = [
 /// # Errors
 /// The text is no schema, or asks for code in other languages.
 pub fn rust(text: &str) -> Result<String, Error> {
-    let mut json = Value::parse(text.as_bytes()).map_err(|error| Error::Json(error.to_string()))?;
-    annotation::strip(&mut json)?;
-    let schema = Schema::from_json(&json).map_err(|error| Error::Schema(error.to_string()))?;
+    let schema = parse(text)?;
     let types = names::types_of(&schema)?;
     let mut body = String::new();
     for (id, _) in schema.iter() {
@@ -82,6 +81,30 @@ pub fn rust(text: &str) -> Result<String, Error> {
     );
     let file = syn::parse_file(&module).map_err(|error| Error::Generated(error.to_string()))?;
     Ok(prettyplease::unparse(&file))
+}
+
+/// The module of Python for a schema, which may carry annotations: a class for the rows of each table, clients that know the tables, `connect`. It uses
+/// the package `corvid`.
+///
+/// ```
+/// let schema = r#"{"name":"Zoo","version":"1.0.0","tables":{"Keeper":{"isRoot":true,"columns":{
+///     "name":{"type":"string"},"mood":{"type":{"key":{"type":"string","enum":["set",["good","bad"]]}}}}}}}"#;
+/// let code = corvid_idlc::python(schema)?;
+/// assert!(code.contains("class Keeper(_Row):"));
+/// assert!(code.contains("    mood: _t.Literal[\"bad\", \"good\"]"));
+/// # Ok::<(), corvid_idlc::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`rust`].
+pub fn python(text: &str) -> Result<String, Error> {
+    Ok(python::module(&parse(text)?))
+}
+
+fn parse(text: &str) -> Result<Schema, Error> {
+    let mut json = Value::parse(text.as_bytes()).map_err(|error| Error::Json(error.to_string()))?;
+    annotation::strip(&mut json)?;
+    Schema::from_json(&json).map_err(|error| Error::Schema(error.to_string()))
 }
 
 /// The imports that a module needs.

@@ -1,4 +1,4 @@
-//! `ovsdb-idlc`: prints typed Rust for a schema, or a schema with its annotations.
+//! `ovsdb-idlc`: prints typed Rust or Python for a schema, or a schema with its annotations.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -32,8 +32,11 @@ fn run(options: &Options) -> Result<String, String> {
                 .map_err(|error| error.to_string())
         }
         ["rust", idl] => corvid_idlc::rust(&read(idl)?).map_err(|error| format!("{idl}: {error}")),
+        ["python", idl] => {
+            corvid_idlc::python(&read(idl)?).map_err(|error| format!("{idl}: {error}"))
+        }
         [] => Err("missing command name (use --help for help)".to_owned()),
-        ["annotate" | "rust", ..] => {
+        ["annotate" | "rust" | "python", ..] => {
             Err("wrong number of arguments (use --help for help)".to_owned())
         }
         [command, ..] => Err(format!("unknown command '{command}' (use --help for help)")),

@@ -23,6 +23,10 @@ pub fn manual() -> Manual {
                     "print SCHEMA combined with ANNOTATIONS",
                 ),
                 (
+                    "python IDL",
+                    "print a Python module for IDL, a schema with or without annotations",
+                ),
+                (
                     "rust IDL",
                     "print a Rust module for IDL, a schema with or without annotations",
                 ),
@@ -54,7 +58,8 @@ pub fn manual() -> Manual {
 const DESCRIPTION: &str = "\
 `{program}` reads the schema of a database and prints code for clients of it. The module that `rust` prints has a handle for the rows of each
 table, with a getter and a setter for each column, changes of single elements for sets and maps, an enumeration for a column that lists its
-values, and constants to make indexes and conditions of. It is built on the client library that comes with this program.
+values, and constants to make indexes and conditions of. It is built on the client library that comes with this program. The module that `python` prints
+has a class for the rows of each table, for type checkers and editors, and clients that know the tables; it is built on the package `corvid`.
 
 Annotations are assignments to members of a schema, one a line, as files of that kind in Open vSwitch have them: `s[\"idlPrefix\"] = \"ovsrec_\"`. They are read,
 never executed. JSON with the members that are to be merged into the schema is taken as well.";
@@ -62,7 +67,11 @@ never executed. JSON with the members that are to be merged into the schema is t
 const EXAMPLES: &str = "\
 A module for the northbound database of OVN:
 
-    ovsdb-idlc rust /usr/share/ovn/ovn-nb.ovsschema > src/northbound.rs";
+    ovsdb-idlc rust /usr/share/ovn/ovn-nb.ovsschema > src/northbound.rs
+
+The same for Python:
+
+    ovsdb-idlc python /usr/share/ovn/ovn-nb.ovsschema > northbound.py";
 
 #[cfg(test)]
 mod tests {

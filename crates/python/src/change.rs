@@ -117,11 +117,11 @@ impl Change {
     pub(crate) fn new(client: &Bound<'_, Client>, change: Collected) -> PyResult<Py<Change>> {
         let (py, owner) = (client.py(), client.clone().unbind());
         let row = match change.kind {
-            Kind::Delete => Row::deleted(owner.clone_ref(py), change.row, change.last),
-            Kind::Insert | Kind::Modify => Row::new(owner.clone_ref(py), change.row),
+            Kind::Delete => Row::deleted(py, &owner, change.row, change.last)?,
+            Kind::Insert | Kind::Modify => Row::object(py, &owner, change.row)?,
         };
         let change = Change {
-            row: Py::new(py, row)?,
+            row,
             client: owner,
             kind: change.kind,
             table: change.row.table,

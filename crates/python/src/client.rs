@@ -1,12 +1,13 @@
 //! The client: a replica behind a lock, and the session that keeps it up to date.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use corvid::polled;
-use corvid::{Authority, Class, Credentials, RowId, Settings, Setup};
+use corvid::{Authority, Class, Credentials, RowId, Settings, Setup, TableId};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyDictMethods, PyType};
 
 use crate::change::{Change, ChangeQueue};
 use crate::condition;
@@ -28,6 +29,8 @@ pub(crate) struct State {
 #[pyclass(frozen, weakref, module = "corvid._native")]
 pub(crate) struct Client {
     pub(crate) schema: Schema,
+    /// The classes of rows that are not [`Row`] itself.
+    pub(crate) row_classes: BTreeMap<TableId, Py<PyType>>,
     state: Mutex<State>,
 }
 
@@ -71,11 +74,30 @@ fn class_of(schema: &Schema, columns: &Bound<'_, PyDict>) -> PyResult<Class> {
     Ok(class)
 }
 
+/// Classes by the names of tables. Those of tables that the schema does not have are for other versions of it.
+fn row_classes_of(
+    schema: &Schema,
+    classes: Option<&Bound<'_, PyDict>>,
+) -> PyResult<BTreeMap<TableId, Py<PyType>>> {
+    let mut found = BTreeMap::new();
+    for (name, class) in classes.into_iter().flat_map(PyDictMethods::iter) {
+        let class = class.cast_into::<PyType>()?;
+        if !class.is_subclass_of::<Row>()? {
+            let text = format!("{class} is no class of rows: derive it of corvid.Row");
+            return Err(error::usage(class.py(), text));
+        }
+        if let Some(table) = schema.schema.table_id(&name.extract::<String>()?) {
+            found.insert(table, class.unbind());
+        }
+    }
+    Ok(found)
+}
+
 #[pymethods]
 impl Client {
     #[new]
     #[pyo3(signature = (schema, remotes, columns, *, leader_only=true, retry=true, shuffle=true, probe_interval=None, lock=None,
-                        private_key=None, certificate=None, ca_cert=None))]
+                        private_key=None, certificate=None, ca_cert=None, row_classes=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
@@ -90,6 +112,7 @@ impl Client {
         private_key: Option<String>,
         certificate: Option<String>,
         ca_cert: Option<String>,
+        row_classes: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Client> {
         let has_files = private_key.is_some() || certificate.is_some() || ca_cert.is_some();
         let settings = Settings {
@@ -117,6 +140,7 @@ impl Client {
         let changes = ChangeQueue::default();
         Ok(Client {
             schema: schema.clone(),
+            row_classes: row_classes_of(schema, row_classes)?,
             state: Mutex::new(State { client, changes }),
         })
     }
@@ -198,11 +222,11 @@ impl Client {
     }
 
     /// The rows of a table.
-    fn rows(slf: &Bound<'_, Client>, table: &str) -> PyResult<Vec<Row>> {
+    fn rows(slf: &Bound<'_, Client>, table: &str) -> PyResult<Vec<Py<Row>>> {
         let (py, client) = (slf.py(), slf.get());
         let table = client.schema.table_id(py, table)?;
         let rows: Vec<RowId> = client.with(py, |state| state.client.idl().rows(table).collect());
-        Ok(rows_of(slf, rows))
+        rows_of(slf, rows)
     }
 
     fn row_count(&self, py: Python<'_>, table: &str) -> PyResult<usize> {
@@ -211,12 +235,17 @@ impl Client {
     }
 
     /// A row by UUID.
-    fn row(slf: &Bound<'_, Client>, table: &str, uuid: &Bound<'_, PyAny>) -> PyResult<Option<Row>> {
+    fn row(
+        slf: &Bound<'_, Client>,
+        table: &str,
+        uuid: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Py<Row>>> {
         let (py, client) = (slf.py(), slf.get());
         let table = client.schema.table_id(py, table)?;
         let uuid = value::uuid_of(uuid)?;
         let row = client.with(py, |state| state.client.idl().row(table, uuid));
-        Ok(row.map(|row| Row::new(slf.clone().unbind(), row)))
+        row.map(|row| Row::object(py, slf.as_unbound(), row))
+            .transpose()
     }
 
     /// Opens a transaction.
@@ -312,9 +341,9 @@ impl Client {
 }
 
 /// Rows as Python objects.
-pub(crate) fn rows_of(client: &Bound<'_, Client>, rows: Vec<RowId>) -> Vec<Row> {
+pub(crate) fn rows_of(client: &Bound<'_, Client>, rows: Vec<RowId>) -> PyResult<Vec<Py<Row>>> {
     let made = rows.into_iter();
-    made.map(|row| Row::new(client.clone().unbind(), row))
+    made.map(|row| Row::object(client.py(), client.as_unbound(), row))
         .collect()
 }
 

@@ -93,14 +93,16 @@ impl Index {
     }
 
     /// The first row with this key.
-    fn get(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Row>> {
+    fn get(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Py<Row>>> {
         let py = key.py();
         let values = self.values(key)?;
         let found = self.client.get().with(py, |state| {
             let idl = state.client.idl();
             idl.find(&self.key(idl, values))
         });
-        Ok(found.map(|row| Row::new(self.client.clone_ref(py), row)))
+        found
+            .map(|row| Row::object(py, &self.client, row))
+            .transpose()
     }
 
     /// The rows from one key to another, both included, in the order of the index; `None` is without bound.
@@ -110,7 +112,7 @@ impl Index {
         py: Python<'_>,
         from_key: Option<&Bound<'_, PyAny>>,
         to_key: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<Row>> {
+    ) -> PyResult<Vec<Py<Row>>> {
         let from_values = from_key.map(|key| self.values(key)).transpose()?;
         let to_values = to_key.map(|key| self.values(key)).transpose()?;
         let rows: Vec<RowId> = self.client.get().with(py, |state| {
@@ -120,6 +122,6 @@ impl Index {
             let rows = idl.range_of(self.id, from_key.as_ref(), to_key.as_ref());
             rows.collect()
         });
-        Ok(rows_of(self.client.bind(py), rows))
+        rows_of(self.client.bind(py), rows)
     }
 }

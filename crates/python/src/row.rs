@@ -2,39 +2,56 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use corvid::data::Arc;
+use std::sync::OnceLock;
+
 use corvid::{Column, ColumnId, Datum, RowId};
 use pyo3::exceptions::{PyAttributeError, PyKeyError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::client::Client;
 use crate::error;
 use crate::value::{self, Value};
 
-/// A row of a client's replica. A handle: it holds no values, but for rows of changes that tell of a deletion.
-#[pyclass(frozen, weakref, module = "corvid")]
+/// A row of a client's replica. A handle: it holds no values, but for rows of changes that tell of a deletion. Programs derive classes of it for
+/// the rows of a table.
+#[pyclass(frozen, subclass, weakref, module = "corvid")]
 pub(crate) struct Row {
     pub(crate) client: Py<Client>,
     pub(crate) id: RowId,
     /// The last values of a row that is deleted.
-    last: Option<Arc<Vec<(ColumnId, Datum)>>>,
+    last: OnceLock<Vec<(ColumnId, Datum)>>,
 }
 
 impl Row {
-    pub(crate) fn new(client: Py<Client>, id: RowId) -> Row {
-        Row {
-            client,
-            id,
-            last: None,
-        }
+    /// The object for a row, of the class that the client has for its table.
+    pub(crate) fn object(py: Python<'_>, client: &Py<Client>, id: RowId) -> PyResult<Py<Row>> {
+        let Some(class) = client.get().row_classes.get(&id.table) else {
+            let row = Row {
+                client: client.clone_ref(py),
+                id,
+                last: OnceLock::new(),
+            };
+            return Py::new(py, row);
+        };
+        let table = client.get().schema.table_name(id.table);
+        let made = class
+            .bind(py)
+            .call1((client, table, PyBytes::new(py, &id.uuid.0)))?;
+        Ok(made.cast_into::<Row>()?.unbind())
     }
 
-    pub(crate) fn deleted(client: Py<Client>, id: RowId, last: Vec<(ColumnId, Datum)>) -> Row {
-        Row {
-            client,
-            id,
-            last: Some(Arc::new(last)),
-        }
+    /// The object for a row that is deleted.
+    pub(crate) fn deleted(
+        py: Python<'_>,
+        client: &Py<Client>,
+        id: RowId,
+        last: Vec<(ColumnId, Datum)>,
+    ) -> PyResult<Py<Row>> {
+        let row = Row::object(py, client, id)?;
+        // The object is new, so it has none.
+        let _ = row.get().last.set(last);
+        Ok(row)
     }
 
     fn table_name(&self) -> &str {
@@ -51,7 +68,7 @@ impl Row {
 
     fn read(&self, py: Python<'_>, column: Column) -> PyResult<Py<PyAny>> {
         let client = self.client.get();
-        let value = match &self.last {
+        let value = match self.last.get() {
             None => client.with(py, |state| value::read(state.client.idl(), self.id, column)),
             Some(last) => {
                 let found = last.iter().find(|(id, _)| *id == column.id);
@@ -78,6 +95,21 @@ impl Row {
 
 #[pymethods]
 impl Row {
+    /// The handle of a row, which need not be there.
+    #[new]
+    fn new(client: &Bound<'_, Client>, table: &str, uuid: &Bound<'_, PyAny>) -> PyResult<Row> {
+        let table = client.get().schema.table_id(client.py(), table)?;
+        let uuid = match uuid.cast::<PyBytes>() {
+            Ok(bytes) => corvid::Uuid(bytes.extract()?),
+            Err(_) => value::uuid_of(uuid)?,
+        };
+        Ok(Row {
+            client: client.clone().unbind(),
+            id: RowId { table, uuid },
+            last: OnceLock::new(),
+        })
+    }
+
     #[getter]
     fn uuid<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         value::uuid_to_python(py, self.id.uuid)

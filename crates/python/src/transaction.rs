@@ -107,7 +107,7 @@ impl Transaction {
                 return Err(error);
             }
         }
-        Py::new(py, Row::new(self.client.clone_ref(py), row))
+        Row::object(py, &self.client, row)
     }
 
     /// Deletes a row.
@@ -241,14 +241,13 @@ impl Transaction {
     }
 
     /// The row that an inserted row has become.
-    fn inserted(&self, py: Python<'_>, row: &Row) -> Option<Row> {
+    fn inserted(&self, py: Python<'_>, row: &Row) -> PyResult<Option<Py<Row>>> {
         let uuid = self.client.get().with(py, |state| {
             state.client.idl().inserted_uuid(self.id, row.id)
-        })?;
-        Some(Row::new(
-            self.client.clone_ref(py),
-            RowId { uuid, ..row.id },
-        ))
+        });
+        let row = uuid.map(|uuid| RowId { uuid, ..row.id });
+        row.map(|row| Row::object(py, &self.client, row))
+            .transpose()
     }
 
     /// The value of the incremented column.

@@ -97,8 +97,8 @@ impl Value {
             if self.absent.contains(&(table, uuid)) {
                 return Ok(None);
             }
-            let row = Row::new(client.clone_ref(py), RowId { table, uuid });
-            return Ok(Some(Py::new(py, row)?.into_any()));
+            let row = Row::object(py, client, RowId { table, uuid })?;
+            return Ok(Some(row.into_any()));
         }
         atom_to_python(py, atom).map(Some)
     }

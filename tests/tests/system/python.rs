@@ -45,6 +45,7 @@ fn python(site: &TempDir, arguments: &[&str]) -> Output {
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("OVSDB_SERVER_UNDER_TEST", binary::bin("ovsdb-server"))
         .env("OVSDB_TOOL_UNDER_TEST", binary::bin("ovsdb-tool"))
+        .env("OVSDB_IDLC_UNDER_TEST", binary::bin("ovsdb-idlc"))
         .stdin(Stdio::null())
         .output()
         .expect("python3 runs")

@@ -24,7 +24,7 @@ from . import aio, blocking, polled
 from ._native import Change, Column, Index, Row, Schema, Session, Transaction, table_of
 from .blocking import Client, connect
 from .conditions import ALL, NONE, Condition
-from .database import Database, Tables
+from .database import Database, Tables, row_classes
 from .errors import (
     ColumnError,
     Error,
@@ -74,6 +74,7 @@ __all__ = [
     "blocking",
     "connect",
     "polled",
+    "row_classes",
     "table_of",
 ]
 

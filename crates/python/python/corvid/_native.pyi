@@ -1,7 +1,11 @@
 """The core, in Rust."""
 
-from typing import Any, Dict, FrozenSet, List, Optional, Sequence, Tuple, Union, final
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union, final
 from uuid import UUID
+
+from ._typing import RowBase
+
+AnyRow = TypeVar("AnyRow", bound=RowBase)
 
 @final
 class Schema:
@@ -84,12 +88,16 @@ class Session:
     def lock(self) -> str:
         """ "unset", "requested", "contended" or "held"."""
 
-@final
-class Row:
+class Row(RowBase):
     """A row of a replica. Its columns are attributes, and items by name; assignments need an open transaction.
 
-    A row is a handle: values are read at each access. Rows are equal if they are the same row of the same client.
+    A row is a handle: values are read at each access. Rows are equal if they are the same row of the same client. Programs may derive classes of it, with
+    methods of their own, for the rows of a table: ``row_classes`` of :func:`corvid.connect`. A method hides the column of its name, which ``row["name"]``
+    still reads.
     """
+
+    def __new__(cls, client: Client, table: str, uuid: Union[UUID, RowBase, str, bytes]) -> "Row":
+        """The handle of a row, which need not be there."""
 
     @property
     def uuid(self) -> UUID:
@@ -97,11 +105,8 @@ class Row:
 
     def __getattr__(self, name: str) -> Any: ...
     def __setattr__(self, name: str, value: Any) -> None: ...
-    def __getitem__(self, name: str) -> Any: ...
-    def __setitem__(self, name: str, value: Any) -> None: ...
-    def __hash__(self) -> int: ...
 
-def table_of(row: Row) -> str:
+def table_of(row: RowBase) -> str:
     """The name of a row's table."""
 
 @final
@@ -109,10 +114,10 @@ class Index:
     """The rows of a table in the order of some of its columns. A key is a tuple of values; of one column the value alone."""
 
     def __len__(self) -> int: ...
-    def get(self, key: Any) -> Optional[Row]:
+    def get(self, key: Any) -> Optional[Any]:
         """The first row with this key."""
 
-    def range(self, from_key: Any = None, to_key: Any = None) -> List[Row]:
+    def range(self, from_key: Any = None, to_key: Any = None) -> List[Any]:
         """The rows from one key to another, both included, in the order of the index; None is without bound."""
 
 @final
@@ -150,22 +155,22 @@ class Transaction:
     def insert(self, table: str, /, **values: Any) -> Row:
         """Inserts a row. Columns that are not named have their defaults."""
 
-    def delete(self, row: Row) -> None:
+    def delete(self, row: RowBase) -> None:
         """Deletes a row. One of a table that is not a root goes when nothing refers to it any more."""
 
-    def add(self, row: Row, column: str, /, *elements: Any) -> None:
+    def add(self, row: RowBase, column: str, /, *elements: Any) -> None:
         """Adds elements to a set. Other clients may add others at the same time."""
 
-    def remove(self, row: Row, column: str, /, *elements: Any) -> None:
+    def remove(self, row: RowBase, column: str, /, *elements: Any) -> None:
         """Removes elements from a set, or keys from a map."""
 
-    def set_key(self, row: Row, column: str, key: Any, object: Any) -> None:
+    def set_key(self, row: RowBase, column: str, key: Any, object: Any) -> None:
         """Sets the value of a key of a map."""
 
-    def verify(self, row: Row, /, *columns: str) -> None:
+    def verify(self, row: RowBase, /, *columns: str) -> None:
         """Commits only if columns still have the values that they have now. Call it before they are written."""
 
-    def increment(self, row: Row, column: str, *, force: bool = False) -> None:
+    def increment(self, row: RowBase, column: str, *, force: bool = False) -> None:
         """Adds one to a column at the end, if anything else changes or with ``force``."""
 
     def comment(self, text: str) -> None:
@@ -188,7 +193,7 @@ class Transaction:
     def refusal(self) -> Optional[Tuple[Optional[str], str, Optional[int]]]:
         """Why the server refused it: the tag of the error, its details, the place of the operation."""
 
-    def inserted(self, row: Row) -> Optional[Row]:
+    def inserted(self, row: AnyRow) -> Optional[AnyRow]:
         """The row that an inserted row has become, after success."""
 
     @property
@@ -213,6 +218,7 @@ class Client:
         private_key: Optional[str] = None,
         certificate: Optional[str] = None,
         ca_cert: Optional[str] = None,
+        row_classes: Optional[Mapping[str, Type[RowBase]]] = None,
     ) -> None: ...
     def run(self) -> bool:
         """Does all work that needs no waiting. Returns whether something changed."""
@@ -237,9 +243,9 @@ class Client:
     def set_probe_interval(self, interval: Optional[float]) -> None: ...
     def set_lock(self, name: Optional[str]) -> None: ...
     def reconnect(self) -> None: ...
-    def rows(self, table: str) -> List[Row]: ...
+    def rows(self, table: str) -> List[Any]: ...
     def row_count(self, table: str) -> int: ...
-    def row(self, table: str, uuid: Union[UUID, Row, str]) -> Optional[Row]: ...
+    def row(self, table: str, uuid: Union[UUID, RowBase, str]) -> Optional[Any]: ...
     def begin(self) -> Transaction: ...
     def add_index(self, table: str, columns: Sequence[str]) -> Index: ...
     def set_condition(self, table: str, clauses: Optional[Sequence[Tuple[str, str, Any]]]) -> int: ...
@@ -248,7 +254,7 @@ class Client:
     def watch(self, table: str) -> None: ...
     def unwatch(self, table: str) -> None: ...
     def take_changes(self) -> List[Change]: ...
-    def fetch(self, table: str, column: str, row: Optional[Row]) -> int: ...
+    def fetch(self, table: str, column: str, row: Optional[RowBase]) -> int: ...
     def fetch_outcome(self, fetch: int) -> Tuple[bool, Optional[str]]: ...
     def metrics(self) -> List[Tuple[str, int]]: ...
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any, AsyncIterator, Callable, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Optional, Tuple, Type, TypeVar
 
 from . import _native
 from .conditions import Condition
 from .database import Database, Predicate, Tables, check, forward_log
 from .errors import FetchError, NoServer, TimedOut
 
+if TYPE_CHECKING:
+    from ._typing import RowBase
+
 Result = TypeVar("Result")
+C = TypeVar("C", bound="Client")
 
 
 async def _ready(native: "_native.Client", woken: asyncio.Event) -> None:
@@ -45,7 +49,7 @@ class Client(Database):
         self._failure: Optional[BaseException] = None
         self._driver = asyncio.get_running_loop().create_task(self._drive())
 
-    async def __aenter__(self) -> "Client":
+    async def __aenter__(self: C) -> C:
         return self
 
     async def __aexit__(self, *_: Any) -> None:
@@ -109,7 +113,7 @@ class Client(Database):
         promise = self._set_condition(table, condition)
         await self.wait_until(lambda: self.native.condition_seqno >= promise, timeout)
 
-    async def fetch(self, row: "_native.Row", column: str, timeout: Optional[float] = None) -> Any:
+    async def fetch(self, row: "RowBase", column: str, timeout: Optional[float] = None) -> Any:
         """Fetches a value on demand. Returns it."""
         await self._finish_fetch(self.native.fetch(_native.table_of(row), column, row), timeout)
         return row[column]
@@ -119,7 +123,7 @@ class Client(Database):
         await self._finish_fetch(self.native.fetch(table, column, None), timeout)
 
     async def _finish_fetch(self, fetch: int, timeout: Optional[float]) -> None:
-        outcome = (False, None)
+        outcome: Tuple[bool, Optional[str]] = (False, None)
 
         def is_over() -> bool:
             nonlocal outcome
@@ -208,19 +212,21 @@ async def connect(
     *,
     schema: Optional["_native.Schema"] = None,
     timeout: Optional[float] = 60,
+    client_class: Type[C] = Client,  # type: ignore[assignment]
     **settings: Any,
-) -> Client:
+) -> C:
     """Connects to a database and waits until its contents are there. The arguments are those of :func:`corvid.connect`."""
     loop = asyncio.get_running_loop()
     end = None if timeout is None else loop.time() + timeout
     if schema is None:
-        probe = Client(_native.Schema.empty(database), remotes, {}, **{**settings, "lock": None})
+        probe = Client(_native.Schema.empty(database), remotes, {}, **{**settings, "lock": None, "row_classes": None})
         try:
             await probe.wait_until(lambda: probe.native.server_schema() is not None, timeout)
             schema = probe.native.server_schema()
         finally:
             await probe.close()
-    client = Client(schema, remotes, tables, **settings)
+    assert schema is not None
+    client = client_class(schema, remotes, tables, **settings)
     left = None if end is None else max(end - loop.time(), 0)
     try:
         await client.wait_until(lambda: client.session.has_contents, left)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import Any, Callable, Iterator, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Tuple, Type, TypeVar
 
 from . import _native
 from .conditions import Condition
@@ -13,7 +13,11 @@ from .database import Database, Predicate, Tables, check
 from .errors import FetchError, TimedOut
 from .waiting import Waiter
 
+if TYPE_CHECKING:
+    from ._typing import RowBase
+
 Result = TypeVar("Result")
+C = TypeVar("C", bound="Client")
 
 
 class Client(Database):
@@ -25,7 +29,7 @@ class Client(Database):
         self._turn = threading.RLock()
         self._waiter = Waiter(self.native, self.run)
 
-    def __enter__(self) -> "Client":
+    def __enter__(self: C) -> C:
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -59,7 +63,7 @@ class Client(Database):
         promise = self._set_condition(table, condition)
         self.wait_until(lambda: self.native.condition_seqno >= promise, timeout)
 
-    def fetch(self, row: "_native.Row", column: str, timeout: Optional[float] = None) -> Any:
+    def fetch(self, row: "RowBase", column: str, timeout: Optional[float] = None) -> Any:
         """Fetches a value on demand. Returns it."""
         fetch = self.native.fetch(_native.table_of(row), column, row)
         self._finish_fetch(fetch, timeout)
@@ -70,7 +74,7 @@ class Client(Database):
         self._finish_fetch(self.native.fetch(table, column, None), timeout)
 
     def _finish_fetch(self, fetch: int, timeout: Optional[float]) -> None:
-        outcome = (False, None)
+        outcome: Tuple[bool, Optional[str]] = (False, None)
 
         def is_over() -> bool:
             nonlocal outcome
@@ -166,21 +170,23 @@ def connect(
     *,
     schema: Optional["_native.Schema"] = None,
     timeout: Optional[float] = 60,
+    client_class: Type[C] = Client,  # type: ignore[assignment]
     **settings: Any,
-) -> Client:
+) -> C:
     """Connects to a database and waits until its contents are there.
 
     ``remotes`` is a list like ``"ssl:10.0.0.1:6641,ssl:10.0.0.2:6641"``. ``tables`` says what is replicated; see :data:`corvid.Tables`. Without a
-    ``schema`` that of the server is taken. Other settings: ``leader_only`` (True), ``retry`` (True), ``shuffle`` (True), ``probe_interval``
+    ``schema`` that of the server is taken. ``row_classes`` has classes for the rows of tables, by name. Other settings: ``leader_only`` (True), ``retry`` (True), ``shuffle`` (True), ``probe_interval``
     in seconds, ``lock``; for ``ssl:`` the files ``private_key``, ``certificate`` and ``ca_cert``.
     """
     end = None if timeout is None else time.monotonic() + timeout
     if schema is None:
-        probe = _native.Client(_native.Schema.empty(database), remotes, {}, **{**settings, "lock": None})
+        probe = _native.Client(_native.Schema.empty(database), remotes, {}, **{**settings, "lock": None, "row_classes": None})
         Waiter(probe, probe.run).wait_until(lambda: probe.server_schema() is not None, timeout)
         schema = probe.server_schema()
         probe.close()
-    client = Client(schema, remotes, tables, **settings)
+    assert schema is not None
+    client = client_class(schema, remotes, tables, **settings)
     left = None if end is None else max(end - time.monotonic(), 0)
     client.wait_until(lambda: client.session.has_contents, left)
     return client

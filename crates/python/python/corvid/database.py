@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Type, Union
 
 from . import _native
 from .conditions import Condition
@@ -29,6 +29,20 @@ def modes(schema: "_native.Schema", tables: Tables) -> Dict[str, Dict[str, str]]
     return found
 
 
+def row_classes(schema: "_native.Schema") -> Dict[str, Type["_native.Row"]]:
+    """Classes for the rows of all tables, with the columns in their annotations and docstrings: for ``row_classes`` of :func:`corvid.connect`.
+
+    ``ovsdb-idlc python`` writes such classes as text, for type checkers.
+    """
+    classes = {}
+    for table in schema.tables():
+        columns = {column.name: column.type for column in schema.columns(table)}
+        lines = "".join(f"\n    {name}: {kind}" for name, kind in columns.items())
+        members = {"__slots__": (), "__doc__": f"A row of table {table}.\n{lines}\n", "__annotations__": columns, "__module__": "corvid"}
+        classes[table] = type(table, (_native.Row,), members)
+    return classes
+
+
 class Database:
     """A replica of a database. Its tables are attributes, and items by name: ``db.Bridge``, ``db["Bridge"]``."""
 
@@ -37,7 +51,7 @@ class Database:
     ) -> None:
         #: The core.
         self.native = _native.Client(schema, remotes, modes(schema, tables), **settings)
-        self._tables: Dict[str, Table] = {}
+        self._tables: Dict[str, Table[Any]] = {}
 
     @property
     def schema(self) -> "_native.Schema":
@@ -54,12 +68,12 @@ class Database:
         """A number that grows with each change of the replica or of the lock."""
         return self.native.seqno
 
-    def __getitem__(self, name: str) -> Table:
+    def __getitem__(self, name: str) -> Table[Any]:
         if name not in self._tables:
             self._tables[name] = Table(self, name)
         return self._tables[name]
 
-    def __getattr__(self, name: str) -> Table:
+    def __getattr__(self, name: str) -> Table[Any]:
         if name.startswith("_") or "native" not in self.__dict__:
             raise AttributeError(name)
         try:

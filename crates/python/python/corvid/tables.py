@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Generic, Iterator, List, Optional, Tuple, TypeVar, Union
 from uuid import UUID
 
 from . import _native
@@ -10,7 +10,11 @@ from .conditions import ColumnRef
 from .errors import RowError, SchemaError, UsageError
 
 if TYPE_CHECKING:
+    from ._typing import RowBase
     from .database import Database
+
+
+R = TypeVar("R", bound="RowBase")
 
 
 class Columns:
@@ -21,7 +25,7 @@ class Columns:
         self._columns = {column.name: ColumnRef(column) for column in columns}
 
     def __getattr__(self, name: str) -> ColumnRef:
-        columns = self.__dict__.get("_columns", {})
+        columns: Dict[str, ColumnRef] = self.__dict__.get("_columns", {})
         if name not in columns:
             raise AttributeError(f"table {self.__dict__.get('_table')} has no column {name}")
         return columns[name]
@@ -38,7 +42,7 @@ class Columns:
         return list(self._columns)
 
 
-class Table:
+class Table(Generic[R]):
     """The rows of one table. While a transaction is open, they are as it has changed them."""
 
     def __init__(self, database: "Database", name: str) -> None:
@@ -49,17 +53,17 @@ class Table:
         #: Its columns, to be compared.
         self.c = Columns(name, self._native.schema.columns(name))
 
-    def __iter__(self) -> Iterator["_native.Row"]:
+    def __iter__(self) -> Iterator[R]:
         return iter(self._native.rows(self.name))
 
     def __len__(self) -> int:
         return self._native.row_count(self.name)
 
-    def get(self, uuid: Union[UUID, str]) -> Optional["_native.Row"]:
+    def get(self, uuid: Union[UUID, str]) -> Optional[R]:
         """The row with this UUID; None if it is not there."""
         return self._native.row(self.name, uuid)
 
-    def __getitem__(self, uuid: Union[UUID, str]) -> "_native.Row":
+    def __getitem__(self, uuid: Union[UUID, str]) -> R:
         row = self.get(uuid)
         if row is None:
             raise RowError(f"there is no row {uuid} in table {self.name}", self.name, str(uuid))
@@ -78,14 +82,14 @@ class Table:
             self._indexes[columns] = self._native.add_index(self.name, list(columns))
         return self._indexes[columns]
 
-    def find_all(self, **values: Any) -> List["_native.Row"]:
+    def find_all(self, **values: Any) -> List[R]:
         """The rows whose columns have these values, by an index."""
         columns = tuple(sorted(values))
         index = self.index(*columns)
         key = values[columns[0]] if len(columns) == 1 else tuple(values[column] for column in columns)
         return index.range(key, key)
 
-    def find(self, **values: Any) -> Optional["_native.Row"]:
+    def find(self, **values: Any) -> Optional[R]:
         """The first row whose columns have these values, by an index; None if there is none."""
         columns = tuple(sorted(values))
         index = self.index(*columns)
