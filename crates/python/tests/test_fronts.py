@@ -139,11 +139,14 @@ class Threads(ZooTest):
                 failures.append(failure)
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+        begin = time.monotonic()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         self.assertEqual(failures, [])
+        # One that is not woken waits for its time limit.
+        self.assertLess(time.monotonic() - begin, PATIENCE)
         self.assertEqual(len(db.Cage), 120)
 
     def test_other_threads_run_while_contents_are_applied(self):

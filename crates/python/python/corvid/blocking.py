@@ -27,7 +27,7 @@ class Client(Database):
         super().__init__(schema, remotes, tables, **settings)
         # Held while the replica takes an update and while a transaction is open: neither may happen during the other.
         self._turn = threading.RLock()
-        self._waiter = Waiter(self.native, self.run)
+        self._waiter = Waiter(self.native, self._take)
 
     def __enter__(self: C) -> C:
         return self
@@ -41,6 +41,9 @@ class Client(Database):
 
     def run(self) -> bool:
         """Takes what the server has sent, without waiting. Returns whether something changed."""
+        return bool(self._waiter.run())
+
+    def _take(self) -> bool:
         with self._turn:
             return self.native.run()
 

@@ -14,14 +14,18 @@ from .errors import NoServer, TimedOut
 
 
 class Waiter:
-    """Threads that wait for a client. One polls its descriptor and takes what comes; the others are woken when something has come."""
+    """Threads that wait for a client. One polls its descriptor and takes what comes; the others are woken when something has come.
+
+    A thread that begins to wait takes what is there, which may be what the polling one waits for, and may leave something to send: so it ends that poll
+    once. Those that are woken take nothing, so threads do not wake each other for ever.
+    """
 
     def __init__(self, native: "_native.Client", run: Callable[[], Any]) -> None:
         self._native = native
         self._run = run
         self._progress = threading.Condition()
         self._is_polled = False
-        # Ends a poll early, because another thread has left something to send.
+        # Ends a poll early.
         self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def __del__(self) -> None:
@@ -34,14 +38,22 @@ class Waiter:
                 os.close(end)
         self._read_end = self._write_end = -1
 
+    def run(self) -> Any:
+        """Takes what is there, and tells the others."""
+        outcome = self._run()
+        forward_log()
+        with self._progress:
+            self._progress.notify_all()
+            if self._is_polled:
+                self._wake()
+        return outcome
+
     def wait_until(self, holds: Predicate, timeout: Optional[float]) -> None:
         """Waits until ``holds()`` is true."""
         end = None if timeout is None else time.monotonic() + timeout
+        self.run()
         while True:
-            self._run()
-            forward_log()
             with self._progress:
-                self._progress.notify_all()
                 if holds():
                     return
                 session = self._native.session
@@ -52,12 +64,13 @@ class Waiter:
                 if left is not None and left <= 0:
                     raise TimedOut(f"timed out after {timeout} s{reason}")
                 if self._is_polled:
-                    self._wake()
                     self._progress.wait(left)
                     continue
                 self._is_polled = True
             try:
                 self._poll(left)
+                self._run()
+                forward_log()
             finally:
                 with self._progress:
                     self._is_polled = False
