@@ -71,9 +71,9 @@ class Server:
         self.process = None
         self.start()
 
-    def start(self):
+    def start(self, *options):
         server = program("OVSDB_SERVER_UNDER_TEST", "ovsdb-server")
-        command = [server, f"{self.directory}/zoo.db", f"--remote=p{self.remote}", f"--unixctl={self.directory}/ctl", "-vconsole:off", "--no-chdir"]
+        command = [server, f"{self.directory}/zoo.db", f"--remote=p{self.remote}", f"--unixctl={self.directory}/ctl", "-vconsole:off", "--no-chdir", *options]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end = time.monotonic() + PATIENCE
         while not os.path.exists(self.remote[len("unix:"):]):
