@@ -14,10 +14,14 @@
 mod host;
 mod member_file;
 mod opening;
+mod place;
 mod process;
+mod relay;
 pub mod run;
+mod server;
+mod sockets;
 mod turn;
 mod wires;
 mod witness;
 
-pub use run::{Summary, run};
+pub use run::{RelaySummary, Summary, run};

@@ -20,7 +20,7 @@ usage: simulate [SUBJECT] [--seeds N] [--from S] [--threads T]   run N seeds (20
        simulate [SUBJECT] --seed S [--trace]                     run one seed; --trace prints a line for each event
        simulate --replay DIR                                     replay the recordings of a server in DIR
 SUBJECT is --clients, clients beside two servers; --cluster, the members of a cluster; --whole-clusters, whole servers of a cluster with
-their clients. Without it a server, its storage and its disk are simulated.";
+their clients; --relays, three of them with relays in two levels. Without it a server, its storage and its disk are simulated.";
 
 /// Maximum number of characters of an input or output that are printed.
 const SHOWN_CHARS: usize = 2000;
@@ -40,6 +40,7 @@ enum Subject {
     Clients,
     Cluster,
     WholeClusters,
+    Relays,
 }
 
 struct Options {
@@ -69,6 +70,7 @@ fn parse() -> Option<Options> {
             "--clients" => options.subject = Subject::Clients,
             "--cluster" => options.subject = Subject::Cluster,
             "--whole-clusters" => options.subject = Subject::WholeClusters,
+            "--relays" => options.subject = Subject::Relays,
             "--seeds" => options.seeds = words.next()?.parse().ok()?,
             "--from" => options.from = words.next()?.parse().ok()?,
             "--threads" => options.threads = Some(words.next()?.parse().ok()?),
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
             Subject::Clients => simulate::<clients::Summary>(&options),
             Subject::Cluster => simulate::<cluster::Summary>(&options),
             Subject::WholeClusters => simulate::<whole_cluster::Summary>(&options),
+            Subject::Relays => simulate::<whole_cluster::RelaySummary>(&options),
         },
         None => {
             eprintln!("{USAGE}");

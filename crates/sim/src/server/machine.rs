@@ -4,6 +4,7 @@
 //! Invariant: messages between two parts stay in order and causes precede effects; no other order is kept.
 
 mod clustered;
+mod relayed;
 
 use corvid_consensus::MemberRequest;
 use corvid_consensus::member::ServerRow;
@@ -11,8 +12,8 @@ use corvid_log::storage::{Rewriter, StorageReply, StorageRequest, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use corvid_data::Uuid;
 use corvid_data::uuid::UuidSource;
+use corvid_data::{HashSeed, Uuid};
 use corvid_engine::{Database, WorkBudget};
 use corvid_log::LogWriter;
 use corvid_monitor::SessionId;
@@ -23,6 +24,7 @@ use corvid_service::locks::Locks;
 use corvid_service::message::{
     Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
 };
+use corvid_service::once::announce;
 use corvid_service::pump::{Holder, Limits, Output};
 use corvid_service::replication::{Role, SourceEvent, SourceId, SourceOrder};
 use corvid_service::schema_epoch::SchemaEpochs;
@@ -173,12 +175,15 @@ struct Content {
 
 /// A running server.
 pub(crate) struct Machine {
+    seed: u64,
+    server_id: Uuid,
     disk: SimDisk,
     shards: Vec<Shard>,
     databases: BTreeMap<DatabaseId, Served>,
     /// `None`: the database is clustered, and its member has the file.
     storage: Option<Storage>,
     locks: Arc<Mutex<Locks>>,
+    epochs: SchemaEpochs,
     execution: Execution,
     jobs: VecDeque<(DatabaseId, Job)>,
     /// Bodies that are being written.
@@ -231,71 +236,58 @@ impl Machine {
     }
 
     fn assemble(now: Now, seed: u64, disk: &SimDisk, content: Content) -> Machine {
-        let Content {
-            database: stored,
-            model,
-            file,
-            history,
-            row,
-        } = content;
-        let (storage, state) = file.unzip();
-        let (locks, epochs) = (Arc::new(Mutex::new(Locks::new())), SchemaEpochs::default());
-        let schema = stored.schema().clone();
         let mut directory = ServedDatabases::default();
+        let schema = content.database.schema().clone();
+        match content.row {
+            Some(_) => directory.insert_clustered(&schema.name, STORED),
+            None => directory.insert(&schema.name, STORED),
+        }
+        let hash_seed = content.database.hash_seed();
+        let mut machine = Machine::bare(now, seed, disk, hash_seed, directory);
+        let insertion = match &content.row {
+            Some(row) => member_row::insert(&schema.name, Some(&schema), row),
+            None => server_db::insert(&schema, content.model.server_row()),
+        };
+        machine.serve(now, content);
+        machine.update_server_db(insertion);
+        machine
+    }
+
+    /// A server that serves `_Server` only. `directory` has the other databases that its shards know.
+    fn bare(
+        now: Now,
+        seed: u64,
+        disk: &SimDisk,
+        hash_seed: HashSeed,
+        mut directory: ServedDatabases,
+    ) -> Machine {
+        let (locks, epochs) = (Arc::new(Mutex::new(Locks::new())), SchemaEpochs::default());
         directory.insert(server_db::NAME, SERVER);
-        directory.insert(&schema.name, STORED);
         let directory = Arc::new(directory);
+        let server_id = announce(SeededUuids(Dice::new(seed.rotate_left(16))).fresh());
         let shard = |number| Shard {
             frontend: Frontend::new(
                 number,
                 directory.clone(),
                 locks.clone(),
                 epochs.clone(),
-                Uuid::ZERO,
+                server_id,
             ),
             inbox: VecDeque::new(),
             texts: VecDeque::new(),
         };
         let server_schema = server_db::schema().unwrap_or_else(|error| panic!("{error}"));
-        let hash_seed = stored.hash_seed();
         let server = Database::new(corvid_data::Arc::new(server_schema), hash_seed);
-        let execution = Execution::draw(&mut Dice::new(seed.rotate_left(32)));
-        let serve = |id, model, database, file: Option<FileState>| {
-            let options = Options {
-                id,
-                model,
-                file,
-                column_diff: true,
-                history: history && id != SERVER,
-            };
-            let uuids = SeededUuids(Dice::new(seed ^ u64::from(id.0) << 32));
-            let (locks, epochs, uuids) = (locks.clone(), epochs.clone(), Box::new(uuids));
-            let mut service = DatabaseService::new(now, options, database, locks, epochs, uuids);
-            // In half of the runs initial contents are written away from the database, and in a third updates are.
-            service.set_initial_rows_max(if seed.is_multiple_of(2) { 0 } else { 1000 });
-            service.set_update_rows_max(if seed.is_multiple_of(3) { 0 } else { 1000 });
-            // In half of the runs every commit counts as long.
-            service.set_long_atoms(if seed % 4 < 2 { 0 } else { 8192 });
-            let mut pump = Pump::new(service);
-            pump.set_limits(execution.limits);
-            let served = Served {
-                pump,
-                inbox: VecDeque::new(),
-                is_left: false,
-            };
-            (id, served)
-        };
-        let databases = BTreeMap::from([
-            serve(SERVER, Model::server_db(), server, None),
-            serve(STORED, model, stored, state),
-        ]);
         let mut machine = Machine {
+            seed,
+            server_id,
             disk: disk.clone(),
             shards: (0..SHARDS).map(shard).collect(),
-            databases,
-            storage,
+            databases: BTreeMap::new(),
+            storage: None,
             locks: locks.clone(),
-            execution,
+            epochs,
+            execution: Execution::draw(&mut Dice::new(seed.rotate_left(32))),
             jobs: VecDeque::new(),
             turns: [SERVER, STORED]
                 .map(|id| (id, BodyScheduler::new([8, 64, 4096][seed as usize % 3])))
@@ -313,13 +305,49 @@ impl Machine {
             is_removed: false,
             refused_entry: None,
         };
-        let model = machine.databases[&STORED].pump.service().model();
-        let insertion = match row {
-            Some(row) => member_row::insert(&schema.name, Some(&schema), &row),
-            None => server_db::insert(&schema, model.server_row()),
+        let options = Options {
+            id: SERVER,
+            model: Model::server_db(),
+            file: None,
+            column_diff: true,
+            history: false,
         };
-        machine.update_server_db(insertion);
+        machine.begin_database(now, options, server);
         machine
+    }
+
+    /// Serves the database beside `_Server`.
+    fn serve(&mut self, now: Now, content: Content) {
+        let (storage, file) = content.file.unzip();
+        self.storage = storage;
+        let options = Options {
+            id: STORED,
+            model: content.model,
+            file,
+            column_diff: true,
+            history: content.history,
+        };
+        self.begin_database(now, options, content.database);
+    }
+
+    fn begin_database(&mut self, now: Now, options: Options, database: Database) {
+        let (id, seed) = (options.id, self.seed);
+        let uuids = Box::new(SeededUuids(Dice::new(seed ^ u64::from(id.0) << 32)));
+        let (locks, epochs) = (self.locks.clone(), self.epochs.clone());
+        let mut service = DatabaseService::new(now, options, database, locks, epochs, uuids);
+        // In half of the runs initial contents are written away from the database, and in a third updates are.
+        service.set_initial_rows_max(if seed.is_multiple_of(2) { 0 } else { 1000 });
+        service.set_update_rows_max(if seed.is_multiple_of(3) { 0 } else { 1000 });
+        // In half of the runs every commit counts as long.
+        service.set_long_atoms(if seed % 4 < 2 { 0 } else { 8192 });
+        let mut pump = Pump::new(service);
+        pump.set_limits(self.execution.limits);
+        let served = Served {
+            pump,
+            inbox: VecDeque::new(),
+            is_left: false,
+        };
+        self.databases.insert(id, served);
     }
 
     /// The content of the database that has a file.

@@ -7,10 +7,12 @@ use corvid_service::Now;
 
 use super::opening::{self, Identity};
 use super::process::{Process, Start};
+use super::server::Server;
 use super::witness::{Lasting, Witness};
 use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::server::disk::SimDisk;
+use crate::server::machine::Machine;
 use crate::server::trace::Trace;
 
 /// See the module.
@@ -54,15 +56,6 @@ impl Host {
     /// Whether its file does not have all that its member has promised, or would not after a restart.
     pub(super) fn is_damaged(&self) -> bool {
         self.promised.is_some() || self.disk.is_rotten()
-    }
-
-    /// The time as this host's server reads it.
-    pub(super) fn now(&self, now_ms: u64) -> Now {
-        let local_ms = self.clock.local(now_ms);
-        Now {
-            mono_ms: local_ms,
-            wall_ms: 1_700_000_000_000 + local_ms as i64,
-        }
     }
 
     /// The server that is up and not paused.
@@ -118,7 +111,7 @@ impl Host {
             file,
             recovered,
             contents,
-            now: self.now(now_ms),
+            now: Server::now(self, now_ms),
             seed: self.dice.draw(),
             trace: trace.clone(),
         })?;
@@ -159,5 +152,59 @@ impl Host {
             self.lasting = Some((operations, lasting));
         }
         self.lasting.as_ref().map(|(_, lasting)| lasting)
+    }
+}
+
+impl Server for Host {
+    fn now(&self, now_ms: u64) -> Now {
+        let local_ms = self.clock.local(now_ms);
+        Now {
+            mono_ms: local_ms,
+            wall_ms: 1_700_000_000_000 + local_ms as i64,
+        }
+    }
+
+    fn start_ms(&self) -> Option<u64> {
+        self.start_ms
+    }
+
+    fn is_running(&self, now_ms: u64) -> bool {
+        self.running(now_ms).is_some()
+    }
+
+    fn next_ms(&self, now_ms: u64) -> Option<u64> {
+        let Some(process) = &self.process else {
+            return self.start_ms;
+        };
+        if process.has_left {
+            return None;
+        }
+        if self.paused_ms > now_ms {
+            // Arrivals wait for the end of the pause.
+            return Some(self.paused_ms);
+        }
+        let deadline_ms = process.deadline_ms(self.now(now_ms));
+        let next_ms = self.clock.global(deadline_ms);
+        if process.pump.file.effects().disk_has_work() {
+            return Some(next_ms.min(process.disk_ms));
+        }
+        Some(next_ms)
+    }
+
+    fn machine(&self) -> Option<&Machine> {
+        self.process.as_ref()?.machine.as_ref()
+    }
+
+    fn machine_mut(&mut self) -> Option<&mut Machine> {
+        self.process.as_mut()?.machine.as_mut()
+    }
+
+    fn global_ms(&self, local_ms: u64) -> u64 {
+        self.clock.global(local_ms)
+    }
+
+    fn shows_leader(&self) -> bool {
+        let row = self.process.as_ref().and_then(|it| it.row.as_ref());
+        row.is_some_and(|row| row.is_leader)
     }
 }

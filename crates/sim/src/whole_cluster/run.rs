@@ -8,6 +8,9 @@ mod faults;
 mod losses;
 #[cfg(test)]
 mod plays;
+mod relay_checks;
+mod relay_summary;
+mod relays;
 mod summary;
 
 use std::collections::BTreeMap;
@@ -18,7 +21,10 @@ use corvid_log::cluster::{Cid, Sid};
 
 use super::host::Host;
 use super::opening::{self, Identity};
+use super::place::Place;
 use super::process::Step;
+use super::relay::RelayStep;
+use super::server::Server;
 use super::wires::Wires;
 use super::witness::Witness;
 use crate::clock::Clock;
@@ -30,6 +36,8 @@ use crate::server::trace::{Trace, Tracing};
 
 use clients::SimClient;
 use faults::Faults;
+pub use relay_summary::{RelaySummary, RelayTally};
+use relays::Relays;
 pub use summary::Summary;
 
 /// Actions of clients, operators and chance in a run.
@@ -46,6 +54,10 @@ const WIRE_BYTES_MAX: usize = 1 << 26;
 enum Choice {
     /// A part of a server acts.
     Server(usize, Step),
+    /// A part of a relay acts.
+    Relay(usize, RelayStep),
+    /// A shard of a server looks at the sockets of relays.
+    Sockets(Place),
     /// A shard reads a message of a client.
     Send(usize),
     /// A client has read everything.
@@ -59,6 +71,8 @@ struct Run {
     now_ms: u64,
     wires: Wires,
     hosts: Vec<Host>,
+    /// Relays of the cluster, if the run has any.
+    relays: Relays,
     clients: Vec<SimClient>,
     view: View,
     witness: Witness,
@@ -71,7 +85,7 @@ struct Run {
     is_converting: bool,
     is_wide: bool,
     /// Clients do not connect to this host.
-    avoided: Option<usize>,
+    avoided: Option<Place>,
     /// The present millisecond, and the steps in it.
     steps_at: (u64, u64),
     summary: Summary,
@@ -82,8 +96,19 @@ struct Run {
 /// # Errors
 /// A description of the failure.
 pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
-    let trace = Trace::new(tracing);
-    let mut run = Run::new(seed, trace);
+    finish(Run::new(seed, Trace::new(tracing))).map(|(summary, _)| summary)
+}
+
+/// Runs a seed with relays.
+///
+/// # Errors
+/// A description of the failure.
+pub fn run_relays(seed: u64, tracing: Tracing) -> Result<RelaySummary, String> {
+    let (servers, relays) = finish(Run::with_relays(seed, Trace::new(tracing)))?;
+    Ok(RelaySummary { servers, relays })
+}
+
+fn finish(mut run: Run) -> Result<(Summary, RelayTally), String> {
     let outcome = run.run();
     if let Err(problem) = &outcome {
         run.trace.line(format_args!("PROBLEM: {problem}"));
@@ -96,7 +121,7 @@ pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
     run.summary.repeated = run.witness.repeated;
     run.summary.leaderships = run.witness.leaderships();
     run.summary.broken_connections = run.wires.broken;
-    outcome.map(|()| run.summary)
+    outcome.map(|()| (run.summary, run.relays.tally))
 }
 
 fn uuid(dice: &mut Dice) -> Uuid {
@@ -112,6 +137,18 @@ impl Run {
         let clients = (0..2 + dice.below(5)).map(|_| SimClient::draw(&mut dice));
         let clients = clients.collect();
         Run::of(dice, faults, count, clients, trace)
+    }
+
+    /// Three servers, and relays in one level or two.
+    fn with_relays(seed: u64, trace: Trace) -> Run {
+        let mut dice = Dice::new(seed);
+        let faults = Faults::draw_with_relays(&mut dice);
+        let clients = (0..3 + dice.below(4)).map(|_| SimClient::draw(&mut dice));
+        let clients = clients.collect();
+        let levels = *dice.pick(&[[1, 0], [2, 0], [1, 2], [2, 2], [2, 3]]);
+        let mut run = Run::of(dice, faults, 3, clients, trace);
+        run.add_relays(&levels);
+        run
     }
 
     /// A run with these faults, of so many servers.
@@ -151,6 +188,7 @@ impl Run {
             faults,
             now_ms: 1,
             hosts,
+            relays: Relays::default(),
             view: View::new(),
             witness: Witness::new(),
             next_id: 0,
@@ -192,27 +230,16 @@ impl Run {
     /// The time of the next event.
     fn next_ms(&self) -> Option<u64> {
         let now_ms = self.now_ms;
-        let hosts = self.hosts.iter().filter_map(|host| {
-            let Some(process) = &host.process else {
-                return host.start_ms;
-            };
-            if process.has_left {
-                return None;
-            }
-            let deadline_ms = process.deadline_ms(host.now(now_ms));
-            let mut next_ms = host.clock.global(deadline_ms);
-            if process.pump.file.effects().disk_has_work() {
-                next_ms = next_ms.min(process.disk_ms);
-            }
-            if host.paused_ms > now_ms {
-                // Arrivals wait for the end of the pause.
-                next_ms = host.paused_ms;
-            }
-            Some(next_ms)
-        });
+        let servers = self
+            .places()
+            .filter_map(|it| self.server(it).next_ms(now_ms));
         let clients = self.clients.iter().filter_map(SimClient::next_ms);
-        let next_ms = hosts.chain(clients).chain(self.wires.next_ms()).min();
-        next_ms.map(|next_ms| next_ms.max(now_ms))
+        let wires = self.wires.next_ms().into_iter();
+        let next_ms = servers
+            .chain(clients)
+            .chain(wires)
+            .chain(self.relays_next_ms());
+        next_ms.min().map(|next_ms| next_ms.max(now_ms))
     }
 
     /// Takes one step; false when none is possible now.
@@ -230,8 +257,12 @@ impl Run {
                 return Ok(true);
             }
         }
+        if self.start_relay() {
+            return Ok(true);
+        }
         self.leave_followers()?;
         self.wires.deliver(self.now_ms);
+        self.relays.wires.deliver(self.now_ms);
         for (number, host) in self.hosts.iter().enumerate() {
             if let Some(process) = host.running(self.now_ms) {
                 let now = host.now(self.now_ms);
@@ -239,6 +270,7 @@ impl Run {
                 choices.extend(steps.into_iter().map(|step| Choice::Server(number, step)));
             }
         }
+        self.relay_choices(&mut choices);
         self.client_choices(&mut choices);
         if steps > STEPS_PER_MS_MAX {
             return Err(format!("the cluster spins: {choices:?}"));
@@ -252,6 +284,8 @@ impl Run {
         self.summary.steps += 1;
         match choices[self.dice.below(choices.len())] {
             Choice::Server(number, step) => self.act(number, step)?,
+            Choice::Relay(number, step) => self.relay_acts(number, step)?,
+            Choice::Sockets(place) => self.look_at_sockets(place)?,
             Choice::Send(client) => self.client_sends(client)?,
             Choice::Read(client) => self.client_reads(client)?,
         }
@@ -287,6 +321,7 @@ impl Run {
         }
         let address = host.identity.address.clone();
         self.wires.start(number, &address);
+        self.open_sockets(Place::Member(number));
         self.act(number, Step::Member)
     }
 
@@ -305,7 +340,8 @@ impl Run {
             "{} host {number} is down: {crash:?}",
             self.now_ms
         ));
-        self.clients_lose(number);
+        self.clients_lose(Place::Member(number));
+        self.close_sockets(Place::Member(number), crash == Crash::Kill);
         self.commands.retain(|_, (of, _)| *of != number);
         let host = &mut self.hosts[number];
         host.process = None;

@@ -125,6 +125,11 @@ impl Wires {
     /// A host begins to listen. The last one that listens at an address gets its connections.
     pub(super) fn start(&mut self, host: usize, address: &str) {
         self.listeners.insert(address.to_owned(), host);
+        self.join(host);
+    }
+
+    /// A host is up that listens nowhere.
+    pub(super) fn join(&mut self, host: usize) {
         self.hosts_up.insert(host);
         self.arrived.insert(host, VecDeque::new());
     }
@@ -441,6 +446,23 @@ impl Wires {
                 !stream.unsent.is_empty() && stream.under_way_bytes < self.weather.buffer_bytes
             })
         })
+    }
+
+    /// Whether the system of a host has no room for some bytes.
+    pub(super) fn has_unsent(&self, host: usize) -> bool {
+        let mut ends = self
+            .ends
+            .range((host, ConnectionNumber(0))..=(host, ConnectionNumber(u64::MAX)));
+        ends.any(|(_, (number, side))| {
+            let stream = self.wires.get(number).map(|wire| &wire.streams[*side]);
+            stream.is_some_and(|stream| !stream.unsent.is_empty())
+        })
+    }
+
+    /// The host at the other end of a connection.
+    pub(super) fn peer(&self, host: usize, number: ConnectionNumber) -> Option<usize> {
+        let (wire, side) = self.ends.get(&(host, number))?;
+        Some(self.wires.get(wire)?.hosts[1 - side])
     }
 
     /// Takes what has arrived at a host.

@@ -305,6 +305,26 @@ impl Witness {
         Ok(())
     }
 
+    /// Checks that contents are those after a committed transaction.
+    ///
+    /// # Errors
+    /// They are others.
+    pub(super) fn check_prefix(&self, content: &Content) -> Result<(), String> {
+        let entries = self.entries.values().rev().map(|entry| &entry.content);
+        let mut prefixes = entries.chain([&self.first]);
+        let expected = prefixes.find(|prefix| prefix.seq == content.seq);
+        let expected = expected
+            .ok_or_else(|| format!("{} transactions are shown, not committed", content.seq))?;
+        if content == expected {
+            return Ok(());
+        }
+        Err(format!(
+            "the content after {} transactions is not that of the committed ones (is, should be): {}",
+            content.seq,
+            content.difference(expected)
+        ))
+    }
+
     /// A client sends a transaction.
     pub(super) fn sent(&mut self, txn: Txn) {
         self.tick += 1;

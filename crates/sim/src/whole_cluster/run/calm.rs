@@ -27,6 +27,7 @@ impl Run {
             host.clock.set_rate(self.now_ms, 100);
             host.start_ms = host.start_ms.map(|_| self.now_ms);
         }
+        self.heal_relays();
         for client in 0..self.clients.len() {
             self.stall(client, false);
         }
@@ -124,6 +125,9 @@ impl Run {
         }
         if leaders != 1 {
             return Some(format!("{leaders} servers lead"));
+        }
+        if let Some(problem) = self.relay_problem() {
+            return Some(problem);
         }
         for (number, client) in self.clients.iter().enumerate() {
             let Some(session) = client.session() else {

@@ -4,19 +4,20 @@ use corvid_json::Value;
 use corvid_monitor::Version;
 use corvid_service::frontend::Close;
 
+use super::relays::machine_at;
 use super::{Choice, Run};
 use crate::dice::Dice;
 use crate::server::client::{Client, LOCKS};
 use crate::server::machine::ToClient;
 use crate::server::workload::Txn;
-use crate::whole_cluster::process::Process;
+use crate::whole_cluster::place::Place;
 
 /// A client.
 #[derive(Debug)]
 pub(super) struct SimClient {
     version: Version,
     /// The server, and its session there; while it has none, the session before, with its replica.
-    pub(super) host: Option<usize>,
+    pub(super) host: Option<Place>,
     client: Option<Client>,
     /// It wants the leader, and leaves a server that does not lead.
     pub(super) wants_leader: bool,
@@ -56,7 +57,7 @@ impl Run {
                 }
                 continue;
             };
-            if self.hosts[host].running(self.now_ms).is_none() {
+            if !self.server(host).is_running(self.now_ms) {
                 continue;
             }
             if session.can_send() {
@@ -74,15 +75,14 @@ impl Run {
             self.connect(number);
             return Ok(());
         };
-        let now = self.hosts[host].now(self.now_ms);
-        let machine = self.hosts[host].process.as_mut();
-        let machine = machine.and_then(|process| process.machine.as_mut());
+        let now = self.server(host).now(self.now_ms);
+        let machine = machine_at(&mut self.hosts, &mut self.relays, host);
         if let (Some(machine), Some(client)) = (machine, &mut self.clients[number].client)
             && let Some(text) = client.texts.pop_front()
         {
             machine.text(now, client.session, text);
         }
-        self.collect(host)
+        self.collect_at(host)
     }
 
     /// Clients leave servers that say that they do not lead, if they want the leader.
@@ -92,8 +92,8 @@ impl Run {
             let Some(host) = client.host.filter(|_| client.wants_leader) else {
                 continue;
             };
-            let process = self.hosts[host].running(self.now_ms);
-            if process.is_some_and(|process| !shows_leader(process)) {
+            let server = self.server(host);
+            if server.is_running(self.now_ms) && !server.shows_leader() {
                 self.disconnect(number)?;
             }
         }
@@ -105,24 +105,24 @@ impl Run {
         let Some(host) = self.clients[number].host else {
             return Ok(());
         };
-        let machine = self.hosts[host].process.as_mut();
-        let machine = machine.and_then(|process| process.machine.as_mut());
+        let machine = machine_at(&mut self.hosts, &mut self.relays, host);
         if let (Some(machine), Some(client)) = (machine, &mut self.clients[number].client) {
             client.is_full = false;
             machine.drained(client.session);
         }
-        self.collect(host)
+        self.collect_at(host)
     }
 
     /// Connects a client to any server that serves the database.
     fn connect(&mut self, number: usize) {
-        let host = self.dice.below(self.hosts.len());
+        let host = self.draw_place();
         let wants_leader = self.clients[number].wants_leader;
-        let process = self.hosts[host].running(self.now_ms);
-        let is_running = self.avoided != Some(host)
-            && process.is_some_and(|it| !wants_leader || shows_leader(it));
-        let machine = self.hosts[host].process.as_mut().filter(|_| is_running);
-        let Some(machine) = machine.and_then(|process| process.machine.as_mut()) else {
+        let server = self.server(host);
+        let is_fit = self.avoided != Some(host)
+            && server.is_running(self.now_ms)
+            && (!wants_leader || server.shows_leader());
+        let machine = machine_at(&mut self.hosts, &mut self.relays, host);
+        let Some(machine) = machine.filter(|machine| is_fit && machine.is_served()) else {
             let later_ms = 1 + self.dice.below(300) as u64;
             self.clients[number].connect_ms = self.now_ms + later_ms;
             return;
@@ -136,7 +136,7 @@ impl Run {
         client.client = Some(session);
         client.host = Some(host);
         self.trace.line(format_args!(
-            "{} client {number} connects to host {host}",
+            "{} client {number} connects to {host}",
             self.now_ms
         ));
     }
@@ -165,15 +165,14 @@ impl Run {
         };
         let session = session.session;
         self.lose_session(number);
-        let machine = self.hosts[host].process.as_mut();
-        if let Some(machine) = machine.and_then(|process| process.machine.as_mut()) {
+        if let Some(machine) = machine_at(&mut self.hosts, &mut self.relays, host) {
             machine.disconnect(session);
         }
-        self.collect(host)
+        self.collect_at(host)
     }
 
     /// The server of all clients of a host is gone.
-    pub(super) fn clients_lose(&mut self, host: usize) {
+    pub(super) fn clients_lose(&mut self, host: Place) {
         for number in 0..self.clients.len() {
             if self.clients[number].host == Some(host) {
                 self.lose_session(number);
@@ -182,10 +181,9 @@ impl Run {
     }
 
     /// Delivers what the server of a host has sent to its clients.
-    pub(super) fn deliver(&mut self, host: usize) -> Result<(), String> {
+    pub(super) fn deliver(&mut self, host: Place) -> Result<(), String> {
         loop {
-            let machine = self.hosts[host].process.as_mut();
-            let Some(machine) = machine.and_then(|process| process.machine.as_mut()) else {
+            let Some(machine) = machine_at(&mut self.hosts, &mut self.relays, host) else {
                 return Ok(());
             };
             let messages = std::mem::take(&mut machine.to_clients);
@@ -193,6 +191,9 @@ impl Run {
                 return Ok(());
             }
             for (session, message) in messages {
+                let Some(message) = self.deliver_to_relay(host, session, message) else {
+                    continue;
+                };
                 let is_of = |client: &SimClient| {
                     client.host == Some(host)
                         && client
@@ -207,7 +208,7 @@ impl Run {
         }
     }
 
-    fn deliver_to(&mut self, number: usize, host: usize, message: ToClient) -> Result<(), String> {
+    fn deliver_to(&mut self, number: usize, host: Place, message: ToClient) -> Result<(), String> {
         let Some(client) = &mut self.clients[number].client else {
             return Ok(());
         };
@@ -221,7 +222,7 @@ impl Run {
                 client.is_full = true;
                 client
                     .take(&value, &self.view, &mut self.next_id, &mut self.witness)
-                    .map_err(|problem| format!("client {number} of host {host}: {problem}"))?;
+                    .map_err(|problem| format!("client {number} of {host}: {problem}"))?;
                 if let Some(result) = client.converted.take() {
                     self.is_converting = false;
                     self.summary.conversions += u64::from(result.is_ok());
@@ -239,8 +240,7 @@ impl Run {
                 ));
                 let session = client.session;
                 self.lose_session(number);
-                let machine = self.hosts[host].process.as_mut();
-                if let Some(machine) = machine.and_then(|process| process.machine.as_mut()) {
+                if let Some(machine) = machine_at(&mut self.hosts, &mut self.relays, host) {
                     machine.disconnect(session);
                 }
             }
@@ -307,13 +307,12 @@ impl Run {
             let (Some(host), Some(session)) = (client.host, client.session()) else {
                 continue;
             };
-            let process = self.hosts[host].process.as_ref();
-            let Some(machine) = process.and_then(|process| process.machine.as_ref()) else {
+            let Some(machine) = self.server(host).machine() else {
                 continue;
             };
             session
                 .check_replica(&self.view, machine.database())
-                .map_err(|problem| format!("client {number} of host {host}: {problem}"))?;
+                .map_err(|problem| format!("client {number} of {host}: {problem}"))?;
             for lock in LOCKS {
                 let owns = machine.owns(session.session, lock);
                 if owns != session.owned.contains(lock) {
@@ -323,9 +322,4 @@ impl Run {
         }
         Ok(())
     }
-}
-
-/// Whether a server says that it leads.
-fn shows_leader(process: &Process) -> bool {
-    process.row.as_ref().is_some_and(|row| row.is_leader)
 }

@@ -44,6 +44,14 @@ impl Faults {
         has_days: false,
     };
 
+    /// Those of a cluster with relays: its members stay the same, and lose nothing that they have promised.
+    pub(super) fn draw_with_relays(dice: &mut Dice) -> Faults {
+        let mut faults = Faults::draw(dice);
+        faults.hosts.has_changes = false;
+        (faults.has_rot, faults.has_lies, faults.has_days) = (false, false, false);
+        faults
+    }
+
     pub(super) fn draw(dice: &mut Dice) -> Faults {
         let weather = Weather {
             delay_ms: *dice.pick(&[0, 1, 5, 40, 150]),

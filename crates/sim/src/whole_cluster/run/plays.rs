@@ -13,6 +13,7 @@ use crate::dice::Dice;
 use crate::server::disk::{Crash, Troubles};
 use crate::server::trace::{Trace, Tracing};
 use crate::server::workload::Txn;
+use crate::whole_cluster::place::Place;
 
 /// Seeds of each play.
 const SEEDS: u64 = 5;
@@ -80,8 +81,10 @@ impl Run {
     fn write(&mut self, count: usize) -> Vec<i64> {
         let mut numbers = Vec::new();
         for client in 0..self.clients.len() {
-            let process = self.clients[client].host;
-            let process = process.and_then(|host| self.hosts[host].process.as_ref());
+            let Some(Place::Member(host)) = self.clients[client].host else {
+                continue;
+            };
+            let process = self.hosts[host].process.as_ref();
             let row = process.and_then(|process| process.row.as_ref());
             if row.is_none_or(|row| !row.is_connected) {
                 continue;
@@ -358,8 +361,8 @@ fn a_disk_that_is_full_in_the_middle_of_a_record_stops_nobody() {
         // Its clients wait; the others do not.
         run.write(2);
         run.advance(5000)?;
-        run.avoided = Some(host);
-        run.clients_lose(host);
+        run.avoided = Some(Place::Member(host));
+        run.clients_lose(Place::Member(host));
         run.commit(1)?;
         // It starts again while the disk is full.
         run.take_down(host);
@@ -496,7 +499,7 @@ fn clients_that_want_the_leader_follow_it_and_miss_nothing() {
             run.until("clients at the leader", |run| {
                 let leader = run.leader();
                 let mut clients = run.clients.iter();
-                leader.is_some() && clients.all(|client| client.host == leader)
+                leader.is_some() && clients.all(|client| client.host == leader.map(Place::Member))
             })?;
             run.commit(1)?;
         }

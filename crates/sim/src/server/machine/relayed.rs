@@ -1,0 +1,95 @@
+//! A server whose database is a relay: its thread, which is not part of the machine, has the connection to the source.
+//!
+//! Invariant: `_Server` lists the database from the start; it is served from its first contents on. Called by the simulation of whole clusters.
+
+use corvid_data::{HashSeed, Uuid};
+use corvid_service::frontend::shard_of;
+use corvid_service::member::Contents;
+use corvid_service::message::ToShard;
+use corvid_service::server_db::ServerRow;
+use corvid_service::{Model, Now, ServedDatabases, server_db};
+use std::sync::{Arc, PoisonError};
+
+use super::{Content, Machine, SERVER, STORED};
+use crate::server::disk::SimDisk;
+
+/// The row of a relay that has not reached its source.
+const NOT_CONNECTED: ServerRow = ServerRow {
+    model: "relay",
+    is_connected: false,
+    is_leader: false,
+};
+
+impl Machine {
+    /// Starts a server with a relay of a database of this name. Nothing is ever on its disk.
+    pub(crate) fn start_relay(now: Now, seed: u64, disk: &SimDisk, name: &str) -> Machine {
+        let mut directory = ServedDatabases::default();
+        directory.insert_joining(name);
+        let mut machine = Machine::bare(now, seed, disk, HashSeed::new(seed), directory);
+        machine.update_server_db(server_db::insert_without_schema(name, NOT_CONNECTED));
+        machine
+    }
+
+    /// The main thread serves the relay with its first contents.
+    pub(crate) fn serve_relay(&mut self, now: Now, contents: Contents) {
+        let Contents {
+            database,
+            applied,
+            eid,
+        } = contents;
+        let schema = database.schema().clone();
+        self.serve(
+            now,
+            Content {
+                database,
+                model: Model::relay(applied, eid),
+                file: None,
+                history: true,
+                row: None,
+            },
+        );
+        let mut directory = ServedDatabases::default();
+        directory.insert(server_db::NAME, SERVER);
+        directory.insert_clustered(&schema.name, STORED);
+        let directory = Arc::new(directory);
+        self.post_to_shards(|| ToShard::ServedDatabases(directory.clone()));
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let notified = locks.set_relay(Some(STORED), |_| true);
+        drop(locks);
+        for session in notified {
+            let inbox = &mut self.shards[usize::from(shard_of(session))].inbox;
+            inbox.push_back(ToShard::LockNotifications(session));
+        }
+        let reason = Arc::from("connected to storage");
+        self.post_to_shards(|| ToShard::DisconnectUnaware(Arc::clone(&reason), None));
+        self.update_server_db(server_db::update_schema(&schema));
+    }
+
+    /// The main thread shows the state of the relay in `_Server`.
+    pub(crate) fn show_relay(&mut self, name: &str, row: ServerRow) {
+        self.update_server_db(server_db::update_row(name, row));
+    }
+
+    /// Whether the database beside `_Server` is served.
+    pub(crate) fn is_served(&self) -> bool {
+        self.databases.contains_key(&STORED)
+    }
+
+    /// Whether `_Server` shows its only other database as connected.
+    pub(crate) fn shows_connected(&self) -> bool {
+        let database = self.databases[&SERVER].pump.service().database();
+        let mut rows = database.schema().iter().flat_map(|(id, table)| {
+            let connected = table.column_named(b"connected");
+            database.rows(id).filter_map(move |row| {
+                let cell = row.columns.get(usize::from(connected?.0))?;
+                Some(cell.to_json(false).as_bool() == Some(true))
+            })
+        });
+        rows.next() == Some(true)
+    }
+
+    /// The id that `get_server_id` tells.
+    pub(crate) fn server_id(&self) -> Uuid {
+        self.server_id
+    }
+}

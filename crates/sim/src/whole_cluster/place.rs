@@ -1,0 +1,50 @@
+//! A place where a server runs: the host of a member, or that of a relay.
+
+use crate::host_faults::HOSTS_MAX;
+
+/// A server, by its kind and number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    Member(usize),
+    Relay(usize),
+}
+
+impl Place {
+    /// The number by which the network for clients knows the sockets at which the server listens.
+    pub(super) fn listener(self) -> usize {
+        match self {
+            Place::Member(number) => number,
+            Place::Relay(number) => HOSTS_MAX + 2 * number,
+        }
+    }
+
+    /// The number by which it knows the socket of a relay's thread, which dials.
+    pub(super) fn caller(relay: usize) -> usize {
+        HOSTS_MAX + 2 * relay + 1
+    }
+
+    /// All numbers of the host.
+    pub(super) fn numbers(self) -> Vec<usize> {
+        match self {
+            Place::Member(_) => vec![self.listener()],
+            Place::Relay(number) => vec![self.listener(), Place::caller(number)],
+        }
+    }
+
+    /// The address for clients.
+    pub(super) fn address(self) -> String {
+        match self {
+            Place::Member(number) => format!("tcp:10.0.0.{}:6640", number + 1),
+            Place::Relay(number) => format!("tcp:10.0.1.{}:6640", number + 1),
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Member(number) => write!(f, "host {number}"),
+            Place::Relay(number) => write!(f, "relay {number}"),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A host of a relay: a clock of its own, and the server that runs there, or is down.
+//!
+//! Invariant: a life leaves nothing behind.
+
+use corvid_service::Now;
+
+use super::process::RelayProcess;
+use crate::clock::Clock;
+use crate::dice::Dice;
+use crate::server::machine::Machine;
+use crate::server::trace::Trace;
+use crate::whole_cluster::server::Server;
+
+/// See the module.
+#[derive(Debug)]
+pub(in crate::whole_cluster) struct RelayHost {
+    pub(in crate::whole_cluster) number: usize,
+    /// Relays between it and the cluster, itself included.
+    pub(in crate::whole_cluster) level: usize,
+    /// The addresses of its sources.
+    pub(in crate::whole_cluster) remotes: String,
+    pub(in crate::whole_cluster) clock: Clock,
+    pub(in crate::whole_cluster) paused_ms: u64,
+    /// When it starts again.
+    pub(in crate::whole_cluster) start_ms: Option<u64>,
+    pub(in crate::whole_cluster) process: Option<RelayProcess>,
+    /// Processes so far.
+    pub(in crate::whole_cluster) lives: u64,
+    dice: Dice,
+}
+
+impl RelayHost {
+    pub(in crate::whole_cluster) fn new(
+        number: usize,
+        level: usize,
+        remotes: String,
+        seed: u64,
+        clock: Clock,
+    ) -> RelayHost {
+        RelayHost {
+            number,
+            level,
+            remotes,
+            clock,
+            paused_ms: 0,
+            start_ms: Some(0),
+            process: None,
+            lives: 0,
+            dice: Dice::new(seed),
+        }
+    }
+
+    /// Starts the relay with nothing.
+    pub(in crate::whole_cluster) fn start(&mut self, now_ms: u64, trace: &Trace) {
+        self.start_ms = None;
+        self.lives += 1;
+        let process = RelayProcess::start(
+            self.number,
+            &self.remotes,
+            Server::now(self, now_ms),
+            self.dice.draw(),
+            trace,
+        );
+        self.process = Some(process);
+    }
+
+    /// The server that is up and not paused.
+    pub(in crate::whole_cluster) fn running(&self, now_ms: u64) -> Option<&RelayProcess> {
+        let process = self.process.as_ref();
+        process.filter(|_| self.paused_ms <= now_ms)
+    }
+}
+
+impl Server for RelayHost {
+    fn now(&self, now_ms: u64) -> Now {
+        let local_ms = self.clock.local(now_ms);
+        Now {
+            mono_ms: local_ms,
+            wall_ms: 1_700_000_000_000 + local_ms as i64,
+        }
+    }
+
+    fn start_ms(&self) -> Option<u64> {
+        self.start_ms
+    }
+
+    fn is_running(&self, now_ms: u64) -> bool {
+        self.running(now_ms).is_some()
+    }
+
+    fn next_ms(&self, now_ms: u64) -> Option<u64> {
+        let Some(process) = &self.process else {
+            return self.start_ms;
+        };
+        if self.paused_ms > now_ms {
+            return Some(self.paused_ms);
+        }
+        let deadline_ms = process.deadline_ms(self.now(now_ms))?;
+        Some(self.clock.global(deadline_ms))
+    }
+
+    fn machine(&self) -> Option<&Machine> {
+        self.process.as_ref().map(|process| &process.machine)
+    }
+
+    fn machine_mut(&mut self) -> Option<&mut Machine> {
+        self.process.as_mut().map(|process| &mut process.machine)
+    }
+
+    fn global_ms(&self, local_ms: u64) -> u64 {
+        self.clock.global(local_ms)
+    }
+
+    fn shows_leader(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,288 @@
+//! One life of a relay's process: shards and databases ([`Machine`]), the thread of the relay around the machine of its source ([`RelaySource`]), and
+//! the main thread as far as a relay concerns it.
+//!
+//! The thread is that of `crates/server/src/relay/thread.rs`, turn for turn; the transport is another one ([`super::transport`]). Invariant: messages
+//! between two threads stay in order; which thread acts next is drawn by the caller.
+
+use std::collections::VecDeque;
+
+use corvid_consensus::{ConnectionNumber, MemberRequest};
+use corvid_data::HashSeed;
+use corvid_service::Now;
+use corvid_service::member::Contents;
+use corvid_service::message::ToDatabase;
+use corvid_service::relay::{RelayEvent, RelayOptions, RelaySource};
+use corvid_service::server_db::ServerRow;
+use corvid_session::Input;
+
+use super::transport::{Happened, Transport};
+use crate::dice::Dice;
+use crate::server::disk::SimDisk;
+use crate::server::machine::{Choice, Machine, SeededUuids};
+use crate::server::trace::Trace;
+use crate::whole_cluster::opening::NAME;
+use crate::whole_cluster::place::Place;
+use crate::whole_cluster::wires::Wires;
+
+/// Reads in one turn.
+const READS_MAX: usize = 64;
+
+/// A step that is possible next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::whole_cluster) enum RelayStep {
+    /// A turn of the relay's thread.
+    Thread,
+    /// A shard, a database, or what belongs to them.
+    Machine(Choice),
+    /// The main thread handles an event.
+    Main,
+}
+
+/// A message to the relay's thread.
+enum ToRelay {
+    Request(MemberRequest),
+    Served,
+}
+
+/// An event for the main thread.
+enum ToMain {
+    Joined(Box<Contents>),
+    RowChanged(ServerRow),
+}
+
+/// See the module.
+pub(in crate::whole_cluster) struct RelayProcess {
+    number: usize,
+    pub(in crate::whole_cluster) machine: Machine,
+    pub(in crate::whole_cluster) source: RelaySource,
+    transport: Transport,
+    mail: VecDeque<ToRelay>,
+    main: VecDeque<ToMain>,
+    /// Events for the database: those of this turn, or all since the initial contents until it is served.
+    events: Vec<ToDatabase>,
+    /// The database is served, as far as the thread knows.
+    is_served: bool,
+    /// There may be more to be read.
+    has_more: bool,
+    dice: Dice,
+    trace: Trace,
+    /// The database has applied something since the last look.
+    pub(in crate::whole_cluster) has_applied: bool,
+    /// Whole contents that have come.
+    pub(in crate::whole_cluster) downloads: u64,
+    /// The last transaction in its contents by its number in the order of commits, and since when.
+    pub(in crate::whole_cluster) shown: (i64, u64),
+    /// How often its contents have become older.
+    pub(in crate::whole_cluster) went_back: u64,
+    /// Changes that did not fit.
+    pub(in crate::whole_cluster) misfits: u64,
+}
+
+impl std::fmt::Debug for RelayProcess {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RelayProcess").finish_non_exhaustive()
+    }
+}
+
+impl RelayProcess {
+    /// Starts a relay of the servers at these addresses.
+    pub(super) fn start(
+        number: usize,
+        remotes: &str,
+        now: Now,
+        seed: u64,
+        trace: &Trace,
+    ) -> RelayProcess {
+        let mut dice = Dice::new(seed);
+        let disk = SimDisk::new(dice.draw(), trace.clone(), Vec::new());
+        let machine = Machine::start_relay(now, dice.draw(), &disk, NAME);
+        let mut source = RelaySource::new(RelayOptions {
+            database: NAME.to_owned(),
+            seed: dice.draw(),
+            hash_seed: HashSeed::new(dice.draw()),
+            uuids: Box::new(SeededUuids(Dice::new(dice.draw()))),
+        });
+        source.set_remote(now.mono_ms, remotes);
+        RelayProcess {
+            number,
+            machine,
+            source,
+            transport: Transport::new(Place::caller(number)),
+            mail: VecDeque::new(),
+            main: VecDeque::new(),
+            events: Vec::new(),
+            is_served: false,
+            has_more: true,
+            dice,
+            trace: trace.clone(),
+            has_applied: false,
+            downloads: 0,
+            shown: (0, 0),
+            went_back: 0,
+            misfits: 0,
+        }
+    }
+
+    /// The connection to its source, while it is up.
+    pub(in crate::whole_cluster) fn connection(&self) -> Option<ConnectionNumber> {
+        self.transport.connection()
+    }
+
+    /// Messages and events that wait.
+    pub(in crate::whole_cluster) fn queued(&self) -> usize {
+        self.mail.len() + self.main.len() + self.events.len() + self.machine.queued()
+    }
+
+    /// Bytes of the source that wait for the thread or for the database.
+    pub(in crate::whole_cluster) fn bytes(&self) -> usize {
+        self.transport.bytes() + self.source.counts().unapplied_bytes as usize
+    }
+
+    /// Whether nothing is under way between its threads.
+    pub(in crate::whole_cluster) fn is_idle(&self) -> bool {
+        let counts = self.source.counts();
+        self.queued() == 0 && counts.waiting + counts.sent + counts.unapplied_bytes == 0
+    }
+
+    /// The next moment at which something happens without input, by the process's clock.
+    pub(super) fn deadline_ms(&self, now: Now) -> Option<u64> {
+        let machine = self.machine.next_deadline_ms(now);
+        let source = self.source.poll_timeout(now.mono_ms);
+        [machine, source].into_iter().flatten().min()
+    }
+
+    /// All steps that are possible now.
+    pub(in crate::whole_cluster) fn steps(&self, now: Now, wires: &Wires) -> Vec<RelayStep> {
+        let mut steps = Vec::new();
+        let deadline_ms = self.source.poll_timeout(now.mono_ms);
+        let wants_input = self.source.wants_input();
+        if self.has_more
+            || !self.mail.is_empty()
+            || deadline_ms.is_some_and(|at_ms| at_ms <= now.mono_ms)
+            || self.transport.has_work(wants_input, wires)
+        {
+            steps.push(RelayStep::Thread);
+        }
+        let machine = self.machine.choices(now).into_iter();
+        steps.extend(machine.map(RelayStep::Machine));
+        if !self.main.is_empty() {
+            steps.push(RelayStep::Main);
+        }
+        steps
+    }
+
+    /// Takes a step.
+    pub(in crate::whole_cluster) fn act(
+        &mut self,
+        step: RelayStep,
+        now: Now,
+        now_ms: u64,
+        wires: &mut Wires,
+    ) {
+        match step {
+            RelayStep::Thread => self.turn(now.mono_ms, now_ms, wires),
+            RelayStep::Machine(choice) => {
+                self.machine.act(now, choice, &mut self.dice);
+                for request in self.machine.to_member.drain(..) {
+                    match &request {
+                        MemberRequest::Applied(_) => self.has_applied = true,
+                        MemberRequest::Misfit { .. } => self.misfits += 1,
+                        _ => {}
+                    }
+                    self.mail.push_back(ToRelay::Request(request));
+                }
+            }
+            RelayStep::Main => self.main_event(now),
+        }
+    }
+
+    fn main_event(&mut self, now: Now) {
+        match self.main.pop_front() {
+            Some(ToMain::Joined(contents)) => {
+                self.machine.serve_relay(now, *contents);
+                self.has_applied = true;
+                self.mail.push_back(ToRelay::Served);
+            }
+            Some(ToMain::RowChanged(row)) => self.machine.show_relay(NAME, row),
+            None => {}
+        }
+    }
+
+    fn turn(&mut self, local_ms: u64, now_ms: u64, wires: &mut Wires) {
+        for message in std::mem::take(&mut self.mail) {
+            match message {
+                ToRelay::Request(request) => self.source.request(local_ms, request),
+                ToRelay::Served => self.is_served = true,
+            }
+        }
+        self.source.handle(local_ms, Input::Tick);
+        self.exchange(local_ms, now_ms, wires);
+        self.carry_out(local_ms);
+    }
+
+    /// Passes on what the connection reports, and sends.
+    fn exchange(&mut self, local_ms: u64, now_ms: u64, wires: &mut Wires) {
+        self.transport.begin_round();
+        self.has_more = true;
+        for _ in 0..READS_MAX {
+            self.order(now_ms, wires);
+            let wants_input = self.source.wants_input();
+            let Some(happened) = self.transport.step(now_ms, wants_input, wires) else {
+                self.has_more = false;
+                break;
+            };
+            let number = self.number;
+            self.trace
+                .detail(|| format!("{now_ms} thread of relay {number}: {happened:?}"));
+            let bytes;
+            let input = match happened {
+                Happened::Connected => Input::Connected,
+                Happened::Received(received) => {
+                    bytes = received;
+                    Input::Received(&bytes)
+                }
+                Happened::Sent => Input::Sent,
+                Happened::Ended(end) => Input::Disconnected(end),
+            };
+            self.source.handle(local_ms, input);
+        }
+        self.order(now_ms, wires);
+    }
+
+    /// Carries out what the session orders.
+    fn order(&mut self, now_ms: u64, wires: &mut Wires) {
+        while let Some(output) = self.source.poll_output() {
+            self.transport.carry_out(now_ms, output, wires);
+        }
+    }
+
+    /// Passes on what the machine tells.
+    fn carry_out(&mut self, local_ms: u64) {
+        while let Some(event) = self.source.poll_event() {
+            match event {
+                RelayEvent::Contents(contents) => {
+                    self.downloads += 1;
+                    self.main.push_back(ToMain::Joined(contents));
+                }
+                RelayEvent::Database(event) => {
+                    let is_download = matches!(event, ToDatabase::Installed(_));
+                    self.downloads += u64::from(is_download);
+                    self.events.push(event);
+                }
+                RelayEvent::Row(row) => self.main.push_back(ToMain::RowChanged(row)),
+                RelayEvent::Log(message) => {
+                    let number = self.number;
+                    self.trace.line(format_args!(
+                        "{local_ms} relay {number}: {:?}: {message}",
+                        message.level()
+                    ));
+                }
+            }
+        }
+        if self.is_served {
+            for event in self.events.drain(..) {
+                self.machine.member(event);
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The checks of relays: after each of their steps, and when faults have ended.
+
+use super::{QUEUED_MAX, Run, WIRE_BYTES_MAX};
+use crate::server::workload::Content;
+use crate::whole_cluster::place::Place;
+use crate::whole_cluster::sockets::Sockets;
+
+/// A session of a relay or of its source is behind its clock by no more than this, so older contents are kept back for so long: 2 s by a
+/// clock that runs at 140 percent.
+const KEPT_BACK_MS: u64 = 1400;
+
+impl Run {
+    /// Judges what has happened at a relay since the last look.
+    pub(super) fn collect_relay(&mut self, number: usize) -> Result<(), String> {
+        self.deliver(Place::Relay(number))?;
+        self.check_relay(number)
+            .map_err(|problem| format!("relay {number}: {problem}"))
+    }
+
+    fn check_relay(&mut self, number: usize) -> Result<(), String> {
+        let host = &mut self.relays.hosts[number];
+        let level = host.level;
+        let Some(process) = &mut host.process else {
+            return Ok(());
+        };
+        if let Some(line) = &process.machine.refused_entry {
+            return Err(line.clone());
+        }
+        let queued = process.queued();
+        if queued > QUEUED_MAX {
+            return Err(format!("{queued} messages wait"));
+        }
+        self.relays.tally.downloads += std::mem::take(&mut process.downloads);
+        if std::mem::take(&mut process.has_applied) {
+            let content = Content::of(process.machine.database());
+            self.witness.check_prefix(&content)?;
+            let (seq, since_ms) = process.shown;
+            if content.seq < seq && (level == 1 || self.now_ms < since_ms + KEPT_BACK_MS) {
+                return Err(format!(
+                    "it goes back from transaction {seq} to {}",
+                    content.seq
+                ));
+            }
+            process.went_back += u64::from(content.seq < seq);
+            if content.seq != seq {
+                process.shown = (content.seq, self.now_ms);
+            }
+        }
+        let sockets = self.relays.sockets.values().map(Sockets::bytes);
+        let bytes = self.relays.wires.bytes() + sockets.sum::<usize>();
+        if bytes > WIRE_BYTES_MAX {
+            return Err(format!("{bytes} bytes are under way to relays and back"));
+        }
+        Ok(())
+    }
+
+    /// Faults of relays end.
+    pub(super) fn heal_relays(&mut self) {
+        let wires = &mut self.relays.wires;
+        wires.set_weather(super::faults::FAIR);
+        wires.mend_all();
+        wires.hurry(self.now_ms);
+        for host in &mut self.relays.hosts {
+            host.paused_ms = host.paused_ms.min(self.now_ms);
+            host.clock.set_rate(self.now_ms, 100);
+            host.start_ms = host.start_ms.map(|_| self.now_ms);
+        }
+    }
+
+    /// A relay that does not have what the cluster has, or says so.
+    pub(super) fn relay_problem(&self) -> Option<String> {
+        let mut problems = (0..self.relays.hosts.len()).filter_map(|number| {
+            let problem = self.problem_of_relay(number).err()?;
+            Some(format!("relay {number} {problem}"))
+        });
+        problems.next()
+    }
+
+    fn problem_of_relay(&self, number: usize) -> Result<(), String> {
+        let process = self.relays.hosts[number].process.as_ref();
+        let process = process.ok_or("is down")?;
+        if !process.machine.is_served() {
+            return Err("has no contents".to_owned());
+        }
+        if !process.source.is_reachable() || !process.machine.shows_connected() {
+            return Err("is not connected".to_owned());
+        }
+        if !process.is_idle() {
+            return Err(format!("waits: {:?}", process.source.counts()));
+        }
+        let commit = self.witness.commit();
+        let database = process.machine.database();
+        self.witness.check_content(commit, database, false)?;
+        database.check_invariants()
+    }
+}

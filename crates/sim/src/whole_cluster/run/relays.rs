@@ -1,0 +1,230 @@
+//! Relays in a run: their hosts, the network between them and their sources, and their steps.
+//!
+//! Invariant: a relay reaches its source over sockets only, as any client does; nothing is done to it that a run does not do to a server of its own.
+
+use std::collections::BTreeMap;
+
+use corvid_monitor::SessionId;
+
+use super::faults::FAIR;
+use super::relay_summary::RelayTally;
+use super::{Choice, Run};
+use crate::clock::Clock;
+use crate::server::machine::{Machine, ToClient};
+use crate::whole_cluster::host::Host;
+use crate::whole_cluster::place::Place;
+use crate::whole_cluster::relay::{RelayHost, RelayStep};
+use crate::whole_cluster::server::Server;
+use crate::whole_cluster::sockets::Sockets;
+use crate::whole_cluster::wires::Wires;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Relays {
+    pub(super) hosts: Vec<RelayHost>,
+    /// The network between relays and their sources.
+    pub(super) wires: Wires,
+    /// Sockets of servers that are up, at which relays are clients.
+    pub(super) sockets: BTreeMap<Place, Sockets>,
+    pub(super) tally: RelayTally,
+}
+
+impl Default for Relays {
+    fn default() -> Relays {
+        Relays {
+            hosts: Vec::new(),
+            wires: Wires::new(0, FAIR),
+            sockets: BTreeMap::new(),
+            tally: RelayTally::default(),
+        }
+    }
+}
+
+/// The shards and databases of a server that is up.
+pub(super) fn machine_at<'m>(
+    hosts: &'m mut [Host],
+    relays: &'m mut Relays,
+    place: Place,
+) -> Option<&'m mut Machine> {
+    match place {
+        Place::Member(number) => hosts[number].machine_mut(),
+        Place::Relay(number) => relays.hosts[number].machine_mut(),
+    }
+}
+
+impl Run {
+    /// Adds relays: so many in each level, each of them a relay of all servers in the level before, or of some.
+    pub(super) fn add_relays(&mut self, levels: &[usize]) {
+        self.relays.wires = Wires::new(self.dice.draw(), self.faults.weather);
+        let mut sources: Vec<Place> = (0..self.hosts.len()).map(Place::Member).collect();
+        for (level, count) in levels.iter().enumerate() {
+            let mut places = Vec::new();
+            for _ in 0..*count {
+                let number = self.relays.hosts.len();
+                let remotes: Vec<String> = sources.iter().map(|place| place.address()).collect();
+                let rate = self.faults.hosts.draw_rate(&mut self.dice);
+                let clock = Clock::new(0, self.dice.below(1_000_000) as u64, rate);
+                let seed = self.dice.draw();
+                let host = RelayHost::new(number, level + 1, remotes.join(","), seed, clock);
+                self.relays.hosts.push(host);
+                places.push(Place::Relay(number));
+            }
+            sources = places;
+        }
+        self.relays.tally.relays = self.relays.hosts.len() as u64;
+    }
+
+    /// All servers.
+    pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
+        let members = (0..self.hosts.len()).map(Place::Member);
+        members.chain((0..self.relays.hosts.len()).map(Place::Relay))
+    }
+
+    /// One of them.
+    pub(super) fn draw_place(&mut self) -> Place {
+        let members = self.hosts.len();
+        let number = self.dice.below(members + self.relays.hosts.len());
+        match number.checked_sub(members) {
+            None => Place::Member(number),
+            Some(relay) => Place::Relay(relay),
+        }
+    }
+
+    pub(super) fn server(&self, place: Place) -> &dyn Server {
+        match place {
+            Place::Member(number) => &self.hosts[number],
+            Place::Relay(number) => &self.relays.hosts[number],
+        }
+    }
+
+    /// Judges what has happened at a server since the last look.
+    pub(super) fn collect_at(&mut self, place: Place) -> Result<(), String> {
+        match place {
+            Place::Member(number) => self.collect(number),
+            Place::Relay(number) => self.collect_relay(number),
+        }
+    }
+
+    /// Times of events of the network of relays, and of the probes of their sources.
+    pub(super) fn relays_next_ms(&self) -> impl Iterator<Item = u64> + '_ {
+        let probes = self.relays.sockets.iter().filter_map(|(place, sockets)| {
+            let server = self.server(*place);
+            let is_running = server.is_running(self.now_ms);
+            let deadline_ms = sockets.deadline_ms().filter(|_| is_running)?;
+            Some(server.global_ms(deadline_ms))
+        });
+        self.relays.wires.next_ms().into_iter().chain(probes)
+    }
+
+    /// Starts a relay that is to start; false if there is none.
+    pub(super) fn start_relay(&mut self) -> bool {
+        let is_due = |host: &RelayHost| host.start_ms.is_some_and(|at_ms| at_ms <= self.now_ms);
+        let Some(number) = self.relays.hosts.iter().position(is_due) else {
+            return false;
+        };
+        self.trace
+            .line(format_args!("{} relay {number} starts", self.now_ms));
+        self.relays.hosts[number].start(self.now_ms, &self.trace);
+        self.relays.wires.join(Place::caller(number));
+        self.open_sockets(Place::Relay(number));
+        true
+    }
+
+    /// The process of a relay ends. `tells`: its system tells the other ends.
+    pub(super) fn stop_relay(&mut self, number: usize, tells: bool) {
+        self.trace
+            .line(format_args!("{} relay {number} is down", self.now_ms));
+        let place = Place::Relay(number);
+        self.clients_lose(place);
+        self.close_sockets(place, tells);
+        let wires = &mut self.relays.wires;
+        wires.stop(self.now_ms, Place::caller(number), tells);
+        self.relays.hosts[number].process = None;
+    }
+
+    /// A server listens for relays.
+    pub(super) fn open_sockets(&mut self, place: Place) {
+        if self.relays.hosts.is_empty() {
+            return;
+        }
+        let sockets = Sockets::new(place.listener());
+        self.relays.sockets.insert(place, sockets);
+        let wires = &mut self.relays.wires;
+        wires.start(place.listener(), &place.address());
+    }
+
+    /// A server is gone.
+    pub(super) fn close_sockets(&mut self, place: Place, tells: bool) {
+        if self.relays.sockets.remove(&place).is_some() {
+            let wires = &mut self.relays.wires;
+            wires.stop(self.now_ms, place.listener(), tells);
+        }
+    }
+
+    /// Steps of relays, and of the sockets of their sources, that are possible now.
+    pub(super) fn relay_choices(&self, choices: &mut Vec<Choice>) {
+        let wires = &self.relays.wires;
+        for (number, host) in self.relays.hosts.iter().enumerate() {
+            if let Some(process) = host.running(self.now_ms) {
+                let steps = process.steps(host.now(self.now_ms), wires);
+                choices.extend(steps.into_iter().map(|step| Choice::Relay(number, step)));
+            }
+        }
+        for (place, sockets) in &self.relays.sockets {
+            let server = self.server(*place);
+            let local_ms = server.now(self.now_ms).mono_ms;
+            if server.is_running(self.now_ms)
+                && server.machine().is_some()
+                && sockets.has_work(local_ms, wires)
+            {
+                choices.push(Choice::Sockets(*place));
+            }
+        }
+    }
+
+    pub(super) fn relay_acts(&mut self, number: usize, step: RelayStep) -> Result<(), String> {
+        let now = self.relays.hosts[number].now(self.now_ms);
+        if let Some(process) = &mut self.relays.hosts[number].process {
+            process.act(step, now, self.now_ms, &mut self.relays.wires);
+        }
+        self.collect_relay(number)
+    }
+
+    /// A shard of a server looks at the sockets of relays.
+    pub(super) fn look_at_sockets(&mut self, place: Place) -> Result<(), String> {
+        let now = self.server(place).now(self.now_ms);
+        let machine = match place {
+            Place::Member(number) => self.hosts[number].machine_mut(),
+            Place::Relay(number) => self.relays.hosts[number].machine_mut(),
+        };
+        if let (Some(machine), Some(sockets)) = (machine, self.relays.sockets.get_mut(&place)) {
+            sockets
+                .turn(now, self.now_ms, &mut self.relays.wires, machine)
+                .map_err(|problem| format!("{place}: {problem}"))?;
+        }
+        self.collect_at(place)
+    }
+
+    /// A message of a server goes to a relay; it is given back if it is for another client.
+    pub(super) fn deliver_to_relay(
+        &mut self,
+        place: Place,
+        session: SessionId,
+        message: ToClient,
+    ) -> Option<ToClient> {
+        let machine = match place {
+            Place::Member(number) => self.hosts[number].machine_mut(),
+            Place::Relay(number) => self.relays.hosts[number].machine_mut(),
+        };
+        let (Some(machine), Some(sockets)) = (machine, self.relays.sockets.get_mut(&place)) else {
+            return Some(message);
+        };
+        sockets.deliver(
+            self.now_ms,
+            &mut self.relays.wires,
+            machine,
+            session,
+            message,
+        )
+    }
+}
