@@ -11,6 +11,7 @@
 //!     +----- witness: commits, contents after each of them, outcomes of transactions
 //! ```
 
+mod doubts;
 mod host;
 mod member_file;
 mod opening;
@@ -20,6 +21,7 @@ mod relay;
 pub mod run;
 mod server;
 mod sockets;
+mod tenures;
 mod turn;
 mod wires;
 mod witness;

@@ -10,6 +10,7 @@ use corvid_json::Value;
 use corvid_monitor::{SessionId, Version};
 
 use super::workload::{MONITORED, Txn, schema_json};
+use crate::model::atom::Atom;
 use crate::model::datum::{Datum, no_names};
 use crate::model::monitor::Monitor;
 use crate::model::schema::Schema;
@@ -119,6 +120,12 @@ pub(crate) struct Client {
     last_txn: Uuid,
     monitor_id: i64,
     pub(crate) owned: BTreeSet<String>,
+    /// Numbers of its tenures of locks, the newest of each lock.
+    tenures: BTreeMap<String, i64>,
+    /// The number of transactions in its replica, at most, in this session.
+    seen: i64,
+    /// Its replica has become older: the numbers before and after.
+    pub(crate) went_back: Option<(i64, i64)>,
     /// Monitors that continued with the changes since the last transaction.
     pub(crate) continued: u64,
     /// The outcome of the conversion that it requested.
@@ -148,6 +155,9 @@ impl Client {
             last_txn,
             monitor_id: 0,
             owned: BTreeSet::new(),
+            tenures: BTreeMap::new(),
+            seen: 0,
+            went_back: None,
             continued: 0,
             converted: None,
         }
@@ -255,7 +265,7 @@ impl Client {
             let id = message.get("id").and_then(Value::as_integer);
             let asked = id.and_then(|id| self.open.remove(&id));
             let asked = asked.ok_or("a reply to no request")?;
-            return self.take_reply(&asked, message, view, outcomes);
+            return self.take_reply(&asked, message, view, ids, outcomes);
         };
         let params = message.get("params").and_then(Value::as_array);
         let params = params.ok_or("no params")?;
@@ -263,7 +273,7 @@ impl Client {
         let name = first.as_str().unwrap_or_default();
         let is_mine = first.as_integer() == Some(self.monitor_id);
         match method {
-            "locked" => drop(self.owned.insert(name.to_owned())),
+            "locked" => self.own(name, ids),
             "stolen" => drop(self.owned.remove(name)),
             "monitor_canceled" if is_mine => {
                 self.replica = None;
@@ -285,6 +295,7 @@ impl Client {
         asked: &RequestKind,
         message: &Value,
         view: &View,
+        ids: &mut i64,
         outcomes: &mut dyn Outcomes,
     ) -> Result<(), String> {
         let error = message.get("error").filter(|error| **error != Value::Null);
@@ -331,11 +342,40 @@ impl Client {
                 if *is_unlock {
                     self.owned.remove(*lock);
                 } else if result.get("locked") == Some(&Value::Bool(true)) {
-                    self.owned.insert((*lock).to_owned());
+                    self.own(lock, ids);
                 }
             }
         }
         Ok(())
+    }
+
+    /// It is told that it owns a lock.
+    fn own(&mut self, lock: &str, ids: &mut i64) {
+        if self.owned.insert(lock.to_owned()) {
+            *ids += 1;
+            self.tenures.insert(lock.to_owned(), *ids);
+        }
+    }
+
+    /// The number of its last tenure of a lock, as far as it has been told, and whether it lasts.
+    pub(crate) fn tenure(&self, lock: &str) -> (Option<i64>, bool) {
+        (self.tenures.get(lock).copied(), self.owned.contains(lock))
+    }
+
+    /// Notes whether the replica has become older.
+    fn look_back(&mut self) {
+        let heads = self.replica.as_ref().and_then(|it| it.get("Head"));
+        let heads = heads.into_iter().flat_map(BTreeMap::values);
+        let seqs = heads.filter_map(|head| head.get("seq"));
+        let seq = seqs.flat_map(Datum::keys).find_map(|atom| match atom {
+            Atom::Integer(seq) => Some(*seq),
+            _ => None,
+        });
+        let seq = seq.unwrap_or(0);
+        if seq < self.seen {
+            self.went_back = Some((self.seen, seq));
+        }
+        self.seen = seq;
     }
 
     /// The initial contents of a monitor, or the changes that an earlier client missed.
@@ -371,6 +411,7 @@ impl Client {
         let replica = self.replica.as_mut().ok_or("updates before a content")?;
         let monitor = view.monitor(self.version);
         replica::apply(&view.schema, monitor, replica, updates)?;
+        self.look_back();
         for number in self.shown_transactions() {
             if outcomes.is_void(number) {
                 return Err(format!(
@@ -389,7 +430,7 @@ impl Client {
         let txns = heads.filter_map(|head| head.get("txns"));
         txns.flat_map(Datum::keys)
             .filter_map(|atom| match atom {
-                crate::model::atom::Atom::Integer(number) => Some(*number),
+                Atom::Integer(number) => Some(*number),
                 _ => None,
             })
             .collect()

@@ -176,7 +176,6 @@ struct Content {
 /// A running server.
 pub(crate) struct Machine {
     seed: u64,
-    server_id: Uuid,
     disk: SimDisk,
     shards: Vec<Shard>,
     databases: BTreeMap<DatabaseId, Served>,
@@ -280,7 +279,6 @@ impl Machine {
         let server = Database::new(corvid_data::Arc::new(server_schema), hash_seed);
         let mut machine = Machine {
             seed,
-            server_id,
             disk: disk.clone(),
             shards: (0..SHARDS).map(shard).collect(),
             databases: BTreeMap::new(),

@@ -92,6 +92,8 @@ pub(crate) struct Txn {
     wait: Option<(String, u64)>,
     /// Rows of filling, so that files become longer than one copied block.
     filling: usize,
+    /// It asserts that its session owns this lock.
+    pub(crate) lock: Option<&'static str>,
 }
 
 impl Txn {
@@ -130,6 +132,7 @@ impl Txn {
             is_durable: dice.chance(40),
             wait: waits.then(|| (format!("k{}", dice.below(KEYS)), dice.below(200) as u64)),
             filling: if dice.chance(2) { 40_000 } else { 0 },
+            lock: None,
         }
     }
 
@@ -141,6 +144,7 @@ impl Txn {
             is_durable: true,
             wait: None,
             filling: 0,
+            lock: None,
         }
     }
 
@@ -148,6 +152,9 @@ impl Txn {
     pub(crate) fn params(&self) -> String {
         let t = self.number;
         let mut text = String::from(r#"["A""#);
+        if let Some(lock) = self.lock {
+            let _ = write!(text, r#",{{"op":"assert","lock":"{lock}"}}"#);
+        }
         if let Some((k, timeout)) = &self.wait {
             let _ = write!(
                 text,
@@ -200,7 +207,7 @@ impl Txn {
 
     /// The element of its result that shows [`Content::seq`] right after it.
     pub(crate) fn seq_operation(&self) -> usize {
-        1 + usize::from(self.wait.is_some())
+        1 + usize::from(self.wait.is_some()) + usize::from(self.lock.is_some())
     }
 }
 

@@ -34,6 +34,8 @@ pub(super) struct Host {
     pub(super) promised: Option<Lasting>,
     /// A file that it has had, for an operator who puts it back.
     pub(super) copy: Option<Vec<u8>>,
+    /// Processes so far.
+    pub(super) lives: u64,
 }
 
 impl Host {
@@ -50,6 +52,7 @@ impl Host {
             lasting: None,
             promised: None,
             copy: None,
+            lives: 0,
         }
     }
 
@@ -77,6 +80,7 @@ impl Host {
         trace: &Trace,
     ) -> Result<(), String> {
         self.start_ms = None;
+        self.lives += 1;
         let file = self.disk.open();
         let recovered = match opening::read(&file) {
             Ok(recovered) => recovered,
@@ -162,10 +166,6 @@ impl Server for Host {
             mono_ms: local_ms,
             wall_ms: 1_700_000_000_000 + local_ms as i64,
         }
-    }
-
-    fn start_ms(&self) -> Option<u64> {
-        self.start_ms
     }
 
     fn is_running(&self, now_ms: u64) -> bool {

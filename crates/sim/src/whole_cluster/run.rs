@@ -5,10 +5,12 @@ mod calm;
 mod checks;
 mod clients;
 mod faults;
+mod judging;
 mod losses;
 #[cfg(test)]
 mod plays;
 mod relay_checks;
+mod relay_faults;
 mod relay_summary;
 mod relays;
 mod summary;
@@ -121,6 +123,8 @@ fn finish(mut run: Run) -> Result<(Summary, RelayTally), String> {
     run.summary.repeated = run.witness.repeated;
     run.summary.leaderships = run.witness.leaderships();
     run.summary.broken_connections = run.wires.broken;
+    run.relays.tally.broken_connections = run.relays.wires.broken;
+    run.relays.tally.asserted = run.relays.tenures.judged;
     outcome.map(|()| (run.summary, run.relays.tally))
 }
 
@@ -143,8 +147,9 @@ impl Run {
     fn with_relays(seed: u64, trace: Trace) -> Run {
         let mut dice = Dice::new(seed);
         let faults = Faults::draw_with_relays(&mut dice);
-        let clients = (0..3 + dice.below(4)).map(|_| SimClient::draw(&mut dice));
-        let clients = clients.collect();
+        let of_relays = (0..2 + dice.below(4)).map(|_| SimClient::draw_of_relays(&mut dice));
+        let mut clients: Vec<SimClient> = of_relays.collect();
+        clients.extend((0..1 + dice.below(2)).map(|_| SimClient::draw(&mut dice)));
         let levels = *dice.pick(&[[1, 0], [2, 0], [1, 2], [2, 2], [2, 3]]);
         let mut run = Run::of(dice, faults, 3, clients, trace);
         run.add_relays(&levels);
@@ -206,7 +211,11 @@ impl Run {
     fn run(&mut self) -> Result<(), String> {
         self.advance(5000)?;
         for _ in 0..ACTIONS {
-            self.do_something()?;
+            if self.has_relays() && self.dice.chance(40) {
+                self.do_something_to_relays()?;
+            } else {
+                self.do_something()?;
+            }
             let for_ms = *self.dice.pick(&[0, 1, 20, 200, 1000]);
             self.advance(for_ms)?;
         }
@@ -322,6 +331,7 @@ impl Run {
         let address = host.identity.address.clone();
         self.wires.start(number, &address);
         self.open_sockets(Place::Member(number));
+        self.relays.doubts.member_started(self.now_ms);
         self.act(number, Step::Member)
     }
 
@@ -340,6 +350,7 @@ impl Run {
             "{} host {number} is down: {crash:?}",
             self.now_ms
         ));
+        self.relays.doubts.member_ended(self.now_ms);
         self.clients_lose(Place::Member(number));
         self.close_sockets(Place::Member(number), crash == Crash::Kill);
         self.commands.retain(|_, (of, _)| *of != number);

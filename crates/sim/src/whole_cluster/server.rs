@@ -11,9 +11,6 @@ pub(super) trait Server {
     /// The time as this host's server reads it.
     fn now(&self, now_ms: u64) -> Now;
 
-    /// When it starts, if it is down and does.
-    fn start_ms(&self) -> Option<u64>;
-
     /// Whether it is up and not paused.
     fn is_running(&self, now_ms: u64) -> bool;
 

@@ -76,11 +76,6 @@ impl Sockets {
         unread.map(Bytes::len).sum()
     }
 
-    /// Sessions of relays.
-    pub(super) fn count(&self) -> usize {
-        self.sockets.len()
-    }
-
     /// A shard looks at its sockets.
     ///
     /// # Errors

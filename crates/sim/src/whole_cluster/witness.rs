@@ -24,6 +24,8 @@ enum Fate {
     Acknowledged(i64),
     /// It was answered with this error.
     Failed(String),
+    /// A relay answered that nobody can tell any more: it was committed once, or not at all.
+    Canceled,
     /// Its session has ended before the reply.
     Unknown,
 }
@@ -31,6 +33,8 @@ enum Fate {
 #[derive(Debug)]
 struct Known {
     txn: Txn,
+    /// It was sent to a relay, which executes it once, also when its session has ended.
+    is_relayed: bool,
     fate: Fate,
     called: u64,
     returned: Option<u64>,
@@ -67,6 +71,10 @@ pub(super) struct Witness {
     tick: u64,
     /// Transactions whose session had ended, and which were executed twice.
     pub(super) repeated: u64,
+    /// Transactions that were acknowledged since the last look, with their places in the order.
+    pub(super) newly_acknowledged: Vec<(i64, i64)>,
+    /// Transactions that were canceled since the last look.
+    pub(super) newly_canceled: Vec<i64>,
 }
 
 impl Witness {
@@ -83,6 +91,8 @@ impl Witness {
             first: Content::first(),
             tick: 0,
             repeated: 0,
+            newly_acknowledged: Vec::new(),
+            newly_canceled: Vec::new(),
         }
     }
 
@@ -244,7 +254,7 @@ impl Witness {
                 content.apply(&known.txn)?;
                 if self.positions.insert(number, content.seq).is_some() {
                     self.repeated += 1;
-                    if known.fate != Fate::Unknown {
+                    if known.fate != Fate::Unknown || known.is_relayed {
                         return Err(format!("transaction {number} is committed twice"));
                     }
                 }
@@ -326,12 +336,13 @@ impl Witness {
     }
 
     /// A client sends a transaction.
-    pub(super) fn sent(&mut self, txn: Txn) {
+    pub(super) fn sent(&mut self, txn: Txn, is_relayed: bool) {
         self.tick += 1;
         let known = Known {
             fate: Fate::Open,
             called: self.tick,
             returned: None,
+            is_relayed,
             txn,
         };
         self.txns.insert(known.txn.number, known);
@@ -378,7 +389,7 @@ impl Witness {
                     old: Some(new - 1),
                 },
                 called: known.called,
-                returned: known.returned,
+                returned: known.returned.filter(|_| known.fate != Fate::Canceled),
             })
         });
         linearizability::check(&operations.collect::<Vec<_>>())
@@ -400,10 +411,15 @@ impl Outcomes for Witness {
                 ));
             }
         }
+        self.newly_acknowledged.push((number, seq));
         self.returned(number, Fate::Acknowledged(seq))
     }
 
     fn failed(&mut self, number: i64, error: &Value) -> Result<(), String> {
+        if error.as_str() == Some("canceled") {
+            self.newly_canceled.push(number);
+            return self.returned(number, Fate::Canceled);
+        }
         if let Some(position) = self.positions.get(&number) {
             return Err(format!(
                 "transaction {number} is committed as number {position} and answered with {error}"

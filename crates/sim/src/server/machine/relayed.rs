@@ -2,7 +2,7 @@
 //!
 //! Invariant: `_Server` lists the database from the start; it is served from its first contents on. Called by the simulation of whole clusters.
 
-use corvid_data::{HashSeed, Uuid};
+use corvid_data::HashSeed;
 use corvid_service::frontend::shard_of;
 use corvid_service::member::Contents;
 use corvid_service::message::ToShard;
@@ -86,10 +86,5 @@ impl Machine {
             })
         });
         rows.next() == Some(true)
-    }
-
-    /// The id that `get_server_id` tells.
-    pub(crate) fn server_id(&self) -> Uuid {
-        self.server_id
     }
 }

@@ -80,10 +80,6 @@ impl Server for RelayHost {
         }
     }
 
-    fn start_ms(&self) -> Option<u64> {
-        self.start_ms
-    }
-
     fn is_running(&self, now_ms: u64) -> bool {
         self.running(now_ms).is_some()
     }
@@ -95,7 +91,7 @@ impl Server for RelayHost {
         if self.paused_ms > now_ms {
             return Some(self.paused_ms);
         }
-        let deadline_ms = process.deadline_ms(self.now(now_ms))?;
+        let deadline_ms = process.deadline_ms(self.now(now_ms));
         Some(self.clock.global(deadline_ms))
     }
 

@@ -27,6 +27,9 @@ use crate::whole_cluster::wires::Wires;
 /// Reads in one turn.
 const READS_MAX: usize = 64;
 
+/// The thread waits no longer than this at a time, ms.
+const WAIT_MAX_MS: u64 = 5000;
+
 /// A step that is possible next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::whole_cluster) enum RelayStep {
@@ -64,6 +67,8 @@ pub(in crate::whole_cluster) struct RelayProcess {
     is_served: bool,
     /// There may be more to be read.
     has_more: bool,
+    /// The thread waits until then, if nothing comes.
+    wake_ms: u64,
     dice: Dice,
     trace: Trace,
     /// The database has applied something since the last look.
@@ -113,6 +118,7 @@ impl RelayProcess {
             events: Vec::new(),
             is_served: false,
             has_more: true,
+            wake_ms: now.mono_ms,
             dice,
             trace: trace.clone(),
             has_applied: false,
@@ -145,20 +151,18 @@ impl RelayProcess {
     }
 
     /// The next moment at which something happens without input, by the process's clock.
-    pub(super) fn deadline_ms(&self, now: Now) -> Option<u64> {
+    pub(super) fn deadline_ms(&self, now: Now) -> u64 {
         let machine = self.machine.next_deadline_ms(now);
-        let source = self.source.poll_timeout(now.mono_ms);
-        [machine, source].into_iter().flatten().min()
+        machine.map_or(self.wake_ms, |at_ms| at_ms.min(self.wake_ms))
     }
 
     /// All steps that are possible now.
     pub(in crate::whole_cluster) fn steps(&self, now: Now, wires: &Wires) -> Vec<RelayStep> {
         let mut steps = Vec::new();
-        let deadline_ms = self.source.poll_timeout(now.mono_ms);
         let wants_input = self.source.wants_input();
         if self.has_more
             || !self.mail.is_empty()
-            || deadline_ms.is_some_and(|at_ms| at_ms <= now.mono_ms)
+            || self.wake_ms <= now.mono_ms
             || self.transport.has_work(wants_input, wires)
         {
             steps.push(RelayStep::Thread);
@@ -218,6 +222,8 @@ impl RelayProcess {
         self.source.handle(local_ms, Input::Tick);
         self.exchange(local_ms, now_ms, wires);
         self.carry_out(local_ms);
+        let deadline_ms = self.source.poll_timeout(local_ms).unwrap_or(u64::MAX);
+        self.wake_ms = deadline_ms.min(local_ms + WAIT_MAX_MS);
     }
 
     /// Passes on what the connection reports, and sends.
@@ -231,9 +237,6 @@ impl RelayProcess {
                 self.has_more = false;
                 break;
             };
-            let number = self.number;
-            self.trace
-                .detail(|| format!("{now_ms} thread of relay {number}: {happened:?}"));
             let bytes;
             let input = match happened {
                 Happened::Connected => Input::Connected,

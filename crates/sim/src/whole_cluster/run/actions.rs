@@ -20,7 +20,8 @@ impl Run {
             0..50 => {
                 let count = *self.dice.pick(&[1, 1, 1, 2, 5]);
                 for _ in 0..count {
-                    let txn = Txn::draw(self.next_txn, &mut self.dice);
+                    let mut txn = Txn::draw(self.next_txn, &mut self.dice);
+                    self.draw_assertion(client, &mut txn);
                     self.transact(client, &txn);
                 }
             }

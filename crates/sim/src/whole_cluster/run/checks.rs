@@ -52,6 +52,7 @@ impl Run {
                 }
                 Observed::Replaced(index) => {
                     self.summary.snapshots += 1;
+                    self.relays.doubts.member_ended(self.now_ms);
                     if index > self.witness.commit() {
                         return Err(format!(
                             "host {number} installs a snapshot of {index}, which is not committed"

@@ -21,6 +21,8 @@ pub(super) struct SimClient {
     client: Option<Client>,
     /// It wants the leader, and leaves a server that does not lead.
     pub(super) wants_leader: bool,
+    /// It connects to relays, if there are any; to a member once in a while.
+    is_of_relays: bool,
     /// When it connects again.
     connect_ms: u64,
 }
@@ -32,8 +34,24 @@ impl SimClient {
             host: None,
             client: None,
             wants_leader: dice.chance(25),
+            is_of_relays: false,
             connect_ms: 0,
         }
+    }
+
+    /// A client that mostly connects to relays.
+    pub(super) fn draw_of_relays(dice: &mut Dice) -> SimClient {
+        SimClient {
+            wants_leader: false,
+            is_of_relays: true,
+            ..SimClient::draw(dice)
+        }
+    }
+
+    /// Its newest tenure of a lock in this session, and whether it lasts.
+    pub(super) fn tenure(&self, lock: &str) -> (Option<i64>, bool) {
+        let session = self.session();
+        session.map_or((None, false), |session| session.tenure(lock))
     }
 
     /// Its session, while it is connected.
@@ -115,7 +133,8 @@ impl Run {
 
     /// Connects a client to any server that serves the database.
     fn connect(&mut self, number: usize) {
-        let host = self.draw_place();
+        let is_of_relays = self.clients[number].is_of_relays;
+        let host = self.draw_place(is_of_relays);
         let wants_leader = self.clients[number].wants_leader;
         let server = self.server(host);
         let is_fit = self.avoided != Some(host)
@@ -227,6 +246,9 @@ impl Run {
                     self.is_converting = false;
                     self.summary.conversions += u64::from(result.is_ok());
                 }
+                let went_back = client.went_back.take();
+                self.judge_news(number, host, went_back)
+                    .map_err(|problem| format!("client {number} of {host}: {problem}"))?;
             }
             ToClient::Pause(is_paused) => client.is_paused = is_paused,
             ToClient::Closed(why) => {
@@ -251,7 +273,7 @@ impl Run {
     /// A client sends a transaction. False: it is not connected.
     pub(super) fn transact(&mut self, number: usize, txn: &Txn) -> bool {
         let client = &mut self.clients[number];
-        let Some(session) = client.client.as_mut().filter(|_| client.host.is_some()) else {
+        let (Some(place), Some(session)) = (client.host, client.client.as_mut()) else {
             return false;
         };
         self.next_txn = txn.number + 1;
@@ -262,7 +284,9 @@ impl Run {
             txn.params().chars().take(300).collect::<String>()
         ));
         session.transact(&mut self.next_id, txn);
-        self.witness.sent(txn.clone());
+        let is_relayed = matches!(place, Place::Relay(_));
+        self.witness.sent(txn.clone(), is_relayed);
+        self.judge_sent(number, place, txn);
         true
     }
 

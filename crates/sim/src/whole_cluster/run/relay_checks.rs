@@ -30,6 +30,12 @@ impl Run {
         if queued > QUEUED_MAX {
             return Err(format!("{queued} messages wait"));
         }
+        if process.bytes() > WIRE_BYTES_MAX {
+            return Err(format!("{} bytes wait", process.bytes()));
+        }
+        if let Some(server_id) = process.source.session().server_id().filter(|_| level > 1) {
+            self.relays.doubts.source(number, server_id, self.now_ms);
+        }
         self.relays.tally.downloads += std::mem::take(&mut process.downloads);
         if std::mem::take(&mut process.has_applied) {
             let content = Content::of(process.machine.database());
@@ -42,6 +48,7 @@ impl Run {
                 ));
             }
             process.went_back += u64::from(content.seq < seq);
+            self.relays.tally.went_back += u64::from(content.seq < seq);
             if content.seq != seq {
                 process.shown = (content.seq, self.now_ms);
             }

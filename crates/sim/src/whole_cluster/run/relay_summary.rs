@@ -12,6 +12,14 @@ pub struct RelayTally {
     pub kills: u64,
     /// Pauses of them.
     pub pauses: u64,
+    /// Transactions of their clients that were acknowledged.
+    pub acknowledged: u64,
+    /// Transactions of their clients that were canceled.
+    pub canceled: u64,
+    /// Transactions that asserted a lock and whose tenure was judged.
+    pub asserted: u64,
+    /// Relays that became older, because their source did.
+    pub went_back: u64,
     /// Whole contents that their sources have sent them.
     pub downloads: u64,
     /// Connections between them and their sources that broke.
@@ -40,6 +48,10 @@ impl Simulation for RelaySummary {
         sum.relays += other.relays;
         sum.kills += other.kills;
         sum.pauses += other.pauses;
+        sum.acknowledged += other.acknowledged;
+        sum.canceled += other.canceled;
+        sum.asserted += other.asserted;
+        sum.went_back += other.went_back;
         sum.downloads += other.downloads;
         sum.broken_connections += other.broken_connections;
     }

@@ -11,11 +11,13 @@ use super::relay_summary::RelayTally;
 use super::{Choice, Run};
 use crate::clock::Clock;
 use crate::server::machine::{Machine, ToClient};
+use crate::whole_cluster::doubts::Doubts;
 use crate::whole_cluster::host::Host;
 use crate::whole_cluster::place::Place;
 use crate::whole_cluster::relay::{RelayHost, RelayStep};
 use crate::whole_cluster::server::Server;
 use crate::whole_cluster::sockets::Sockets;
+use crate::whole_cluster::tenures::Tenures;
 use crate::whole_cluster::wires::Wires;
 
 /// See the module.
@@ -26,6 +28,10 @@ pub(super) struct Relays {
     pub(super) wires: Wires,
     /// Sockets of servers that are up, at which relays are clients.
     pub(super) sockets: BTreeMap<Place, Sockets>,
+    /// Which transactions may be canceled.
+    pub(super) doubts: Doubts,
+    /// Which session owned a lock for which commits.
+    pub(super) tenures: Tenures,
     pub(super) tally: RelayTally,
 }
 
@@ -35,6 +41,8 @@ impl Default for Relays {
             hosts: Vec::new(),
             wires: Wires::new(0, FAIR),
             sockets: BTreeMap::new(),
+            doubts: Doubts::default(),
+            tenures: Tenures::default(),
             tally: RelayTally::default(),
         }
     }
@@ -74,15 +82,22 @@ impl Run {
         self.relays.tally.relays = self.relays.hosts.len() as u64;
     }
 
+    pub(super) fn has_relays(&self) -> bool {
+        !self.relays.hosts.is_empty()
+    }
+
     /// All servers.
     pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
         let members = (0..self.hosts.len()).map(Place::Member);
         members.chain((0..self.relays.hosts.len()).map(Place::Relay))
     }
 
-    /// One of them.
-    pub(super) fn draw_place(&mut self) -> Place {
+    /// One of them; for clients of relays mostly a relay.
+    pub(super) fn draw_place(&mut self, is_for_relays: bool) -> Place {
         let members = self.hosts.len();
+        if is_for_relays && self.dice.chance(90) {
+            return Place::Relay(self.dice.below(self.relays.hosts.len()));
+        }
         let number = self.dice.below(members + self.relays.hosts.len());
         match number.checked_sub(members) {
             None => Place::Member(number),

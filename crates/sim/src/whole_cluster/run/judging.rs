@@ -1,0 +1,100 @@
+//! The judgement of what clients send and are told, as far as relays and locks are concerned.
+
+use super::Run;
+use crate::server::client::LOCKS;
+use crate::server::workload::Txn;
+use crate::whole_cluster::place::Place;
+use crate::whole_cluster::tenures::{Asserting, LockSource};
+
+impl Run {
+    /// In runs with relays some transactions assert a lock, mostly of clients that own it.
+    pub(super) fn draw_assertion(&mut self, client: usize, txn: &mut Txn) {
+        if !self.has_relays() {
+            return;
+        }
+        let lock = *self.dice.pick(&LOCKS);
+        let owns = self.clients[client].tenure(lock).1;
+        if self.dice.chance(if owns { 70 } else { 5 }) {
+            txn.lock = Some(lock);
+        }
+    }
+
+    /// A client sends a transaction.
+    pub(super) fn judge_sent(&mut self, client: usize, place: Place, txn: &Txn) {
+        if let Place::Relay(relay) = place {
+            let process = self.relays.hosts[relay].process.as_ref();
+            let since_ms = process.map_or(0, |process| process.shown.1);
+            let doubts = &mut self.relays.doubts;
+            doubts.sent(txn.number, self.now_ms, since_ms);
+        }
+        if let Some(lock) = txn.lock {
+            let asserting = Asserting {
+                lock,
+                source: self.lock_source(place),
+                tenure: self.clients[client].tenure(lock),
+            };
+            self.relays.tenures.sent(txn.number, asserting);
+        }
+    }
+
+    /// The server that has the locks of the clients of another one, if they are connected.
+    fn lock_source(&self, place: Place) -> Option<LockSource> {
+        let mut place = place;
+        loop {
+            match place {
+                Place::Member(number) => return Some((number, self.hosts[number].lives)),
+                Place::Relay(number) => place = self.source_of(number)?,
+            }
+        }
+    }
+
+    /// The source that a relay is connected to.
+    pub(super) fn source_of(&self, relay: usize) -> Option<Place> {
+        let process = self.relays.hosts[relay].process.as_ref()?;
+        let connection = process.connection()?;
+        let peer = self.relays.wires.peer(Place::caller(relay), connection)?;
+        self.places().find(|place| place.listener() == peer)
+    }
+
+    /// A client has got a message. `went_back`: its replica has become older.
+    pub(super) fn judge_news(
+        &mut self,
+        client: usize,
+        place: Place,
+        went_back: Option<(i64, i64)>,
+    ) -> Result<(), String> {
+        for number in std::mem::take(&mut self.witness.newly_canceled) {
+            self.relays.tally.canceled += 1;
+            match place {
+                Place::Member(_) => {
+                    return Err(format!("a member cancels transaction {number}"));
+                }
+                Place::Relay(relay) => self.relays.doubts.canceled(number, relay)?,
+            }
+        }
+        for (number, seq) in std::mem::take(&mut self.witness.newly_acknowledged) {
+            if matches!(place, Place::Relay(_)) {
+                self.relays.tally.acknowledged += 1;
+            }
+            if let Some(lock) = self.relays.tenures.lock(number) {
+                let source = self.lock_source(place);
+                let tenure = self.clients[client].tenure(lock);
+                let tenures = &mut self.relays.tenures;
+                tenures.acknowledged(number, seq, source, tenure)?;
+            }
+        }
+        let Some((before, after)) = went_back else {
+            return Ok(());
+        };
+        let relay = match place {
+            Place::Member(_) => None,
+            Place::Relay(relay) => self.relays.hosts[relay].process.as_ref(),
+        };
+        if relay.is_some_and(|process| process.went_back > 0) {
+            return Ok(());
+        }
+        Err(format!(
+            "its contents go back from transaction {before} to {after}"
+        ))
+    }
+}
