@@ -228,7 +228,8 @@ impl OnceTable {
         }
     }
 
-    fn forget(&mut self, id: Uuid) {
+    /// The outcome of a transaction, or of its commit, is forgotten.
+    pub(crate) fn forget(&mut self, id: Uuid) {
         if let Some(outcome) = self.outcomes.remove(&transaction_id(id)) {
             self.bytes -= len(&outcome);
         }

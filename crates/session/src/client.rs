@@ -156,6 +156,8 @@ pub struct Client {
     has_contents: bool,
     /// When the last update was handed to the user.
     seen_ms: u64,
+    /// The last transaction that the user has seen, whatever its schema, and the connection over which it came.
+    seen: (Uuid, u64),
     /// Contents that may be behind those.
     lagging: Option<Lagging>,
     /// The time of the input that is being handled.
@@ -202,6 +204,7 @@ impl Client {
             schema_text: None,
             has_contents: false,
             seen_ms: 0,
+            seen: (Uuid::ZERO, 0),
             lagging: None,
             now_ms: 0,
             message_bytes: 0,
@@ -293,6 +296,7 @@ impl Client {
     pub fn flag_inconsistency(&mut self, now_ms: u64, details: &str) {
         self.retry(Failure::Inconsistent(details.to_owned()));
         self.last_id = Uuid::ZERO;
+        self.seen.0 = Uuid::ZERO;
         self.advance(now_ms);
     }
 }

@@ -4,9 +4,9 @@
 //! it is executed, and forgets it when it is undone; the reply to one that is sent again waits behind the same record. A follower passes the id on
 //! with the transaction, and remembers the results that come with the entries, for the time when it leads. A relay passes it on to its source, and
 //! remembers the outcome that its source has told; one that is sent again while the first is on its way waits for that outcome. Invariant: no id
-//! is executed twice.
+//! is executed twice. That holds for one that came to nothing, too: its client has been told so, and a copy that is late must change nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use corvid_consensus::database::ForwardOutcome;
@@ -15,13 +15,15 @@ use corvid_data::Uuid;
 use super::DatabaseService;
 use super::pending::{Answer, Pending};
 use crate::message::{Completion, Request, ToDatabase};
-use crate::once::{Once, OnceOutcome, OnceTable, Verdict};
+use crate::once::{Once, OnceOutcome, OnceTable, RESULT_BYTES_MAX, Verdict};
 
 /// The transactions with ids.
 pub(super) struct OnceState {
     table: OnceTable,
     /// Those that a relay has for its source, and the requests with the same ids that came later. Bounded by the requests under way.
     forwarded: BTreeMap<Uuid, Vec<Request>>,
+    /// Those without a commit whose first reply waits for the records of earlier ones. Bounded by the pending replies.
+    tentative: BTreeSet<Uuid>,
 }
 
 impl OnceState {
@@ -30,12 +32,14 @@ impl OnceState {
         OnceState {
             table: OnceTable::new(last),
             forwarded: BTreeMap::new(),
+            tentative: BTreeSet::new(),
         }
     }
 
     /// The history begins anew with this commit: all others are forgotten.
     pub(super) fn restart(&mut self, last: Uuid) {
         self.table = OnceTable::new(last);
+        self.tentative.clear();
     }
 
     /// There is a commit, and nothing is to be remembered but its id.
@@ -53,6 +57,25 @@ impl OnceState {
     pub(super) fn executed(&mut self, id: Uuid, result: Option<Bytes>) {
         self.table.committed(id);
         self.table.remember(id, OnceOutcome::Result(result));
+    }
+
+    /// A transaction that its client may send again has been executed without a commit.
+    pub(super) fn came_to_nothing(&mut self, id: Uuid, result: &Answer) {
+        let Answer::Result(result) = result else {
+            // A selection of many rows changes nothing whenever it is executed.
+            return;
+        };
+        let is_short = result.len() <= RESULT_BYTES_MAX;
+        let result = is_short.then(|| Bytes::copy_from_slice(result));
+        self.table.remember(id, OnceOutcome::Result(result));
+        self.tentative.insert(id);
+    }
+
+    /// The reply of a transaction leaves.
+    pub(super) fn released(&mut self, id: Option<Uuid>) {
+        if let Some(id) = id {
+            self.tentative.remove(&id);
+        }
     }
 }
 
@@ -122,14 +145,16 @@ impl DatabaseService {
         }
     }
 
-    /// The commits of these entries are undone.
+    /// These entries are undone.
     pub(super) fn forget_undone(&mut self, undone: &[Pending]) {
-        for commit in undone
-            .iter()
-            .rev()
-            .filter_map(|entry| entry.commit.as_ref())
-        {
-            self.once.table.undone(commit.txn);
+        for entry in undone.iter().rev() {
+            match (&entry.commit, entry.origin.once_id()) {
+                (Some(commit), _) => self.once.table.undone(commit.txn),
+                (None, Some(id)) if self.once.tentative.remove(&id) => {
+                    self.once.table.forget(id);
+                }
+                _ => {}
+            }
         }
     }
 

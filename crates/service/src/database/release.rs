@@ -86,6 +86,7 @@ impl DatabaseService {
                 origin,
             } = entry;
             let has_changed = commit.is_some();
+            self.once.released(origin.once_id());
             if let Some(commit) = commit {
                 self.release_commit(&commit, date_ms, &origin);
             }

@@ -275,6 +275,11 @@ impl DatabaseService {
         answer: Answer,
         origin: Origin,
     ) {
+        if delta.is_none()
+            && let Some(id) = origin.once_id()
+        {
+            self.once.came_to_nothing(id, &answer);
+        }
         let commit = delta.map(|delta| {
             let once = origin.once_id();
             let txn = match (&origin, once) {

@@ -127,7 +127,7 @@ fn an_id_is_executed_once_and_its_result_is_told_again() {
         assert!(told.contains(r#"[{"uuid""#), "{told}");
         assert_eq!(reply(&told), reply(&again));
         assert_eq!(world.contents("A").len(), 1);
-        // A transaction that failed is executed again.
+        // One that came to nothing did so for good, whatever a copy of it would do now.
         let abort = once(&after, r#"{"op":"abort"}"#).replace("5e1f", "5e11");
         world.ask(second, "3", "transact_once", &abort);
         let comment = once(&after, r#"{"op":"comment","comment":"x"}"#).replace("5e1f", "5e11");
@@ -140,7 +140,7 @@ fn an_id_is_executed_once_and_its_result_is_told_again() {
         world.run();
         let text = world.take(second);
         assert!(
-            text.contains("aborted") && text.contains(r#""id":4,"result":[{}]"#),
+            text.matches("aborted").count() == 2 && !text.contains(r#""id":4,"result":[{}]"#),
             "{text}"
         );
         assert!(text.contains(r#"{"error":"canceled","id":5}"#), "{text}");

@@ -27,6 +27,7 @@ impl Client {
             Ok(update) => update,
             Err(reason) => {
                 self.last_id = Uuid::ZERO;
+                self.seen.0 = Uuid::ZERO;
                 return self.retry(Failure::Malformed(reason));
             }
         };
@@ -72,6 +73,7 @@ impl Client {
             }
             Err(reason) => {
                 self.last_id = Uuid::ZERO;
+                self.seen.0 = Uuid::ZERO;
                 Err(reason)
             }
         }
@@ -80,6 +82,7 @@ impl Client {
     pub(super) fn hand_over(&mut self, update: Update) {
         self.last_id = update.last_id;
         self.seen_ms = self.now_ms;
+        self.seen = (update.last_id, self.link.seqno());
         self.events.push_back(Event::Update(update));
     }
 

@@ -5,6 +5,9 @@
 //! has, which is older. `index` in `_Server` does not tell: it follows the commits with some delay. So such contents are held back with the updates
 //! that follow them, until the update of that commit comes, or until a server that is in contact with its cluster is no longer behind.
 //!
+//! The same holds for contents of another schema: the next server may be behind a conversion. A conversion at the present server is no reason to
+//! wait.
+//!
 //! Invariant: what is held back is not handed to the user, so a connection that ends meanwhile changes nothing.
 
 use corvid_data::Uuid;
@@ -30,8 +33,11 @@ impl Client {
     pub(super) fn hold_back(&mut self, version: u8, update: Update) -> Result<(), Update> {
         let until_ms = self.seen_ms.saturating_add(BEHIND_MAX_MS);
         let is_copy = |model: &str| matches!(model, "clustered" | "relay");
+        let (seen, over) = self.seen;
+        let is_other = self.last_id != Uuid::ZERO || over != self.link.seqno();
         let may_be_behind = update.clear
-            && self.last_id != Uuid::ZERO
+            && seen != Uuid::ZERO
+            && is_other
             && self.now_ms < until_ms
             && self
                 .server_status()
@@ -41,7 +47,7 @@ impl Client {
         }
         self.version = version;
         self.lagging = Some(Lagging {
-            awaited: self.last_id,
+            awaited: seen,
             until_ms,
             updates: vec![update],
         });

@@ -205,6 +205,11 @@ impl Txn {
         text
     }
 
+    /// Whether it waits for an item.
+    pub(crate) fn waits(&self) -> bool {
+        self.wait.is_some()
+    }
+
     /// The element of its result that shows [`Content::seq`] right after it.
     pub(crate) fn seq_operation(&self) -> usize {
         1 + usize::from(self.wait.is_some()) + usize::from(self.lock.is_some())

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 /// A life of a server that has a lock table of its own: a member, and its number of processes.
 pub(super) type LockSource = (usize, u64);
 
+/// The first and last commit of each tenure.
+type Spans = BTreeMap<i64, (i64, i64)>;
+
 /// A transaction that asserts a lock.
 #[derive(Debug)]
 pub(super) struct Asserting {
@@ -21,8 +24,8 @@ pub(super) struct Asserting {
 #[derive(Debug, Default)]
 pub(super) struct Tenures {
     sent: BTreeMap<i64, Asserting>,
-    /// The first and last commit of each tenure, by source and lock.
-    spans: BTreeMap<(LockSource, &'static str), BTreeMap<i64, (i64, i64)>>,
+    /// By source and lock.
+    spans: BTreeMap<(LockSource, &'static str), Spans>,
     /// Commits that were judged.
     pub(super) judged: u64,
 }
@@ -33,9 +36,9 @@ impl Tenures {
         self.sent.insert(number, asserting);
     }
 
-    /// The lock that a transaction asserts.
-    pub(super) fn lock(&self, number: i64) -> Option<&'static str> {
-        self.sent.get(&number).map(|asserting| asserting.lock)
+    /// The assertion of a transaction that is not acknowledged.
+    pub(super) fn asserting(&self, number: i64) -> Option<&Asserting> {
+        self.sent.get(&number)
     }
 
     /// A transaction has committed as the `seq`-th. `source` and `tenure` are those of its client now.

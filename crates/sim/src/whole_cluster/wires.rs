@@ -459,6 +459,13 @@ impl Wires {
         })
     }
 
+    /// Whether what is written to a connection can arrive.
+    pub(super) fn is_live(&self, host: usize, number: ConnectionNumber) -> bool {
+        let end = self.ends.get(&(host, number));
+        let wire = end.and_then(|(number, _)| self.wires.get(number));
+        wire.is_some_and(|wire| !wire.is_dead && wire.is_closed == [false; 2])
+    }
+
     /// The host at the other end of a connection.
     pub(super) fn peer(&self, host: usize, number: ConnectionNumber) -> Option<usize> {
         let (wire, side) = self.ends.get(&(host, number))?;

@@ -357,6 +357,26 @@ impl Witness {
         }
     }
 
+    /// Whether a transaction waits for something.
+    pub(super) fn waits(&self, number: i64) -> bool {
+        let known = self.txns.get(&number);
+        known.is_some_and(|known| known.txn.waits())
+    }
+
+    /// A transaction that was canceled has certainly not happened: a conversion has ended its waiting.
+    ///
+    /// # Errors
+    /// It has.
+    pub(super) fn ended_waiting(&mut self, number: i64) -> Result<(), String> {
+        if self.positions.contains_key(&number) || !self.waits(number) {
+            return Err(format!("transaction {number} is canceled without a reason"));
+        }
+        if let Some(known) = self.txns.get_mut(&number) {
+            known.fate = Fate::Failed("canceled".to_owned());
+        }
+        Ok(())
+    }
+
     /// Whether a transaction was acknowledged.
     pub(super) fn is_acknowledged(&self, number: i64) -> bool {
         let known = self.txns.get(&number);

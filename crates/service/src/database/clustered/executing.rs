@@ -143,8 +143,11 @@ impl DatabaseService {
             }
             Outcome::Done { result, tally, .. } => {
                 self.counts.executed(&tally, false);
-                self.pending
-                    .push(Pending::answer(Answer::Result(result), origin));
+                let answer = Answer::Result(result);
+                if let Some(once) = once {
+                    self.once.came_to_nothing(once.id, &answer);
+                }
+                self.pending.push(Pending::answer(answer, origin));
             }
             Outcome::Blocked { .. } => {
                 self.pending.push(Pending::answer(Answer::Blocked, origin));

@@ -70,9 +70,11 @@ impl Machine {
         self.update_server_db(server_db::update_row(name, row));
     }
 
-    /// Whether the database beside `_Server` is served.
+    /// Whether the database beside `_Server` is served, as far as all shards know.
     pub(crate) fn is_served(&self) -> bool {
-        self.databases.contains_key(&STORED)
+        let is_news = |message: &ToShard| matches!(message, ToShard::ServedDatabases(_));
+        let mut shards = self.shards.iter();
+        self.databases.contains_key(&STORED) && shards.all(|shard| !shard.inbox.iter().any(is_news))
     }
 
     /// Whether `_Server` shows its only other database as connected.

@@ -237,6 +237,9 @@ impl RelayProcess {
                 self.has_more = false;
                 break;
             };
+            let (relay, shown) = (self.number, &happened);
+            self.trace
+                .detail(|| format!("{now_ms} relay {relay} <- {shown:?}"));
             let bytes;
             let input = match happened {
                 Happened::Connected => Input::Connected,
@@ -270,6 +273,9 @@ impl RelayProcess {
                 RelayEvent::Database(event) => {
                     let is_download = matches!(event, ToDatabase::Installed(_));
                     self.downloads += u64::from(is_download);
+                    let number = self.number;
+                    self.trace
+                        .detail(|| format!("{local_ms} database of relay {number} <- {event:?}"));
                     self.events.push(event);
                 }
                 RelayEvent::Row(row) => self.main.push_back(ToMain::RowChanged(row)),

@@ -56,6 +56,15 @@ impl Run {
         self.places().find(|place| place.listener() == peer)
     }
 
+    /// Whether a client has lost the lock that its transaction asserts, or never had it.
+    fn has_lost_lock(&self, client: usize, number: i64) -> bool {
+        let asserting = self.relays.tenures.asserting(number);
+        asserting.is_some_and(|asserting| {
+            let tenure = self.clients[client].tenure(asserting.lock);
+            !tenure.1 || tenure != asserting.tenure
+        })
+    }
+
     /// A client has got a message. `went_back`: its replica has become older.
     pub(super) fn judge_news(
         &mut self,
@@ -66,9 +75,11 @@ impl Run {
         for number in std::mem::take(&mut self.witness.newly_canceled) {
             self.relays.tally.canceled += 1;
             match place {
-                Place::Member(_) => {
-                    return Err(format!("a member cancels transaction {number}"));
-                }
+                Place::Member(_) => self.witness.ended_waiting(number)?,
+                // A conversion has ended its waiting, at the relay or at its source.
+                Place::Relay(_) if self.faults.has_conversions && self.witness.waits(number) => {}
+                // It was waiting at the source when its lock was given back.
+                Place::Relay(_) if self.has_lost_lock(client, number) => {}
                 Place::Relay(relay) => self.relays.doubts.canceled(number, relay)?,
             }
         }
@@ -76,7 +87,8 @@ impl Run {
             if matches!(place, Place::Relay(_)) {
                 self.relays.tally.acknowledged += 1;
             }
-            if let Some(lock) = self.relays.tenures.lock(number) {
+            let asserting = self.relays.tenures.asserting(number);
+            if let Some(lock) = asserting.map(|asserting| asserting.lock) {
                 let source = self.lock_source(place);
                 let tenure = self.clients[client].tenure(lock);
                 let tenures = &mut self.relays.tenures;

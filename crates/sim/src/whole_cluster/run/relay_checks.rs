@@ -43,8 +43,8 @@ impl Run {
             let (seq, since_ms) = process.shown;
             if content.seq < seq && (level == 1 || self.now_ms < since_ms + KEPT_BACK_MS) {
                 return Err(format!(
-                    "it goes back from transaction {seq} to {}",
-                    content.seq
+                    "it goes back from transaction {seq}, which it has since {since_ms} ms, to {} at {} ms",
+                    content.seq, self.now_ms
                 ));
             }
             process.went_back += u64::from(content.seq < seq);
@@ -91,6 +91,11 @@ impl Run {
         }
         if !process.source.is_reachable() || !process.machine.shows_connected() {
             return Err("is not connected".to_owned());
+        }
+        let connection = process.connection();
+        let is_live = |it| self.relays.wires.is_live(Place::caller(number), it);
+        if !connection.is_some_and(is_live) {
+            return Err("has a dead connection".to_owned());
         }
         if !process.is_idle() {
             return Err(format!("waits: {:?}", process.source.counts()));
