@@ -223,7 +223,15 @@ fn a_conversion_before_the_monitor_began_is_seen_in_the_server_database() {
 
 /// A member of a cluster that does not know the last transaction sends what it has: `last`, and then row 2 as transaction 8.
 fn contents_of_another_member(play: &mut Play, pause_ms: u64) {
-    let member = server_row("clustered", r#""leader":true,"connected":true,"index":10"#);
+    contents_of(play, pause_ms, &member());
+}
+
+fn member() -> String {
+    server_row("clustered", r#""leader":true,"connected":true,"index":10"#)
+}
+
+fn contents_of(play: &mut Play, pause_ms: u64, other: &str) {
+    let member = member();
     play.client.set_remote(0, "tcp:a:1", true);
     play.connect();
     play.go_to_contents(&member);
@@ -242,7 +250,7 @@ fn contents_of_another_member(play: &mut Play, pause_ms: u64) {
     play.wait(pause_ms);
     play.wait_for_connect();
     play.connect();
-    play.go_to_contents(&member);
+    play.go_to_contents(other);
     play.take();
     play.reply(&format!(
         r#"[false,"{}",{{"T":{{"{}":{{"initial":{{}}}}}}}}]"#,
@@ -271,6 +279,19 @@ fn contents_of_a_member_that_is_behind_wait_until_it_is_not() {
         * update insert T[8]
     "#]]
     .assert_eq(&play.take());
+    assert!(play.client.is_monitoring());
+}
+
+#[test]
+fn contents_of_a_member_that_is_behind_a_conversion_wait_too() {
+    let mut play = Play::new();
+    let other = member().replace(r#"\"n\":"#, r#"\"m\":"#);
+    assert_ne!(other, member());
+    contents_of(&mut play, 0, &other);
+    assert_eq!(play.take(), "");
+    assert!(!play.client.is_monitoring());
+    play.wait(2000);
+    assert_eq!(play.take(), "* contents insert T[7]\n");
     assert!(play.client.is_monitoring());
 }
 

@@ -11,5 +11,6 @@ mod member_files;
 mod member_reference;
 mod model;
 mod monitors;
+mod relays;
 mod replication;
 mod whole_clusters;

@@ -5,8 +5,7 @@ use crate::server::workload::Content;
 use crate::whole_cluster::place::Place;
 use crate::whole_cluster::sockets::Sockets;
 
-/// A session of a relay or of its source is behind its clock by no more than this, so older contents are kept back for so long: 2 s by a
-/// clock that runs at 140 percent.
+/// Contents that are older than what a relay has are kept back until that is 2 s old, by a clock that may run at 140 percent.
 const KEPT_BACK_MS: u64 = 1400;
 
 impl Run {
@@ -41,7 +40,7 @@ impl Run {
             let content = Content::of(process.machine.database());
             self.witness.check_prefix(&content)?;
             let (seq, since_ms) = process.shown;
-            if content.seq < seq && (level == 1 || self.now_ms < since_ms + KEPT_BACK_MS) {
+            if content.seq < seq && self.now_ms < since_ms + KEPT_BACK_MS {
                 return Err(format!(
                     "it goes back from transaction {seq}, which it has since {since_ms} ms, to {} at {} ms",
                     content.seq, self.now_ms

@@ -1,0 +1,34 @@
+//! Relays in trees beside servers of a cluster, with clients of both, in virtual time: many seeds, each a run of its own.
+//!
+//! `CORVID_CASES` runs another number of them; `CORVID_SEED` begins elsewhere. A failure prints the command that replays it.
+
+use corvid_sim::seeds::Seeds;
+use corvid_sim::whole_cluster::RelaySummary;
+
+/// Runs by default.
+const SEEDS: usize = 250;
+
+#[test]
+fn relays_and_their_clients_agree_with_the_cluster_after_any_faults() {
+    Seeds::of_test(SEEDS).expect_all(10, |summary: &RelaySummary| {
+        let (servers, relays) = (&summary.servers, &summary.relays);
+        vec![
+            servers.commits / 10,
+            servers.leaderships,
+            servers.restarts,
+            servers.moves,
+            relays.acknowledged / 2,
+            relays.canceled,
+            relays.asserted,
+            relays.kills,
+            relays.pauses,
+            relays.downloads,
+            relays.broken_connections,
+        ]
+    });
+}
+
+#[test]
+fn the_same_seed_with_relays_gives_the_same_trace() {
+    Seeds::of_test(SEEDS).expect_repeatable::<RelaySummary>(5);
+}
