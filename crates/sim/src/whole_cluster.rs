@@ -13,9 +13,9 @@
 
 mod doubts;
 mod host;
+mod location;
 mod member_file;
 mod opening;
-mod place;
 mod process;
 mod relay;
 pub mod run;

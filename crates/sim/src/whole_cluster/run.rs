@@ -22,8 +22,8 @@ use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Sid};
 
 use super::host::Host;
+use super::location::Location;
 use super::opening::{self, Identity};
-use super::place::Place;
 use super::process::Step;
 use super::relay::RelayStep;
 use super::server::Server;
@@ -59,7 +59,7 @@ enum Choice {
     /// A part of a relay acts.
     Relay(usize, RelayStep),
     /// A shard of a server looks at the sockets of relays.
-    Sockets(Place),
+    Sockets(Location),
     /// A shard reads a message of a client.
     Send(usize),
     /// A client has read everything.
@@ -87,7 +87,7 @@ struct Run {
     is_converting: bool,
     is_wide: bool,
     /// Clients do not connect to this host.
-    avoided: Option<Place>,
+    avoided: Option<Location>,
     /// The present millisecond, and the steps in it.
     steps_at: (u64, u64),
     summary: Summary,
@@ -330,7 +330,7 @@ impl Run {
         }
         let address = host.identity.address.clone();
         self.wires.start(number, &address);
-        self.open_sockets(Place::Member(number));
+        self.open_sockets(Location::Member(number));
         self.relays.doubts.member_started(self.now_ms);
         self.act(number, Step::Member)
     }
@@ -351,8 +351,8 @@ impl Run {
             self.now_ms
         ));
         self.relays.doubts.member_ended(self.now_ms);
-        self.clients_lose(Place::Member(number));
-        self.close_sockets(Place::Member(number), crash == Crash::Kill);
+        self.clients_lose(Location::Member(number));
+        self.close_sockets(Location::Member(number), crash == Crash::Kill);
         self.commands.retain(|_, (of, _)| *of != number);
         let host = &mut self.hosts[number];
         host.process = None;

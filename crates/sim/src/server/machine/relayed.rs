@@ -1,6 +1,6 @@
 //! A server whose database is a relay: its thread, which is not part of the machine, has the connection to the source.
 //!
-//! Invariant: `_Server` lists the database from the start; it is served from its first contents on. Called by the simulation of whole clusters.
+//! Invariant: `_Server` lists the database from the start; it is served from its initial contents on. Called by the simulation of whole clusters.
 
 use corvid_data::HashSeed;
 use corvid_service::frontend::shard_of;
@@ -30,7 +30,7 @@ impl Machine {
         machine
     }
 
-    /// The main thread serves the relay with its first contents.
+    /// The main thread serves the relay with its initial contents.
     pub(crate) fn serve_relay(&mut self, now: Now, contents: Contents) {
         let Contents {
             database,

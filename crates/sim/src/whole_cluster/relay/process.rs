@@ -20,8 +20,8 @@ use crate::dice::Dice;
 use crate::server::disk::SimDisk;
 use crate::server::machine::{Choice, Machine, SeededUuids};
 use crate::server::trace::Trace;
+use crate::whole_cluster::location::Location;
 use crate::whole_cluster::opening::NAME;
-use crate::whole_cluster::place::Place;
 use crate::whole_cluster::wires::Wires;
 
 /// Reads in one turn.
@@ -112,7 +112,7 @@ impl RelayProcess {
             number,
             machine,
             source,
-            transport: Transport::new(Place::caller(number)),
+            transport: Transport::new(Location::caller(number)),
             mail: VecDeque::new(),
             main: VecDeque::new(),
             events: Vec::new(),

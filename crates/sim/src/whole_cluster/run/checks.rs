@@ -6,14 +6,14 @@ use corvid_log::cluster::{Index, Sid, Term};
 
 use super::{QUEUED_MAX, Run, WIRE_BYTES_MAX};
 use crate::server::disk::Crash;
-use crate::whole_cluster::place::Place;
+use crate::whole_cluster::location::Location;
 use crate::whole_cluster::process::Observed;
 
 impl Run {
     /// Judges what has happened at a host since the last look.
     pub(super) fn collect(&mut self, number: usize) -> Result<(), String> {
         self.observe(number)?;
-        self.deliver(Place::Member(number))?;
+        self.deliver(Location::Member(number))?;
         if let Some(offence) = self.hosts[number].disk.offence() {
             return Err(format!("host {number}: {offence}"));
         }

@@ -10,14 +10,14 @@ use crate::dice::Dice;
 use crate::server::client::{Client, LOCKS};
 use crate::server::machine::ToClient;
 use crate::server::workload::Txn;
-use crate::whole_cluster::place::Place;
+use crate::whole_cluster::location::Location;
 
 /// A client.
 #[derive(Debug)]
 pub(super) struct SimClient {
     version: Version,
     /// The server, and its session there; while it has none, the session before, with its replica.
-    pub(super) host: Option<Place>,
+    pub(super) host: Option<Location>,
     client: Option<Client>,
     /// It wants the leader, and leaves a server that does not lead.
     pub(super) wants_leader: bool,
@@ -191,7 +191,7 @@ impl Run {
     }
 
     /// The server of all clients of a host is gone.
-    pub(super) fn clients_lose(&mut self, host: Place) {
+    pub(super) fn clients_lose(&mut self, host: Location) {
         for number in 0..self.clients.len() {
             if self.clients[number].host == Some(host) {
                 self.lose_session(number);
@@ -200,7 +200,7 @@ impl Run {
     }
 
     /// Delivers what the server of a host has sent to its clients.
-    pub(super) fn deliver(&mut self, host: Place) -> Result<(), String> {
+    pub(super) fn deliver(&mut self, host: Location) -> Result<(), String> {
         loop {
             let Some(machine) = machine_at(&mut self.hosts, &mut self.relays, host) else {
                 return Ok(());
@@ -227,7 +227,12 @@ impl Run {
         }
     }
 
-    fn deliver_to(&mut self, number: usize, host: Place, message: ToClient) -> Result<(), String> {
+    fn deliver_to(
+        &mut self,
+        number: usize,
+        host: Location,
+        message: ToClient,
+    ) -> Result<(), String> {
         let Some(client) = &mut self.clients[number].client else {
             return Ok(());
         };
@@ -284,7 +289,7 @@ impl Run {
             txn.params().chars().take(300).collect::<String>()
         ));
         session.transact(&mut self.next_id, txn);
-        let is_relayed = matches!(place, Place::Relay(_));
+        let is_relayed = matches!(place, Location::Relay(_));
         self.witness.sent(txn.clone(), is_relayed);
         self.judge_sent(number, place, txn);
         true

@@ -3,7 +3,7 @@
 use super::Run;
 use crate::server::client::LOCKS;
 use crate::server::workload::Txn;
-use crate::whole_cluster::place::Place;
+use crate::whole_cluster::location::Location;
 use crate::whole_cluster::tenures::{Asserting, LockSource};
 
 impl Run {
@@ -20,8 +20,8 @@ impl Run {
     }
 
     /// A client sends a transaction.
-    pub(super) fn judge_sent(&mut self, client: usize, place: Place, txn: &Txn) {
-        if let Place::Relay(relay) = place {
+    pub(super) fn judge_sent(&mut self, client: usize, place: Location, txn: &Txn) {
+        if let Location::Relay(relay) = place {
             let process = self.relays.hosts[relay].process.as_ref();
             let since_ms = process.map_or(0, |process| process.shown.1);
             let doubts = &mut self.relays.doubts;
@@ -38,21 +38,24 @@ impl Run {
     }
 
     /// The server that has the locks of the clients of another one, if they are connected.
-    fn lock_source(&self, place: Place) -> Option<LockSource> {
+    fn lock_source(&self, place: Location) -> Option<LockSource> {
         let mut place = place;
         loop {
             match place {
-                Place::Member(number) => return Some((number, self.hosts[number].lives)),
-                Place::Relay(number) => place = self.source_of(number)?,
+                Location::Member(number) => return Some((number, self.hosts[number].lives)),
+                Location::Relay(number) => place = self.source_of(number)?,
             }
         }
     }
 
     /// The source that a relay is connected to.
-    pub(super) fn source_of(&self, relay: usize) -> Option<Place> {
+    pub(super) fn source_of(&self, relay: usize) -> Option<Location> {
         let process = self.relays.hosts[relay].process.as_ref()?;
         let connection = process.connection()?;
-        let peer = self.relays.wires.peer(Place::caller(relay), connection)?;
+        let peer = self
+            .relays
+            .wires
+            .peer(Location::caller(relay), connection)?;
         self.places().find(|place| place.listener() == peer)
     }
 
@@ -69,22 +72,23 @@ impl Run {
     pub(super) fn judge_news(
         &mut self,
         client: usize,
-        place: Place,
+        place: Location,
         went_back: Option<(i64, i64)>,
     ) -> Result<(), String> {
         for number in std::mem::take(&mut self.witness.newly_canceled) {
             self.relays.tally.canceled += 1;
             match place {
-                Place::Member(_) => self.witness.ended_waiting(number)?,
+                Location::Member(_) => self.witness.ended_waiting(number)?,
                 // A conversion has ended its waiting, at the relay or at its source.
-                Place::Relay(_) if self.faults.has_conversions && self.witness.waits(number) => {}
+                Location::Relay(_) if self.faults.has_conversions && self.witness.waits(number) => {
+                }
                 // It was waiting at the source when its lock was given back.
-                Place::Relay(_) if self.has_lost_lock(client, number) => {}
-                Place::Relay(relay) => self.relays.doubts.canceled(number, relay)?,
+                Location::Relay(_) if self.has_lost_lock(client, number) => {}
+                Location::Relay(relay) => self.relays.doubts.canceled(number, relay)?,
             }
         }
         for (number, seq) in std::mem::take(&mut self.witness.newly_acknowledged) {
-            if matches!(place, Place::Relay(_)) {
+            if matches!(place, Location::Relay(_)) {
                 self.relays.tally.acknowledged += 1;
             }
             let asserting = self.relays.tenures.asserting(number);
@@ -99,8 +103,8 @@ impl Run {
             return Ok(());
         };
         let relay = match place {
-            Place::Member(_) => None,
-            Place::Relay(relay) => self.relays.hosts[relay].process.as_ref(),
+            Location::Member(_) => None,
+            Location::Relay(relay) => self.relays.hosts[relay].process.as_ref(),
         };
         if relay.is_some_and(|process| process.went_back > 0) {
             return Ok(());

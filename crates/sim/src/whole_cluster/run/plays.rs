@@ -13,7 +13,7 @@ use crate::dice::Dice;
 use crate::server::disk::{Crash, Troubles};
 use crate::server::trace::{Trace, Tracing};
 use crate::server::workload::Txn;
-use crate::whole_cluster::place::Place;
+use crate::whole_cluster::location::Location;
 
 /// Seeds of each play.
 const SEEDS: u64 = 5;
@@ -81,7 +81,7 @@ impl Run {
     fn write(&mut self, count: usize) -> Vec<i64> {
         let mut numbers = Vec::new();
         for client in 0..self.clients.len() {
-            let Some(Place::Member(host)) = self.clients[client].host else {
+            let Some(Location::Member(host)) = self.clients[client].host else {
                 continue;
             };
             let process = self.hosts[host].process.as_ref();
@@ -361,8 +361,8 @@ fn a_disk_that_is_full_in_the_middle_of_a_record_stops_nobody() {
         // Its clients wait; the others do not.
         run.write(2);
         run.advance(5000)?;
-        run.avoided = Some(Place::Member(host));
-        run.clients_lose(Place::Member(host));
+        run.avoided = Some(Location::Member(host));
+        run.clients_lose(Location::Member(host));
         run.commit(1)?;
         // It starts again while the disk is full.
         run.take_down(host);
@@ -499,7 +499,8 @@ fn clients_that_want_the_leader_follow_it_and_miss_nothing() {
             run.until("clients at the leader", |run| {
                 let leader = run.leader();
                 let mut clients = run.clients.iter();
-                leader.is_some() && clients.all(|client| client.host == leader.map(Place::Member))
+                leader.is_some()
+                    && clients.all(|client| client.host == leader.map(Location::Member))
             })?;
             run.commit(1)?;
         }

@@ -2,7 +2,7 @@
 
 use super::{QUEUED_MAX, Run, WIRE_BYTES_MAX};
 use crate::server::workload::Content;
-use crate::whole_cluster::place::Place;
+use crate::whole_cluster::location::Location;
 use crate::whole_cluster::sockets::Sockets;
 
 /// Contents that are older than what a relay has are kept back until that is 2 s old, by a clock that may run at 140 percent.
@@ -11,7 +11,7 @@ const KEPT_BACK_MS: u64 = 1400;
 impl Run {
     /// Judges what has happened at a relay since the last look.
     pub(super) fn collect_relay(&mut self, number: usize) -> Result<(), String> {
-        self.deliver(Place::Relay(number))?;
+        self.deliver(Location::Relay(number))?;
         self.check_relay(number)
             .map_err(|problem| format!("relay {number}: {problem}"))
     }
@@ -92,7 +92,7 @@ impl Run {
             return Err("is not connected".to_owned());
         }
         let connection = process.connection();
-        let is_live = |it| self.relays.wires.is_live(Place::caller(number), it);
+        let is_live = |it| self.relays.wires.is_live(Location::caller(number), it);
         if !connection.is_some_and(is_live) {
             return Err("has a dead connection".to_owned());
         }

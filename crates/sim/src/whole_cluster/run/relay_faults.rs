@@ -1,7 +1,7 @@
 //! The faults of relays, and how they come.
 
 use super::Run;
-use crate::whole_cluster::place::Place;
+use crate::whole_cluster::location::Location;
 
 impl Run {
     /// One of the faults of relays that this run can have, or an action of their clients.
@@ -46,7 +46,7 @@ impl Run {
                 "{} the connection of relay {relay} to {source} breaks",
                 self.now_ms
             ));
-            let (caller, listener) = (Place::caller(relay), source.listener());
+            let (caller, listener) = (Location::caller(relay), source.listener());
             self.relays.wires.reset(self.now_ms, caller, listener);
         }
     }
@@ -54,7 +54,7 @@ impl Run {
     /// Nothing arrives between a relay and some servers, in one direction or both.
     fn cut_relay(&mut self, relay: usize) {
         self.trace.line(format_args!("relay {relay} is cut off"));
-        let place = Place::Relay(relay);
+        let place = Location::Relay(relay);
         let is_partial = self.dice.chance(40);
         let directions = *self.dice.pick(&[0, 0, 1, 2]);
         for other in self.places() {

@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::server::machine::{Machine, ToClient};
 use crate::whole_cluster::doubts::Doubts;
 use crate::whole_cluster::host::Host;
-use crate::whole_cluster::place::Place;
+use crate::whole_cluster::location::Location;
 use crate::whole_cluster::relay::{RelayHost, RelayStep};
 use crate::whole_cluster::server::Server;
 use crate::whole_cluster::sockets::Sockets;
@@ -27,7 +27,7 @@ pub(super) struct Relays {
     /// The network between relays and their sources.
     pub(super) wires: Wires,
     /// Sockets of servers that are up, at which relays are clients.
-    pub(super) sockets: BTreeMap<Place, Sockets>,
+    pub(super) sockets: BTreeMap<Location, Sockets>,
     /// Which transactions may be canceled.
     pub(super) doubts: Doubts,
     /// Which session owned a lock for which commits.
@@ -52,11 +52,11 @@ impl Default for Relays {
 pub(super) fn machine_at<'m>(
     hosts: &'m mut [Host],
     relays: &'m mut Relays,
-    place: Place,
+    place: Location,
 ) -> Option<&'m mut Machine> {
     match place {
-        Place::Member(number) => hosts[number].machine_mut(),
-        Place::Relay(number) => relays.hosts[number].machine_mut(),
+        Location::Member(number) => hosts[number].machine_mut(),
+        Location::Relay(number) => relays.hosts[number].machine_mut(),
     }
 }
 
@@ -64,7 +64,7 @@ impl Run {
     /// Adds relays: so many in each level, each of them a relay of all servers in the level before, or of some.
     pub(super) fn add_relays(&mut self, levels: &[usize]) {
         self.relays.wires = Wires::new(self.dice.draw(), self.faults.weather);
-        let mut sources: Vec<Place> = (0..self.hosts.len()).map(Place::Member).collect();
+        let mut sources: Vec<Location> = (0..self.hosts.len()).map(Location::Member).collect();
         for (level, count) in levels.iter().enumerate() {
             let mut places = Vec::new();
             for _ in 0..*count {
@@ -75,7 +75,7 @@ impl Run {
                 let seed = self.dice.draw();
                 let host = RelayHost::new(number, level + 1, remotes.join(","), seed, clock);
                 self.relays.hosts.push(host);
-                places.push(Place::Relay(number));
+                places.push(Location::Relay(number));
             }
             sources = places;
         }
@@ -87,36 +87,36 @@ impl Run {
     }
 
     /// All servers.
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
-        let members = (0..self.hosts.len()).map(Place::Member);
-        members.chain((0..self.relays.hosts.len()).map(Place::Relay))
+    pub(super) fn places(&self) -> impl Iterator<Item = Location> + use<> {
+        let members = (0..self.hosts.len()).map(Location::Member);
+        members.chain((0..self.relays.hosts.len()).map(Location::Relay))
     }
 
     /// One of them; for clients of relays mostly a relay.
-    pub(super) fn draw_place(&mut self, is_for_relays: bool) -> Place {
+    pub(super) fn draw_place(&mut self, is_for_relays: bool) -> Location {
         let members = self.hosts.len();
         if is_for_relays && self.dice.chance(90) {
-            return Place::Relay(self.dice.below(self.relays.hosts.len()));
+            return Location::Relay(self.dice.below(self.relays.hosts.len()));
         }
         let number = self.dice.below(members + self.relays.hosts.len());
         match number.checked_sub(members) {
-            None => Place::Member(number),
-            Some(relay) => Place::Relay(relay),
+            None => Location::Member(number),
+            Some(relay) => Location::Relay(relay),
         }
     }
 
-    pub(super) fn server(&self, place: Place) -> &dyn Server {
+    pub(super) fn server(&self, place: Location) -> &dyn Server {
         match place {
-            Place::Member(number) => &self.hosts[number],
-            Place::Relay(number) => &self.relays.hosts[number],
+            Location::Member(number) => &self.hosts[number],
+            Location::Relay(number) => &self.relays.hosts[number],
         }
     }
 
     /// Judges what has happened at a server since the last look.
-    pub(super) fn collect_at(&mut self, place: Place) -> Result<(), String> {
+    pub(super) fn collect_at(&mut self, place: Location) -> Result<(), String> {
         match place {
-            Place::Member(number) => self.collect(number),
-            Place::Relay(number) => self.collect_relay(number),
+            Location::Member(number) => self.collect(number),
+            Location::Relay(number) => self.collect_relay(number),
         }
     }
 
@@ -140,8 +140,8 @@ impl Run {
         self.trace
             .line(format_args!("{} relay {number} starts", self.now_ms));
         self.relays.hosts[number].start(self.now_ms, &self.trace);
-        self.relays.wires.join(Place::caller(number));
-        self.open_sockets(Place::Relay(number));
+        self.relays.wires.join(Location::caller(number));
+        self.open_sockets(Location::Relay(number));
         true
     }
 
@@ -149,16 +149,16 @@ impl Run {
     pub(super) fn stop_relay(&mut self, number: usize, tells: bool) {
         self.trace
             .line(format_args!("{} relay {number} is down", self.now_ms));
-        let place = Place::Relay(number);
+        let place = Location::Relay(number);
         self.clients_lose(place);
         self.close_sockets(place, tells);
         let wires = &mut self.relays.wires;
-        wires.stop(self.now_ms, Place::caller(number), tells);
+        wires.stop(self.now_ms, Location::caller(number), tells);
         self.relays.hosts[number].process = None;
     }
 
     /// A server listens for relays.
-    pub(super) fn open_sockets(&mut self, place: Place) {
+    pub(super) fn open_sockets(&mut self, place: Location) {
         if self.relays.hosts.is_empty() {
             return;
         }
@@ -169,7 +169,7 @@ impl Run {
     }
 
     /// A server is gone.
-    pub(super) fn close_sockets(&mut self, place: Place, tells: bool) {
+    pub(super) fn close_sockets(&mut self, place: Location, tells: bool) {
         if self.relays.sockets.remove(&place).is_some() {
             let wires = &mut self.relays.wires;
             wires.stop(self.now_ms, place.listener(), tells);
@@ -206,11 +206,11 @@ impl Run {
     }
 
     /// A shard of a server looks at the sockets of relays.
-    pub(super) fn look_at_sockets(&mut self, place: Place) -> Result<(), String> {
+    pub(super) fn look_at_sockets(&mut self, place: Location) -> Result<(), String> {
         let now = self.server(place).now(self.now_ms);
         let machine = match place {
-            Place::Member(number) => self.hosts[number].machine_mut(),
-            Place::Relay(number) => self.relays.hosts[number].machine_mut(),
+            Location::Member(number) => self.hosts[number].machine_mut(),
+            Location::Relay(number) => self.relays.hosts[number].machine_mut(),
         };
         if let (Some(machine), Some(sockets)) = (machine, self.relays.sockets.get_mut(&place)) {
             sockets
@@ -223,13 +223,13 @@ impl Run {
     /// A message of a server goes to a relay; it is given back if it is for another client.
     pub(super) fn deliver_to_relay(
         &mut self,
-        place: Place,
+        place: Location,
         session: SessionId,
         message: ToClient,
     ) -> Option<ToClient> {
         let machine = match place {
-            Place::Member(number) => self.hosts[number].machine_mut(),
-            Place::Relay(number) => self.relays.hosts[number].machine_mut(),
+            Location::Member(number) => self.hosts[number].machine_mut(),
+            Location::Relay(number) => self.relays.hosts[number].machine_mut(),
         };
         let (Some(machine), Some(sockets)) = (machine, self.relays.sockets.get_mut(&place)) else {
             return Some(message);

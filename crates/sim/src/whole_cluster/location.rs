@@ -4,17 +4,17 @@ use crate::host_faults::HOSTS_MAX;
 
 /// A server, by its kind and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum Location {
     Member(usize),
     Relay(usize),
 }
 
-impl Place {
+impl Location {
     /// The number by which the network for clients knows the sockets at which the server listens.
     pub(super) fn listener(self) -> usize {
         match self {
-            Place::Member(number) => number,
-            Place::Relay(number) => HOSTS_MAX + 2 * number,
+            Location::Member(number) => number,
+            Location::Relay(number) => HOSTS_MAX + 2 * number,
         }
     }
 
@@ -26,25 +26,25 @@ impl Place {
     /// All numbers of the host.
     pub(super) fn numbers(self) -> Vec<usize> {
         match self {
-            Place::Member(_) => vec![self.listener()],
-            Place::Relay(number) => vec![self.listener(), Place::caller(number)],
+            Location::Member(_) => vec![self.listener()],
+            Location::Relay(number) => vec![self.listener(), Location::caller(number)],
         }
     }
 
     /// The address for clients.
     pub(super) fn address(self) -> String {
         match self {
-            Place::Member(number) => format!("tcp:10.0.0.{}:6640", number + 1),
-            Place::Relay(number) => format!("tcp:10.0.1.{}:6640", number + 1),
+            Location::Member(number) => format!("tcp:10.0.0.{}:6640", number + 1),
+            Location::Relay(number) => format!("tcp:10.0.1.{}:6640", number + 1),
         }
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Location {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Member(number) => write!(f, "host {number}"),
-            Place::Relay(number) => write!(f, "relay {number}"),
+            Location::Member(number) => write!(f, "host {number}"),
+            Location::Relay(number) => write!(f, "relay {number}"),
         }
     }
 }
