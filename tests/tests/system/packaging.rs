@@ -592,7 +592,7 @@ fn the_first_process_of_a_container_ends_by_the_code_of_its_signal() {
             .expect("a number");
         let pid: u32 = line.trim().parse().expect("a number");
         let deadline = Instant::now() + Duration::from_secs(60);
-        // A first process loses signals that come before it has said what to do at them, which is after the socket is there.
+        // A first process loses a signal that comes while it has no handler for it.
         let mut signal_at = Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait().expect("a child") {
