@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-seeds setup python man docs deb container guard guard-accept bench bench-ovn bench-clients bench-python bench-allocators
+.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-seeds setup python man docs deb container guard guard-accept bench bench-ovn bench-clients check-python bench-python bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -128,6 +128,18 @@ bench-clients:
 	$(BUILD)
 	cargo build --release -p corvid-bench
 	$(RELEASE)/corvid-bench clients $(RELEASE)/ovsdb-server --scale $(SCALE) --rounds $(ROUNDS)
+
+# The tests of the Python package with other interpreters: make check-python PYTHONS="python3.9 python3.13".
+PYTHONS ?= python3
+check-python: python
+	$(BUILD)
+	rm -rf target/python/site
+	target/python/bin/python -m zipfile -e target/wheels/corvid-*-abi3-*.whl target/python/site
+	for python in $(PYTHONS); do \
+		echo "$$python:" && ( cd crates/python && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(CURDIR)/target/python/site \
+			OVSDB_SERVER_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-server OVSDB_TOOL_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-tool \
+			OVSDB_IDLC_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-idlc $$python -m unittest discover -t . -s tests ) || exit 1; \
+	done
 
 # The Python package beside the reference's, in each interpreter of OVS_PYTHONS that has it: the table of PERF.md, "Python".
 OVS_PYTHONS ?= debian=/usr/bin/python3

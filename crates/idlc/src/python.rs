@@ -13,6 +13,33 @@ const KEYWORDS: [&str; 35] = [
     "with", "yield",
 ];
 
+/// Names of clients, which those of tables must not hide: such tables are items only.
+const CLIENT_NAMES: [&str; 23] = [
+    "changes",
+    "close",
+    "fetch",
+    "fetch_column",
+    "fetch_table",
+    "has_lock",
+    "metrics",
+    "native",
+    "reconnect",
+    "run",
+    "schema",
+    "seqno",
+    "session",
+    "set_condition",
+    "set_leader_only",
+    "set_lock",
+    "set_probe_interval",
+    "set_remotes",
+    "transact",
+    "transaction",
+    "wait_for_change",
+    "wait_for_lock",
+    "wait_until",
+];
+
 /// The module for a schema.
 pub(crate) fn module(schema: &Schema) -> String {
     let name = schema.name.as_str();
@@ -43,7 +70,8 @@ pub(crate) fn module(schema: &Schema) -> String {
             out,
             "\n\nclass {class}({base}):\n    \"\"\"A client of database {name}, with the types of its tables.\"\"\"\n"
         );
-        for table in schema.tables().iter().filter(|table| is_name(&table.name)) {
+        let is_shown = |name: &str| is_name(name) && !CLIENT_NAMES.contains(&name);
+        for table in schema.tables().iter().filter(|table| is_shown(&table.name)) {
             let row = class_name(&table.name);
             let _ = write!(
                 out,

@@ -32,7 +32,7 @@ class Corvid:
         with open(schema) as file:
             self.schema = corvid.Schema(file.read())
         self.remote = remote
-        self.handler = None
+        self.watching = None
 
     def open(self):
         self.client = self.corvid.polled.Client(self.schema, self.remote)
@@ -41,25 +41,21 @@ class Corvid:
         import select
 
         self.client.run()
-        if self.handler is not None:
-            for change in self.client.take_changes():
-                self.handler(change.row)
-        if self.is_open():
-            fd, events, timeout = self.client.wait()
-            poller = select.poll()
-            if fd is not None:
-                poller.register(fd, events)
-            poller.poll(100 if timeout is None else min(100, timeout * 1000 + 1))
-
-    def is_open(self):
-        return True
+        if self.watching is not None:
+            watch, handler = self.watching
+            for change in watch.take():
+                handler(change.row)
+        fd, events, timeout = self.client.wait()
+        poller = select.poll()
+        if fd is not None:
+            poller.register(fd, events)
+        poller.poll(100 if timeout is None else min(100, timeout * 1000 + 1))
 
     def has_contents(self):
         return self.client.session.has_contents
 
     def watch(self, handler):
-        self.client.watch("Logical_Switch_Port")
-        self.handler = handler
+        self.watching = (self.client.watch("Logical_Switch_Port"), handler)
 
     def seqno(self):
         return self.client.seqno

@@ -2,11 +2,10 @@
 //!
 //! A change keeps counts of data, no copies, so it costs what changed. The rows of tables that nobody watches cost nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use corvid::data::{AtomRef, diff};
-use corvid::polled;
 use corvid::track::{Kind, Tracked};
 use corvid::{Column, ColumnId, Datum, HandlerId, Idl, RowId, TableId};
 use pyo3::prelude::*;
@@ -26,47 +25,78 @@ pub(crate) struct Collected {
     last: Vec<(ColumnId, Datum)>,
 }
 
-/// The changes that were collected and not taken.
-#[derive(Default)]
-pub(crate) struct ChangeQueue {
+/// The changes of some tables from one moment on, until it goes.
+#[pyclass(frozen, weakref, module = "corvid")]
+pub(crate) struct Watch {
+    client: Py<Client>,
     collected: Arc<Mutex<VecDeque<Collected>>>,
-    watched: BTreeMap<TableId, [HandlerId; 3]>,
+    handlers: Vec<HandlerId>,
 }
 
-impl ChangeQueue {
-    pub(crate) fn watch(&mut self, client: &mut polled::Client, table: TableId) {
-        self.watched.entry(table).or_insert_with(|| {
-            [Kind::Insert, Kind::Modify, Kind::Delete].map(|kind| {
-                let collected = self.collected.clone();
-                client
-                    .idl_mut()
-                    .on_change(table, kind, move |idl, row, tracked| {
-                        let change = collect(idl, kind, row, tracked);
-                        let mut collected =
-                            collected.lock().unwrap_or_else(PoisonError::into_inner);
-                        collected.push_back(change);
-                    })
-            })
+impl Watch {
+    pub(crate) fn begin(client: &Bound<'_, Client>, tables: &[String]) -> PyResult<Watch> {
+        let (py, native) = (client.py(), client.get());
+        let ids = tables.iter().map(|table| native.schema.table_id(py, table));
+        let ids: BTreeSet<TableId> = ids.collect::<PyResult<_>>()?;
+        let collected = Arc::default();
+        let handlers = native.with(py, |state| {
+            let kinds = [Kind::Insert, Kind::Modify, Kind::Delete];
+            let pairs = ids.iter().flat_map(|id| kinds.map(|kind| (*id, kind)));
+            let idl = state.client.idl_mut();
+            pairs
+                .map(|(id, kind)| handler(idl, id, kind, &collected))
+                .collect()
         });
+        Ok(Watch {
+            client: client.clone().unbind(),
+            collected,
+            handlers,
+        })
     }
+}
 
-    pub(crate) fn unwatch(&mut self, client: &mut polled::Client, table: TableId) {
-        for handler in self.watched.remove(&table).into_iter().flatten() {
-            client.idl_mut().remove_handler(handler);
-        }
+/// Collects changes of one kind.
+fn handler(
+    idl: &mut Idl,
+    table: TableId,
+    kind: Kind,
+    collected: &Arc<Mutex<VecDeque<Collected>>>,
+) -> HandlerId {
+    let collected = collected.clone();
+    idl.on_change(table, kind, move |idl, row, tracked| {
+        let change = collect(idl, kind, row, tracked);
+        let mut collected = collected.lock().unwrap_or_else(PoisonError::into_inner);
+        collected.push_back(change);
+    })
+}
+
+#[pymethods]
+impl Watch {
+    /// Takes the changes since the last call.
+    fn take(&self, py: Python<'_>) -> PyResult<Vec<Py<Change>>> {
         let mut collected = self
             .collected
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        collected.retain(|change| change.row.table != table);
+        let taken = std::mem::take(&mut *collected);
+        drop(collected);
+        let client = self.client.bind(py);
+        taken
+            .into_iter()
+            .map(|change| Change::new(client, change))
+            .collect()
     }
+}
 
-    pub(crate) fn take(&mut self) -> VecDeque<Collected> {
-        let mut collected = self
-            .collected
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *collected)
+impl Drop for Watch {
+    fn drop(&mut self) {
+        Python::attach(|py| {
+            self.client.get().try_with(py, |state| {
+                for handler in &self.handlers {
+                    state.client.idl_mut().remove_handler(*handler);
+                }
+            });
+        });
     }
 }
 

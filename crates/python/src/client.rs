@@ -1,7 +1,7 @@
 //! The client: a replica behind a lock, and the session that keeps it up to date.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::{Mutex, TryLockError};
 use std::time::Duration;
 
 use corvid::polled;
@@ -9,7 +9,7 @@ use corvid::{Authority, Class, Credentials, RowId, Settings, Setup, TableId};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyType};
 
-use crate::change::{Change, ChangeQueue};
+use crate::change::Watch;
 use crate::condition;
 use crate::error;
 use crate::index::Index;
@@ -22,7 +22,6 @@ use crate::value;
 /// Behind the lock of a client.
 pub(crate) struct State {
     pub(crate) client: polled::Client,
-    pub(crate) changes: ChangeQueue,
 }
 
 /// A client of one database, without a way to wait.
@@ -36,11 +35,24 @@ pub(crate) struct Client {
 
 impl Client {
     /// Does something under the lock. It must make and destroy no Python object.
+    ///
+    /// # Panics
+    /// An earlier panic has left the client in the middle of something.
     pub(crate) fn with<R>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> R) -> R {
+        let outcome = self.try_with(py, work);
+        outcome.expect("a client that has panicked is of no use any more")
+    }
+
+    /// The same, without a panic: `None` after one.
+    pub(crate) fn try_with<R>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut State) -> R,
+    ) -> Option<R> {
         loop {
             match self.state.try_lock() {
-                Ok(mut state) => return work(&mut state),
-                Err(TryLockError::Poisoned(state)) => return work(&mut state.into_inner()),
+                Ok(mut state) => return Some(work(&mut state)),
+                Err(TryLockError::Poisoned(_)) => return None,
                 Err(TryLockError::WouldBlock) => py.detach(|| drop(self.state.lock())),
             }
         }
@@ -137,18 +149,18 @@ impl Client {
         let class = class_of(schema, columns)?;
         let client = polled::Client::connect_with(class, remotes, &setup)
             .map_err(|error| error::remote(py, error.to_string()))?;
-        let changes = ChangeQueue::default();
         Ok(Client {
             schema: schema.clone(),
             row_classes: row_classes_of(schema, row_classes)?,
-            state: Mutex::new(State { client, changes }),
+            state: Mutex::new(State { client }),
         })
     }
 
     /// Does all work that needs no waiting. Returns whether something changed.
     fn run(&self, py: Python<'_>) -> PyResult<bool> {
         let outcome = py.detach(|| {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = self.state.lock();
+            let mut state = state.expect("a client that has panicked is of no use any more");
             state.client.run()
         });
         outcome.map_err(|misuse| error::usage(py, misuse.to_string()))
@@ -281,36 +293,30 @@ impl Client {
         self.with(py, |state| state.client.idl().condition_seqno())
     }
 
-    /// Collects the changes of a table from now on.
-    fn watch(&self, py: Python<'_>, table: &str) -> PyResult<()> {
-        let table = self.schema.table_id(py, table)?;
-        self.with(py, |state| state.changes.watch(&mut state.client, table));
-        Ok(())
+    /// Collects the changes of tables from now on.
+    fn watch(slf: &Bound<'_, Client>, tables: &Bound<'_, PyAny>) -> PyResult<Watch> {
+        let tables: Vec<String> = tables.extract()?;
+        Watch::begin(slf, &tables)
     }
 
-    /// Collects no more changes of a table.
-    fn unwatch(&self, py: Python<'_>, table: &str) -> PyResult<()> {
+    /// Asks for values on demand: of a column of a row, of a column of all rows, or of all columns on demand of a table.
+    #[pyo3(signature = (table, column, row))]
+    fn fetch(
+        &self,
+        py: Python<'_>,
+        table: &str,
+        column: Option<&str>,
+        row: Option<&Row>,
+    ) -> PyResult<u64> {
         let table = self.schema.table_id(py, table)?;
-        self.with(py, |state| state.changes.unwatch(&mut state.client, table));
-        Ok(())
-    }
-
-    /// Takes the changes since the last call.
-    fn take_changes(slf: &Bound<'_, Client>) -> PyResult<Vec<Py<Change>>> {
-        let taken = slf.get().with(slf.py(), |state| state.changes.take());
-        let made = taken.into_iter().map(|change| Change::new(slf, change));
-        made.collect()
-    }
-
-    /// Asks for the values of a column on demand: of a row, or of all rows.
-    fn fetch(&self, py: Python<'_>, table: &str, column: &str, row: Option<&Row>) -> PyResult<u64> {
-        let table = self.schema.table_id(py, table)?;
-        let column = self.schema.column_key(py, table, column)?;
+        let column = column.map(|name| self.schema.column_key(py, table, name));
+        let column = column.transpose()?;
         let begun = self.with(py, |state| {
             let idl = state.client.idl_mut();
-            match row {
-                Some(row) => idl.fetch_row(row.id, column),
-                None => idl.fetch_column(column),
+            match (row, column) {
+                (Some(row), Some(column)) => idl.fetch_row(row.id, column),
+                (None, Some(column)) => idl.fetch_column(column),
+                (_, None) => idl.fetch_table(table),
             }
         });
         let id = begun.map_err(|error| error::fetch(py, error))?;

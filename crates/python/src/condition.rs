@@ -27,7 +27,7 @@ pub(crate) fn condition_of(
             error::usage(py, format!("{function:?} is no function of a condition"))
         })?;
         let argument = value::datum_of(&object, column_type)
-            .map_err(|e| error::column(py, &e.value(py).to_string(), schema.names(key), None))?;
+            .map_err(|e| error::conversion(py, e, schema.names(key), None))?;
         condition.add(Clause::new(
             &column,
             function,

@@ -2,6 +2,7 @@
 
 use corvid::data::Uuid;
 use corvid::{FetchError, Misuse};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
@@ -59,6 +60,27 @@ pub(crate) fn column(
         (format!("{place}: {text}"), table, column, row),
     )
 }
+
+/// An error of a conversion as one of a column, whose text it becomes. What a program's own iterator has raised stays as it is.
+pub(crate) fn conversion(
+    py: Python<'_>,
+    error: PyErr,
+    names: (&str, &str),
+    row: Option<Uuid>,
+) -> PyErr {
+    if error.is_instance_of::<Mismatch>(py) {
+        column(py, &error.value(py).to_string(), names, row)
+    } else {
+        error
+    }
+}
+
+pyo3::create_exception!(
+    corvid,
+    Mismatch,
+    PyTypeError,
+    "A value that does not fit, before it is known for which column."
+);
 
 /// Misuse of a column of a row.
 pub(crate) fn misuse_of_column(

@@ -68,10 +68,8 @@ impl Index {
         }
         let pairs = self.columns.iter().zip(objects);
         let data = pairs.map(|(column, object)| {
-            value::datum_of(&object, schema.column_type(*column)).map_err(|e| {
-                let text = e.value(py).to_string();
-                error::column(py, &text, schema.names(*column), None)
-            })
+            value::datum_of(&object, schema.column_type(*column))
+                .map_err(|e| error::conversion(py, e, schema.names(*column), None))
         });
         data.collect()
     }

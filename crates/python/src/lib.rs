@@ -24,7 +24,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::change::Change;
+    use super::change::{Change, Watch};
     #[pymodule_export]
     use super::client::Client;
     #[pymodule_export]

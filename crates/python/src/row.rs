@@ -1,7 +1,6 @@
 //! A row: its columns are attributes.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-
 use std::sync::OnceLock;
 
 use corvid::{Column, ColumnId, Datum, RowId};
@@ -54,7 +53,7 @@ impl Row {
         Ok(row)
     }
 
-    fn table_name(&self) -> &str {
+    pub(crate) fn table_name(&self) -> &str {
         self.client.get().schema.table_name(self.id.table)
     }
 
@@ -85,7 +84,7 @@ impl Row {
         let (py, client) = (object.py(), self.client.get());
         let names = client.schema.names(column);
         let datum = value::datum_of(object, client.schema.column_type(column))
-            .map_err(|e| error::column(py, &e.value(py).to_string(), names, Some(self.id.uuid)))?;
+            .map_err(|e| error::conversion(py, e, names, Some(self.id.uuid)))?;
         let outcome = client.with(py, |state| {
             state.client.idl_mut().write(self.id, column, datum)
         });

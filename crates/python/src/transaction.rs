@@ -36,6 +36,14 @@ impl Transaction {
         outcome.ok_or_else(|| error::usage(py, "the transaction is not open any more"))
     }
 
+    /// The id of a row, which must be one of this client.
+    fn own(&self, py: Python<'_>, row: &Row) -> PyResult<RowId> {
+        if row.client.is(&self.client) {
+            return Ok(row.id);
+        }
+        Err(error::usage(py, "the row is one of another client"))
+    }
+
     fn change(
         &self,
         py: Python<'_>,
@@ -57,17 +65,16 @@ impl Transaction {
         py: Python<'py>,
     ) -> PyResult<()> {
         let schema = &self.client.get().schema;
+        let id = self.own(py, row)?;
         let key = row.column_named(py, column)?;
         let base = &schema.column_type(key).key;
         let elements: PyResult<Vec<Element>> =
             objects.map(|object| element(&object, base)).collect();
-        let elements = elements.map_err(|e| {
-            let text = e.value(py).to_string();
-            error::column(py, &text, schema.names(key), Some(row.id.uuid))
-        })?;
-        self.change(py, (row.id, key), |idl| {
+        let elements =
+            elements.map_err(|e| error::conversion(py, e, schema.names(key), Some(id.uuid)))?;
+        self.change(py, (id, key), |idl| {
             for element in &elements {
-                idl.change_element(row.id, key, element)?;
+                idl.change_element(id, key, element)?;
             }
             Ok(())
         })
@@ -92,9 +99,8 @@ impl Transaction {
                 .schema
                 .column_key(py, table, &name.extract::<String>()?)?;
             let datum = value::datum_of(&object, client.schema.column_type(key));
-            let datum = datum.map_err(|e| {
-                error::column(py, &e.value(py).to_string(), client.schema.names(key), None)
-            })?;
+            let datum =
+                datum.map_err(|e| error::conversion(py, e, client.schema.names(key), None))?;
             columns.push((key, datum));
         }
         let row = self.with(py, |idl| idl.insert_new(table))?;
@@ -112,7 +118,8 @@ impl Transaction {
 
     /// Deletes a row.
     fn delete(&self, py: Python<'_>, row: &Row) -> PyResult<()> {
-        let deleted = self.with(py, |idl| idl.delete(row.id))?;
+        let id = self.own(py, row)?;
+        let deleted = self.with(py, |idl| idl.delete(id))?;
         let schema = &self.client.get().schema;
         deleted.map_err(|_| error::row_gone(py, schema.table_name(row.id.table), row.id.uuid))
     }
@@ -164,28 +171,29 @@ impl Transaction {
     ) -> PyResult<()> {
         let py = key.py();
         let schema = &self.client.get().schema;
+        let id = self.own(py, row)?;
         let column_key = row.column_named(py, column)?;
         let column_type = schema.column_type(column_key);
-        let fail =
-            |text: &str| error::column(py, text, schema.names(column_key), Some(row.id.uuid));
+        let (names, uuid) = (schema.names(column_key), Some(id.uuid));
         let Some(value_type) = &column_type.value else {
-            return Err(fail("it is no map"));
+            return Err(error::column(py, "it is no map", names, uuid));
         };
         let atom = |object: &Bound<'_, PyAny>, base: &BaseType| {
-            value::atom_of(object, base).map_err(|e| fail(&e.value(py).to_string()))
+            value::atom_of(object, base).map_err(|e| error::conversion(py, e, names, uuid))
         };
         let (key, value) = (atom(key, &column_type.key)?, atom(object, value_type)?);
-        self.change(py, (row.id, column_key), |idl| {
-            idl.set_key(row.id, column_key, key, value).map(drop)
+        self.change(py, (id, column_key), |idl| {
+            idl.set_key(id, column_key, key, value).map(drop)
         })
     }
 
     /// Commits only if columns still have the values that they have now.
     #[pyo3(signature = (row, /, *columns))]
     fn verify(&self, py: Python<'_>, row: &Row, columns: Vec<String>) -> PyResult<()> {
+        let id = self.own(py, row)?;
         for column in columns {
             let key = row.column_named(py, &column)?;
-            self.change(py, (row.id, key), |idl| idl.verify(row.id, key))?;
+            self.change(py, (id, key), |idl| idl.verify(id, key))?;
         }
         Ok(())
     }
@@ -193,8 +201,9 @@ impl Transaction {
     /// Adds one to a column at the end.
     #[pyo3(signature = (row, column, *, force=false))]
     fn increment(&self, py: Python<'_>, row: &Row, column: &str, force: bool) -> PyResult<()> {
+        let id = self.own(py, row)?;
         let key = row.column_named(py, column)?;
-        self.change(py, (row.id, key), |idl| idl.increment(row.id, key, force))
+        self.change(py, (id, key), |idl| idl.increment(id, key, force))
     }
 
     /// Adds a line to the comment.
@@ -262,9 +271,8 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         Python::attach(|py| {
-            self.client
-                .get()
-                .with(py, |state| state.client.idl_mut().forget(self.id));
+            let client = self.client.get();
+            client.try_with(py, |state| state.client.idl_mut().forget(self.id));
         });
     }
 }

@@ -14,12 +14,12 @@ use std::collections::BTreeSet;
 use corvid::data::{AtomRef, BaseType, ColumnType, DatumBuilder, Reference};
 use corvid::idl::Idl;
 use corvid::{Atom, Column, Datum, Real, RowId, Str, TableId, Uuid};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyString};
 
 use crate::client::Client;
+use crate::error::Mismatch;
 use crate::row::Row;
 
 /// A value of a column that was read under the lock of its client.
@@ -152,7 +152,7 @@ pub(crate) fn uuid_of(object: &Bound<'_, PyAny>) -> PyResult<Uuid> {
     text.ok_or_else(|| mismatch("a row or a UUID", object))
 }
 
-/// A value for a column; the error says in words what is wrong with it.
+/// A value for a column; a [`Mismatch`] says in words what is wrong with it.
 pub(crate) fn datum_of(object: &Bound<'_, PyAny>, column_type: &ColumnType) -> PyResult<Datum> {
     let mut datum = DatumBuilder::new();
     if let Some(value_type) = &column_type.value {
@@ -172,7 +172,7 @@ pub(crate) fn datum_of(object: &Bound<'_, PyAny>, column_type: &ColumnType) -> P
     }
     datum
         .finish()
-        .map_err(|error| PyTypeError::new_err(error.to_string()))
+        .map_err(|error| Mismatch::new_err(error.to_string()))
 }
 
 /// Whether an object stands for several elements.
@@ -212,9 +212,17 @@ pub(crate) fn atom_of(object: &Bound<'_, PyAny>, base: &BaseType) -> PyResult<At
             }
             let text = Str::from_utf8(text.as_bytes());
             text.map(Atom::String)
-                .map_err(|error| PyTypeError::new_err(error.to_string()))
+                .map_err(|error| Mismatch::new_err(error.to_string()))
         }
-        AtomType::Uuid => uuid_of(object).map(Atom::Uuid),
+        AtomType::Uuid => {
+            if let (Some(reference), Ok(row)) = (&base.reference, object.cast::<Row>())
+                && row.get().table_name() != reference.table_name.as_str()
+            {
+                let table = &reference.table_name;
+                return Err(mismatch(&format!("a row of table {table}"), object));
+            }
+            uuid_of(object).map(Atom::Uuid)
+        }
     }
 }
 
@@ -228,7 +236,7 @@ fn mismatch(expected: &str, object: &Bound<'_, PyAny>) -> PyErr {
         |_| String::new(),
         |shown| shown.to_string_lossy().chars().take(60).collect(),
     );
-    PyTypeError::new_err(format!("expected {expected}, not {shown} of type {class}"))
+    Mismatch::new_err(format!("expected {expected}, not {shown} of type {class}"))
 }
 
 /// The value of a column under the lock of its client.

@@ -32,17 +32,17 @@ class Polled(ZooTest):
         schema = self.connect().schema
         client = corvid.polled.Client(schema, self.server.remote, {"Cage": ["name", "number"]})
         self.addCleanup(client.close)
-        client.watch("Cage")
+        watch = client.watch("Cage")
         self.drive(client, lambda: client.session.has_contents)
         txn = client.begin()
         txn.insert("Cage", name="c")
         self.assertEqual(txn.commit(), "incomplete")
         self.drive(client, lambda: txn.status != "incomplete")
         client.check(txn)
-        self.assertEqual([change.row.name for change in client.take_changes()], ["c"])
+        self.assertEqual([change.row.name for change in watch.take()], ["c"])
         promise = client.set_condition("Cage", corvid.NONE)
         self.drive(client, lambda: client.condition_seqno >= promise)
-        self.assertEqual((len(client.Cage), [change.kind for change in client.take_changes()]), (0, ["delete"]))
+        self.assertEqual((len(client.Cage), [change.kind for change in watch.take()]), (0, ["delete"]))
 
 
 class Asyncio(ZooTest):
@@ -113,6 +113,7 @@ class Asyncio(ZooTest):
                 cage = txn.inserted(cage)
                 self.assertEqual(await db.fetch(cage, "photo", PATIENCE), "pixels")
                 await db.fetch_column("Cage", "photo", PATIENCE)
+                await db.fetch_table("Cage", PATIENCE)
                 with self.assertRaises(corvid.TimedOut):
                     await db.wait_until(lambda: False, 0.05)
                 before = db.seqno

@@ -122,12 +122,11 @@ class Followed:
     """The contents as the changes tell them."""
 
     def __init__(self, client):
-        self.client = client
-        client.watch(*TABLES)
+        self.watch = client.watch(*TABLES)
         self.names = {}
 
     def follow(self):
-        for change in self.client.take_changes():
+        for change in self.watch.take():
             key = (change.table, str(change.row.uuid))
             if change.kind == "delete":
                 del self.names[key]

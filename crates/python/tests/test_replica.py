@@ -94,8 +94,14 @@ class Replica(ZooTest):
             row.photo = "others"
         db.fetch_column("Cage", "photo", PATIENCE)
         self.assertEqual(cage.photo, "others")
+        with writer.transaction():
+            row.photo = "third"
+        db.fetch_table("Cage", PATIENCE)
+        self.assertEqual(cage.photo, "third")
         with self.assertRaises(corvid.FetchError):
             db.fetch(cage, "name", PATIENCE)
+        with self.assertRaises(corvid.FetchError):
+            db.fetch_table("Keeper", PATIENCE)
         with self.assertRaises(corvid.UsageError):
             self.connect({"Cage": {"name": "red"}})
 
@@ -125,6 +131,24 @@ class Replica(ZooTest):
         change = next(changes)
         self.assertEqual((change.kind, change.row.name, change.row.tags), ("delete", "d", {"b", "c"}))
         self.assertEqual(change.row.uuid, cage.uuid)
+
+    def test_watches_are_apart_and_end(self):
+        db = self.connect()
+        cages, keepers, all_changes = db.changes("Cage", timeout=0.05), db.changes("Keeper", timeout=0.05), db.changes(timeout=0.05)
+        with db.transaction() as txn:
+            txn.insert("Cage", name="c")
+            txn.insert("Keeper", name="ann")
+        self.assertEqual([change.table for change in keepers], ["Keeper"])
+        self.assertEqual([change.table for change in cages], ["Cage"])
+        self.assertEqual(sorted(change.table for change in all_changes), ["Cage", "Keeper"])
+        watch = db.native.watch(["Cage"])
+        before = dict(db.native.metrics())["events"]
+        del watch, cages, keepers, all_changes
+        with db.transaction() as txn:
+            txn.insert("Cage", name="d")
+        self.assertEqual(dict(db.native.metrics())["events"], before, "nobody is called any more")
+        with self.assertRaises(corvid.SchemaError):
+            db.changes("Cgae")
 
     def test_the_references_of_rows_that_went_together_are_told(self):
         db = self.connect()

@@ -162,6 +162,40 @@ class Transactions(ZooTest):
             txn.commit()
         self.assertEqual(cage.name, "d")
 
+    def test_rows_of_other_clients_and_tables(self):
+        db, other = self.connect(), self.connect()
+        cage = self.cage(db, name="c")
+        with db.transaction() as txn:
+            keeper = txn.insert("Keeper", name="ann")
+        keeper = txn.inserted(keeper)
+        other.wait_until(lambda: len(other.Keeper) == 1, PATIENCE)
+        [same], [keeper_there] = other.Cage, other.Keeper
+        with db.transaction() as txn:
+            for call in (
+                lambda: txn.add(same, "tags", "x"),
+                lambda: txn.remove(same, "tags", "x"),
+                lambda: txn.set_key(same, "labels", "k", "v"),
+                lambda: txn.delete(same),
+                lambda: txn.verify(same, "name"),
+                lambda: txn.increment(keeper_there, "count"),
+            ):
+                with self.assertRaises(corvid.UsageError):
+                    call()
+            with self.assertRaisesRegex(corvid.ColumnError, "a row of table Keeper"):
+                cage.keeper = cage
+            cage.keeper = keeper_there
+        self.assertEqual(cage.keeper, keeper, "a reference is a UUID, whichever replica it comes from")
+
+    def test_what_an_iterator_raises_stays_as_it_is(self):
+        db = self.connect()
+
+        def failing():
+            yield "a"
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt), db.transaction() as txn:
+            txn.insert("Cage", tags=failing())
+
     def test_an_insert_with_a_bad_value_leaves_no_row(self):
         db = self.connect()
         with db.transaction() as txn:

@@ -1,5 +1,7 @@
 //! Clocks of simulated hosts: each runs at a rate of its own, which may change. Used by the simulations of clusters.
 
+use corvid_service::Now;
+
 /// A clock that runs at its own rate, and never goes back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
@@ -20,6 +22,15 @@ impl Clock {
 
     pub(crate) fn local(self, now_ms: u64) -> u64 {
         self.anchor_local_ms + now_ms.saturating_sub(self.anchor_ms) * self.rate / 100
+    }
+
+    /// The time as a server of this host reads it.
+    pub(crate) fn now(self, now_ms: u64) -> Now {
+        let mono_ms = self.local(now_ms);
+        Now {
+            mono_ms,
+            wall_ms: 1_700_000_000_000 + mono_ms.cast_signed(),
+        }
     }
 
     /// The first moment at which this clock shows `local_ms`.

@@ -21,7 +21,7 @@ for none, a set is a ``frozenset``, a map a ``dict``. A value is a copy, so chan
 import logging
 
 from . import aio, blocking, polled
-from ._native import Change, Column, Index, Row, Schema, Session, Transaction, table_of
+from ._native import Change, Column, Index, Row, Schema, Session, Transaction, Watch, table_of
 from .blocking import Client, connect
 from .conditions import ALL, NONE, Condition
 from .database import Database, Tables, row_classes
@@ -70,6 +70,7 @@ __all__ = [
     "TransactionError",
     "TryAgain",
     "UsageError",
+    "Watch",
     "aio",
     "blocking",
     "connect",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Optional, Tuple, Type, TypeVar
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Optional, Type, TypeVar
 
 from . import _native
 from .conditions import Condition
-from .database import Database, Predicate, Tables, check, forward_log
-from .errors import FetchError, NoServer, TimedOut
+from .database import Database, Deadline, Fetch, Predicate, Tables, check, forward_log
+from .errors import NoServer, TimedOut
 
 if TYPE_CHECKING:
     from ._typing import RowBase
@@ -115,25 +115,20 @@ class Client(Database):
 
     async def fetch(self, row: "RowBase", column: str, timeout: Optional[float] = None) -> Any:
         """Fetches a value on demand. Returns it."""
-        await self._finish_fetch(self.native.fetch(_native.table_of(row), column, row), timeout)
+        await self._finish(Fetch(self.native, _native.table_of(row), column, row), timeout)
         return row[column]
 
     async def fetch_column(self, table: str, column: str, timeout: Optional[float] = None) -> None:
         """Fetches the values of a column on demand, of all rows."""
-        await self._finish_fetch(self.native.fetch(table, column, None), timeout)
+        await self._finish(Fetch(self.native, table, column), timeout)
 
-    async def _finish_fetch(self, fetch: int, timeout: Optional[float]) -> None:
-        outcome: Tuple[bool, Optional[str]] = (False, None)
+    async def fetch_table(self, table: str, timeout: Optional[float] = None) -> None:
+        """Fetches the values of all columns on demand of a table, of all rows."""
+        await self._finish(Fetch(self.native, table, None), timeout)
 
-        def is_over() -> bool:
-            nonlocal outcome
-            if not outcome[0]:
-                outcome = self.native.fetch_outcome(fetch)
-            return outcome[0]
-
-        await self.wait_until(is_over, timeout)
-        if outcome[1] is not None:
-            raise FetchError(outcome[1])
+    async def _finish(self, fetch: Fetch, timeout: Optional[float]) -> None:
+        await self.wait_until(fetch.is_over, timeout)
+        fetch.check()
 
     @contextlib.asynccontextmanager
     async def transaction(
@@ -141,22 +136,14 @@ class Client(Database):
     ) -> AsyncIterator["_native.Transaction"]:
         """Opens a transaction. The end of the block commits it and waits; an exception within the block aborts it.
 
-        Without a connection it waits for one, and for the contents. Raises :class:`~corvid.errors.TryAgain`, :class:`~corvid.errors.NotLocked` or :class:`~corvid.errors.Refused`. The replica stands still while the
+        Without a connection it waits for one, and for the contents; the time limit is for each of the two waits. Raises
+        :class:`~corvid.errors.TryAgain`, :class:`~corvid.errors.NotLocked` or :class:`~corvid.errors.Refused`. The replica stands still while the
         block waits for something else.
         """
         await self.wait_until(self._is_synced, timeout)
         async with self._turn:
-            txn = self.native.begin()
-            try:
-                if comment is not None:
-                    txn.comment(comment)
-                if dry_run:
-                    txn.set_dry_run()
+            with self._opened(comment, dry_run) as txn:
                 yield txn
-                txn.commit()
-            except BaseException:
-                txn.abort()
-                raise
         await self.wait_until(lambda: txn.status != "incomplete", timeout)
         check(txn)
 
@@ -167,41 +154,28 @@ class Client(Database):
 
         ``change`` is a plain function. Returns what it has returned. See :meth:`corvid.blocking.Client.transact`.
         """
-        loop = asyncio.get_running_loop()
-        end = None if timeout is None else loop.time() + timeout
+        deadline = Deadline(timeout)
         while True:
-            left = None if end is None else max(end - loop.time(), 0)
-            await self.wait_until(self._is_synced, left)
+            await self.wait_until(self._is_synced, deadline.left())
             before = self.seqno
             async with self._turn:
-                txn = self.native.begin()
-                try:
-                    if comment is not None:
-                        txn.comment(comment)
+                with self._opened(comment) as txn:
                     result = change(txn)
-                    txn.commit()
-                except BaseException:
-                    txn.abort()
-                    raise
-            await self.wait_until(lambda: txn.status != "incomplete", left)
+            await self.wait_until(lambda: txn.status != "incomplete", deadline.left())
             if txn.status != "try again":
                 check(txn)
                 return result
-            left = None if end is None else max(end - loop.time(), 0)
-            await self.wait_until(lambda: self.seqno != before, left)
-
-    def _is_synced(self) -> bool:
-        return self.session.is_synced
+            await self.wait_until(lambda: self.seqno != before, deadline.left())
 
     async def changes(self, *tables: str) -> AsyncIterator["_native.Change"]:
         """The changes of these tables (of all, if none is named) from the first step on, one by one."""
-        for table in tables or tuple(self.schema.tables()):
-            self.native.watch(table)
+        watch = self._watch(tables)
         while True:
             before = self.seqno
-            for change in self.native.take_changes():
+            taken = watch.take()
+            for change in taken:
                 yield change
-            if self.seqno == before:
+            if not taken and self.seqno == before:
                 await self.wait_until(lambda: self.seqno != before)
 
 
@@ -216,8 +190,7 @@ async def connect(
     **settings: Any,
 ) -> C:
     """Connects to a database and waits until its contents are there. The arguments are those of :func:`corvid.connect`."""
-    loop = asyncio.get_running_loop()
-    end = None if timeout is None else loop.time() + timeout
+    deadline = Deadline(timeout)
     if schema is None:
         probe = Client(_native.Schema.empty(database), remotes, {}, **{**settings, "lock": None, "row_classes": None})
         try:
@@ -227,9 +200,8 @@ async def connect(
             await probe.close()
     assert schema is not None
     client = client_class(schema, remotes, tables, **settings)
-    left = None if end is None else max(end - loop.time(), 0)
     try:
-        await client.wait_until(lambda: client.session.has_contents, left)
+        await client.wait_until(lambda: client.session.has_contents, deadline.left())
     except BaseException:
         await client.close()
         raise

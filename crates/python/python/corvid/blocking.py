@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Tuple, Type, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Type, TypeVar
 
 from . import _native
 from .conditions import Condition
-from .database import Database, Predicate, Tables, check
-from .errors import FetchError, TimedOut
+from .database import Database, Deadline, Fetch, Predicate, Tables, check
+from .errors import TimedOut
 from .waiting import Waiter
 
 if TYPE_CHECKING:
@@ -68,25 +67,20 @@ class Client(Database):
 
     def fetch(self, row: "RowBase", column: str, timeout: Optional[float] = None) -> Any:
         """Fetches a value on demand. Returns it."""
-        fetch = self.native.fetch(_native.table_of(row), column, row)
-        self._finish_fetch(fetch, timeout)
+        self._finish(Fetch(self.native, _native.table_of(row), column, row), timeout)
         return row[column]
 
     def fetch_column(self, table: str, column: str, timeout: Optional[float] = None) -> None:
         """Fetches the values of a column on demand, of all rows."""
-        self._finish_fetch(self.native.fetch(table, column, None), timeout)
+        self._finish(Fetch(self.native, table, column), timeout)
 
-    def _finish_fetch(self, fetch: int, timeout: Optional[float]) -> None:
-        outcome: Tuple[bool, Optional[str]] = (False, None)
+    def fetch_table(self, table: str, timeout: Optional[float] = None) -> None:
+        """Fetches the values of all columns on demand of a table, of all rows."""
+        self._finish(Fetch(self.native, table, None), timeout)
 
-        def is_over() -> bool:
-            nonlocal outcome
-            outcome = self.native.fetch_outcome(fetch)
-            return outcome[0]
-
-        self.wait_until(is_over, timeout)
-        if outcome[1] is not None:
-            raise FetchError(outcome[1])
+    def _finish(self, fetch: Fetch, timeout: Optional[float]) -> None:
+        self.wait_until(fetch.is_over, timeout)
+        fetch.check()
 
     @contextlib.contextmanager
     def transaction(
@@ -94,21 +88,12 @@ class Client(Database):
     ) -> Iterator["_native.Transaction"]:
         """Opens a transaction, on contents that are up to date. The end of the block commits it and waits; an exception within the block aborts it.
 
-        Without a connection it waits for one, and for the contents. Raises :class:`~corvid.errors.TryAgain`, :class:`~corvid.errors.NotLocked` or :class:`~corvid.errors.Refused`.
+        Without a connection it waits for one, and for the contents; the time limit is for each of the two waits. Raises
+        :class:`~corvid.errors.TryAgain`, :class:`~corvid.errors.NotLocked` or :class:`~corvid.errors.Refused`.
         """
         self.wait_until(self._is_synced, timeout)
-        with self._turn:
-            txn = self.native.begin()
-            try:
-                if comment is not None:
-                    txn.comment(comment)
-                if dry_run:
-                    txn.set_dry_run()
-                yield txn
-                txn.commit()
-            except BaseException:
-                txn.abort()
-                raise
+        with self._turn, self._opened(comment, dry_run) as txn:
+            yield txn
         self.wait_until(lambda: txn.status != "incomplete", timeout)
         check(txn)
 
@@ -120,46 +105,31 @@ class Client(Database):
         Returns what ``change`` has returned. When the connection was lost, nobody knows whether the first attempt was committed: ``change`` should look
         at the contents before it changes them.
         """
-        end = None if timeout is None else time.monotonic() + timeout
+        deadline = Deadline(timeout)
         while True:
-            left = None if end is None else max(end - time.monotonic(), 0)
-            self.wait_until(self._is_synced, left)
+            self.wait_until(self._is_synced, deadline.left())
             before = self.seqno
-            with self._turn:
-                txn = self.native.begin()
-                try:
-                    if comment is not None:
-                        txn.comment(comment)
-                    result = change(txn)
-                    txn.commit()
-                except BaseException:
-                    txn.abort()
-                    raise
-            self.wait_until(lambda: txn.status != "incomplete", left)
+            with self._turn, self._opened(comment) as txn:
+                result = change(txn)
+            self.wait_until(lambda: txn.status != "incomplete", deadline.left())
             if txn.status != "try again":
                 check(txn)
                 return result
-            left = None if end is None else max(end - time.monotonic(), 0)
-            self.wait_until(lambda: self.seqno != before, left)
-
-    def _is_synced(self) -> bool:
-        return self.session.is_synced
+            self.wait_until(lambda: self.seqno != before, deadline.left())
 
     def changes(self, *tables: str, timeout: Optional[float] = None) -> Iterator["_native.Change"]:
         """The changes of these tables (of all, if none is named) from now on, one by one; waits for them.
 
         With a time limit it ends when no change has come for that long.
         """
-        watched = tables or tuple(self.schema.tables())
-        for table in watched:
-            self.native.watch(table)
-        return self._changes(timeout)
+        return self._changes(self._watch(tables), timeout)
 
-    def _changes(self, timeout: Optional[float]) -> Iterator["_native.Change"]:
+    def _changes(self, watch: "_native.Watch", timeout: Optional[float]) -> Iterator["_native.Change"]:
         while True:
             before = self.seqno
-            yield from self.native.take_changes()
-            if self.seqno == before:
+            taken = watch.take()
+            yield from taken
+            if not taken and self.seqno == before:
                 try:
                     self.wait_until(lambda: self.seqno != before, timeout)
                 except TimedOut:
@@ -182,7 +152,7 @@ def connect(
     ``schema`` that of the server is taken. ``row_classes`` has classes for the rows of tables, by name. Other settings: ``leader_only`` (True), ``retry`` (True), ``shuffle`` (True), ``probe_interval``
     in seconds, ``lock``; for ``ssl:`` the files ``private_key``, ``certificate`` and ``ca_cert``.
     """
-    end = None if timeout is None else time.monotonic() + timeout
+    deadline = Deadline(timeout)
     if schema is None:
         probe = _native.Client(_native.Schema.empty(database), remotes, {}, **{**settings, "lock": None, "row_classes": None})
         Waiter(probe, probe.run).wait_until(lambda: probe.server_schema() is not None, timeout)
@@ -190,6 +160,5 @@ def connect(
         probe.close()
     assert schema is not None
     client = client_class(schema, remotes, tables, **settings)
-    left = None if end is None else max(end - time.monotonic(), 0)
-    client.wait_until(lambda: client.session.has_contents, left)
+    client.wait_until(lambda: client.session.has_contents, deadline.left())
     return client

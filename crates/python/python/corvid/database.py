@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Type, Union
+import time
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from . import _native
 from .conditions import Condition
-from .errors import NotLocked, Refused, SchemaError, TransactionError, TryAgain
+from .errors import FetchError, NotLocked, Refused, SchemaError, TransactionError, TryAgain
 from .tables import Table
+
+if TYPE_CHECKING:
+    from ._typing import RowBase
 
 #: The tables and columns that a client replicates: all of them (None), or for each table its columns: all of them (None), some of them by
 #: name, or each with its mode: "read", "write" (changes of it wake nobody) or "on_demand" (fetched, not replicated).
@@ -113,6 +118,27 @@ class Database:
         """Counters of the client."""
         return dict(self.native.metrics())
 
+    @contextlib.contextmanager
+    def _opened(self, comment: Optional[str], dry_run: bool = False) -> Iterator["_native.Transaction"]:
+        """A transaction that is open within the block. The end of the block sends it, an exception aborts it."""
+        txn = self.native.begin()
+        try:
+            if comment is not None:
+                txn.comment(comment)
+            if dry_run:
+                txn.set_dry_run()
+            yield txn
+            txn.commit()
+        except BaseException:
+            txn.abort()
+            raise
+
+    def _watch(self, tables: Sequence[str]) -> "_native.Watch":
+        return self.native.watch(list(tables) or self.schema.tables())
+
+    def _is_synced(self) -> bool:
+        return self.session.is_synced
+
     def _set_condition(self, table: str, condition: Condition) -> int:
         return self.native.set_condition(table, condition.clauses)
 
@@ -130,6 +156,37 @@ def check(txn: "_native.Transaction") -> None:
         tag, details, operation = txn.refusal or (None, "", None)
         raise Refused(tag, details, operation)
     raise TransactionError(status)
+
+
+class Fetch:
+    """A fetch of values on demand that has begun."""
+
+    def __init__(self, native: "_native.Client", table: str, column: Optional[str], row: Optional["RowBase"] = None) -> None:
+        self._native = native
+        self._number = native.fetch(table, column, row)
+        self._outcome: Tuple[bool, Optional[str]] = (False, None)
+
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        if not self._outcome[0]:
+            self._outcome = self._native.fetch_outcome(self._number)
+        return self._outcome[0]
+
+    def check(self) -> None:
+        """Raises the error of one that has failed."""
+        if self._outcome[1] is not None:
+            raise FetchError(self._outcome[1])
+
+
+class Deadline:
+    """The end of a time limit; None is never."""
+
+    def __init__(self, timeout: Optional[float]) -> None:
+        self._end = None if timeout is None else time.monotonic() + timeout
+
+    def left(self) -> Optional[float]:
+        """Seconds until then, at least 0."""
+        return None if self._end is None else max(self._end - time.monotonic(), 0)
 
 
 def forward_log() -> None:

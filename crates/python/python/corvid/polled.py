@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import select
-from typing import List, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
 from . import _native
 from .conditions import Condition
@@ -58,11 +58,6 @@ class Client(Database):
         """The number up to which conditions are in force: compare with ``>=``."""
         return self.native.condition_seqno
 
-    def watch(self, *tables: str) -> None:
-        """Collects the changes of tables from now on."""
-        for table in tables:
-            self.native.watch(table)
-
-    def take_changes(self) -> List["_native.Change"]:
-        """The changes since the last call."""
-        return self.native.take_changes()
+    def watch(self, *tables: str) -> "_native.Watch":
+        """The changes of these tables (of all, if none is named) from now on: call :meth:`~corvid.Watch.take` after :meth:`run`."""
+        return self._watch(tables)

@@ -20,6 +20,8 @@ class Waiter:
     once. Those that are woken take nothing, so threads do not wake each other for ever.
     """
 
+    _read_end = _write_end = -1
+
     def __init__(self, native: "_native.Client", run: Callable[[], Any]) -> None:
         self._native = native
         self._run = run

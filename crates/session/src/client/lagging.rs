@@ -15,7 +15,7 @@ use corvid_data::Uuid;
 use super::{Client, State};
 use crate::event::Update;
 
-/// A server in contact with its cluster has applied what was committed this long ago, ms.
+/// A server that hears its leader and can store has applied what was committed this long ago, ms.
 const BEHIND_MAX_MS: u64 = 2000;
 
 /// Contents that are held back.

@@ -115,7 +115,7 @@ impl Host {
             file,
             recovered,
             contents,
-            now: Server::now(self, now_ms),
+            now: self.clock.now(now_ms),
             seed: self.dice.draw(),
             trace: trace.clone(),
         })?;
@@ -161,11 +161,7 @@ impl Host {
 
 impl Server for Host {
     fn now(&self, now_ms: u64) -> Now {
-        let local_ms = self.clock.local(now_ms);
-        Now {
-            mono_ms: local_ms,
-            wall_ms: 1_700_000_000_000 + local_ms as i64,
-        }
+        self.clock.now(now_ms)
     }
 
     fn is_running(&self, now_ms: u64) -> bool {

@@ -240,7 +240,7 @@ impl Run {
     fn next_ms(&self) -> Option<u64> {
         let now_ms = self.now_ms;
         let servers = self
-            .places()
+            .locations()
             .filter_map(|it| self.server(it).next_ms(now_ms));
         let clients = self.clients.iter().filter_map(SimClient::next_ms);
         let wires = self.wires.next_ms().into_iter();
@@ -294,7 +294,7 @@ impl Run {
         match choices[self.dice.below(choices.len())] {
             Choice::Server(number, step) => self.act(number, step)?,
             Choice::Relay(number, step) => self.relay_acts(number, step)?,
-            Choice::Sockets(place) => self.look_at_sockets(place)?,
+            Choice::Sockets(location) => self.look_at_sockets(location)?,
             Choice::Send(client) => self.client_sends(client)?,
             Choice::Read(client) => self.client_reads(client)?,
         }

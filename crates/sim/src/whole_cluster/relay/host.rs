@@ -57,7 +57,7 @@ impl RelayHost {
         let process = RelayProcess::start(
             self.number,
             &self.remotes,
-            Server::now(self, now_ms),
+            self.clock.now(now_ms),
             self.dice.draw(),
             trace,
         );
@@ -73,11 +73,7 @@ impl RelayHost {
 
 impl Server for RelayHost {
     fn now(&self, now_ms: u64) -> Now {
-        let local_ms = self.clock.local(now_ms);
-        Now {
-            mono_ms: local_ms,
-            wall_ms: 1_700_000_000_000 + local_ms as i64,
-        }
+        self.clock.now(now_ms)
     }
 
     fn is_running(&self, now_ms: u64) -> bool {

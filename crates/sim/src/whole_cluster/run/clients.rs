@@ -94,7 +94,7 @@ impl Run {
             return Ok(());
         };
         let now = self.server(host).now(self.now_ms);
-        let machine = machine_at(&mut self.hosts, &mut self.relays, host);
+        let machine = machine_at(&mut self.hosts, &mut self.relays.hosts, host);
         if let (Some(machine), Some(client)) = (machine, &mut self.clients[number].client)
             && let Some(text) = client.texts.pop_front()
         {
@@ -123,7 +123,7 @@ impl Run {
         let Some(host) = self.clients[number].host else {
             return Ok(());
         };
-        let machine = machine_at(&mut self.hosts, &mut self.relays, host);
+        let machine = machine_at(&mut self.hosts, &mut self.relays.hosts, host);
         if let (Some(machine), Some(client)) = (machine, &mut self.clients[number].client) {
             client.is_full = false;
             machine.drained(client.session);
@@ -134,13 +134,13 @@ impl Run {
     /// Connects a client to any server that serves the database.
     fn connect(&mut self, number: usize) {
         let is_of_relays = self.clients[number].is_of_relays;
-        let host = self.draw_place(is_of_relays);
+        let host = self.draw_location(is_of_relays);
         let wants_leader = self.clients[number].wants_leader;
         let server = self.server(host);
         let is_fit = self.avoided != Some(host)
             && server.is_running(self.now_ms)
             && (!wants_leader || server.shows_leader());
-        let machine = machine_at(&mut self.hosts, &mut self.relays, host);
+        let machine = machine_at(&mut self.hosts, &mut self.relays.hosts, host);
         let Some(machine) = machine.filter(|machine| is_fit && machine.is_served()) else {
             let later_ms = 1 + self.dice.below(300) as u64;
             self.clients[number].connect_ms = self.now_ms + later_ms;
@@ -184,7 +184,7 @@ impl Run {
         };
         let session = session.session;
         self.lose_session(number);
-        if let Some(machine) = machine_at(&mut self.hosts, &mut self.relays, host) {
+        if let Some(machine) = machine_at(&mut self.hosts, &mut self.relays.hosts, host) {
             machine.disconnect(session);
         }
         self.collect_at(host)
@@ -202,7 +202,7 @@ impl Run {
     /// Delivers what the server of a host has sent to its clients.
     pub(super) fn deliver(&mut self, host: Location) -> Result<(), String> {
         loop {
-            let Some(machine) = machine_at(&mut self.hosts, &mut self.relays, host) else {
+            let Some(machine) = machine_at(&mut self.hosts, &mut self.relays.hosts, host) else {
                 return Ok(());
             };
             let messages = std::mem::take(&mut machine.to_clients);
@@ -267,7 +267,7 @@ impl Run {
                 ));
                 let session = client.session;
                 self.lose_session(number);
-                if let Some(machine) = machine_at(&mut self.hosts, &mut self.relays, host) {
+                if let Some(machine) = machine_at(&mut self.hosts, &mut self.relays.hosts, host) {
                     machine.disconnect(session);
                 }
             }
@@ -278,7 +278,7 @@ impl Run {
     /// A client sends a transaction. False: it is not connected.
     pub(super) fn transact(&mut self, number: usize, txn: &Txn) -> bool {
         let client = &mut self.clients[number];
-        let (Some(place), Some(session)) = (client.host, client.client.as_mut()) else {
+        let (Some(location), Some(session)) = (client.host, client.client.as_mut()) else {
             return false;
         };
         self.next_txn = txn.number + 1;
@@ -289,9 +289,9 @@ impl Run {
             txn.params().chars().take(300).collect::<String>()
         ));
         session.transact(&mut self.next_id, txn);
-        let is_relayed = matches!(place, Location::Relay(_));
+        let is_relayed = matches!(location, Location::Relay(_));
         self.witness.sent(txn.clone(), is_relayed);
-        self.judge_sent(number, place, txn);
+        self.judge_sent(number, location, txn);
         true
     }
 

@@ -20,8 +20,8 @@ impl Run {
     }
 
     /// A client sends a transaction.
-    pub(super) fn judge_sent(&mut self, client: usize, place: Location, txn: &Txn) {
-        if let Location::Relay(relay) = place {
+    pub(super) fn judge_sent(&mut self, client: usize, location: Location, txn: &Txn) {
+        if let Location::Relay(relay) = location {
             let process = self.relays.hosts[relay].process.as_ref();
             let since_ms = process.map_or(0, |process| process.shown.1);
             let doubts = &mut self.relays.doubts;
@@ -30,7 +30,7 @@ impl Run {
         if let Some(lock) = txn.lock {
             let asserting = Asserting {
                 lock,
-                source: self.lock_source(place),
+                source: self.lock_source(location),
                 tenure: self.clients[client].tenure(lock),
             };
             self.relays.tenures.sent(txn.number, asserting);
@@ -38,12 +38,12 @@ impl Run {
     }
 
     /// The server that has the locks of the clients of another one, if they are connected.
-    fn lock_source(&self, place: Location) -> Option<LockSource> {
-        let mut place = place;
+    fn lock_source(&self, location: Location) -> Option<LockSource> {
+        let mut location = location;
         loop {
-            match place {
+            match location {
                 Location::Member(number) => return Some((number, self.hosts[number].lives)),
-                Location::Relay(number) => place = self.source_of(number)?,
+                Location::Relay(number) => location = self.source_of(number)?,
             }
         }
     }
@@ -56,7 +56,8 @@ impl Run {
             .relays
             .wires
             .peer(Location::caller(relay), connection)?;
-        self.places().find(|place| place.listener() == peer)
+        self.locations()
+            .find(|location| location.listener() == peer)
     }
 
     /// Whether a client has lost the lock that its transaction asserts, or never had it.
@@ -72,12 +73,12 @@ impl Run {
     pub(super) fn judge_news(
         &mut self,
         client: usize,
-        place: Location,
+        location: Location,
         went_back: Option<(i64, i64)>,
     ) -> Result<(), String> {
         for number in std::mem::take(&mut self.witness.newly_canceled) {
             self.relays.tally.canceled += 1;
-            match place {
+            match location {
                 Location::Member(_) => self.witness.ended_waiting(number)?,
                 // A conversion has ended its waiting, at the relay or at its source.
                 Location::Relay(_) if self.faults.has_conversions && self.witness.waits(number) => {
@@ -88,12 +89,12 @@ impl Run {
             }
         }
         for (number, seq) in std::mem::take(&mut self.witness.newly_acknowledged) {
-            if matches!(place, Location::Relay(_)) {
+            if matches!(location, Location::Relay(_)) {
                 self.relays.tally.acknowledged += 1;
             }
             let asserting = self.relays.tenures.asserting(number);
             if let Some(lock) = asserting.map(|asserting| asserting.lock) {
-                let source = self.lock_source(place);
+                let source = self.lock_source(location);
                 let tenure = self.clients[client].tenure(lock);
                 let tenures = &mut self.relays.tenures;
                 tenures.acknowledged(number, seq, source, tenure)?;
@@ -102,7 +103,7 @@ impl Run {
         let Some((before, after)) = went_back else {
             return Ok(());
         };
-        let relay = match place {
+        let relay = match location {
             Location::Member(_) => None,
             Location::Relay(relay) => self.relays.hosts[relay].process.as_ref(),
         };

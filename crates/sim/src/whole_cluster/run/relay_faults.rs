@@ -54,14 +54,14 @@ impl Run {
     /// Nothing arrives between a relay and some servers, in one direction or both.
     fn cut_relay(&mut self, relay: usize) {
         self.trace.line(format_args!("relay {relay} is cut off"));
-        let place = Location::Relay(relay);
+        let location = Location::Relay(relay);
         let is_partial = self.dice.chance(40);
         let directions = *self.dice.pick(&[0, 0, 1, 2]);
-        for other in self.places() {
-            if other == place || is_partial && self.dice.chance(50) {
+        for other in self.locations() {
+            if other == location || is_partial && self.dice.chance(50) {
                 continue;
             }
-            for own in place.numbers() {
+            for own in location.numbers() {
                 for theirs in other.numbers() {
                     if directions != 1 {
                         self.relays.wires.cut(own, theirs);

@@ -50,13 +50,13 @@ impl Default for Relays {
 
 /// The shards and databases of a server that is up.
 pub(super) fn machine_at<'m>(
-    hosts: &'m mut [Host],
-    relays: &'m mut Relays,
-    place: Location,
+    members: &'m mut [Host],
+    relays: &'m mut [RelayHost],
+    location: Location,
 ) -> Option<&'m mut Machine> {
-    match place {
-        Location::Member(number) => hosts[number].machine_mut(),
-        Location::Relay(number) => relays.hosts[number].machine_mut(),
+    match location {
+        Location::Member(number) => members[number].machine_mut(),
+        Location::Relay(number) => relays[number].machine_mut(),
     }
 }
 
@@ -66,18 +66,19 @@ impl Run {
         self.relays.wires = Wires::new(self.dice.draw(), self.faults.weather);
         let mut sources: Vec<Location> = (0..self.hosts.len()).map(Location::Member).collect();
         for (level, count) in levels.iter().enumerate() {
-            let mut places = Vec::new();
+            let mut locations = Vec::new();
             for _ in 0..*count {
                 let number = self.relays.hosts.len();
-                let remotes: Vec<String> = sources.iter().map(|place| place.address()).collect();
+                let remotes: Vec<String> =
+                    sources.iter().map(|location| location.address()).collect();
                 let rate = self.faults.hosts.draw_rate(&mut self.dice);
                 let clock = Clock::new(0, self.dice.below(1_000_000) as u64, rate);
                 let seed = self.dice.draw();
                 let host = RelayHost::new(number, level + 1, remotes.join(","), seed, clock);
                 self.relays.hosts.push(host);
-                places.push(Location::Relay(number));
+                locations.push(Location::Relay(number));
             }
-            sources = places;
+            sources = locations;
         }
         self.relays.tally.relays = self.relays.hosts.len() as u64;
     }
@@ -87,13 +88,13 @@ impl Run {
     }
 
     /// All servers.
-    pub(super) fn places(&self) -> impl Iterator<Item = Location> + use<> {
+    pub(super) fn locations(&self) -> impl Iterator<Item = Location> + use<> {
         let members = (0..self.hosts.len()).map(Location::Member);
         members.chain((0..self.relays.hosts.len()).map(Location::Relay))
     }
 
     /// One of them; for clients of relays mostly a relay.
-    pub(super) fn draw_place(&mut self, is_for_relays: bool) -> Location {
+    pub(super) fn draw_location(&mut self, is_for_relays: bool) -> Location {
         let members = self.hosts.len();
         if is_for_relays && self.dice.chance(90) {
             return Location::Relay(self.dice.below(self.relays.hosts.len()));
@@ -105,16 +106,16 @@ impl Run {
         }
     }
 
-    pub(super) fn server(&self, place: Location) -> &dyn Server {
-        match place {
+    pub(super) fn server(&self, location: Location) -> &dyn Server {
+        match location {
             Location::Member(number) => &self.hosts[number],
             Location::Relay(number) => &self.relays.hosts[number],
         }
     }
 
     /// Judges what has happened at a server since the last look.
-    pub(super) fn collect_at(&mut self, place: Location) -> Result<(), String> {
-        match place {
+    pub(super) fn collect_at(&mut self, location: Location) -> Result<(), String> {
+        match location {
             Location::Member(number) => self.collect(number),
             Location::Relay(number) => self.collect_relay(number),
         }
@@ -122,12 +123,16 @@ impl Run {
 
     /// Times of events of the network of relays, and of the probes of their sources.
     pub(super) fn relays_next_ms(&self) -> impl Iterator<Item = u64> + '_ {
-        let probes = self.relays.sockets.iter().filter_map(|(place, sockets)| {
-            let server = self.server(*place);
-            let is_running = server.is_running(self.now_ms);
-            let deadline_ms = sockets.deadline_ms().filter(|_| is_running)?;
-            Some(server.global_ms(deadline_ms))
-        });
+        let probes = self
+            .relays
+            .sockets
+            .iter()
+            .filter_map(|(location, sockets)| {
+                let server = self.server(*location);
+                let is_running = server.is_running(self.now_ms);
+                let deadline_ms = sockets.deadline_ms().filter(|_| is_running)?;
+                Some(server.global_ms(deadline_ms))
+            });
         self.relays.wires.next_ms().into_iter().chain(probes)
     }
 
@@ -149,30 +154,30 @@ impl Run {
     pub(super) fn stop_relay(&mut self, number: usize, tells: bool) {
         self.trace
             .line(format_args!("{} relay {number} is down", self.now_ms));
-        let place = Location::Relay(number);
-        self.clients_lose(place);
-        self.close_sockets(place, tells);
+        let location = Location::Relay(number);
+        self.clients_lose(location);
+        self.close_sockets(location, tells);
         let wires = &mut self.relays.wires;
         wires.stop(self.now_ms, Location::caller(number), tells);
         self.relays.hosts[number].process = None;
     }
 
     /// A server listens for relays.
-    pub(super) fn open_sockets(&mut self, place: Location) {
+    pub(super) fn open_sockets(&mut self, location: Location) {
         if self.relays.hosts.is_empty() {
             return;
         }
-        let sockets = Sockets::new(place.listener());
-        self.relays.sockets.insert(place, sockets);
+        let sockets = Sockets::new(location.listener());
+        self.relays.sockets.insert(location, sockets);
         let wires = &mut self.relays.wires;
-        wires.start(place.listener(), &place.address());
+        wires.start(location.listener(), &location.address());
     }
 
     /// A server is gone.
-    pub(super) fn close_sockets(&mut self, place: Location, tells: bool) {
-        if self.relays.sockets.remove(&place).is_some() {
+    pub(super) fn close_sockets(&mut self, location: Location, tells: bool) {
+        if self.relays.sockets.remove(&location).is_some() {
             let wires = &mut self.relays.wires;
-            wires.stop(self.now_ms, place.listener(), tells);
+            wires.stop(self.now_ms, location.listener(), tells);
         }
     }
 
@@ -185,14 +190,14 @@ impl Run {
                 choices.extend(steps.into_iter().map(|step| Choice::Relay(number, step)));
             }
         }
-        for (place, sockets) in &self.relays.sockets {
-            let server = self.server(*place);
+        for (location, sockets) in &self.relays.sockets {
+            let server = self.server(*location);
             let local_ms = server.now(self.now_ms).mono_ms;
             if server.is_running(self.now_ms)
                 && server.machine().is_some()
                 && sockets.has_work(local_ms, wires)
             {
-                choices.push(Choice::Sockets(*place));
+                choices.push(Choice::Sockets(*location));
             }
         }
     }
@@ -206,32 +211,27 @@ impl Run {
     }
 
     /// A shard of a server looks at the sockets of relays.
-    pub(super) fn look_at_sockets(&mut self, place: Location) -> Result<(), String> {
-        let now = self.server(place).now(self.now_ms);
-        let machine = match place {
-            Location::Member(number) => self.hosts[number].machine_mut(),
-            Location::Relay(number) => self.relays.hosts[number].machine_mut(),
-        };
-        if let (Some(machine), Some(sockets)) = (machine, self.relays.sockets.get_mut(&place)) {
+    pub(super) fn look_at_sockets(&mut self, location: Location) -> Result<(), String> {
+        let now = self.server(location).now(self.now_ms);
+        let machine = machine_at(&mut self.hosts, &mut self.relays.hosts, location);
+        if let (Some(machine), Some(sockets)) = (machine, self.relays.sockets.get_mut(&location)) {
             sockets
                 .turn(now, self.now_ms, &mut self.relays.wires, machine)
-                .map_err(|problem| format!("{place}: {problem}"))?;
+                .map_err(|problem| format!("{location}: {problem}"))?;
         }
-        self.collect_at(place)
+        self.collect_at(location)
     }
 
     /// A message of a server goes to a relay; it is given back if it is for another client.
     pub(super) fn deliver_to_relay(
         &mut self,
-        place: Location,
+        location: Location,
         session: SessionId,
         message: ToClient,
     ) -> Option<ToClient> {
-        let machine = match place {
-            Location::Member(number) => self.hosts[number].machine_mut(),
-            Location::Relay(number) => self.relays.hosts[number].machine_mut(),
-        };
-        let (Some(machine), Some(sockets)) = (machine, self.relays.sockets.get_mut(&place)) else {
+        let machine = machine_at(&mut self.hosts, &mut self.relays.hosts, location);
+        let (Some(machine), Some(sockets)) = (machine, self.relays.sockets.get_mut(&location))
+        else {
             return Some(message);
         };
         sockets.deliver(
