@@ -61,7 +61,7 @@ pub(crate) fn column(
     )
 }
 
-/// An error of a conversion as one of a column, whose text it becomes. What a program's own iterator has raised stays as it is.
+/// An error of a conversion as one of a column, whose text it becomes. An exception that a program's own iterator has raised stays as it is.
 pub(crate) fn conversion(
     py: Python<'_>,
     error: PyErr,

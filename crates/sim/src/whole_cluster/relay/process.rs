@@ -77,6 +77,8 @@ pub(in crate::whole_cluster) struct RelayProcess {
     pub(in crate::whole_cluster) downloads: u64,
     /// The last transaction in its contents by its number in the order of commits, and since when.
     pub(in crate::whole_cluster) shown: (i64, u64),
+    /// Leaderships of the cluster by then.
+    pub(in crate::whole_cluster) leaderships: u64,
     /// How often its contents have become older.
     pub(in crate::whole_cluster) went_back: u64,
     /// Changes that did not fit.
@@ -124,6 +126,7 @@ impl RelayProcess {
             has_applied: false,
             downloads: 0,
             shown: (0, 0),
+            leaderships: 0,
             went_back: 0,
             misfits: 0,
         }

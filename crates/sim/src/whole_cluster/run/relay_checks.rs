@@ -1,7 +1,10 @@
 //! The checks of relays: after each of their steps, and when faults have ended.
 
+use corvid_consensus::member::{FileState, Role};
+
 use super::{QUEUED_MAX, Run, WIRE_BYTES_MAX};
 use crate::server::workload::Content;
+use crate::whole_cluster::host::Host;
 use crate::whole_cluster::location::Location;
 use crate::whole_cluster::sockets::Sockets;
 
@@ -17,6 +20,7 @@ impl Run {
     }
 
     fn check_relay(&mut self, number: usize) -> Result<(), String> {
+        let keeps_up = self.source_keeps_up(number);
         let host = &mut self.relays.hosts[number];
         let level = host.level;
         let Some(process) = &mut host.process else {
@@ -40,7 +44,10 @@ impl Run {
             let content = Content::of(process.machine.database());
             self.witness.check_prefix(&content)?;
             let (seq, since_ms) = process.shown;
-            if content.seq < seq && self.now_ms < since_ms + KEPT_BACK_MS {
+            let is_too_soon = self.now_ms < since_ms + KEPT_BACK_MS;
+            if content.seq < seq
+                && (is_too_soon || keeps_up && process.leaderships == self.witness.leaderships())
+            {
                 return Err(format!(
                     "it goes back from transaction {seq}, which it has since {since_ms} ms, to {} at {} ms",
                     content.seq, self.now_ms
@@ -50,6 +57,7 @@ impl Run {
             self.relays.tally.went_back += u64::from(content.seq < seq);
             if content.seq != seq {
                 process.shown = (content.seq, self.now_ms);
+                process.leaderships = self.witness.leaderships();
             }
         }
         let sockets = self.relays.sockets.values().map(Sockets::bytes);
@@ -58,6 +66,27 @@ impl Run {
             return Err(format!("{bytes} bytes are under way to relays and back"));
         }
         Ok(())
+    }
+
+    /// Whether the source of a relay is a member that keeps up: its file takes records, and the leader that it follows leads. Another one may be
+    /// further behind than contents are kept back for; so may any while the leadership changes.
+    fn source_keeps_up(&self, relay: usize) -> bool {
+        let Some(Location::Member(number)) = self.source_of(relay) else {
+            return false;
+        };
+        let Some(process) = &self.hosts[number].process else {
+            return false;
+        };
+        let status = process.pump.member.status(0);
+        let leads = |host: &Host| {
+            let process = host.process.as_ref();
+            process.is_some_and(|it| it.pump.member.status(0).role == Role::Leader)
+        };
+        let leader = self
+            .hosts
+            .iter()
+            .find(|host| Some(host.identity.sid) == status.leader);
+        status.file == FileState::Intact && leader.is_some_and(leads)
     }
 
     /// Faults of relays end.
