@@ -56,7 +56,12 @@ fn run(peer: &str, arguments: &[&str]) {
             // The runner captures the macros only; this line must be seen.
             let _ = writeln!(std::io::stderr(), "\n{said}");
         }
-        _ => panic!("{peer} failed ({}):\n{text}{errors}", output.status),
+        _ => {
+            // The failures come last: a reader of a shortened log sees its end.
+            let failed = text.lines().filter(|line| line.starts_with("FAILED"));
+            let failed = failed.collect::<Vec<_>>().join("\n");
+            panic!("{peer} failed ({}):\n{text}{errors}{failed}", output.status)
+        }
     }
 }
 
