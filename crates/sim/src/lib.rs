@@ -32,4 +32,5 @@ pub mod normal;
 pub mod replica;
 pub mod seeds;
 pub mod server;
+mod strangers;
 pub mod whole_cluster;

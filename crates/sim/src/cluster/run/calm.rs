@@ -2,8 +2,10 @@
 //! applied everything, and each accepts a transaction.
 
 use super::Run;
+use crate::cluster::host::Life;
 use crate::cluster::network::Weather;
 use crate::server::disk::Troubles;
+use crate::strangers::knows_one;
 
 /// Within this time after the last fault everything is well, ms.
 const BOUND_MS: u64 = 60_000;
@@ -52,7 +54,30 @@ impl Run {
         Err(format!("{problem}, {BOUND_MS} ms {when}"))
     }
 
-    fn problem(&self) -> Option<String> {
+    /// A server that is outside, and knows only servers that have left too, is never admitted or told so: its operator ends it.
+    fn give_up_strangers(&mut self) {
+        for number in 0..self.hosts.len() {
+            let members = self.oracle.members();
+            let is_member = |address: &str| {
+                let mut of_members = members.iter().map(|member| &self.hosts[*member].identity);
+                of_members.any(|identity| identity.address == address)
+            };
+            let is_stranger =
+                |life: &Life| life.ended.is_none() && !knows_one(&life.member.status(0), is_member);
+            let life = self.hosts[number].life.as_ref();
+            if !members.contains(&number) && life.is_some_and(is_stranger) {
+                for transaction in self.sessions[number].drain(..) {
+                    self.oracle.orphaned(transaction);
+                }
+                if let Some(life) = &mut self.hosts[number].life {
+                    life.ended = Some("its operator has given it up".to_owned());
+                }
+            }
+        }
+    }
+
+    fn problem(&mut self) -> Option<String> {
+        self.give_up_strangers();
         let mut leaders = 0;
         for (number, host) in self.hosts.iter().enumerate() {
             let ended = host.life.as_ref().and_then(|life| life.ended.as_ref());

@@ -1,12 +1,14 @@
 //! The end of a run: faults end, and within a bound of virtual time there is one leader, every client has its replies, every database has
 //! applied everything, `_Server` tells so, and each server accepts a transaction.
 
-use corvid_consensus::member::{Command, Connected, Role};
+use corvid_consensus::member::{Command, Role};
 
 use super::Run;
 use super::faults::FAIR;
 use crate::server::disk::{Crash, Troubles};
+
 use crate::server::workload::Txn;
+use crate::strangers::knows_one;
 use crate::whole_cluster::host::Host;
 
 /// Within this time after the last fault everything is well, ms.
@@ -68,8 +70,8 @@ impl Run {
         Err(format!("{problem}, {BOUND_MS} ms {when}"))
     }
 
-    /// A server that is joining, and knows only addresses of servers that have left, never joins: its operator ends it.
-    fn give_up_joiners(&mut self) {
+    /// A server that is outside, and knows only servers that have left too, is never admitted or told so: its operator ends it.
+    fn give_up_strangers(&mut self) {
         let members = self.members();
         for number in 0..self.hosts.len() {
             let host = &self.hosts[number];
@@ -77,13 +79,11 @@ impl Run {
                 continue;
             };
             let status = process.pump.member.status(host.clock.local(self.now_ms));
-            let is_member = |address: &String| {
+            let is_member = |address: &str| {
                 let mut of_members = members.iter().map(|member| &self.hosts[*member].identity);
-                of_members.any(|identity| identity.address == *address)
+                of_members.any(|identity| identity.address == address)
             };
-            if status.connected == Connected::Joining
-                && !status.remote_addresses.iter().any(is_member)
-            {
+            if !knows_one(&status, is_member) {
                 self.stop(number, Crash::Kill);
                 self.hosts[number].ended = Some("its operator has given it up".to_owned());
             }
@@ -104,7 +104,7 @@ impl Run {
     }
 
     fn problem(&mut self) -> Option<String> {
-        self.give_up_joiners();
+        self.give_up_strangers();
         let mut leaders = 0;
         let members = self.members();
         for number in 0..self.hosts.len() {
