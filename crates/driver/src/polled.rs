@@ -229,27 +229,51 @@ impl Client {
     /// # Errors
     /// A transaction is open.
     pub fn run(&mut self) -> Result<bool, Misuse> {
+        self.work(false)
+    }
+
+    /// As [`Client::run`], but returns as soon as something has changed, with work left to do: call it again until it returns false. A program that is to
+    /// see the state after each message of the server has the session handle one at a time
+    /// ([`set_messages_max`](corvid_session::Client::set_messages_max)).
+    ///
+    /// # Errors
+    /// A transaction is open.
+    pub fn run_to_change(&mut self) -> Result<bool, Misuse> {
+        self.work(true)
+    }
+
+    fn work(&mut self, ends_at_change: bool) -> Result<bool, Misuse> {
         let seqno = self.idl.change_seqno();
         self.transport.begin_round();
         self.idl.handle(self.now_ms(), Input::Tick)?;
         for _ in 0..STEPS_MAX {
             self.carry_out();
-            let wants_input = self.idl.session_state().wants_input();
-            let Some(happened) = self.transport.step(wants_input) else {
+            if ends_at_change && self.idl.change_seqno() != seqno {
                 break;
-            };
-            let input = match happened {
-                Happened::Listening => Input::Listening,
-                Happened::Connected => Input::Connected,
-                Happened::Received(count) => Input::Received(self.transport.bytes(count)),
-                Happened::Sent => Input::Sent,
-                Happened::Ended(end) => Input::Disconnected(end),
+            }
+            let wants_input = self.idl.session_state().wants_input();
+            let input = match self.transport.step(wants_input) {
+                Some(Happened::Listening) => Input::Listening,
+                Some(Happened::Connected) => Input::Connected,
+                Some(Happened::Received(count)) => Input::Received(self.transport.bytes(count)),
+                Some(Happened::Sent) => Input::Sent,
+                Some(Happened::Ended(end)) => Input::Disconnected(end),
+                // Messages that have been read are left.
+                None if ends_at_change && self.is_due() => Input::Tick,
+                None => break,
             };
             self.idl.handle(clock::mono_ms(), input)?;
         }
         self.carry_out();
         self.log_forwarder.drain(&mut self.idl);
         Ok(self.idl.change_seqno() != seqno)
+    }
+
+    fn is_due(&self) -> bool {
+        let now_ms = clock::mono_ms();
+        self.idl
+            .poll_timeout(now_ms)
+            .is_some_and(|due_ms| due_ms <= now_ms)
     }
 
     fn carry_out(&mut self) {

@@ -2,7 +2,7 @@
 //!
 //! A change keeps counts of data, no copies, so it costs what changed. The rows of tables that nobody watches cost nothing.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use corvid::data::{AtomRef, diff};
@@ -17,19 +17,21 @@ use crate::value::Value;
 
 /// A change as it is collected.
 pub(crate) struct Collected {
-    kind: Kind,
-    row: RowId,
+    pub(crate) kind: Kind,
+    pub(crate) row: RowId,
+    /// The change number of the change.
+    pub(crate) seqno: u64,
     /// The columns that changed, with their values before and after; of inserted and deleted rows none.
-    changed: Vec<(ColumnId, Datum, Datum)>,
+    pub(crate) changed: Vec<(ColumnId, Datum, Datum)>,
     /// The last values of a row that is deleted.
-    last: Vec<(ColumnId, Datum)>,
+    pub(crate) last: Vec<(ColumnId, Datum)>,
 }
 
 /// The changes of some tables from one moment on, until it goes.
 #[pyclass(frozen, weakref, module = "corvid")]
 pub(crate) struct Watch {
     client: Py<Client>,
-    collected: Arc<Mutex<VecDeque<Collected>>>,
+    collected: Arc<Mutex<Vec<Collected>>>,
     handlers: Vec<HandlerId>,
 }
 
@@ -56,17 +58,17 @@ impl Watch {
 }
 
 /// Collects changes of one kind.
-fn handler(
+pub(crate) fn handler(
     idl: &mut Idl,
     table: TableId,
     kind: Kind,
-    collected: &Arc<Mutex<VecDeque<Collected>>>,
+    collected: &Arc<Mutex<Vec<Collected>>>,
 ) -> HandlerId {
     let collected = collected.clone();
     idl.on_change(table, kind, move |idl, row, tracked| {
         let change = collect(idl, kind, row, tracked);
         let mut collected = collected.lock().unwrap_or_else(PoisonError::into_inner);
-        collected.push_back(change);
+        collected.push(change);
     })
 }
 
@@ -128,6 +130,7 @@ fn collect(idl: &Idl, kind: Kind, row: RowId, tracked: &Tracked) -> Collected {
     Collected {
         kind,
         row,
+        seqno: tracked.seqnos[kind as usize],
         changed,
         last,
     }

@@ -1,11 +1,17 @@
 //! The client: a replica behind a lock, and the session that keeps it up to date.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, TryLockError};
 use std::time::Duration;
 
 use corvid::polled;
-use corvid::{Authority, Class, Credentials, RowId, Settings, Setup, TableId};
+
+use corvid::json::Value;
+use corvid::{
+    Authority, Class, Column, Condition, Credentials, Resync, RowId, Settings, Setup,
+    TableCondition, TableId,
+};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyType};
 
@@ -14,6 +20,7 @@ use crate::condition;
 use crate::error;
 use crate::index::Index;
 use crate::row::Row;
+use crate::row_objects::RowObjects;
 use crate::schema::Schema;
 use crate::session::Session;
 use crate::transaction::Transaction;
@@ -28,8 +35,12 @@ pub(crate) struct State {
 #[pyclass(frozen, weakref, module = "corvid._native")]
 pub(crate) struct Client {
     pub(crate) schema: Schema,
-    /// The classes of rows that are not [`Row`] itself.
-    pub(crate) row_classes: BTreeMap<TableId, Py<PyType>>,
+    /// The source of the rows' objects.
+    pub(crate) rows: RowObjects,
+    /// Columns that programs may not write, though the database lets them.
+    pub(crate) read_only: BTreeSet<Column>,
+    /// Columns that refer to tables that the client does not know, with the names of these.
+    pub(crate) unregistered: BTreeMap<Column, String>,
     state: Mutex<State>,
 }
 
@@ -109,7 +120,8 @@ fn row_classes_of(
 impl Client {
     #[new]
     #[pyo3(signature = (schema, remotes, columns, *, leader_only=true, retry=true, shuffle=true, probe_interval=None, lock=None,
-                        private_key=None, certificate=None, ca_cert=None, row_classes=None))]
+                        private_key=None, certificate=None, ca_cert=None, row_classes=None,
+                        live_rows=None, read_only=None, unregistered=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
         py: Python<'_>,
@@ -125,6 +137,9 @@ impl Client {
         certificate: Option<String>,
         ca_cert: Option<String>,
         row_classes: Option<&Bound<'_, PyDict>>,
+        live_rows: Option<Py<PyAny>>,
+        read_only: Option<Vec<(String, String)>>,
+        unregistered: Option<Vec<(String, String, String)>>,
     ) -> PyResult<Client> {
         let has_files = private_key.is_some() || certificate.is_some() || ca_cert.is_some();
         let settings = Settings {
@@ -147,11 +162,32 @@ impl Client {
             lock,
         };
         let class = class_of(schema, columns)?;
-        let client = polled::Client::connect_with(class, remotes, &setup)
+        let mut client = polled::Client::connect_with(class, remotes, &setup)
             .map_err(|error| error::remote(py, error.to_string()))?;
+        let rows = match live_rows {
+            None => RowObjects::Handles(row_classes_of(schema, row_classes)?),
+            Some(make) => {
+                // Programs of `ovs` see the state after each message, and all rows anew after a reconnection.
+                client.idl_mut().session().set_messages_max(1);
+                client.idl_mut().set_resync(Resync::Reload);
+                let objects = Mutex::new(HashMap::new());
+                RowObjects::Live { make, objects }
+            }
+        };
+        let key = |table: &str, column: &str| {
+            let table = schema.table_id(py, table)?;
+            schema.column_key(py, table, column)
+        };
+        let read_only = read_only.unwrap_or_default().into_iter();
+        let read_only = read_only.map(|(table, column)| key(&table, &column));
+        let unregistered = unregistered.unwrap_or_default().into_iter();
+        let unregistered =
+            unregistered.map(|(table, column, target)| Ok((key(&table, &column)?, target)));
         Ok(Client {
             schema: schema.clone(),
-            row_classes: row_classes_of(schema, row_classes)?,
+            rows,
+            read_only: read_only.collect::<PyResult<_>>()?,
+            unregistered: unregistered.collect::<PyResult<_>>()?,
             state: Mutex::new(State { client }),
         })
     }
@@ -162,6 +198,16 @@ impl Client {
             let state = self.state.lock();
             let mut state = state.expect("a client that has panicked is of no use any more");
             state.client.run()
+        });
+        outcome.map_err(|misuse| error::usage(py, misuse.to_string()))
+    }
+
+    /// As `run`, but returns as soon as something has changed: call it again until it returns False.
+    fn run_to_change(&self, py: Python<'_>) -> PyResult<bool> {
+        let outcome = py.detach(|| {
+            let state = self.state.lock();
+            let mut state = state.expect("a client that has panicked is of no use any more");
+            state.client.run_to_change()
         });
         outcome.map_err(|misuse| error::usage(py, misuse.to_string()))
     }
@@ -286,6 +332,82 @@ impl Client {
         let table = self.schema.table_id(py, table)?;
         let condition = condition::condition_of(py, &self.schema, table, clauses)?;
         Ok(self.with(py, |state| state.client.set_condition((table, condition))))
+    }
+
+    /// As `set_condition`, with a condition as JSON: an array of clauses and booleans.
+    fn set_condition_json(&self, py: Python<'_>, table: &str, json: &str) -> PyResult<u64> {
+        let table = self.schema.table_id(py, table)?;
+        let condition = Value::parse(json.as_bytes()).ok();
+        let condition = condition.and_then(|value| Condition::from_json(&value));
+        let condition =
+            condition.ok_or_else(|| error::usage(py, format!("{json} is no condition")))?;
+        let condition = TableCondition::from((table, condition));
+        Ok(self.with(py, |state| state.client.set_condition(condition)))
+    }
+
+    fn set_cluster_id(&self, py: Python<'_>, cluster_id: Option<String>) {
+        self.with(py, |state| {
+            let now_ms = state.client.now_ms();
+            let session = state.client.idl_mut().session();
+            session.set_cluster_id(now_ms, cluster_id);
+        });
+    }
+
+    /// The list of remotes.
+    #[getter]
+    fn remotes(&self, py: Python<'_>) -> Vec<String> {
+        self.with(py, |state| {
+            state.client.idl().session_state().remotes().to_vec()
+        })
+    }
+
+    /// The id of the last transaction that the contents include.
+    #[getter]
+    fn last_id(&self, py: Python<'_>) -> String {
+        self.with(py, |state| {
+            state.client.idl().session_state().last_id().to_string()
+        })
+    }
+
+    /// Grows whenever rows were dropped without a notification.
+    #[getter]
+    fn resync_epoch(&self, py: Python<'_>) -> u64 {
+        self.with(py, |state| state.client.idl().resync_epoch())
+    }
+
+    /// The object of a row is not that of the row any more.
+    fn forget_row(&self, row: &Row) {
+        self.rows.forget(row.id);
+    }
+
+    /// No row has an object any more.
+    fn forget_rows(&self) {
+        self.rows.clear();
+    }
+
+    /// Whether the replica has a row.
+    fn has_row(&self, py: Python<'_>, table: &str, uuid: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let table = self.schema.table_id(py, table)?;
+        let uuid = value::uuid_of(uuid)?;
+        Ok(self.with(py, |state| state.client.idl().row(table, uuid).is_some()))
+    }
+
+    /// The UUIDs of a table's rows.
+    fn uuids<'py>(&self, py: Python<'py>, table: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let table = self.schema.table_id(py, table)?;
+        let rows: Vec<RowId> = self.with(py, |state| state.client.idl().rows(table).collect());
+        let uuids = rows.into_iter();
+        uuids
+            .map(|row| value::uuid_to_python(py, row.uuid))
+            .collect()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.rows.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.rows.clear();
     }
 
     #[getter]

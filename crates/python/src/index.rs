@@ -4,8 +4,8 @@ use corvid::{Column, Datum, IndexColumn, IndexId, Key, RowId};
 use pyo3::prelude::*;
 
 use crate::client::{Client, rows_of};
+use crate::error;
 use crate::row::Row;
-use crate::{error, value};
 
 /// The rows of a table in the order of some of its columns.
 #[pyclass(frozen, module = "corvid")]
@@ -52,7 +52,8 @@ impl Index {
 
     /// A key's values, one for each column; a lone value needs no tuple.
     fn values(&self, object: &Bound<'_, PyAny>) -> PyResult<Vec<Datum>> {
-        let (py, schema) = (object.py(), &self.client.get().schema);
+        let (py, client) = (object.py(), self.client.get());
+        let schema = &client.schema;
         let objects: Vec<Bound<'_, PyAny>> = if self.columns.len() == 1 {
             vec![object.clone()]
         } else {
@@ -68,7 +69,9 @@ impl Index {
         }
         let pairs = self.columns.iter().zip(objects);
         let data = pairs.map(|(column, object)| {
-            value::datum_of(&object, schema.column_type(*column))
+            client
+                .rows
+                .datum_of(&object, schema.column_type(*column))
                 .map_err(|e| error::conversion(py, e, schema.names(*column), None))
         });
         data.collect()

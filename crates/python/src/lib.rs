@@ -12,7 +12,9 @@ mod condition;
 mod error;
 mod index;
 mod logging;
+mod ovs;
 mod row;
+mod row_objects;
 mod schema;
 mod session;
 mod transaction;
@@ -31,6 +33,10 @@ mod _native {
     use super::index::Index;
     #[pymodule_export]
     use super::logging::take_log_messages;
+    #[pymodule_export]
+    use super::ovs::events::Events;
+    #[pymodule_export]
+    use super::ovs::row::LiveRow;
     #[pymodule_export]
     use super::row::{Row, table_of};
     #[pymodule_export]

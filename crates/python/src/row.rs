@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use corvid::{Column, ColumnId, Datum, RowId};
 use pyo3::exceptions::{PyAttributeError, PyKeyError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -23,21 +24,15 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The object for a row, of the class that the client has for its table.
+    /// A handle.
+    pub(crate) fn handle(client: Py<Client>, id: RowId) -> Row {
+        let last = OnceLock::new();
+        Row { client, id, last }
+    }
+
+    /// The object for a row.
     pub(crate) fn object(py: Python<'_>, client: &Py<Client>, id: RowId) -> PyResult<Py<Row>> {
-        let Some(class) = client.get().row_classes.get(&id.table) else {
-            let row = Row {
-                client: client.clone_ref(py),
-                id,
-                last: OnceLock::new(),
-            };
-            return Py::new(py, row);
-        };
-        let table = client.get().schema.table_name(id.table);
-        let made = class
-            .bind(py)
-            .call1((client, table, PyBytes::new(py, &id.uuid.0)))?;
-        Ok(made.cast_into::<Row>()?.unbind())
+        client.get().rows.object(py, client, id)
     }
 
     /// The object for a row that is deleted.
@@ -47,17 +42,24 @@ impl Row {
         id: RowId,
         last: Vec<(ColumnId, Datum)>,
     ) -> PyResult<Py<Row>> {
-        let row = Row::object(py, client, id)?;
-        // The object is new, so it has none.
-        let _ = row.get().last.set(last);
-        Ok(row)
+        client.get().rows.deleted(py, client, id, last)
+    }
+
+    /// The object shows these values from now on, if it shows none of its own yet.
+    pub(crate) fn keep(&self, values: Vec<(ColumnId, Datum)>) {
+        let _ = self.last.set(values);
+    }
+
+    /// The values of its own.
+    pub(crate) fn kept(&self) -> Option<&[(ColumnId, Datum)]> {
+        self.last.get().map(Vec::as_slice)
     }
 
     pub(crate) fn table_name(&self) -> &str {
         self.client.get().schema.table_name(self.id.table)
     }
 
-    fn find_column(&self, name: &str) -> Option<Column> {
+    pub(crate) fn find_column(&self, name: &str) -> Option<Column> {
         self.client.get().schema.find_column(self.id.table, name)
     }
 
@@ -96,17 +98,18 @@ impl Row {
 impl Row {
     /// The handle of a row, which need not be there.
     #[new]
-    fn new(client: &Bound<'_, Client>, table: &str, uuid: &Bound<'_, PyAny>) -> PyResult<Row> {
+    pub(crate) fn new(
+        client: &Bound<'_, Client>,
+        table: &str,
+        uuid: &Bound<'_, PyAny>,
+    ) -> PyResult<Row> {
         let table = client.get().schema.table_id(client.py(), table)?;
         let uuid = match uuid.cast::<PyBytes>() {
             Ok(bytes) => corvid::Uuid(bytes.extract()?),
             Err(_) => value::uuid_of(uuid)?,
         };
-        Ok(Row {
-            client: client.clone().unbind(),
-            id: RowId { table, uuid },
-            last: OnceLock::new(),
-        })
+        let id = RowId { table, uuid };
+        Ok(Row::handle(client.clone().unbind(), id))
     }
 
     #[getter]
@@ -169,6 +172,10 @@ impl Row {
 
     fn __repr__(&self) -> String {
         format!("<{} {}>", self.table_name(), self.id.uuid)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Transactions.
 
 use corvid::data::BaseType;
+use corvid::json::Value;
 use corvid::{Atom, Column, Element, RowId, Status, TxnId};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyTuple};
@@ -114,6 +115,40 @@ impl Transaction {
             }
         }
         Row::object(py, &self.client, row)
+    }
+
+    /// Inserts a row that goes by a UUID of the caller's: until it is committed, or for good with `persistent`.
+    #[pyo3(signature = (table, uuid, persistent))]
+    fn insert_as(
+        &self,
+        py: Python<'_>,
+        table: &str,
+        uuid: &Bound<'_, PyAny>,
+        persistent: bool,
+    ) -> PyResult<Py<Row>> {
+        let table = self.client.get().schema.table_id(py, table)?;
+        let uuid = value::uuid_of(uuid)?;
+        let row = self.with(py, |idl| idl.insert(table, uuid, persistent))?;
+        let row = row.map_err(|misuse| error::usage(py, misuse.to_string()))?;
+        Row::object(py, &self.client, row)
+    }
+
+    /// Adds an operation of RFC 7047 5.2, as JSON, behind all others.
+    fn add_operation(&self, py: Python<'_>, json: &str) -> PyResult<()> {
+        let operation = Value::parse(json.as_bytes())
+            .map_err(|e| error::usage(py, format!("the operation is no JSON: {e}")))?;
+        let added = self.with(py, |idl| idl.add_operation(&operation))?;
+        added.map_err(|misuse| error::usage(py, misuse.to_string()))
+    }
+
+    /// The first result with an error, as JSON, or why there is none.
+    #[getter]
+    fn error(&self, py: Python<'_>) -> Option<String> {
+        let client = self.client.get();
+        client.with(py, |state| {
+            let error = state.client.idl().txn_error(self.id);
+            error.map(ToOwned::to_owned)
+        })
     }
 
     /// Deletes a row.
@@ -257,6 +292,18 @@ impl Transaction {
         let row = uuid.map(|uuid| RowId { uuid, ..row.id });
         row.map(|row| Row::object(py, &self.client, row))
             .transpose()
+    }
+
+    /// The UUID of the row that an inserted row has become.
+    fn inserted_uuid<'py>(
+        &self,
+        py: Python<'py>,
+        row: &Row,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let uuid = self.client.get().with(py, |state| {
+            state.client.idl().inserted_uuid(self.id, row.id)
+        });
+        uuid.map(|uuid| value::uuid_to_python(py, uuid)).transpose()
     }
 
     /// The value of the incremented column.

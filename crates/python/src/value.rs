@@ -104,13 +104,13 @@ impl Value {
     }
 }
 
-fn target(base: &BaseType) -> Option<TableId> {
+pub(crate) fn target(base: &BaseType) -> Option<TableId> {
     base.reference
         .as_ref()
         .map(|reference: &Reference| reference.table)
 }
 
-fn atom_to_python(py: Python<'_>, atom: AtomRef<'_>) -> PyResult<Py<PyAny>> {
+pub(crate) fn atom_to_python(py: Python<'_>, atom: AtomRef<'_>) -> PyResult<Py<PyAny>> {
     Ok(match atom {
         AtomRef::Integer(integer) => integer.into_pyobject(py)?.into_any().unbind(),
         AtomRef::Real(real) => PyFloat::new(py, real.get()).into_any().unbind(),

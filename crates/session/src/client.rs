@@ -164,6 +164,8 @@ pub struct Client {
     now_ms: u64,
     /// The length of the message that is being handled.
     message_bytes: usize,
+    /// Messages handled at one call.
+    messages_max: usize,
     /// The last argument of [`Client::set_remote`].
     remote_setting: Option<(String, bool)>,
     metrics: SessionMetrics,
@@ -208,6 +210,7 @@ impl Client {
             lagging: None,
             now_ms: 0,
             message_bytes: 0,
+            messages_max: MESSAGES_MAX,
             remote_setting: None,
             metrics: SessionMetrics::default(),
         }
@@ -273,6 +276,12 @@ impl Client {
     /// The interval of probes in milliseconds, 0 for none, `None` for the default of the remote.
     pub fn set_probe_interval(&mut self, interval_ms: Option<u64>) {
         self.link.set_probe_interval(interval_ms);
+    }
+
+    /// How many messages one call of [`Client::handle`] handles, [`MESSAGES_MAX`] by default; the rest is due at once. With one, a user sees the state
+    /// after each of them.
+    pub fn set_messages_max(&mut self, messages_max: usize) {
+        self.messages_max = messages_max.max(1);
     }
 
     /// The shortest and longest wait between attempts in milliseconds.
@@ -565,7 +574,7 @@ impl Client {
     /// Does what can be done now.
     fn advance(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
-        for _ in 0..MESSAGES_MAX {
+        for _ in 0..self.messages_max {
             if !self.link.is_connected() {
                 break;
             }

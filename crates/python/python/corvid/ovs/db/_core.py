@@ -1,0 +1,104 @@
+"""The core's client for an Idl, and its messages."""
+
+import copy
+import json
+import uuid as _uuid
+
+from corvid import _native
+
+from .. import stream as _stream
+from .. import vlog as _vlog
+
+_loggers = {}
+
+
+def core_of(idl):
+    """A client of the core for the tables of an Idl."""
+    tables, unregistered = _schema_json(idl)
+    schema = _native.Schema(json.dumps({"name": idl._db.name, "version": _version(idl._db), "tables": tables}))
+    columns, read_only = {}, []
+    for name, table in idl.tables.items():
+        of_table = idl.readonly.get(name, ())
+        read_only.extend((name, column) for column in of_table if column in table.columns)
+        columns[name] = {column: "on_demand" if column in of_table else "read" for column in table.columns}
+    probe = idl._session._probe_interval
+    native = _native.Client(
+        schema, idl._remote, columns, leader_only=idl.leader_only, probe_interval=None if probe is None else probe / 1000,
+        lock=idl.lock_name, live_rows=idl._make_row, read_only=read_only, unregistered=unregistered, **_tls_files(),
+    )
+    if idl.cluster_id is not None:
+        native.set_cluster_id(idl.cluster_id)
+    return native
+
+
+def _version(schema):
+    return getattr(schema, "version", None) or "0.0.0"
+
+
+def _tls_files():
+    stream = _stream.Stream
+    files = {
+        "private_key": getattr(stream, "_SSL_private_key_file", None),
+        "certificate": getattr(stream, "_SSL_certificate_file", None),
+        "ca_cert": getattr(stream, "_SSL_ca_cert_file", None),
+    }
+    return {name: file for name, file in files.items() if file}
+
+
+def _schema_json(idl):
+    """The tables as the core reads them. References to tables that are not there are UUIDs, listed beside."""
+    tables, unregistered = {}, []
+    for name, table in idl.tables.items():
+        columns = {}
+        for column_name, column in table.columns.items():
+            of_column = copy.deepcopy(column.to_json())
+            for target in _drop_unknown_references(of_column["type"], idl.tables):
+                unregistered.append((name, column_name, target))
+            of_column.pop("ephemeral", None)
+            columns[column_name] = {"type": of_column["type"], "mutable": bool(column.mutable)}
+        tables[name] = {"columns": columns, "isRoot": bool(table.is_root), "maxRows": table.max_rows}
+        if table.max_rows is None or table.max_rows > 2**31:
+            del tables[name]["maxRows"]
+    return tables, unregistered
+
+
+def _drop_unknown_references(column_type, tables):
+    if not isinstance(column_type, dict):
+        return
+    for part in ("key", "value"):
+        base = column_type.get(part)
+        if isinstance(base, dict) and base.get("refTable", None) not in (None, *tables):
+            yield base.pop("refTable")
+            base.pop("refType", None)
+
+
+def json_text(value):
+    """JSON of a condition or an operation. Rows and UUIDs become UUIDs of RFC 7047."""
+    return json.dumps(value, default=_uuid_json)
+
+
+def _uuid_json(value):
+    uuid = getattr(value, "uuid", value)
+    if isinstance(uuid, _uuid.UUID):
+        return ["uuid", str(uuid)]
+    raise TypeError("%r has no JSON" % (value,))
+
+
+def forward_log():
+    """Writes the core's messages to the log."""
+    for level, name, text in _native.take_log_messages():
+        if text.startswith("transaction error: "):
+            # Programs read it with `Transaction.get_error`, and the original logs nothing.
+            continue
+        name = name.rpartition(".")[2]
+        logger = _loggers.get(name)
+        if logger is None:
+            logger = _loggers[name] = _vlog.Vlog(name)
+        if level >= 40:
+            logger.err(text)
+        elif level >= 30:
+            logger.warn(text)
+        elif level >= 20:
+            logger.info(text)
+        else:
+            logger.dbg(text)

@@ -1,0 +1,249 @@
+//! A row of the drop-in for `ovs`: the base of its class `Row`.
+//!
+//! Invariant: a row that is there has one object. An object that was given values (`keep`) shows these and no others: the last ones of a deleted row, or
+//! the former ones of columns that changed.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use corvid::{Column, ColumnId, Element, Misuse};
+use pyo3::exceptions::{PyAssertionError, PyAttributeError};
+use pyo3::prelude::*;
+
+use crate::client::Client;
+use crate::error::Mismatch;
+use crate::ovs::value::{self, Value};
+use crate::row::Row;
+
+/// Python's hashes of integers are remainders of this prime.
+const HASH_MODULUS: u128 = (1 << 61) - 1;
+
+/// A row with the attributes of `ovs.db.idl.Row`.
+#[pyclass(frozen, subclass, extends = Row, module = "corvid._native")]
+pub(crate) struct LiveRow {
+    /// Of a new row: the columns that have been set. Others have no value yet.
+    set: Mutex<Option<BTreeSet<ColumnId>>>,
+}
+
+/// The outcome of reading a column under the lock of the client.
+enum Read {
+    Value(Value),
+    DeletedHere,
+    Gone,
+}
+
+impl LiveRow {
+    fn no_attribute(name: &str) -> PyErr {
+        PyAttributeError::new_err(format!("Row instance has no attribute '{name}'"))
+    }
+
+    fn has_no_value(&self, id: ColumnId) -> bool {
+        let set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        set.as_ref().is_some_and(|set| !set.contains(&id))
+    }
+
+    fn note_set(&self, id: ColumnId) {
+        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(set) = &mut *set {
+            set.insert(id);
+        }
+    }
+}
+
+#[pymethods]
+impl LiveRow {
+    #[new]
+    fn new(
+        client: &Bound<'_, Client>,
+        table: &str,
+        uuid: &Bound<'_, PyAny>,
+    ) -> PyResult<PyClassInitializer<LiveRow>> {
+        let row = PyClassInitializer::from(Row::new(client, table, uuid)?);
+        Ok(row.add_subclass(LiveRow {
+            set: Mutex::new(None),
+        }))
+    }
+
+    /// The row is one that the open transaction inserts: columns have no value until they are set.
+    fn _is_new(&self) {
+        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        set.get_or_insert_default();
+    }
+
+    /// Whether the row has values of its own, as a deleted one has.
+    fn _has_own_values(slf: &Bound<'_, Self>) -> bool {
+        slf.as_super().get().kept().is_some()
+    }
+
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+        let (py, row) = (slf.py(), slf.as_super().get());
+        let Some(column) = row.find_column(name) else {
+            return Err(LiveRow::no_attribute(name));
+        };
+        let client = row.client.get();
+        let column_type = client.schema.column_type(column);
+        let own = match row.kept() {
+            None => None,
+            Some(kept) => {
+                let found = kept.iter().find(|(id, _)| *id == column.id);
+                Some(found.ok_or_else(|| LiveRow::no_attribute(name))?.1.clone())
+            }
+        };
+        if slf.get().has_no_value(column.id) {
+            return Err(LiveRow::no_attribute(name));
+        }
+        let read = client.with(py, |state| {
+            let idl = state.client.idl();
+            match own.or_else(|| idl.read(row.id, column)) {
+                Some(datum) => Read::Value(Value::new(idl, column_type, datum)),
+                None if idl.is_deleted_here(row.id) => Read::DeletedHere,
+                None => Read::Gone,
+            }
+        });
+        let value = match read {
+            Read::Value(value) => value,
+            Read::DeletedHere => {
+                return Err(PyAssertionError::new_err("the transaction deletes the row"));
+            }
+            Read::Gone => return Err(LiveRow::no_attribute(name)),
+        };
+        if let Some(target) = client
+            .unregistered
+            .get(&column)
+            .filter(|_| !value.is_empty())
+        {
+            let text = format!("Table {target} is not registered");
+            return Err(PyAttributeError::new_err(text));
+        }
+        value.to_python(py, &row.client, column_type)
+    }
+
+    fn __setattr__(slf: &Bound<'_, Self>, name: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, row) = (slf.py(), slf.as_super().get());
+        let Some(column) = row.find_column(name) else {
+            slf.call_method1("_unknown_column", (name,))?;
+            return Ok(());
+        };
+        let client = row.client.get();
+        if client.read_only.contains(&column) {
+            slf.call_method1("_read_only_column", (name,))?;
+            return Ok(());
+        }
+        let is_open = client.with(py, |state| state.client.idl().open_txn().is_some());
+        if !is_open {
+            return Err(PyAssertionError::new_err("no transaction is open"));
+        }
+        let datum = match value::datum_of(object, client.schema.column_type(column)) {
+            Ok(datum) => datum,
+            Err(error) => return bad_value(slf, name, error),
+        };
+        let outcome = client.with(py, |state| {
+            state.client.idl_mut().write(row.id, column, datum)
+        });
+        slf.get().note_set(column.id);
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(misuse) => refused(slf, name, &misuse),
+        }
+    }
+
+    /// Changes an element of a column: `kind` is "add", "remove", "set" or "remove_key". False when the row is not there, so that only the server can
+    /// change it.
+    #[pyo3(signature = (kind, name, key, object=None))]
+    fn _change_element(
+        slf: &Bound<'_, Self>,
+        kind: &str,
+        name: &str,
+        key: &Bound<'_, PyAny>,
+        object: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let (py, row) = (slf.py(), slf.as_super().get());
+        let Some(column) = row.find_column(name) else {
+            slf.call_method1("_unknown_column", (name,))?;
+            return Ok(true);
+        };
+        let client = row.client.get();
+        let element = match element(client, column, kind, key, object) {
+            Ok(element) => element,
+            Err(error) => return bad_value(slf, name, error).map(|()| true),
+        };
+        let outcome = client.with(py, |state| {
+            let idl = state.client.idl_mut();
+            let is_known = idl.row(row.id.table, row.id.uuid).is_some();
+            if !is_known && !idl.is_deleted_here(row.id) {
+                return None;
+            }
+            Some(idl.change_element(row.id, column, &element))
+        });
+        match outcome {
+            None => Ok(false),
+            Some(Ok(_)) => {
+                slf.get().note_set(column.id);
+                Ok(true)
+            }
+            Some(Err(misuse)) => refused(slf, name, &misuse).map(|()| true),
+        }
+    }
+
+    fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, Row>) -> bool {
+        other.get().id.uuid == slf.as_super().get().id.uuid
+    }
+
+    fn __lt__(slf: &Bound<'_, Self>, other: &Bound<'_, Row>) -> bool {
+        slf.as_super().get().id.uuid < other.get().id.uuid
+    }
+
+    /// That of the UUID as an integer.
+    fn __hash__(slf: &Bound<'_, Self>) -> u64 {
+        let number = u128::from_be_bytes(slf.as_super().get().id.uuid.0);
+        u64::try_from(number % HASH_MODULUS).unwrap_or_default()
+    }
+}
+
+fn element(
+    client: &Client,
+    column: Column,
+    kind: &str,
+    key: &Bound<'_, PyAny>,
+    object: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Element> {
+    let column_type = client.schema.column_type(column);
+    let key = value::atom_of(key, &column_type.key)?;
+    Ok(match (kind, &column_type.value, object) {
+        ("set", Some(value_type), Some(object)) => {
+            Element::Set(key, value::atom_of(object, value_type)?)
+        }
+        ("remove_key", Some(_), _) => Element::RemoveKey(key),
+        ("remove", None, _) => Element::Remove(key),
+        ("add", None, _) => Element::Add(key),
+        _ => {
+            let text = "ovsdb error: the column has no elements of this kind";
+            return Err(Mismatch::new_err(text));
+        }
+    })
+}
+
+/// A value that does not fit is logged, and nothing changes; an exception of the program's own iterator stays one.
+fn bad_value(row: &Bound<'_, LiveRow>, name: &str, error: PyErr) -> PyResult<()> {
+    let py = row.py();
+    if !error.is_instance_of::<Mismatch>(py) {
+        return Err(error);
+    }
+    row.call_method1("_bad_value", (name, error.value(py).to_string()))?;
+    Ok(())
+}
+
+fn refused(row: &Bound<'_, LiveRow>, name: &str, misuse: &Misuse) -> PyResult<()> {
+    match misuse {
+        Misuse::NoTransaction | Misuse::RowGone => {
+            Err(PyAssertionError::new_err(misuse.to_string()))
+        }
+        Misuse::Constraint(_) => {
+            let text = format!("constraint violation: {misuse}");
+            row.call_method1("_bad_value", (name, text)).map(drop)
+        }
+        _ => row
+            .call_method1("_bad_value", (name, misuse.to_string()))
+            .map(drop),
+    }
+}

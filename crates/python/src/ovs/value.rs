@@ -1,0 +1,205 @@
+//! Values of columns by the rules of `ovs` (docs/spec/idl.md 8.4).
+//!
+//! | column | Python | accepted |
+//! |---|---|---|
+//! | one element | `int`, `float`, `bool`, `str`, `uuid.UUID`, a row for a reference | the same; a list, tuple or set of one |
+//! | a set, also one of at most one | a sorted `list` | list, tuple, set, or an element alone |
+//! | a map | `dict` | `dict` |
+//!
+//! References to rows that are not there are left out; where one element must be there, it is the UUID zero.
+
+use std::collections::BTreeSet;
+
+use corvid::data::{AtomRef, AtomType, BaseType, ColumnType, DatumBuilder};
+use corvid::idl::Idl;
+use corvid::{Atom, Datum, Real, RowId, Str, TableId, Uuid};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
+
+use crate::client::Client;
+use crate::error::Mismatch;
+use crate::row::Row;
+use crate::value::{atom_to_python, target, uuid_of, uuid_to_python};
+
+/// Integers of this size and more have no exact float.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// A value that was read under the lock of its client, with the references that lead nowhere.
+pub(crate) struct Value {
+    datum: Datum,
+    absent: BTreeSet<(TableId, Uuid)>,
+}
+
+impl Value {
+    /// Looks the references of a value up. Costs nothing for columns without references.
+    pub(crate) fn new(idl: &Idl, column_type: &ColumnType, datum: Datum) -> Value {
+        let value_type = column_type.value.as_ref();
+        let (of_key, of_value) = (target(&column_type.key), value_type.and_then(target));
+        let mut absent = BTreeSet::new();
+        let mut look_up = |table: Option<TableId>, uuid: Option<Uuid>| {
+            if let (Some(table), Some(uuid)) = (table, uuid)
+                && idl.row(table, uuid).is_none()
+            {
+                absent.insert((table, uuid));
+            }
+        };
+        if of_key.is_some() || of_value.is_some() {
+            for (key, value) in &datum {
+                look_up(of_key, key.as_uuid());
+                look_up(of_value, value.and_then(AtomRef::as_uuid));
+            }
+        }
+        Value { datum, absent }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.datum.is_empty()
+    }
+
+    /// The Python object.
+    pub(crate) fn to_python(
+        &self,
+        py: Python<'_>,
+        client: &Py<Client>,
+        column_type: &ColumnType,
+    ) -> PyResult<Py<PyAny>> {
+        let atom = |atom: AtomRef<'_>, base: &BaseType| self.atom(py, client, atom, base);
+        if let Some(value_type) = &column_type.value {
+            let dict = PyDict::new(py);
+            for (key, value) in &self.datum {
+                let value = value.map_or(Ok(None), |value| atom(value, value_type))?;
+                if let (Some(key), Some(value)) = (atom(key, &column_type.key)?, value) {
+                    dict.set_item(key, value)?;
+                }
+            }
+            return Ok(dict.into_any().unbind());
+        }
+        if column_type.min == 1 && column_type.max == 1 {
+            let only = self.datum.first();
+            let object = only.map_or(Ok(None), |only| atom(only, &column_type.key))?;
+            return object.map_or_else(|| Ok(uuid_to_python(py, Uuid([0; 16]))?.unbind()), Ok);
+        }
+        let mut objects = Vec::with_capacity(self.datum.len());
+        for key in self.datum.keys() {
+            objects.extend(atom(key, &column_type.key)?);
+        }
+        Ok(PyList::new(py, objects)?.into_any().unbind())
+    }
+
+    fn atom(
+        &self,
+        py: Python<'_>,
+        client: &Py<Client>,
+        atom: AtomRef<'_>,
+        base: &BaseType,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        if let (AtomRef::Uuid(uuid), Some(table)) = (atom, target(base)) {
+            if self.absent.contains(&(table, uuid)) {
+                return Ok(None);
+            }
+            let row = Row::object(py, client, RowId { table, uuid })?;
+            return Ok(Some(row.into_any()));
+        }
+        atom_to_python(py, atom).map(Some)
+    }
+}
+
+/// A value for a column. A [`Mismatch`] has the text of the log message.
+pub(crate) fn datum_of(object: &Bound<'_, PyAny>, column_type: &ColumnType) -> PyResult<Datum> {
+    let mut datum = DatumBuilder::new();
+    let mut count = 0_usize;
+    if let (Some(value_type), Ok(map)) = (&column_type.value, object.cast::<PyDict>()) {
+        for (key, value) in map.iter() {
+            let key = atom_of(&key, &column_type.key)?;
+            datum.push(key, Some(atom_of(&value, value_type)?));
+            count += 1;
+        }
+    } else if is_collection(object) {
+        for element in object.try_iter()? {
+            datum.push(atom_of(&element?, &column_type.key)?, None);
+            count += 1;
+        }
+    } else {
+        datum.push(atom_of(object, &column_type.key)?, None);
+        count += 1;
+    }
+    let (min, max) = (column_type.min as usize, column_type.max as usize);
+    if count < min || (count > max && column_type.max != u32::MAX) {
+        let text = format!("{count} values when type requires between {min} and {max}");
+        return Err(mismatch(text));
+    }
+    datum.finish().map_err(|error| mismatch(error.to_string()))
+}
+
+/// Whether an object stands for several elements.
+fn is_collection(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || object.is_instance_of::<PySet>()
+        || object.is_instance_of::<PyFrozenSet>()
+}
+
+/// An element, a key or a value.
+pub(crate) fn atom_of(object: &Bound<'_, PyAny>, base: &BaseType) -> PyResult<Atom> {
+    let is_bool = object.is_instance_of::<PyBool>();
+    let unexpected = |name: &str| {
+        let class = object.get_type();
+        let class = class.repr().map_or_else(
+            |_| "something else".to_owned(),
+            |shown| shown.to_string_lossy().into_owned(),
+        );
+        mismatch(format!("expected {name}, got {class}"))
+    };
+    match base.atom {
+        AtomType::Integer => {
+            let whole = if is_bool {
+                None
+            } else if let Ok(float) = object.cast::<PyFloat>() {
+                let float = float.value();
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "it is a whole number of this size"
+                )]
+                (float.fract() == 0.0 && float.abs() <= EXACT_MAX).then_some(float as i64)
+            } else if object.is_instance_of::<PyInt>() {
+                object.extract().ok()
+            } else {
+                None
+            };
+            whole
+                .map(Atom::Integer)
+                .ok_or_else(|| unexpected("integer"))
+        }
+        AtomType::Real => {
+            let is_number = object.is_instance_of::<PyFloat>() || object.is_instance_of::<PyInt>();
+            let real = (is_number && !is_bool).then(|| object.extract::<f64>().ok());
+            let real = real.flatten().and_then(Real::new);
+            real.map(Atom::Real).ok_or_else(|| unexpected("real"))
+        }
+        AtomType::Boolean if is_bool => Ok(Atom::Boolean(object.extract()?)),
+        AtomType::Boolean => Err(unexpected("boolean")),
+        AtomType::String => {
+            let text = object.cast::<PyString>();
+            let text = text.map_err(|_| unexpected("string"))?.to_cow()?;
+            // No message can carry it, so a server would close the connection.
+            if text.contains('\0') {
+                return Err(mismatch("a string must not have the character NUL"));
+            }
+            let text = Str::from_utf8(text.as_bytes());
+            text.map(Atom::String)
+                .map_err(|error| mismatch(error.to_string()))
+        }
+        AtomType::Uuid if object.is_instance_of::<PyString>() => Err(unexpected("uuid")),
+        AtomType::Uuid => {
+            let uuid = uuid_of(object).or_else(|_| {
+                // Wrappers of rows, such as ovsdbapp's `RowView`, have the UUID as an attribute.
+                object.getattr("uuid").and_then(|uuid| uuid_of(&uuid))
+            });
+            uuid.map(Atom::Uuid).map_err(|_| unexpected("uuid"))
+        }
+    }
+}
+
+fn mismatch(text: impl Into<String>) -> PyErr {
+    Mismatch::new_err(format!("ovsdb error: {}", text.into()))
+}
