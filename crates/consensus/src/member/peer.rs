@@ -182,10 +182,12 @@ impl Member {
             self.view.election_began(self.now_ms, true);
         }
         self.departure_noted(from, &message);
-        let is_of_leader = matches!(
-            &message,
-            PeerMessage::Append { .. } | PeerMessage::Heartbeat { .. }
-        );
+        let of_leader = match &message {
+            PeerMessage::Append { commit, .. } | PeerMessage::Heartbeat { commit, .. } => {
+                Some(*commit)
+            }
+            _ => None,
+        };
         let stored = match &message {
             PeerMessage::AppendReply {
                 index,
@@ -209,8 +211,12 @@ impl Member {
             self.peers.entry(from).or_default().heard_tick = self.lease.ticks;
         }
         // A timeout that began no election has changed neither role nor leader.
-        if is_of_leader && term == Some(self.node.term()) && self.node.leader() == Some(from) {
+        if let Some(commit) = of_leader
+            && term == Some(self.node.term())
+            && self.node.leader() == Some(from)
+        {
             self.view.leader_heard(self.now_ms);
+            self.view.leader_committed(commit);
         }
         if let Some(index) = stored {
             self.peers.entry(from).or_default().is_damaged = false;

@@ -3,6 +3,7 @@
 use corvid_log::cluster::{Index, Sid, Term};
 use corvid_rpc::Level;
 
+use super::log_file::Trouble;
 use super::status::Role;
 use super::{Member, Output, Repeated, ServerRow};
 use crate::database::MemberEvent;
@@ -22,6 +23,8 @@ pub(super) struct View {
     leadership: Option<(Term, Index)>,
     /// A leader was seen since the start.
     has_seen_leader: bool,
+    /// The newest commit that a leader has told.
+    leader_commit: Index,
     /// Elections since a leader was seen.
     elections_in_vain: u32,
     pub(super) elections: u64,
@@ -48,6 +51,7 @@ impl View {
             targets: None,
             leadership: None,
             has_seen_leader: false,
+            leader_commit: Index(0),
             elections_in_vain: 0,
             elections: 0,
             election: None,
@@ -62,6 +66,11 @@ impl View {
             Some(Told::Leads(term)) => Some(term),
             _ => None,
         }
+    }
+
+    /// A leader says how far the cluster has committed.
+    pub(super) fn leader_committed(&mut self, commit: Index) {
+        self.leader_commit = self.leader_commit.max(commit);
     }
 
     pub(super) fn leadership_began(&mut self, term: Term, index: Index) {
@@ -246,8 +255,13 @@ impl Member {
             && self.leaving.is_none()
             && !self.has_left
             && self.failure.is_none();
+        // A member that can store nothing stays behind for as long as that lasts. Its clients are better served elsewhere.
+        let is_stuck = self.file.trouble != Trouble::None
+            && !self.node.is_leader()
+            && self.view.leader_commit > self.applied;
+        let is_near = self.view.has_seen_leader && !self.view.is_retrying();
         let row = ServerRow {
-            is_connected: is_member && self.view.has_seen_leader && !self.view.is_retrying(),
+            is_connected: is_member && is_near && !is_stuck,
             is_leader: self.announced_term().is_some(),
             cid: self.cid,
             sid: self.settings.sid,

@@ -63,16 +63,44 @@ fn a_timeout_that_begins_no_election_is_forgotten_when_the_leader_is_heard_again
     cluster.run(8000);
     assert!(!cluster.nodes[&follower].is_connected, "it hears no leader");
     cluster.cuts.clear();
+    node(&mut cluster, follower).disk.is_full = false;
     cluster.run_until("a connected row", 3000, |cluster| {
         cluster.nodes[&follower].is_connected
     });
-    node(&mut cluster, follower).disk.is_full = false;
     cluster.run(5000);
     assert!(
         cluster
             .reply(leader, Command::TransferLeadership(None))
             .is_ok()
     );
+    cluster.await_equal();
+}
+
+#[test]
+fn a_follower_that_can_store_nothing_is_not_connected_while_it_lacks_commits() {
+    let mut cluster = Cluster::new(3, 8);
+    let (leader, follower) = follower(&mut cluster);
+    cluster.write(leader, 3);
+    cluster.run(500);
+    node(&mut cluster, follower).disk.is_full = true;
+    cluster.run(3000);
+    assert!(
+        cluster.nodes[&follower].is_connected,
+        "it lacks nothing, so its clients stay"
+    );
+    cluster.write(leader, 3);
+    cluster.run_until("a row that is not connected", 3000, |cluster| {
+        !cluster.nodes[&follower].is_connected
+    });
+    cluster.run(5000);
+    assert!(
+        !cluster.nodes[&follower].is_connected,
+        "as long as that lasts"
+    );
+    node(&mut cluster, follower).disk.is_full = false;
+    cluster.run_until("a connected row", 5000, |cluster| {
+        cluster.nodes[&follower].is_connected
+    });
     cluster.await_equal();
 }
 
