@@ -1,6 +1,6 @@
 //! The checks of relays: after each of their steps, and when faults have ended.
 
-use corvid_consensus::member::{FileState, Role};
+use corvid_consensus::member::Role;
 
 use super::{QUEUED_MAX, Run, WIRE_BYTES_MAX};
 use crate::server::workload::Content;
@@ -68,8 +68,8 @@ impl Run {
         Ok(())
     }
 
-    /// Whether the source of a relay is a member that keeps up: its file takes records, and the leader that it follows leads. Another one may be
-    /// further behind than contents are kept back for; so may any while the leadership changes.
+    /// Whether the source of a relay is a member that keeps up: the leader that it follows leads. Another one may be further behind than contents are kept
+    /// back for, while the leadership changes. One whose file takes no records is not connected while it is behind.
     fn source_keeps_up(&self, relay: usize) -> bool {
         let Some(Location::Member(number)) = self.source_of(relay) else {
             return false;
@@ -86,7 +86,7 @@ impl Run {
             .hosts
             .iter()
             .find(|host| Some(host.identity.sid) == status.leader);
-        status.file == FileState::Intact && leader.is_some_and(leads)
+        leader.is_some_and(leads)
     }
 
     /// Faults of relays end.
