@@ -1,0 +1,1 @@
+"""The Python library of Open vSwitch, as Corvid implements it."""

@@ -1,0 +1,1 @@
+"""The database part of the `ovs` library: errors, schemas, values, indexes and the replica."""
