@@ -363,10 +363,12 @@ class Datum(object):
         if not (isinstance(json, list) and json and json[0] == "set"):
             return Datum(type_, {Atom.from_json(key_type, json, symtab): None})
 
-        elements = Datum._elements_from_json(type_, "set", json)
-        values = {Atom.from_json(key_type, element, symtab): None for element in elements}
-        if len(values) != len(elements):
-            raise error.Error("set contains duplicate")
+        values = {}
+        for element in Datum._elements_from_json(type_, "set", json):
+            key = Atom.from_json(key_type, element, symtab)
+            if key in values:
+                raise error.Error("set contains duplicate")
+            values[key] = None
         return Datum(type_, values)
 
     @staticmethod

@@ -290,8 +290,7 @@ class BaseType(object):
         return ""
 
     def _enum_to_english(self, escapeLiteral):
-        literals = [atom.toEnglish(escapeLiteral)
-                    for atom in sorted(self.enum.values, key=lambda atom: atom.value)]
+        literals = sorted(atom.toEnglish(escapeLiteral) for atom in self.enum.values)
         if len(literals) == 1:
             return "must be %s" % literals[0]
         if len(literals) == 2:
