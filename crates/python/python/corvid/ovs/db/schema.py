@@ -69,16 +69,14 @@ class DbSchema(object):
     def from_json(json, allow_extensions=False):
         """Returns the schema that `json` describes.
 
-        With `allow_extensions`, the schema, its tables and its columns may have the "extensions"
-        member of the files from which bindings are generated.
+        With `allow_extensions`, tables and columns may have the "extensions" member of the files
+        from which bindings are generated.
         """
         p = parser.Parser(json, "database schema")
         name = p.get("name", ["id"])
         version = p.get_optional("version", [str])
         p.get_optional("cksum", [str])
         tables_json = p.get("tables", [dict])
-        if allow_extensions:
-            p.get_optional("extensions", [dict])
         p.finish()
 
         if version is not None and not _version_re.match(version):
