@@ -1,4 +1,4 @@
-"""Indexes over rows, compared with sorted lists; entries, ranges, directions and stacks of rows."""
+"""Indexes over rows, compared with sorted lists: entries, ranges, directions."""
 
 import os
 import sys
@@ -149,21 +149,6 @@ for round_ in range(60):
         [len(index.columns) for index in indexes])
     rows[live[0].uuid] = live[0] if live else None
     say("after", [show(index) for index in indexes])
-
-rows = fresh_rows()
-first = rows.index_create("first")
-first.add_column("name")
-one, two = Row(1, name="one"), Row(1, name="two")
-rows[one.uuid] = one
-if isinstance(rows.data[one.uuid], list):
-    # Older originals keep one row for a UUID.
-    rows[two.uuid] = two
-    say("stack", rows[one.uuid] is two, len(rows), len(rows.data[one.uuid]), show(first),
-        [e.name for e in first.values])
-    del rows[one.uuid]
-    say("stack", rows[one.uuid] is one, len(rows), show(first), [e.name for e in first.values])
-del rows[one.uuid]
-say("stack", len(rows), one.uuid in rows, show(first))
 
 alone = custom_index.MultiColumnIndex("alone")
 alone.add_column("num", DESC)

@@ -53,20 +53,18 @@ class MultiColumnIndex(object):
         values: A `SortedKeyList` of the entries.
 
     Invariant: each entry in `values` belongs to exactly one (row, entry) pair in `_entries`, and
-    each row of `_rows` that has all indexed columns is in the index, unless `_stale` is set.
+    an index with columns has an entry for each row of its table that has a value in all of them.
     """
 
     def __init__(self, name):
         self.name = name
         self.columns = []
+        self.values = SortedKeyList(key=self._sort_key)
         # The IndexedRows whose rows this index sorts, or None for an index that stands alone.
         self._rows = None
         # The pairs of a row and its entry, by UUID.  More than one row may have a UUID while the
         # reply to an insertion is outstanding.
         self._entries = {}
-        # Set while `_values` does not reflect the columns or the rows yet.
-        self._stale = False
-        self._values = SortedKeyList(key=self._sort_key)
 
     def __repr__(self):
         return "%s(name=%s)" % (self.__class__.__name__, self.name)
@@ -75,25 +73,19 @@ class MultiColumnIndex(object):
         return repr(self) + " columns=%s values=%s" % (self.columns,
                                                        [str(v) for v in self.values])
 
-    @property
-    def values(self):
-        if self._stale:
-            self._rebuild()
-        return self._values
-
     def add_column(self, column, direction=OVSDB_INDEX_ASC, key=None):
         """Sorts rows that are equal so far by `column`.
 
-        `key`, a function of an entry, replaces the value of the column.  Rows that are already in
-        the table are sorted when the index is next used.
+        `key`, a function of an entry, replaces the value of the column.
         """
         self.columns.append(ColumnIndex(column, direction, key or operator.attrgetter(column)))
-        self._stale = True
+        self._rebuild()
 
     def add_columns(self, *columns):
         """Adds columns by name, each in ascending order."""
-        for column in columns:
-            self.add_column(column)
+        self.columns.extend(ColumnIndex(column, OVSDB_INDEX_ASC, operator.attrgetter(column))
+                            for column in columns)
+        self._rebuild()
 
     def _sort_key(self, entry):
         return [_Descending(column.key(entry)) if column.direction == OVSDB_INDEX_DESC
@@ -105,33 +97,28 @@ class MultiColumnIndex(object):
         return rows.IndexEntry(uuid=row.uuid, **{column.column: getattr(row, column.column)
                                                  for column in self.columns})
 
-    def add(self, row):
-        """Puts `row` into the index, unless it lacks a value in an indexed column."""
-        if not self._stale:
-            self._insert(row)
-        elif self._rows is None:
-            # Without a table there is no other record of the rows.
-            self._rebuild()
-            self._insert(row)
-
-    def _insert(self, row):
+    def _entry_if_complete(self, row):
+        """Returns the entry of `row`, or None if the row lacks a value in an indexed column."""
         try:
-            entry = self.index_entry_from_row(row)
+            return self.index_entry_from_row(row)
         except AttributeError:
             # An error that has another cause than an absent value must not hide.
             if all(hasattr(row, column.column) for column in self.columns):
                 raise
-            return
-        self._values.add(entry)
-        self._entries.setdefault(row.uuid, []).append((row, entry))
+            return None
+
+    def add(self, row):
+        """Puts `row` into the index, unless it lacks a value in an indexed column."""
+        entry = self._entry_if_complete(row)
+        if entry is not None:
+            self.values.add(entry)
+            self._entries.setdefault(row.uuid, []).append((row, entry))
 
     def remove(self, row):
         """Takes `row` out of the index; raises ValueError if it is not there.
 
         The row is found even if its columns have changed since it was added.
         """
-        if self._stale:
-            self._rebuild()
         pairs = self._entries.get(row.uuid, ())
         position = self._find(pairs, row)
         if position is None:
@@ -139,7 +126,7 @@ class MultiColumnIndex(object):
         entry = pairs.pop(position)[1]
         if not pairs:
             del self._entries[row.uuid]
-        self._values.remove(entry)
+        self.values.remove(entry)
 
     def _find(self, pairs, row):
         """Returns the position of `row` among the `pairs` of its UUID, or None."""
@@ -157,11 +144,7 @@ class MultiColumnIndex(object):
 
     def discard(self, row):
         """Takes `row` out of the index if it is there."""
-        if self._stale:
-            # The rebuild reads the rows of the table, which has dropped this one already.
-            return
-        pairs = self._entries.get(row.uuid, ())
-        if any(pair[0] is row for pair in pairs):
+        if any(pair[0] is row for pair in self._entries.get(row.uuid, ())):
             self.remove(row)
 
     def refresh(self, row):
@@ -171,18 +154,21 @@ class MultiColumnIndex(object):
 
     def clear(self):
         """Takes all rows out of the index; its columns stay."""
-        self._values.clear()
+        self.values.clear()
         self._entries.clear()
 
     def _rebuild(self):
+        """Sorts all rows again, because the columns have changed."""
         if self._rows is not None:
             rows = [row for stack in self._rows.data.values() for row in stack]
         else:
             rows = [row for pairs in self._entries.values() for row, entry in pairs]
-        self._stale = False
         self.clear()
-        for row in rows:
-            self._insert(row)
+        pairs = [(row, self._entry_if_complete(row)) for row in rows]
+        pairs = [(row, entry) for row, entry in pairs if entry is not None]
+        self.values.update([entry for row, entry in pairs])
+        for row, entry in pairs:
+            self._entries.setdefault(row.uuid, []).append((row, entry))
 
     def _row(self, entry):
         rows = self._rows if self._rows is not None else entry._table.rows
@@ -241,12 +227,14 @@ class IndexedRows(DictBase, object):
         return class_
 
     def index_create(self, name):
-        """Returns a new index, which includes the rows that are already here."""
+        """Returns a new index.
+
+        The rows that are already here are sorted when the index gets its first column.
+        """
         if name in self.indexes:
             raise ValueError("An index named %s already exists" % name)
         index = self.indexes[name] = MultiColumnIndex(name)
         index._rows = self
-        index._stale = bool(self.data)
         return index
 
     def __getitem__(self, key):
