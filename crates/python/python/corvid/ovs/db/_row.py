@@ -90,13 +90,13 @@ class Row(_native.LiveRow):
         return _data.Datum.from_python(column.type, value, row_to_uuid)
 
     def _uuid_to_row(self, atom, base):
-        """The row of an atom with a reference, or the value of any other atom."""
+        """The row of a UUID that refers to one, or any other value as it is."""
         if base.ref_table_name is None:
-            return atom.value
+            return atom
         table = self._idl.tables.get(base.ref_table_name)
         if table is None:
             raise AttributeError("Table %s is not registered" % base.ref_table_name)
-        return table.rows.get(atom.value)
+        return table.rows.get(atom)
 
     # Changes.
 

@@ -11,12 +11,11 @@ from corvid import _native
 from corvid import errors as _errors
 
 from .. import poller as _poller
-from .. import stream as _stream
 from .. import vlog as _vlog
 from . import data as _data  # noqa: F401 - programs reach it through this module
 from . import error as _error
 from ._conditions import ConditionState, normalized
-from ._core import core_of, forward_log
+from ._core import core_of, forward_log, json_text
 from ._row import DetachedRow, Row, live_row
 from ._schema_helper import SchemaHelper
 from ._session import Session as _Session
@@ -313,7 +312,11 @@ class Idl:
         return self._send_condition(table, condition)
 
     def _send_condition(self, table, condition):
-        seqno = self._native.set_condition_json(table.name, condition_text(condition))
+        text = json_text(condition)
+        try:
+            seqno = self._native.set_condition_json(table.name, text)
+        except _errors.UsageError:
+            raise _error.Error("%s is no condition" % text) from None
         table._condition_state.request()
         self._promised[table.name] = seqno
         return seqno
@@ -344,13 +347,6 @@ class Idl:
     def index_equal(self, table, name, value):
         """The rows of an index that equal an entry."""
         return self.index_irange(table, name, value, value)
-
-
-def condition_text(condition):
-    """A condition as JSON. Rows and UUIDs may stand for themselves."""
-    from ._core import json_text
-
-    return json_text(condition)
 
 
 # Programs and messages name these classes as those of this module.
