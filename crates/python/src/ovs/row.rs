@@ -140,9 +140,15 @@ impl LiveRow {
         let outcome = client.with(py, |state| {
             state.client.idl_mut().write(row.id, column, datum)
         });
-        slf.get().note_set(column.id);
         match outcome {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                slf.get().note_set(column.id);
+                Ok(())
+            }
+            Err(Misuse::Immutable) => {
+                // The server says what is wrong, when the transaction is committed.
+                slf.call_method1("_immutable_column", (name, object)).map(drop)
+            }
             Err(misuse) => refused(slf, name, &misuse),
         }
     }
@@ -237,10 +243,6 @@ fn refused(row: &Bound<'_, LiveRow>, name: &str, misuse: &Misuse) -> PyResult<()
     match misuse {
         Misuse::NoTransaction | Misuse::RowGone => {
             Err(PyAssertionError::new_err(misuse.to_string()))
-        }
-        Misuse::Constraint(_) => {
-            let text = format!("constraint violation: {misuse}");
-            row.call_method1("_bad_value", (name, text)).map(drop)
         }
         _ => row
             .call_method1("_bad_value", (name, misuse.to_string()))

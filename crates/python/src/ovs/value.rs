@@ -8,7 +8,7 @@
 //!
 //! References to rows that are not there are left out; where one element must be there, it is the UUID zero.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corvid::data::{AtomRef, AtomType, BaseType, ColumnType, DatumBuilder};
 use corvid::idl::Idl;
@@ -106,27 +106,29 @@ impl Value {
 
 /// A value for a column. A [`Mismatch`] has the text of the log message.
 pub(crate) fn datum_of(object: &Bound<'_, PyAny>, column_type: &ColumnType) -> PyResult<Datum> {
-    let mut datum = DatumBuilder::new();
-    let mut count = 0_usize;
+    // Elements that are given twice are there once.
+    let mut elements = BTreeMap::new();
     if let (Some(value_type), Ok(map)) = (&column_type.value, object.cast::<PyDict>()) {
         for (key, value) in map.iter() {
             let key = atom_of(&key, &column_type.key)?;
-            datum.push(key, Some(atom_of(&value, value_type)?));
-            count += 1;
+            elements.insert(key, Some(atom_of(&value, value_type)?));
         }
     } else if is_collection(object) {
         for element in object.try_iter()? {
-            datum.push(atom_of(&element?, &column_type.key)?, None);
-            count += 1;
+            elements.insert(atom_of(&element?, &column_type.key)?, None);
         }
     } else {
-        datum.push(atom_of(object, &column_type.key)?, None);
-        count += 1;
+        elements.insert(atom_of(object, &column_type.key)?, None);
     }
-    let (min, max) = (column_type.min as usize, column_type.max as usize);
-    if count < min || (count > max && column_type.max != u32::MAX) {
+    let (count, min, max) = (elements.len(), column_type.min, column_type.max);
+    let is_over = max != u32::MAX && count > max as usize;
+    if count < min as usize || is_over {
         let text = format!("{count} values when type requires between {min} and {max}");
         return Err(mismatch(text));
+    }
+    let mut datum = DatumBuilder::new();
+    for (key, value) in elements {
+        datum.push(key, value);
     }
     datum.finish().map_err(|error| mismatch(error.to_string()))
 }

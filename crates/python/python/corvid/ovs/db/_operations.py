@@ -9,6 +9,11 @@ def where_uuid_is(uuid):
     return [["_uuid", "==", ["uuid", str(uuid)]]]
 
 
+def update_operation(table, uuid, column_name, datum):
+    """A new value of a column."""
+    return {"op": "update", "table": table.name, "where": where_uuid_is(uuid), "row": {column_name: datum.to_json()}}
+
+
 def element_mutations(column, kind, key, value):
     """The mutations for a change of one element.
 

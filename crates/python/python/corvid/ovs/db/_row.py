@@ -9,7 +9,7 @@ from corvid import _native
 from .. import vlog as _vlog
 from . import data as _data
 from . import error as _error
-from ._operations import where_uuid_is
+from ._operations import update_operation, where_uuid_is
 
 vlog = _vlog.Vlog("idl")
 
@@ -64,6 +64,10 @@ class Row(_native.LiveRow):
 
     def _bad_value(self, name, text):
         vlog.err("attempting to write bad value to column %s (%s)" % (name, text))
+
+    def _immutable_column(self, name, value):
+        datum = _data.Datum.from_python(self._table.columns[name].type, value, row_to_uuid)
+        self._idl.txn._add_unseen(update_operation(self._table, self.uuid, name, datum))
 
     # The state that the original keeps in attributes, for those who look at it.
 
@@ -204,7 +208,10 @@ class DetachedRow(Row):
     def _data(self):
         return self._values
 
-    def __getattr__(self, name):
+    def __getattribute__(self, name):
+        # The values of its own come before those of a row of this UUID that the replica may have.
+        if name.startswith("_") or name not in self._table.columns:
+            return super().__getattribute__(name)
         if name in self._pending:
             return self._pending[name]
         datum = self._values.get(name)
@@ -223,13 +230,12 @@ class DetachedRow(Row):
             self._bad_value(name, error)
             return
         self._pending[name] = datum.to_python(self._uuid_to_row)
-        operation = {"op": "update", "table": self._table.name, "where": where_uuid_is(self.uuid), "row": {name: datum.to_json()}}
-        self._idl.txn._add_unseen(self.uuid, operation)
+        self._idl.txn._add_unseen(update_operation(self._table, self.uuid, name, datum))
 
     def delete(self):
         """Deletes the row of this UUID at the server."""
         operation = {"op": "delete", "table": self._table.name, "where": where_uuid_is(self.uuid)}
-        self._txn()._add_unseen(self.uuid, operation)
+        self._txn()._add_unseen(operation)
 
     def verify(self, column_name):
         """Nothing is known of the row, so nothing can be verified."""

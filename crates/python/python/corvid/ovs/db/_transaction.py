@@ -105,9 +105,9 @@ class Transaction:
             row._bad_value(column_name, error)
             return
         operation = {"op": "mutate", "table": row._table.name, "where": where_uuid_is(row.uuid), "mutations": mutations}
-        self._add_unseen(row.uuid, operation)
+        self._add_unseen(operation)
 
-    def _add_unseen(self, uuid, operation):
+    def _add_unseen(self, operation):
         self._unseen.append(operation)
 
     # The surface.
@@ -131,7 +131,7 @@ class Transaction:
         except _errors.UsageError:
             # The row is there already. The server says so, when the transaction is committed.
             row = Row(self.idl, table, uuid, {})
-            self._add_unseen(uuid, {"op": "insert", "table": table.name, "uuid": str(uuid), "row": {}})
+            self._add_unseen({"op": "insert", "table": table.name, "uuid": str(uuid), "row": {}})
             return row
         row._is_new()
         self._inserted_rows[row.uuid] = row
