@@ -1,4 +1,7 @@
-"""Schemas: whole ones with every attribute, and thousands with faults, with the exact errors."""
+"""Schemas: whole ones with every attribute, and thousands with faults, with the exact errors.
+
+Paths of further schema files may be given as arguments.
+"""
 
 import os
 import sys
@@ -6,6 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 
 import copy
+import json as json_module
 
 import ovs.db.schema as schema
 import ovs.db.types as types
@@ -139,6 +143,18 @@ def is_unfair(json):
             return True
     return False
 
+
+folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "schemas")
+for file in sorted(os.listdir(folder)) + sys.argv[1:]:
+    if file.endswith(".ovsschema"):
+        with open(os.path.join(folder, file)) as f:
+            db = schema.DbSchema.from_json(json_module.load(f))
+        say("file", file, describe(db))
+        say("    json", ascii(db.to_json()), describe(db.copy()) == describe(db))
+        for table in db.tables.values():
+            for column in table.columns.values():
+                say("   ", column.name, ascii(column.type.toEnglish()),
+                    ascii(column.type.constraintsToEnglish()))
 
 for case in range(3000):
     json = some_schema()

@@ -68,7 +68,8 @@ def some_base():
         for member in rng.sample(["minLength", "maxLength"], rng.randrange(3)):
             json[member] = some_bound()
     elif name == "uuid" and rng.random() < 0.8:
-        json["refTable"] = rng.choice(["Bridge", "Port", "_T", "1T", "", 5, None])
+        json["refTable"] = rng.choice(["Bridge", "Port", "QoS", "Ports", "Chassis", "HA_Chassis",
+                                        "Policy", "_T", "1T", "", 5, None])
         if rng.random() < 0.5:
             json["refType"] = rng.choice(["strong", "weak", "weak", "other", 5])
     if rng.random() < 0.05:

@@ -43,6 +43,14 @@ def _commafy(s):
     return ",".join(groups)
 
 
+def _plural_ending(noun):
+    """Returns the letters that turn `noun`, whose last word is a type or a table, into a plural."""
+    word = noun.split(" ")[-1].lower()
+    if word == "chassis":
+        return ""
+    return "es" if word.endswith("s") else "s"
+
+
 class AtomicType(object):
     """One of the types of atoms.
 
@@ -457,7 +465,7 @@ class Type(object):
             quantity = "up to %s " % commafy(self.n_max)
         if self.value:
             return "map of %s%s pairs" % (quantity, name)
-        return "set of %s%ss" % (quantity, name)
+        return "set of %s%s%s" % (quantity, name, _plural_ending(self.key.toEnglish()))
 
     def constraintsToEnglish(self, escapeLiteral=returnUnchanged, escapeNumber=returnUnchanged):
         """Returns a phrase for the constraints of keys and values, or "" when there are none."""
