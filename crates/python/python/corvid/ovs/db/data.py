@@ -50,7 +50,7 @@ def _uuid_from_json(json, symtab):
             if text not in symtab:
                 symtab[text] = uuid.uuid4()
             return symtab[text]
-    raise error.Error('expected ["uuid", <string>]', json)
+    raise error.Error('expected ["uuid", <string>]', parser.float_to_int(json))
 
 
 class Atom(object):
@@ -132,7 +132,7 @@ class Atom(object):
         """
         type_ = base.type
         if type_ is UuidType:
-            value = _uuid_from_json(parser.float_to_int(json), symtab)
+            value = _uuid_from_json(json, symtab)
         else:
             value = json if json.__class__ is str else parser.float_to_int(json)
             if not _has_type(value, type_):
