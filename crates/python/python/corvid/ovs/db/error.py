@@ -43,7 +43,7 @@ class Error(Exception):
     def __reduce__(self):
         # The default would pass the rendered text as the message, so that unpickling an error
         # would render it twice.
-        return type(self)._rebuild, (type(self), self.msg, self.json, self.tag)
+        return Error._rebuild, (type(self), self.msg, self.json, self.tag), self.__dict__
 
     @staticmethod
     def _rebuild(class_, msg, json, tag):
