@@ -33,7 +33,9 @@ def say(*words):
 def show(value):
     """A value with rows and UUIDs as their names. Dicts are in order of their keys."""
     if isinstance(value, ovs.db.idl.Row):
-        return plain(f"{value._table.name}:{value.uuid}")
+        # Rows have the names that the plays gave them.
+        name = getattr(value, "name", None) or getattr(value, "text", None) or value.uuid
+        return plain(f"{value._table.name}:{name}")
     if isinstance(value, uuid.UUID):
         return plain(value)
     if isinstance(value, dict):

@@ -147,14 +147,15 @@ impl LiveRow {
             }
             Err(Misuse::Immutable) => {
                 // The server says what is wrong, when the transaction is committed.
-                slf.call_method1("_immutable_column", (name, object)).map(drop)
+                slf.call_method1("_immutable_column", (name, object))
+                    .map(drop)
             }
             Err(misuse) => refused(slf, name, &misuse),
         }
     }
 
-    /// Changes an element of a column: `kind` is "add", "remove", "set" or "remove_key". False when the row is not there, so that only the server can
-    /// change it.
+    /// Changes an element of a column: `kind` is "add", "remove", "set" or "remove_key". Returns whether that changes the column; None when the row is not
+    /// there, so that only the server can change it.
     #[pyo3(signature = (kind, name, key, object=None))]
     fn _change_element(
         slf: &Bound<'_, Self>,
@@ -162,16 +163,16 @@ impl LiveRow {
         name: &str,
         key: &Bound<'_, PyAny>,
         object: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<bool> {
+    ) -> PyResult<Option<bool>> {
         let (py, row) = (slf.py(), slf.as_super().get());
         let Some(column) = row.find_column(name) else {
             slf.call_method1("_unknown_column", (name,))?;
-            return Ok(true);
+            return Ok(Some(true));
         };
         let client = row.client.get();
         let element = match element(client, column, kind, key, object) {
             Ok(element) => element,
-            Err(error) => return bad_value(slf, name, error).map(|()| true),
+            Err(error) => return bad_value(slf, name, error).map(|()| Some(true)),
         };
         let outcome = client.with(py, |state| {
             let idl = state.client.idl_mut();
@@ -182,12 +183,12 @@ impl LiveRow {
             Some(idl.change_element(row.id, column, &element))
         });
         match outcome {
-            None => Ok(false),
-            Some(Ok(_)) => {
+            None => Ok(None),
+            Some(Ok(has_changed)) => {
                 slf.get().note_set(column.id);
-                Ok(true)
+                Ok(Some(has_changed))
             }
-            Some(Err(misuse)) => refused(slf, name, &misuse).map(|()| true),
+            Some(Err(misuse)) => refused(slf, name, &misuse).map(|()| Some(true)),
         }
     }
 

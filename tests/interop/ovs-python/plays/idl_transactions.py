@@ -1,7 +1,6 @@
 """Transactions: statuses, errors, element changes, prerequisites, counters, operations of the program's own."""
 # needs: server inventory-1.ovsschema
 # differs: both: ^set and remove: the original sends both
-# differs: both: ^equal key: the original sends it
 # differs: both: ^verify alone: the original does not send it
 # differs: both: ^counter without another change ->: the original fails when the counter is 0
 
@@ -108,6 +107,16 @@ def main():
     commit(idl, "clean up", lambda txn: site.delkey("labels", "b"))
     attempt("labels", lambda: site.labels)
     device = by_name(idl, "Device", "d0")
+    commit(idl, "remove a key that is not there", lambda txn: site.delkey("labels", "nothing"))
+    commit(idl, "add a value that is there", lambda txn: device.addvalue("ports", 1))
+    commit(idl, "remove a value that is not there", lambda txn: device.delvalue("ports", 77))
+
+    def equal_and_other(txn):
+        site.setkey("labels", "a", "2")
+        site.setkey("labels", "a", "3")
+
+    commit(idl, "equal key, then another value", equal_and_other)
+    until(idl, lambda: site.labels.get("a") == "3")
     commit(idl, "add value", lambda txn: device.addvalue("ports", 9))
     commit(idl, "remove value", lambda txn: device.delvalue("ports", 1))
     commit(idl, "wrong value", lambda txn: device.addvalue("ports", "x"))

@@ -142,10 +142,13 @@ class Row(_native.LiveRow):
 
     def _change(self, kind, column_name, key, value=None):
         txn = self._txn()
-        if not self._change_element(kind, column_name, key, value):
+        has_changed = self._change_element(kind, column_name, key, value)
+        if has_changed is None:
             txn._change_unseen(self, kind, column_name, key, value)
         else:
             txn._touch(self, column_name)
+            if not has_changed:
+                txn._repeat(self, kind, column_name, key)
 
     def increment(self, column_name):
         """Adds one to an integer at the end of the transaction, if that changes anything else."""

@@ -54,6 +54,8 @@ class Transaction:
         self._operations = []
         self._has_increment = False
         self._fetches = []
+        # Changes of elements that change nothing: the row, whether the element is to be there, column and key.
+        self._repeated = []
         # Columns that were written, by the UUID of their row.
         self._written = {}
 
@@ -85,6 +87,28 @@ class Transaction:
     def _touch(self, row, column_name):
         self._written.setdefault(row.uuid, set()).add(column_name)
 
+    def _repeat(self, row, kind, column_name, key):
+        """A change of an element that changes nothing here. Programs rely on it being sent: a transaction of nothing else is a success, not unchanged."""
+        if row.uuid not in self._inserted_rows:
+            self._repeated.append((row, kind in ("add", "set"), column_name, key))
+
+    def _repetitions(self):
+        """Operations for them, as far as the rest of the transaction has left them true."""
+        for row, is_there, column_name, key in self._repeated:
+            try:
+                value = getattr(row, column_name)
+            except (AssertionError, AttributeError):
+                continue
+            if (key in value) != is_there:
+                continue
+            is_map = isinstance(value, dict)
+            kind = ("set" if is_map else "add") if is_there else "remove"
+            yield self._mutation(row, kind, column_name, key, value.get(key) if is_map else None)
+
+    def _mutation(self, row, kind, column_name, key, value):
+        mutations = element_mutations(row._table.columns[column_name], kind, key, value)
+        return {"op": "mutate", "table": row._table.name, "where": where_uuid_is(row.uuid), "mutations": mutations}
+
     def _changes_of(self, row):
         changes = {}
         for name in row._table.columns:
@@ -100,12 +124,9 @@ class Transaction:
         if column is None:
             row._unknown_column(column_name)
         try:
-            mutations = element_mutations(column, kind, key, value)
+            self._add_unseen(self._mutation(row, kind, column_name, key, value))
         except _error.Error as error:
             row._bad_value(column_name, error)
-            return
-        operation = {"op": "mutate", "table": row._table.name, "where": where_uuid_is(row.uuid), "mutations": mutations}
-        self._add_unseen(operation)
 
     def _add_unseen(self, operation):
         self._unseen.append(operation)
@@ -154,7 +175,7 @@ class Transaction:
         try:
             if self.dry_run:
                 self._native.set_dry_run()
-            for operation in self._unseen + self._operations:
+            for operation in [*self._repetitions(), *self._unseen, *self._operations]:
                 self._native.add_operation(ovs_json.to_string(operation))
             self._status = self._native.commit()
         finally:
