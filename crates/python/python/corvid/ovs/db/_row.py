@@ -4,6 +4,8 @@ A row that the replica has is a :class:`Row`: the core keeps its values, and mak
 made itself, of values of its own.
 """
 
+import functools
+
 from corvid import _native
 
 from .. import vlog as _vlog
@@ -32,10 +34,7 @@ class Row(_native.LiveRow):
 
     def __new__(cls, idl, table, uuid, data, persist_uuid=False):
         """A row apart from the replica, for changes of a row that has not arrived, and for tests."""
-        native = idl._native
-        if native is None or table.name not in native.schema.tables():
-            raise _error.Error('Unknown table "%s"' % table.name)
-        row = _native.LiveRow.__new__(DetachedRow, native, table.name, uuid)
+        row = _native.LiveRow.__new__(DetachedRow, _nowhere(), "Nowhere", uuid)
         _fill(row, idl, table, persist_uuid)
         return row
 
@@ -182,6 +181,13 @@ _set_table = Row._table.__set__
 _set_persist_uuid = Row._persist_uuid.__set__
 
 
+@functools.lru_cache(maxsize=None)
+def _nowhere():
+    """A client that never connects, for the core's part of rows apart."""
+    schema = _native.Schema('{"name": "Nowhere", "version": "0.0.0", "tables": {"Nowhere": {"columns": {"nothing": {"type": "string"}}}}}')
+    return _native.Client(schema, "unix:/nowhere", {})
+
+
 def _fill(row, idl, table, persist_uuid=False):
     _set_idl(row, idl)
     _set_table(row, table)
@@ -204,7 +210,7 @@ class DetachedRow(Row):
         raise TypeError("make a Row")
 
     def __init__(self, idl, table, uuid, data, persist_uuid=False):
-        DetachedRow._values.__set__(self, dict(data) if data else {})
+        DetachedRow._values.__set__(self, dict(data) if isinstance(data, dict) else {})
         DetachedRow._pending.__set__(self, {})
 
     @property
@@ -213,7 +219,7 @@ class DetachedRow(Row):
 
     def __getattribute__(self, name):
         # The values of its own come before those of a row of this UUID that the replica may have.
-        if name.startswith("_") or name not in self._table.columns:
+        if name.startswith("_") or name not in getattr(self._table, "columns", ()):
             return super().__getattribute__(name)
         if name in self._pending:
             return self._pending[name]

@@ -3,7 +3,6 @@
 The rows are in the core; :class:`TableRows` reads them there, and so do the indexes.
 """
 
-import collections
 import functools
 import uuid as _uuid
 from collections import abc
@@ -131,8 +130,7 @@ class TableRows(abc.Mapping):
     @functools.cached_property
     def IndexEntry(self):  # noqa: N802 - the name of the original
         """A tuple of values of columns, to look an index up with."""
-        fields = ["uuid", *self._table.columns]
-        return collections.namedtuple(self._table.name, fields, defaults=[None] * len(fields))
+        return custom_index.IndexEntryClass(self._table)
 
     def index_create(self, name):
         """Creates an index without columns."""
