@@ -1,0 +1,1 @@
+"""Libraries of others that programs expect inside the package."""
