@@ -32,6 +32,8 @@ class Timeless(object):
 
 
 sys.stderr = Timeless()
+# Otherwise there is no facility.
+os.environ.pop("OVS_SYSLOG_METHOD", None)
 
 
 class Conn(object):

@@ -190,9 +190,12 @@ class Vlog(object):
     def add_syslog_handler(facility=None):
         """Makes the system log receive messages as those of `facility`.
 
-        Without it, they belong to the facility of the last call.
+        Without it, they belong to the facility of the last call.  There is no system log when the
+        environment variable OVS_SYSLOG_METHOD is "null".
         """
         global syslog_facility, syslog_handler
+        if os.environ.get("OVS_SYSLOG_METHOD") == "null":
+            return
         if facility is not None:
             syslog_facility = facility
         elif syslog_handler:
