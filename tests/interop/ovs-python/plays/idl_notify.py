@@ -1,5 +1,6 @@
 """Notifications: which, in which order, with which values, and what a program may do in them."""
 # needs: server inventory-1.ovsschema
+# not on: debian: it notifies of the rows of `_Server` too, and waits for ever where a notification is lost
 # differs: both: ^silent column: the original notifies of it
 
 import pathlib
