@@ -24,12 +24,25 @@ const SKIPPED: i32 = 77;
 
 /// Runs `tests/interop/PEER/run ARGUMENTS`.
 fn run(peer: &str, arguments: &[&str]) {
+    run_with(peer, arguments, &[]);
+}
+
+/// The same with our Python package `ovs` in the place of the original.
+fn run_on_our_ovs(peer: &str) {
+    let site = crate::python::site();
+    let folder = site.path().to_str().expect("a folder of text");
+    let variables = [("OVS_UNDER_TEST", folder), ("PYTHONDONTWRITEBYTECODE", "1")];
+    run_with(peer, &[], &variables);
+}
+
+fn run_with(peer: &str, arguments: &[&str], variables: &[(&str, &str)]) {
     let driver = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("interop")
         .join(peer)
         .join("run");
     let mut command = Command::new("python3");
     command.arg(&driver).args(arguments).stdin(Stdio::null());
+    command.envs(variables.iter().copied());
     for (variable, program) in PROGRAMS {
         if env::var_os("CORVID_REFERENCE").is_some() {
             command.env_remove(variable);
@@ -105,6 +118,21 @@ peers! {
 }
 
 #[test]
+fn ovs_for_python_is_as_the_original() {
+    run_on_our_ovs("ovs-python");
+}
+
+#[test]
+fn ovsdbapp_on_our_ovs() {
+    run_on_our_ovs("ovsdbapp");
+}
+
+#[test]
+fn programs_for_python3_openvswitch_on_our_ovs() {
+    run_on_our_ovs("python3-openvswitch");
+}
+
+#[test]
 fn every_suite_is_run() {
     let folders = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop");
     for entry in std::fs::read_dir(&folders).expect("the interop folder is readable") {
@@ -112,7 +140,7 @@ fn every_suite_is_run() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.join("run").is_file() {
             assert!(
-                PEERS.contains(&&*name),
+                PEERS.contains(&&*name) || name == "ovs-python",
                 "{name} has a suite but no test here"
             );
         }

@@ -1,4 +1,4 @@
-//! The Python package `corvid`: its own tests (`crates/python/tests`), with the library that was built beside this program, against our server.
+//! The Python packages `corvid` and `ovs`: their own tests (`crates/python/tests`), with the library that was built beside this program, against our server.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -14,8 +14,8 @@ fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/python")
 }
 
-/// A folder for `PYTHONPATH` with the package as it is installed: its modules, and the library among them.
-fn site() -> TempDir {
+/// A folder for `PYTHONPATH` with the packages as they are installed: `corvid`, the library among its modules, and `ovs`.
+pub(crate) fn site() -> TempDir {
     let library = binary::beside_tests("libcorvid_python.so");
     assert!(
         library.is_file(),
@@ -29,10 +29,9 @@ fn site() -> TempDir {
     for entry in fs::read_dir(&modules).expect("the modules") {
         let path = entry.expect("the modules").path();
         let name = path.file_name().expect("a file");
-        if path.is_file() {
-            symlink(&path, installed.join(name)).expect("a link");
-        }
+        symlink(&path, installed.join(name)).expect("a link");
     }
+    symlink(package().join("ovs/ovs"), site.path().join("ovs")).expect("a link");
     symlink(library, installed.join("_native.abi3.so")).expect("a link");
     site
 }

@@ -1,6 +1,6 @@
 """The core, in Rust."""
 
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union, final
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union, final
 from uuid import UUID
 
 from ._typing import RowBase
@@ -106,6 +106,20 @@ class Row(RowBase):
     def __getattr__(self, name: str) -> Any: ...
     def __setattr__(self, name: str, value: Any) -> None: ...
 
+class LiveRow(Row):
+    """A row by the rules of the package ``ovs``: the base of ``corvid.ovs.db.idl.Row``."""
+
+@final
+class Events:
+    """The changes of all tables of a client, in the order of the server's messages, for ``corvid.ovs.db.idl``."""
+
+    def __init__(self, client: Client) -> None: ...
+    def set_wanted(self, is_wanted: bool) -> None:
+        """Whether insertions and updates are collected from now on; deletions always are."""
+
+    def take(self) -> List[Tuple[str, Any, Optional[Any]]]:
+        """Takes the changes since the last call: "create", "update" or "delete"; the row; of an update a row of the former values."""
+
 def table_of(row: RowBase) -> str:
     """The name of a row's table."""
 
@@ -162,6 +176,12 @@ class Transaction:
     def insert(self, table: str, /, **values: Any) -> Row:
         """Inserts a row. Columns that are not named have their defaults."""
 
+    def insert_as(self, table: str, uuid: UUID, persistent: bool) -> Any:
+        """Inserts a row that goes by a UUID of the caller's: until it is committed, or for good with ``persistent``."""
+
+    def add_operation(self, json: str) -> None:
+        """Adds an operation of RFC 7047 5.2, as JSON, behind all others."""
+
     def delete(self, row: RowBase) -> None:
         """Deletes a row. One of a table that is not a root goes when nothing refers to it any more."""
 
@@ -200,6 +220,13 @@ class Transaction:
     def refusal(self) -> Optional[Tuple[Optional[str], str, Optional[int]]]:
         """Why the server refused it: the tag of the error, its details, the place of the operation."""
 
+    @property
+    def error(self) -> Optional[str]:
+        """The first result with an error, as JSON, or why there is none."""
+
+    def inserted_uuid(self, row: RowBase) -> Optional[UUID]:
+        """The UUID of the row that an inserted row has become."""
+
     def inserted(self, row: AnyRow) -> Optional[AnyRow]:
         """The row that an inserted row has become, after success."""
 
@@ -226,9 +253,15 @@ class Client:
         certificate: Optional[str] = None,
         ca_cert: Optional[str] = None,
         row_classes: Optional[Mapping[str, Type[RowBase]]] = None,
+        live_rows: Optional[Callable[[Client, str, bytes], RowBase]] = None,
+        read_only: Optional[Sequence[Tuple[str, str]]] = None,
+        unregistered: Optional[Sequence[Tuple[str, str, str]]] = None,
     ) -> None: ...
     def run(self) -> bool:
         """Does all work that needs no waiting. Returns whether something changed."""
+
+    def run_to_change(self) -> bool:
+        """As ``run``, but returns as soon as something has changed: call it again until it returns False."""
 
     def wait(self) -> Tuple[Optional[int], bool, bool, Optional[float]]:
         """The events to wait for: descriptor, readable, writable, seconds."""
@@ -256,6 +289,28 @@ class Client:
     def begin(self) -> Transaction: ...
     def add_index(self, table: str, columns: Sequence[str]) -> Index: ...
     def set_condition(self, table: str, clauses: Optional[Sequence[Tuple[str, str, Any]]]) -> int: ...
+    def set_condition_json(self, table: str, json: str) -> int:
+        """As ``set_condition``, with a condition as JSON: an array of clauses and booleans."""
+
+    def set_cluster_id(self, cluster_id: Optional[str]) -> None: ...
+    @property
+    def remotes(self) -> List[str]: ...
+    @property
+    def last_id(self) -> str:
+        """The id of the last transaction that the contents include."""
+
+    @property
+    def resync_epoch(self) -> int:
+        """Grows whenever rows were dropped without a notification."""
+
+    def forget_row(self, row: RowBase) -> None:
+        """The object of a row is not that of the row any more."""
+
+    def forget_rows(self) -> None: ...
+    def has_row(self, table: str, uuid: Union[UUID, RowBase, str]) -> bool: ...
+    def uuids(self, table: str) -> List[UUID]:
+        """The UUIDs of a table's rows."""
+
     @property
     def condition_seqno(self) -> int: ...
     def watch(self, tables: Sequence[str]) -> Watch: ...
