@@ -135,6 +135,8 @@ class Vlog(object):
         for destination in DESTINATIONS:
             # The levels of modules select the messages, so the loggers let all of them pass.
             logging.getLogger(destination).setLevel(logging.DEBUG)
+            # Without any handler, `logging` would write warnings to standard error.
+            logging.getLogger(destination).addHandler(logging.NullHandler())
         logging.getLogger("console").addHandler(logging.StreamHandler(sys.stderr))
         Vlog.add_syslog_handler()
         if log_file:
