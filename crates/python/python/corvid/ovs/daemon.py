@@ -167,7 +167,7 @@ def _fork_and_wait_for_startup():
             sys.exit(os.WEXITSTATUS(status))
         sys.stderr.write("fork child failed to signal startup (%s)\n"
                          % process.status_msg(status))
-        sys.exit(1)
+        sys.exit(0 if os.WIFEXITED(status) else 1)
     return pid
 
 
