@@ -66,15 +66,22 @@ class Vlog(object):
     def __log(self, level, message, **kwargs):
         if not Vlog.__inited:
             return
+        # Messages that no destination takes are counted too.
+        number = next(Vlog.__numbers)
+        severity = LEVELS[level.lower()]
+        destinations = [destination
+                        for destination, least in Vlog.__levels.get(self.name, {}).items()
+                        if severity >= LEVELS[least]]
+        if not destinations:
+            return
+        facilities = logging.handlers.SysLogHandler.facility_names
         record = _log_pattern.Record(
-            next(Vlog.__numbers), self.name, level, str(message),
+            number, self.name, level, str(message),
             (time.monotonic() - Vlog.__start_time) * 1000,
-            logging.handlers.SysLogHandler.facility_names.get(syslog_facility, 3))
-        number = LEVELS[level.lower()]
-        for destination, least in Vlog.__levels.get(self.name, {}).items():
-            if number >= LEVELS[least]:
-                text = record.text(Vlog.__log_patterns[destination])
-                logging.getLogger(destination).log(number, text, **kwargs)
+            facilities.get(syslog_facility, facilities["daemon"]))
+        for destination in destinations:
+            text = record.text(Vlog.__log_patterns[destination])
+            logging.getLogger(destination).log(severity, text, **kwargs)
 
     def emer(self, message, **kwargs):
         """Logs `message` at level EMER.  The keywords are those of `logging.Logger.log`."""
