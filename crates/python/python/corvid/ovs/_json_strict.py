@@ -11,6 +11,7 @@ MAX_HEIGHT = 1000
 _KEYWORDS = {"true": True, "false": False, "null": None}
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _LOWER = frozenset("abcdefghijklmnopqrstuvwxyz")
+_LETTERS = _LOWER | frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _NUMBER_START = frozenset("-0123456789")
 _NUMBER_REST = frozenset("0123456789.eE+-")
 _SPACE = frozenset(" \t\n\r")
@@ -25,39 +26,38 @@ class Refused(ValueError):
 
 
 def number(text):
-    """The value of a number that is well formed: an int when it is whole and fits 64 bits, otherwise a float."""
+    """The value of a number that is well formed: an int when it is whole and fits 64 bits, otherwise a float.
+
+    A number with more digits than a float has is whole only if its text says so. One too small for a float is 0.
+    """
     value = float(text)
     if value in (float("inf"), float("-inf")):
         raise Refused("number outside valid range")
     if value.is_integer() and abs(value) <= 2.0**63:
+        if not value:
+            return 0
         exact = Decimal(text)
-        whole = int(exact) if exact == exact.to_integral_value() else int(value)
-        if -(1 << 63) <= whole < 1 << 63:
+        whole = int(exact)
+        if whole == exact and -(1 << 63) <= whole < 1 << 63:
             return whole
     return value
+
+
+# The first pattern that fits a bad number, without its sign, gives the message.
+_BAD_NUMBERS = (
+    (re.compile(r"(?![0-9])"), "'-' must be followed by digit"),
+    (re.compile(r"0[0-9]"), "leading zeros not allowed"),
+    (re.compile(r"[0-9]+\.(?![0-9])"), "decimal point must be followed by digit"),
+    (re.compile(r".*e(?![0-9])"), "exponent must contain at least one digit"),
+    (re.compile(r""), "syntax error in number"),
+)
 
 
 def _number_token(text):
     if _NUMBER.match(text):
         return number(text)
     digits = text[1:] if text.startswith("-") else text
-    if not digits[:1].isdigit():
-        raise Refused("'-' must be followed by digit")
-    if digits[0] == "0" and digits[1:2].isdigit():
-        raise Refused("leading zeros not allowed")
-    rest = digits.lstrip("0123456789")
-    if rest.startswith("."):
-        fraction = rest[1:]
-        if not fraction[:1].isdigit():
-            raise Refused("decimal point must be followed by digit")
-        rest = fraction.lstrip("0123456789")
-    if rest[:1] in ("e", "E"):
-        exponent = rest[1:]
-        if exponent[:1] in ("+", "-"):
-            exponent = exponent[1:]
-        if not exponent[:1].isdigit():
-            raise Refused("exponent must contain at least one digit")
-    raise Refused("syntax error in number")
+    raise Refused(next(message for pattern, message in _BAD_NUMBERS if pattern.match(digits)))
 
 
 def _hex4(raw, at):
@@ -130,12 +130,13 @@ class Parser:
         return self._error is not None or (self._complete and not self._check_trailer)
 
     def feed(self, s):
-        """Returns how many characters of `s` were read; the one that is an error counts."""
+        """Returns how many characters of `s` were read; one that is an error itself counts."""
         i = 0
         end = len(s)
         try:
             while i < end and not self.is_done():
                 c = s[i]
+                ends_token = self._kind in ("keyword", "number")
                 if self._kind == "string" and not self._escaped:
                     plain = _PLAIN.match(s, i)
                     if plain:
@@ -153,7 +154,7 @@ class Parser:
                     i += 1
         except Refused as refused:
             self._fail(str(refused))
-            return i + 1
+            return i if ends_token else i + 1
         return i
 
     def finish(self):
@@ -180,7 +181,7 @@ class Parser:
             self._begin_token(c)
         elif self._kind == "string":
             self._take_in_string(c)
-        elif c in (_LOWER if self._kind == "keyword" else _NUMBER_REST):
+        elif c in (_LETTERS if self._kind == "keyword" else _NUMBER_REST):
             self._piece.append(c)
         else:
             self._end_token()
@@ -206,7 +207,8 @@ class Parser:
             raise Refused(f"invalid character U+{ord(c):04x}")
 
     def _take_in_string(self, c):
-        if c < " ":
+        # What follows a backslash is judged with the whole string, at its end.
+        if c < " " and not self._escaped:
             raise Refused(f"U+{ord(c):04X} must be escaped in quoted string")
         if c == '"' and not self._escaped:
             raw = "".join(self._piece)

@@ -50,7 +50,8 @@ class _SelectSelect(object):
             self.rlist.append(fd)
         if events & POLLOUT:
             self.wlist.append(fd)
-        self.xlist.append(fd)
+        if events & POLLERR:
+            self.xlist.append(fd)
 
     def poll(self, timeout):
         """Pairs of descriptor and events. `timeout` is in milliseconds; a negative one or None is for ever."""

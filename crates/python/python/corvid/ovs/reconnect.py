@@ -213,9 +213,11 @@ class Reconnect(object):
         if self.passive == passive:
             return
         self.passive = passive
-        if self.state in (
-            (Reconnect.ConnectInProgress, Reconnect.Reconnect) if passive else (Reconnect.Listening, Reconnect.Reconnect)
-        ):
+        if passive:
+            abandoned = self.state in (Reconnect.ConnectInProgress, Reconnect.Reconnect)
+        else:
+            abandoned = self.state == Reconnect.Listening and self._may_retry()
+        if abandoned:
             self._transition(now, Reconnect.Backoff)
             self.backoff = 0
 

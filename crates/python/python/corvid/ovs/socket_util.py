@@ -42,6 +42,7 @@ def make_unix_socket(style, nonblock, bind_path, connect_path, short=False):
         sock = socket.socket(socket.AF_UNIX, style)
     except OSError as e:
         return get_exception_errno(e), None
+    bound = False
     try:
         if nonblock:
             set_nonblocking(sock)
@@ -53,8 +54,8 @@ def make_unix_socket(style, nonblock, bind_path, connect_path, short=False):
                 if e.errno != errno.ENOENT:
                     raise
             with _ShortPath(bind_path, short) as path:
-                # Only the owner may connect until the program decides otherwise.
                 sock.bind(path)
+            bound = True
             fatal_signal.add_file_to_unlink(bind_path)
         if connect_path is not None:
             with _ShortPath(connect_path, short) as path:
@@ -65,7 +66,7 @@ def make_unix_socket(style, nonblock, bind_path, connect_path, short=False):
         return 0, sock
     except OSError as e:
         sock.close()
-        if bind_path is not None:
+        if bound:
             fatal_signal.unlink_file_now(bind_path)
         return get_exception_errno(e) or errno.EINVAL, None
 

@@ -230,6 +230,8 @@ class UnixStream(Stream):
 
     @staticmethod
     def _open(suffix, dscp):
+        if not suffix:
+            return errno.ENOENT, None
         return socket_util.make_unix_socket(socket.SOCK_STREAM, True, None, suffix)
 
 
@@ -384,9 +386,10 @@ class PassiveStream(object):
             bind_path = None
             error, sock = _listen_tcp(suffix)
         else:
-            bind_path = util.abs_file_name(None, suffix) if not suffix.startswith("/") else suffix
             if not suffix:
                 return errno.ENOENT, None
+            # A daemon leaves the directory to which a relative path belongs, and still has to remove the file.
+            bind_path = util.abs_file_name(None, suffix)
             error, sock = socket_util.make_unix_socket(socket.SOCK_STREAM, True, bind_path, None)
         if error:
             return error, None
@@ -466,7 +469,7 @@ def usage(name):
 Active %s connection methods:
   unix:FILE               Unix domain socket named FILE
   tcp:HOST:PORT           TCP socket to HOST with port no of PORT
-  ssl:HOST:PORT           SSL socket to HOST with port no of PORT
+  ssl:HOST:PORT           SSL/TLS socket to HOST with port no of PORT
 
 Passive %s connection methods:
   punix:FILE              Listen on Unix domain socket FILE
