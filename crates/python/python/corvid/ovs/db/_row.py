@@ -38,6 +38,9 @@ class Row(_native.LiveRow):
         _fill(row, idl, table, persist_uuid)
         return row
 
+    def __init__(self, idl, table, uuid, data, persist_uuid=False):
+        """As ``__new__``, which has made the row."""
+
     @classmethod
     def from_json(cls, idl, table, uuid, row_json):
         """A row apart from the replica, with values as in RFC 7047's ``<row>``. Columns that the table does not have are left out with a warning."""

@@ -4,6 +4,7 @@ The replica, the session and the transactions are in the core of Corvid, in Rust
 program calls :meth:`Idl.run` in its main loop, and :meth:`Idl.wait` before it sleeps.
 """
 
+import collections
 import enum
 import uuid as _uuid
 
@@ -24,7 +25,7 @@ from ._transaction import Transaction
 
 __all__ = [
     "CLUSTERED", "RELAY", "ROW_CREATE", "ROW_DELETE", "ROW_UPDATE", "OVSDB_UPDATE", "OVSDB_UPDATE2", "OVSDB_UPDATE3", "ConditionState", "Idl",
-    "IdlColumn", "IdlTable", "Monitor", "Row", "SchemaHelper", "Transaction",
+    "IdlColumn", "IdlTable", "Monitor", "Notice", "Row", "SchemaHelper", "Transaction",
 ]
 
 vlog = _vlog.Vlog("idl")
@@ -39,6 +40,10 @@ OVSDB_UPDATE3 = "update3"
 
 CLUSTERED = "clustered"
 RELAY = "relay"
+
+
+Notice = collections.namedtuple("Notice", ("event", "row", "updates"), defaults=(None,))
+Notice.__doc__ = "The arguments of a call of :meth:`Idl.notify`."
 
 
 class Monitor(enum.Enum):
