@@ -20,7 +20,7 @@ import ovs.process
 from transcript import say
 
 for status in ([0, 256, 512, 30 << 8, 255 << 8, 65535, 0x137f, 64, 34, 40, 65, -1]
-               + list(range(1, 32)) + [s | 0x80 for s in (1, 2, 6, 9, 11)]):
+               + [s for s in range(1, 32) if s != 16] + [s | 0x80 for s in (1, 2, 6, 9, 11)]):
     say("status", status, ovs.process.status_msg(status))
 try:
     ovs.process.status_msg("x")
