@@ -54,6 +54,8 @@ class Vlog(object):
     __numbers = itertools.count()
     # Levels by module and destination.
     __levels = {}
+    # The levels of modules that are created after the start, by destination.
+    __late_levels = dict(DESTINATIONS)
     __log_file = None
     __file_handler = None
     __log_patterns = PATTERNS
@@ -61,7 +63,7 @@ class Vlog(object):
     def __init__(self, name):
         self.name = name.lower()
         if self.name not in Vlog.__levels:
-            Vlog.__levels[self.name] = dict(DESTINATIONS)
+            Vlog.__levels[self.name] = dict(Vlog.__late_levels if Vlog.__inited else DESTINATIONS)
 
     def __log(self, level, message, **kwargs):
         if not Vlog.__inited:
@@ -183,6 +185,8 @@ class Vlog(object):
             return
         destinations = DESTINATIONS if destination == "any" else (destination,)
         modules = Vlog.__levels if module == "any" else (module,)
+        if module == "any":
+            Vlog.__late_levels.update(dict.fromkeys(destinations, level))
         for name in list(modules):
             if name in Vlog.__levels:
                 Vlog.__levels[name].update(dict.fromkeys(destinations, level))
