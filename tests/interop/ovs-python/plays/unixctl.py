@@ -7,6 +7,7 @@
 # differs: debian: set-options: formats of replies are newer
 # differs: pypi: set-options takes: the message about its arguments is ours
 
+import atexit
 import fcntl
 import json
 import os
@@ -163,7 +164,18 @@ def connected():
     return s
 
 
+def end(server_pid):
+    """Ends the server when the play fails before the server's exit."""
+    try:
+        if os.waitpid(server_pid, os.WNOHANG)[0] == 0:
+            os.kill(server_pid, signal.SIGKILL)
+            os.waitpid(server_pid, 0)
+    except ChildProcessError:
+        pass
+
+
 pid = in_child(serve)
+atexit.register(end, pid)
 while True:
     try:
         connected().close()
