@@ -73,13 +73,14 @@ check-seeds:
 	CORVID_CASES=20000 cargo test -p corvid-sim --test sim crashes
 	CORVID_CASES=1000 cargo test -p corvid-sim --test sim clients
 
-# Builds the Python package and installs it into a virtual environment in target/python, and a wheel in target/wheels.
+# Builds the Python packages corvid and corvid-ovs, installs them into a virtual environment in target/python, and leaves wheels in target/wheels.
 PYTHON ?= python3
 python:
 	$(PYTHON) -m venv target/python
 	. tests/setup/retry.sh; retry target/python/bin/pip install --quiet --upgrade "maturin>=1.9,<2"
 	target/python/bin/maturin build --manifest-path crates/python/Cargo.toml --interpreter target/python/bin/python --out target/wheels
-	target/python/bin/pip install --quiet --force-reinstall --no-deps --no-index --find-links target/wheels corvid
+	. tests/setup/retry.sh; retry target/python/bin/pip wheel --quiet --no-deps --wheel-dir target/wheels ./crates/python/ovs
+	target/python/bin/pip install --quiet --force-reinstall --no-deps --no-index --find-links target/wheels corvid corvid-ovs
 	@echo 'Try: target/python/bin/python -c "import corvid; help(corvid)"'
 
 # Manual pages, and with completions too, from the tables of options and commands, below target/docs.

@@ -207,7 +207,7 @@ class Parser:
             raise Refused(f"invalid character U+{ord(c):04x}")
 
     def _take_in_string(self, c):
-        # What follows a backslash is judged with the whole string, at its end.
+        # A character behind a backslash is judged with the whole string, at its end.
         if c < " " and not self._escaped:
             raise Refused(f"U+{ord(c):04X} must be escaped in quoted string")
         if c == '"' and not self._escaped:
