@@ -146,14 +146,21 @@ pub extern "C" fn corvid_client_wait(
     guard("corvid_client_wait", || {
         let out = Out::new(wait, "wait")?;
         let wait = with(client, |client| Ok(client.wait()))?;
+        out.set(corvid_wait::of(&wait));
+        Ok(())
+    })
+}
+
+impl corvid_wait {
+    /// The events of a client as C polls them.
+    pub(crate) fn of(wait: &polled::Wait) -> corvid_wait {
         let flag = |is_set, flag| if is_set { flag } else { 0 };
-        out.set(corvid_wait {
+        corvid_wait {
             fd: wait.fd.unwrap_or(-1),
             events: flag(wait.readable, POLLIN) | flag(wait.writable, POLLOUT),
             timeout_ms: wait.timeout.map_or(-1, rounded_up_ms),
-        });
-        Ok(())
-    })
+        }
+    }
 }
 
 /// Rounded up, so that the time has come after the wait.

@@ -23,6 +23,8 @@ mod handle;
 pub mod index;
 pub mod logging;
 mod pointer;
+pub mod poll_loop;
 pub mod reading;
 pub mod transaction;
+pub mod typed;
 pub mod value;

@@ -126,30 +126,49 @@ fn run_with_server(program: &Path) {
     }
 }
 
-fn run_test(name: &str) {
+/// Typed code for the zoo, in a folder.
+fn generate(dir: &Path) {
+    run(Command::new(binary::bin("ovsdb-idlc"))
+        .arg("c")
+        .arg(zoo())
+        .arg(dir));
+}
+
+fn run_test(name: &str, is_typed: bool) {
     if library().is_none() {
         return;
     }
     let dir = tempfile::tempdir().expect("a folder");
     let program = dir.path().join(name);
-    let source = package().join("tests").join(name).with_extension("c");
-    compile("cc", &[source], &["-std=c11", "-D_GNU_SOURCE"], &program);
+    let mut sources = vec![package().join("tests").join(name).with_extension("c")];
+    if is_typed {
+        generate(dir.path());
+        sources.push(dir.path().join("zoo-idl.c"));
+    }
+    let include = dir.path().to_str().expect("a path");
+    let flags = ["-std=c11", "-D_GNU_SOURCE", "-I", include];
+    compile("cc", &sources, &flags, &program);
     run_with_server(&program);
 }
 
 #[test]
+fn typed_rows_follow_the_database() {
+    run_test("typed", true);
+}
+
+#[test]
 fn a_program_in_c_does_everything_once() {
-    run_test("core");
+    run_test("core", false);
 }
 
 #[test]
 fn wrong_arguments_are_errors() {
-    run_test("hostile");
+    run_test("hostile", false);
 }
 
 #[test]
 fn threads_share_a_client() {
-    run_test("threads");
+    run_test("threads", false);
 }
 
 /// The header is that of the sources. `CORVID_ACCEPT=1` writes it.
