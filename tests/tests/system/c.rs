@@ -10,9 +10,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn package() -> PathBuf {
@@ -166,9 +168,262 @@ fn wrong_arguments_are_errors() {
     run_test("hostile", false);
 }
 
+/// `make check-c-threads` names an archive that was built for ThreadSanitizer; then the program is too.
 #[test]
 fn threads_share_a_client() {
-    run_test("threads", false);
+    let Some(archive) = std::env::var_os("CORVID_C_THREADS") else {
+        return run_test("threads", false);
+    };
+    let dir = tempfile::tempdir().expect("a folder");
+    let program = dir.path().join("threads");
+    run(Command::new("cc")
+        .args([
+            "-g",
+            "-O1",
+            "-std=c11",
+            "-D_GNU_SOURCE",
+            "-fsanitize=thread",
+            "-I",
+        ])
+        .arg(package().join("include"))
+        .arg(package().join("tests/threads.c"))
+        .arg(archive)
+        .args([
+            "-lgcc_s",
+            "-lutil",
+            "-lrt",
+            "-lpthread",
+            "-lm",
+            "-ldl",
+            "-o",
+        ])
+        .arg(&program));
+    let server = server();
+    let remote = format!("unix:{}", server.socket().display());
+    run(Command::new(&program).arg(zoo()).arg(remote));
+}
+
+/// A transaction of the test.
+fn transact(server: &Server, operations: &[Value]) -> Value {
+    let mut params = vec![json!("Zoo")];
+    params.extend_from_slice(operations);
+    let mut client = server.connect().expect("a connection");
+    let reply = client.call("transact", &Value::Array(params));
+    reply.expect("a reply")["result"].clone()
+}
+
+/// Waits for rows of a table to be as expected.
+fn wait_for(server: &Server, table: &str, columns: &[&str], is_there: impl Fn(&[Value]) -> bool) {
+    let begun = Instant::now();
+    loop {
+        let select = json!({"op": "select", "table": table, "where": [], "columns": columns});
+        let result = transact(server, &[select]);
+        let rows = result[0]["rows"].as_array().expect("rows");
+        if is_there(rows) {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{result}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The daemon of `examples/warden.c`, compiled by the header for programs of the reference's library, does its work.
+#[test]
+fn a_daemon_of_the_reference_is_ported_by_its_includes() {
+    if library().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let idl = dir.path().join("zoorec.json");
+    let tool = binary::bin("ovsdb-idlc");
+    let merged = run(Command::new(&tool)
+        .arg("annotate")
+        .arg(zoo())
+        .arg(package().join("tests/zoo.ann")));
+    fs::write(&idl, merged.stdout).expect("written");
+    for (verb, name) in [
+        ("c-idl-header", "zoorec-idl.h"),
+        ("c-idl-source", "zoorec-idl.c"),
+    ] {
+        let made = run(Command::new(&tool).arg(verb).arg(&idl));
+        fs::write(dir.path().join(name), made.stdout).expect("written");
+    }
+    let program = dir.path().join("warden");
+    let sources = [
+        package().join("examples/warden.c"),
+        dir.path().join("zoorec-idl.c"),
+    ];
+    let include = dir.path().to_str().expect("a path");
+    let flags = ["-std=c11", "-D_GNU_SOURCE", "-DUSE_CORVID", "-I", include];
+    compile("cc", &sources, &flags, &program);
+    watch_over_the_zoo(&mut Command::new(&program));
+    if has("valgrind") {
+        let mut command = Command::new("valgrind");
+        command.args(["--quiet", "--error-exitcode=9", "--leak-check=full"]);
+        command.args(["--errors-for-leak-kinds=definite,indirect"]);
+        watch_over_the_zoo(command.arg(&program));
+    }
+    skip(
+        "the daemon against the reference's own library: its packages have no header of the client library and no generator",
+    );
+}
+
+fn watch_over_the_zoo(command: &mut Command) {
+    let server = server();
+    let remote = format!("unix:{}", server.socket().display());
+    let mut warden = command
+        .arg(&remote)
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let keeper = |name: &str, age: u32, ids: Value| json!({"op": "insert", "table": "Keeper", "row": {"name": name, "age": age, "external_ids": ["map", ids]}});
+    transact(
+        &server,
+        &[
+            keeper("ann", 40, json!([["wants", "owl"]])),
+            keeper("bob", 40, json!([["wants", "newt"]])),
+            keeper("cid", 30, json!([["wants", "dragon"]])),
+        ],
+    );
+    let columns = ["name", "external_ids"];
+    let has = |rows: &[Value], name: &str, pairs: &[[&str; 2]]| {
+        let row = rows.iter().find(|row| row["name"] == json!(name));
+        let ids = row.and_then(|row| row["external_ids"][1].as_array());
+        ids.is_some_and(|ids| pairs.iter().all(|pair| ids.contains(&json!(pair))))
+    };
+    wait_for(&server, "Keeper", &columns, |rows| {
+        has(rows, "ann", &[["animals", "1"], ["team", "bob"]])
+            && has(rows, "bob", &[["animals", "1"], ["team", "ann"]])
+            && has(rows, "cid", &[["animals", "0"]])
+    });
+    wait_for(&server, "Settings", &["cfg"], |rows| {
+        rows == [json!({"cfg": 3})]
+    });
+    wait_for(&server, "Animal", &["species"], |rows| rows.len() == 2);
+    // One that wants nothing any more loses its animal, which goes with its last reference.
+    let at_ann = json!([["name", "==", "ann"]]);
+    let update = json!({"op": "update", "table": "Keeper", "where": at_ann, "row": {"external_ids": ["map", []]}});
+    transact(&server, &[update]);
+    wait_for(&server, "Keeper", &columns, |rows| {
+        has(rows, "ann", &[["animals", "0"]])
+    });
+    wait_for(&server, "Animal", &["species"], |rows| {
+        rows == [json!({"species": "newt"})]
+    });
+    transact(&server, &[keeper("stop", 1, json!([]))]);
+    let begun = Instant::now();
+    while warden.try_wait().expect("a status").is_none() {
+        if begun.elapsed() > Duration::from_secs(60) {
+            let _ = warden.kill();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let output = warden.wait_with_output().expect("an end");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    for part in [
+        "this warden is in charge",
+        "keeper ann gets a owl",
+        "owl ann of table Animal is gone",
+        "wants a dragon",
+        "the warden leaves",
+    ] {
+        assert!(said.contains(part), "{part} is not in\n{said}");
+    }
+}
+
+/// `make c` and `make deb`: the installed library is found by pkg-config, and a program is linked with it in both ways.
+#[test]
+fn the_library_is_installed() {
+    let Some(_) = library() else { return };
+    let xtask = binary::bin("corvid-xtask");
+    let archive = binary::beside_tests("libcorvid_c.a");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let dir = tempfile::tempdir().expect("a folder");
+    let prefix = dir.path().join("prefix");
+    run(Command::new(&xtask)
+        .args(["c", "--library"])
+        .arg(&archive)
+        .arg("--source")
+        .arg(&root)
+        .arg(&prefix));
+    let page = fs::read_to_string(prefix.join("share/man/man3/libcorvid.3")).expect("the page");
+    assert!(
+        page.replace("\\-", "-").contains("corvid_client_run"),
+        "{page}"
+    );
+    if has("pkg-config") {
+        let program = dir.path().join("header");
+        let flags = run(Command::new("pkg-config")
+            .args(["--cflags", "--libs", "libcorvid"])
+            .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")));
+        let flags = String::from_utf8_lossy(&flags.stdout).into_owned();
+        run(Command::new("cc")
+            .arg(package().join("tests/threads.c"))
+            .args(["-D_GNU_SOURCE", "-o"])
+            .arg(&program)
+            .args(flags.split_whitespace()));
+        let linked = run(Command::new("ldd")
+            .arg(&program)
+            .env("LD_LIBRARY_PATH", prefix.join("lib")));
+        let linked = String::from_utf8_lossy(&linked.stdout).into_owned();
+        assert!(linked.contains("libcorvid.so.0 => "), "{linked}");
+    } else {
+        skip("the pkg-config file of the library for C: there is no pkg-config");
+    }
+}
+
+/// The packages for C have their files, and the shared library's says which program needs it.
+#[test]
+fn the_packages_have_the_library() {
+    let Some(_) = library() else { return };
+    if !has("dpkg-deb") {
+        skip("the packages of the library for C: there is no dpkg-deb");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let server = binary::bin("ovsdb-server");
+    run(Command::new(binary::bin("corvid-xtask"))
+        .args(["deb", "--fast", "--bin-dir"])
+        .arg(server.parent().expect("a folder"))
+        .arg("--library")
+        .arg(binary::beside_tests("libcorvid_c.a"))
+        .arg("--source")
+        .arg(root)
+        .arg(dir.path()));
+    let mut packages = 0;
+    for entry in fs::read_dir(dir.path()).expect("packages") {
+        let path = entry.expect("a package").path();
+        let name = path
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        let expected: &[&str] = match name.split('_').next() {
+            Some("libcorvid0") => &["/libcorvid.so.0\n"],
+            Some("libcorvid-dev") => &[
+                "/libcorvid.a\n",
+                "/libcorvid.so -> libcorvid.so.0\n",
+                "/usr/include/corvid.h\n",
+                "/usr/include/corvid-idl-compat.h\n",
+                "/pkgconfig/libcorvid.pc\n",
+                "man3/libcorvid.3.gz\n",
+            ],
+            _ => continue,
+        };
+        packages += 1;
+        let contents = run(Command::new("dpkg-deb").arg("-c").arg(&path));
+        let contents = String::from_utf8_lossy(&contents.stdout).into_owned();
+        for part in expected {
+            assert!(contents.contains(part), "{name}: {part}\n{contents}");
+        }
+        let control = run(Command::new("dpkg-deb").arg("-I").arg(&path));
+        let control = String::from_utf8_lossy(&control.stdout).into_owned();
+        assert!(control.contains("Depends: lib"), "{control}");
+    }
+    assert_eq!(packages, 2);
 }
 
 /// The header is that of the sources. `CORVID_ACCEPT=1` writes it.
@@ -221,7 +476,7 @@ fn the_header_compiles_as_cpp() {
     let program = dir.path().join("header");
     let source = package().join("tests/header.cpp");
     for standard in ["-std=c++11", "-std=c++20"] {
-        compile("c++", &[source.clone()], &[standard], &program);
+        compile("c++", std::slice::from_ref(&source), &[standard], &program);
         run(&mut Command::new(&program));
     }
 }

@@ -268,8 +268,8 @@ impl State {
         for (table, slot) in mem::take(&mut self.dead) {
             let table = &mut self.tables[table];
             // A row that came back has its struct again.
-            let is_dead = |record: &Box<Record>| record.state == RowState::Dead;
-            if table.slots[slot].as_ref().is_some_and(is_dead)
+            let is_dead = |record: &Record| record.state == RowState::Dead;
+            if table.slots[slot].as_deref().is_some_and(is_dead)
                 && let Some(record) = table.slots[slot].take()
             {
                 if table.by_uuid.get(&record.uuid) == Some(&slot) {

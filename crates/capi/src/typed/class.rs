@@ -159,7 +159,7 @@ pub(crate) struct Layout {
     pub(crate) tables: Vec<TableLayout>,
 }
 
-fn broken(text: String) -> Failure {
+fn broken(text: &str) -> Failure {
     Failure::argument(format!("the class is not as ovsdb-idlc makes it: {text}"))
 }
 
@@ -174,7 +174,7 @@ impl Layout {
         for (number, table) in tables.iter().enumerate() {
             let name = pointer::text(table.name, "the name of a table")?;
             let id = schema.table_id(name);
-            let id = id.ok_or_else(|| broken(format!("there is no table {name}")))?;
+            let id = id.ok_or_else(|| broken(&format!("there is no table {name}")))?;
             numbers.insert(id, number);
             ids.push(id);
         }
@@ -192,7 +192,7 @@ impl Layout {
                 )?);
             }
             if table.row_size < size_of::<corvid_idl_row>() {
-                return Err(broken("a row is too small".to_owned()));
+                return Err(broken("a row is too small"));
             }
             layouts.push(TableLayout {
                 table: id,
@@ -240,7 +240,7 @@ fn column_layout(
 ) -> Result<ColumnLayout, Failure> {
     let name = pointer::text(column.name, "the name of a column")?;
     let id = schema.table(table).column_id(name);
-    let id = id.ok_or_else(|| broken(format!("there is no column {name}")))?;
+    let id = id.ok_or_else(|| broken(&format!("there is no column {name}")))?;
     let column_type = &schema.table(table).column(id).column_type;
     let element = |base: &BaseType| Element {
         atom: base.atom,
@@ -271,7 +271,7 @@ fn column_layout(
             size.min(8)
         };
         offset >= size_of::<corvid_idl_row>()
-            && offset % alignment == 0
+            && offset.is_multiple_of(alignment)
             && end.is_some_and(|end| end <= row_size)
     };
     let member = |element: Element| match shape {
@@ -289,7 +289,7 @@ fn column_layout(
     if is_sound {
         Ok(layout)
     } else {
-        Err(broken(format!("column {name} is outside of its row")))
+        Err(broken(&format!("column {name} is outside of its row")))
     }
 }
 

@@ -287,7 +287,7 @@ pub extern "C" fn corvid_idl_add_table(
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_omit(replica: *mut corvid_idl, column: *const corvid_idl_column) {
     set_mode("corvid_idl_omit", replica, column, |mode| {
-        *mode = Mode::default()
+        *mode = Mode::default();
     });
 }
 

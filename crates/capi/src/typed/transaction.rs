@@ -1,5 +1,6 @@
 //! Transactions over typed rows. Members of structs show what was written as a whole; they do not show changes of single elements, as in the reference's library.
 
+use std::collections::LinkedList;
 use std::ffi::{CString, c_char, c_int};
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,9 +29,9 @@ pub(crate) struct Txn {
     cell: Arc<Cell>,
     id: TxnId,
     replica: usize,
-    /// Texts and UUIDs that were given to the program; they go with the transaction.
+    /// Texts and UUIDs that were given to the program; they go with the transaction. Those of a list keep their addresses.
     error: Mutex<CString>,
-    uuids: Mutex<Vec<Box<corvid_uuid>>>,
+    uuids: Mutex<LinkedList<corvid_uuid>>,
 }
 
 impl Kind for Txn {
@@ -232,8 +233,8 @@ pub extern "C" fn corvid_idl_txn_get_insert_uuid(
         })?;
         if let Some(uuid) = uuid {
             let mut kept = txn.uuids.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.push(Box::new(uuid.into()));
-            found = kept.last().map_or(ptr::null(), |uuid| &raw const **uuid);
+            kept.push_back(uuid.into());
+            found = kept.back().map_or(ptr::null(), ptr::from_ref);
         }
         Ok(())
     });
