@@ -31,6 +31,7 @@ pub(crate) fn install(dir: &Path, archive: &Path, source: &Path) -> Outcome {
         "",
         &prefix.display().to_string(),
     )?;
+    symlink(SONAME, tree.root().join("lib/libcorvid.so"))?;
     let page = page(&header(source)?);
     tree.write("share/man/man3/libcorvid.3", 0o644, page.as_bytes())?;
     println!("{}", dir.display());
@@ -67,6 +68,7 @@ pub(crate) fn packages(
         inputs,
         &control,
         &format!("libcorvid0_{version}_{architecture}.deb"),
+        None,
     )?;
 
     let tree = Tree::new(inputs.dir.join("tree"))?;
@@ -74,6 +76,7 @@ pub(crate) fn packages(
     let page = page(&header(&inputs.source)?);
     tree.write_compressed("usr/share/man/man3/libcorvid.3", page.as_bytes())?;
     add_copyright(&tree, "libcorvid-dev", &inputs.source)?;
+    let link = tree.root().join(&libraries).join("libcorvid.so");
     let control = format!(
         "Package: libcorvid-dev\n{common}Section: libdevel\nDepends: libcorvid0 (= {version})\nSuggests: corvid\nDescription: client library for OVSDB: headers and archive\n \
          Headers, the archive and the manual page of libcorvid. The program ovsdb-idlc of\n the package corvid makes typed code of schemas for it.\n"
@@ -83,10 +86,12 @@ pub(crate) fn packages(
         inputs,
         &control,
         &format!("libcorvid-dev_{version}_{architecture}.deb"),
+        Some(&link),
     )
 }
 
-fn pack(tree: &Tree, inputs: &Inputs, control: &str, name: &str) -> Outcome {
+/// Makes a package, with a symbolic link to the shared library, which has no sum of its own: its target is in another package.
+fn pack(tree: &Tree, inputs: &Inputs, control: &str, name: &str, link: Option<&Path>) -> Outcome {
     let sums = deb::checksums(tree)?;
     let size_kib = deb::size(tree)?.div_ceil(1024);
     let control = control.replacen(
@@ -96,6 +101,9 @@ fn pack(tree: &Tree, inputs: &Inputs, control: &str, name: &str) -> Outcome {
     );
     tree.write("DEBIAN/control", 0o644, control.as_bytes())?;
     tree.write("DEBIAN/md5sums", 0o644, sums.as_bytes())?;
+    if let Some(link) = link {
+        symlink(SONAME, link)?;
+    }
     deb::pack(tree, inputs, name)
 }
 
@@ -129,7 +137,6 @@ fn add_development(
         &fs::read(archive)?,
     )?;
     run(Command::new("strip").arg("--strip-debug").arg(&place))?;
-    symlink(SONAME, place.with_file_name("libcorvid.so"))?;
     for name in HEADERS {
         let text = fs::read(source.join("crates/capi/include").join(name))?;
         tree.write(&format!("{top}include/{name}"), 0o644, &text)?;
