@@ -519,3 +519,44 @@ fn symbols_are_those_of_the_header() {
     assert!(declared.len() > 50, "{declared:?}");
     assert_eq!(shown, declared);
 }
+
+/// The blocks of C in each part of the tutorial are a program, which runs as it is printed.
+#[test]
+fn the_tutorial_works_as_it_is_printed() {
+    if library().is_none() {
+        return;
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/c-tutorial.md");
+    let tutorial = fs::read_to_string(path).expect("the tutorial");
+    let (any, typed) = tutorial.split_once("\n## Typed rows\n").expect("two parts");
+    let expected = [
+        (
+            any,
+            "ann is 40 and speaks Welsh\n",
+            "the handle is no client",
+        ),
+        (typed, "dan is 50\n", ""),
+    ];
+    let dir = tempfile::tempdir().expect("a folder");
+    generate(dir.path());
+    let include = dir.path().to_str().expect("a path");
+    let server = server();
+    for (part, said, logged) in expected {
+        let blocks = part.split("```c\n").skip(1);
+        let blocks = blocks.map(|block| block.split("```").next().unwrap_or_default());
+        let blocks: Vec<&str> = blocks.collect();
+        assert!(blocks.len() >= 5, "{}", blocks.len());
+        let source = dir.path().join("tutorial.c");
+        fs::write(&source, blocks.join("\n")).expect("written");
+        let program = dir.path().join("tutorial");
+        let sources = [source, dir.path().join("zoo-idl.c")];
+        let flags = ["-std=c11", "-D_GNU_SOURCE", "-I", include];
+        compile("cc", &sources, &flags, &program);
+        let remote = format!("unix:{}", server.socket().display());
+        let output = run(Command::new(&program).arg(zoo()).arg(remote));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains(said), "{text}");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains(logged), "{text}");
+    }
+}
