@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python c man docs deb container guard guard-accept bench bench-ovn bench-clients check-python bench-python bench-allocators
+.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python c man docs deb container guard guard-accept bench bench-ovn bench-clients check-python bench-python bench-c bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -161,6 +161,12 @@ bench-python: python
 	$(BUILD)
 	target/python/bin/python crates/python/bench/compare.py $(RELEASE)/ovsdb-server $(RELEASE)/ovsdb-tool \
 		/usr/share/ovn/ovn-nb.ovsschema corvid=target/python/bin/python $(OVS_PYTHONS)
+
+# The library for C beside the client for Rust, built alike: the table of PERF.md, "C".
+bench-c:
+	$(BUILD)
+	cargo build --profile bindings -p corvid-capi -p corvid-examples
+	crates/capi/bench/compare.sh $(RELEASE) $(BINDINGS)
 
 # Duration and memory of both servers under four allocators: built in where ours has a feature for it, loaded before the server
 # elsewhere.
