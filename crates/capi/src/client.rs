@@ -30,6 +30,7 @@ pub(crate) struct Client(pub(crate) Arc<Cell>);
 impl Kind for Client {
     type Opaque = corvid_client;
     const NAME: &'static str = "client";
+    const IS_CACHED: bool = true;
 }
 
 impl Cell {
@@ -57,7 +58,7 @@ pub(crate) fn with<R>(
     client: *const corvid_client,
     work: impl FnOnce(&mut polled::Client) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    handle::get::<Client>(client)?.0.with(work)
+    handle::with::<Client, R>(client, |client| client.0.with(work))
 }
 
 fn remote_failure(error: &dyn std::fmt::Display) -> Failure {

@@ -10,6 +10,8 @@
 //! Invariant: nothing here follows a handle.
 
 use std::any::Any;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::error::{Failure, corvid_error};
@@ -47,6 +49,65 @@ pub(crate) trait Kind: Send + Sync + 'static {
     type Opaque;
     /// Its name in messages.
     const NAME: &'static str;
+    /// Whether threads keep the object at hand that they used last. It must be small once it is freed.
+    const IS_CACHED: bool = false;
+}
+
+/// Grows whenever an object is taken out, so that what threads have at hand is looked up again.
+static EPOCH: AtomicU64 = AtomicU64::new(0);
+
+/// An object that a thread has at hand.
+#[derive(Default)]
+struct Recent {
+    handle: usize,
+    epoch: u64,
+    object: Option<Object>,
+}
+
+thread_local! {
+    /// By the last bits of the handle.
+    static RECENT: RefCell<[Recent; 4]> = RefCell::default();
+}
+
+/// Does something with the object of a handle. Costs less than [`get`] for the objects that a thread uses all the time.
+pub(crate) fn with<T: Kind, R>(
+    handle: *const T::Opaque,
+    work: impl FnOnce(&T) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    if !T::IS_CACHED {
+        return work(&*get::<T>(handle)?);
+    }
+    let address = handle.addr();
+    let mut work = Some(work);
+    let at_hand = RECENT.try_with(|recent| {
+        // A call within a call reads too; only one that brings something new needs the list alone.
+        let recent = recent.try_borrow().ok()?;
+        let entry = &recent[address & 3];
+        let is_same = entry.handle == address && entry.epoch == EPOCH.load(Ordering::Acquire);
+        let object = entry.object.as_ref().filter(|_| is_same)?;
+        let object = object.downcast_ref::<T>()?;
+        Some(work.take()?(object))
+    });
+    if let Ok(Some(outcome)) = at_hand {
+        return outcome;
+    }
+    let epoch = EPOCH.load(Ordering::Acquire);
+    let object = get::<T>(handle)?;
+    let former = RECENT.try_with(|recent| {
+        let mut recent = recent.try_borrow_mut().ok()?;
+        let entry = Recent {
+            handle: address,
+            epoch,
+            object: Some(object.clone()),
+        };
+        Some(std::mem::replace(&mut recent[address & 3], entry))
+    });
+    // Its destructor may be a long one, and comes when the list is free.
+    drop(former);
+    match work.take() {
+        Some(work) => work(&object),
+        None => Err(wrong::<T>(false)),
+    }
 }
 
 /// Stores an object; returns its handle.
@@ -116,6 +177,7 @@ pub(crate) fn take<T: Kind>(handle: *mut T::Opaque) -> Result<Option<Arc<T>>, Fa
         .ok_or_else(|| wrong::<T>(false))?;
     let slot = &mut registry.slots[found];
     let object = slot.object.take();
+    EPOCH.fetch_add(1, Ordering::Release);
     if slot.generation < GENERATION_MAX {
         slot.generation += 1;
         registry.free.push(found);

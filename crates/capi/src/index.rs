@@ -38,6 +38,7 @@ pub(crate) struct CursorObject {
 impl Kind for Index {
     type Opaque = corvid_index;
     const NAME: &'static str = "index";
+    const IS_CACHED: bool = true;
 }
 
 impl Kind for CursorObject {
@@ -140,10 +141,11 @@ pub extern "C" fn corvid_index_find(
 ) -> corvid_error {
     guard("corvid_index_find", || {
         let out = Out::new(row, "row")?;
-        let index = handle::get::<Index>(index)?;
-        let found = index.client.with(|client| {
-            let key = key_of(&index, client, key)?;
-            Ok(client.find(&key))
+        let found = handle::with::<Index, _>(index, |index| {
+            index.client.with(|client| {
+                let key = key_of(index, client, key)?;
+                Ok(client.find(&key))
+            })
         })?;
         let found = found.ok_or_else(|| Failure::none("there is no such row"))?;
         out.set(found.into());

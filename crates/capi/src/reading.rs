@@ -2,8 +2,8 @@
 
 use std::ffi::c_char;
 
-use corvid::data::AtomType;
-use corvid::{Atom, Column, Datum, RowId, Schema, TableId, Uuid, polled};
+use corvid::data::{AtomRef, AtomType};
+use corvid::{Column, Datum, RowId, Schema, TableId, Uuid, polled};
 
 use crate::client::{corvid_client, put_text, with};
 use crate::config::{column_key, corvid_column, corvid_table, table_id};
@@ -174,25 +174,38 @@ pub extern "C" fn corvid_read(
     })
 }
 
-/// The only element of a column, which must be of a type.
-fn only(
+/// Does something with the only element of a column, which must be of a type, under the lock of the client.
+fn only<R>(
     client: *const corvid_client,
     row: corvid_row,
     column: corvid_column,
     expected: AtomType,
-) -> Result<Atom, Failure> {
-    let (datum, actual) = with(client, |client| {
-        let (datum, column) = read(client, row, column)?;
+    work: impl FnOnce(AtomRef<'_>) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    with(client, |client| {
+        let row = row_id(client.schema(), row)?;
+        let column = column_key(client.schema(), column)?;
+        if row.table != column.table {
+            return Err(corvid::Misuse::WrongTable.into());
+        }
         let column_type = &client.column(column).column_type;
         let is_one = column_type.max == 1 && !column_type.is_map();
-        Ok((datum, is_one.then_some(column_type.key.atom)))
-    })?;
-    if actual != Some(expected) {
-        let text = format!("the column does not hold at most one {}", expected.name());
-        return Err(Failure::new(corvid_error::CORVID_ERR_TYPE, text));
-    }
-    let only = datum.first().map(corvid::data::AtomRef::to_owned);
-    only.ok_or_else(|| Failure::none("the column is empty"))
+        if !is_one || column_type.key.atom != expected {
+            let text = format!("the column does not hold at most one {}", expected.name());
+            return Err(Failure::new(corvid_error::CORVID_ERR_TYPE, text));
+        }
+        let read;
+        let held = client.view(row).and_then(|view| view.get(column));
+        let datum = match held {
+            Some(datum) => datum,
+            None => {
+                read = client.read(row, column).ok_or_else(row_gone)?;
+                &read
+            }
+        };
+        let only = datum.first();
+        work(only.ok_or_else(|| Failure::none("the column is empty"))?)
+    })
 }
 
 /// Reads a column of at most one integer. CORVID_ERR_NONE: it is empty.
@@ -205,10 +218,12 @@ pub extern "C" fn corvid_get_integer(
 ) -> corvid_error {
     guard("corvid_get_integer", || {
         let out = Out::new(value, "value")?;
-        if let Atom::Integer(integer) = only(client, row, column, AtomType::Integer)? {
-            out.set(integer);
-        }
-        Ok(())
+        only(client, row, column, AtomType::Integer, |atom| {
+            if let AtomRef::Integer(integer) = atom {
+                out.set(integer);
+            }
+            Ok(())
+        })
     })
 }
 
@@ -222,10 +237,12 @@ pub extern "C" fn corvid_get_real(
 ) -> corvid_error {
     guard("corvid_get_real", || {
         let out = Out::new(value, "value")?;
-        if let Atom::Real(real) = only(client, row, column, AtomType::Real)? {
-            out.set(real.get());
-        }
-        Ok(())
+        only(client, row, column, AtomType::Real, |atom| {
+            if let AtomRef::Real(real) = atom {
+                out.set(real.get());
+            }
+            Ok(())
+        })
     })
 }
 
@@ -239,10 +256,12 @@ pub extern "C" fn corvid_get_boolean(
 ) -> corvid_error {
     guard("corvid_get_boolean", || {
         let out = Out::new(value, "value")?;
-        if let Atom::Boolean(boolean) = only(client, row, column, AtomType::Boolean)? {
-            out.set(boolean);
-        }
-        Ok(())
+        only(client, row, column, AtomType::Boolean, |atom| {
+            if let AtomRef::Boolean(boolean) = atom {
+                out.set(boolean);
+            }
+            Ok(())
+        })
     })
 }
 
@@ -256,10 +275,12 @@ pub extern "C" fn corvid_get_uuid(
 ) -> corvid_error {
     guard("corvid_get_uuid", || {
         let out = Out::new(value, "value")?;
-        if let Atom::Uuid(uuid) = only(client, row, column, AtomType::Uuid)? {
-            out.set(uuid.into());
-        }
-        Ok(())
+        only(client, row, column, AtomType::Uuid, |atom| {
+            if let AtomRef::Uuid(uuid) = atom {
+                out.set(uuid.into());
+            }
+            Ok(())
+        })
     })
 }
 
@@ -275,9 +296,9 @@ pub extern "C" fn corvid_get_string(
     length: *mut usize,
 ) -> corvid_error {
     guard("corvid_get_string", || {
-        match only(client, row, column, AtomType::String)? {
-            Atom::String(text) => put_text(text.as_str(), buffer, size, length),
+        only(client, row, column, AtomType::String, |atom| match atom {
+            AtomRef::String(text) => put_text(text.as_str(), buffer, size, length),
             _ => Ok(()),
-        }
+        })
     })
 }

@@ -79,6 +79,7 @@ pub(crate) struct Txn {
 impl Kind for Txn {
     type Opaque = corvid_txn;
     const NAME: &'static str = "transaction";
+    const IS_CACHED: bool = true;
 }
 
 /// Does something with the client of a transaction, which must be open.
@@ -86,12 +87,13 @@ fn opened<R>(
     txn: *const corvid_txn,
     work: impl FnOnce(&mut polled::Client) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let txn = handle::get::<Txn>(txn)?;
-    txn.client.with(|client| {
-        if client.open_txn() != Some(txn.id) {
-            return Err(Misuse::NoTransaction.into());
-        }
-        work(client)
+    handle::with::<Txn, R>(txn, |txn| {
+        txn.client.with(|client| {
+            if client.open_txn() != Some(txn.id) {
+                return Err(Misuse::NoTransaction.into());
+            }
+            work(client)
+        })
     })
 }
 

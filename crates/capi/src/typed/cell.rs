@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use corvid::data::{AtomRef, Change, diff};
 use corvid::polled;
 use corvid::{
-    Class, Column, ColumnId, Condition, Idl, IndexColumn, IndexId, Kind, RowId, Setup, TableId,
-    Tracked, TxnId, Uuid,
+    Class, Column, ColumnId, Condition, Datum, Idl, IndexColumn, IndexId, Kind, RowId, Setup,
+    TableId, Tracked, TxnId, Uuid,
 };
 
-use super::class::{Layout, corvid_idl_row, corvid_idl_table};
+use super::class::{ColumnLayout, Layout, corvid_idl_row, corvid_idl_table};
 use super::record::{Record, State as RowState};
 use super::rows;
 use crate::error::{Failure, Outcome, corvid_error};
@@ -55,7 +55,7 @@ pub(crate) struct Table {
     pub(crate) is_needed: bool,
     pub(crate) slots: Vec<Option<Box<Record>>>,
     free: Vec<usize>,
-    pub(crate) by_uuid: HashMap<Uuid, usize>,
+    pub(crate) by_uuid: Map<Uuid, usize>,
 }
 
 // SAFETY: the handle is written once, before it is shown, and only read after that.
@@ -68,11 +68,20 @@ pub(crate) struct IndexPlan {
     pub(crate) id: Option<IndexId>,
 }
 
+/// A column that refers to a row: its table, the UUID of its row, its number.
+type Source = (usize, Uuid, usize);
+
+/// The columns that refer to a row, there or not, by the table and UUID of that row.
+type Referrers = Map<(usize, Uuid), BTreeSet<Source>>;
+
+/// Keys are of the server, which is trusted with everything else.
+pub(crate) type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
 /// The changes of a table in their order, and the place of each.
 #[derive(Default)]
 pub(crate) struct Walk {
     pub(crate) order: Vec<Uuid>,
-    pub(crate) places: HashMap<Uuid, usize>,
+    pub(crate) places: Map<Uuid, usize>,
 }
 
 /// Behind the lock.
@@ -89,8 +98,7 @@ pub(crate) struct State {
     events: Arc<Mutex<Vec<Event>>>,
     /// Updates of rows that woke nobody, in the core's change number.
     silent: u64,
-    /// Rows that refer to a row, there or not: table and UUID of the target; table and UUID of the source.
-    referrers: HashMap<(usize, Uuid), BTreeSet<(usize, Uuid)>>,
+    referrers: Referrers,
     /// Rows that are gone, with their tables and slots.
     dead: Vec<(usize, usize)>,
     /// Columns that the open transaction wrote: table, UUID, column.
@@ -145,7 +153,7 @@ impl State {
             is_needed: monitors_everything,
             slots: Vec::new(),
             free: Vec::new(),
-            by_uuid: HashMap::new(),
+            by_uuid: Map::default(),
         });
         State {
             tables: tables.collect(),
@@ -157,7 +165,7 @@ impl State {
             indexes: Vec::new(),
             events: Arc::default(),
             silent: 0,
-            referrers: HashMap::new(),
+            referrers: Map::default(),
             dead: Vec::new(),
             written: BTreeSet::new(),
             inserted: HashSet::new(),
@@ -289,8 +297,8 @@ impl State {
         }
         let layout = self.layout.clone();
         let number_of = |id: TableId| layout.tables.iter().position(|table| table.table == id);
-        let mut whole = BTreeSet::new();
-        let mut parts: BTreeSet<(usize, Uuid, usize)> = BTreeSet::new();
+        let mut whole = Vec::new();
+        let mut parts: BTreeSet<Source> = BTreeSet::new();
         let mut moved = Vec::new();
         let mut made = Vec::new();
         for event in events {
@@ -301,7 +309,7 @@ impl State {
             match event.kind {
                 Kind::Insert => {
                     made.extend(self.show(table, uuid));
-                    whole.insert((table, uuid));
+                    whole.push((table, uuid));
                     moved.push((table, uuid));
                 }
                 Kind::Modify => {
@@ -338,19 +346,12 @@ impl State {
             }
         }
         rows::remember(cell, made);
-        for &(table, uuid) in &whole {
+        for (table, uuid) in whole {
             self.fill_row(table, uuid);
         }
-        parts.retain(|(table, uuid, _)| !whole.contains(&(*table, *uuid)));
-        // The columns of all rows that refer to one whose struct came or went.
+        // Columns that refer to a row whose struct came or went.
         for target in moved {
-            for &(table, uuid) in self.referrers.get(&target).into_iter().flatten() {
-                for (number, column) in layout.tables[table].columns.iter().enumerate() {
-                    if column.has_references() {
-                        parts.insert((table, uuid, number));
-                    }
-                }
-            }
+            parts.extend(self.referrers.get(&target).into_iter().flatten());
         }
         for (table, uuid, column) in parts {
             self.fill(table, uuid, column);
@@ -393,109 +394,92 @@ impl State {
         };
         if let Some(record) = &mut table.slots[slot] {
             record.state = RowState::Dead;
-            for (_, datum) in mem::take(&mut record.references) {
-                for (key, value) in &datum {
-                    for target in [key.as_uuid(), value.and_then(AtomRef::as_uuid)] {
-                        let Some(target) = target else { continue };
-                        for table in 0..self.layout.tables.len() {
-                            unlink(&mut self.referrers, (table, target), (number, uuid));
-                        }
-                    }
-                }
+            for (place, datum) in mem::take(&mut record.references) {
+                let column = &self.layout.tables[number].columns[place];
+                let source = (number, uuid, place);
+                // The column is linked to nothing any more.
+                let nothing = Datum::empty();
+                link(&mut self.referrers, column, source, &datum, &nothing);
             }
         }
         self.dead.push((number, slot));
     }
 
+    /// Fills all columns of a row's struct that the replica holds.
     pub(crate) fn fill_row(&mut self, table: usize, uuid: Uuid) {
-        for column in 0..self.layout.tables[table].columns.len() {
-            self.fill(table, uuid, column);
+        if let Some(&slot) = self.tables[table].by_uuid.get(&uuid) {
+            self.fill_slot(table, slot, None);
         }
     }
 
-    /// Fills a column of a row's struct from the replica.
-    pub(crate) fn fill(&mut self, number: usize, uuid: Uuid, column_number: usize) {
-        let layout = self.layout.clone();
-        let column = &layout.tables[number].columns[column_number];
-        let Some(client) = &self.client else { return };
+    /// Fills a column of a row's struct.
+    pub(crate) fn fill(&mut self, table: usize, uuid: Uuid, column: usize) {
+        if let Some(&slot) = self.tables[table].by_uuid.get(&uuid) {
+            self.fill_slot(table, slot, Some(column));
+        }
+    }
+
+    /// Fills one column, or all that the replica holds, from the replica.
+    fn fill_slot(&mut self, number: usize, slot: usize, only: Option<usize>) {
+        let State {
+            layout,
+            tables,
+            client,
+            referrers,
+            inserted,
+            ..
+        } = self;
+        let Some(client) = client else { return };
+        let Some(mut record) = tables[number].slots[slot].take() else {
+            return;
+        };
+        let (own, uuid) = (record.row(), record.uuid);
         let id = RowId {
-            table: column.column.table,
+            table: layout.tables[number].table,
             uuid,
         };
-        let is_held = self.tables[number].modes[column_number].is_monitored
-            || self.inserted.contains(&(number, uuid));
-        let datum = if is_held {
-            client.read(id, column.column)
-        } else {
-            let column_type = &client.column(column.column).column_type;
-            Some(corvid::Datum::default_for(column_type))
-        };
-        let Some(datum) = datum else { return };
-        let Some(&slot) = self.tables[number].by_uuid.get(&uuid) else {
-            return;
-        };
-        let Some(mut record) = self.tables[number].slots[slot].take() else {
-            return;
-        };
-        let own = record.row();
+        let view = client.view(id);
+        let is_inserted = !inserted.is_empty() && inserted.contains(&(number, uuid));
         let resolve = |table: usize, target: Uuid| {
             if (table, target) == (number, uuid) {
                 return Some(own);
             }
-            let table = &self.tables[table];
+            let table = &tables[table];
             let record = table.slots[*table.by_uuid.get(&target)?].as_ref()?;
             (record.state == RowState::Live).then(|| record.row())
         };
-        record.fill(column_number, column, &datum, &resolve);
-        if column.has_references() && record.state != RowState::Dead {
-            let mut kept = record.references.iter_mut();
-            let place = kept.find(|(number, _)| *number == column_number);
-            let old = match place {
-                Some((_, old)) => mem::replace(old, datum.clone()),
+        let columns = &layout.tables[number].columns;
+        for place in only.map_or(0..columns.len(), |only| only..only + 1) {
+            let column = &columns[place];
+            if !tables[number].modes[place].is_monitored && !is_inserted {
+                continue;
+            }
+            let read;
+            let held = view.and_then(|view| view.get(column.column));
+            let datum = match held {
+                Some(datum) => datum,
                 None => {
-                    record.references.push((column_number, datum.clone()));
-                    corvid::Datum::empty()
+                    let Some(found) = client.read(id, column.column) else {
+                        continue;
+                    };
+                    read = found;
+                    &read
                 }
             };
-            self.link(column, (number, uuid), &old, &datum);
-        }
-        self.tables[number].slots[slot] = Some(record);
-    }
-
-    /// Notes which rows a column refers to now. The cost is that of the change.
-    fn link(
-        &mut self,
-        column: &super::class::ColumnLayout,
-        source: (usize, Uuid),
-        old: &corvid::Datum,
-        new: &corvid::Datum,
-    ) {
-        let elements = [Some(column.key), column.value];
-        let referrers = &mut self.referrers;
-        let mut note = |atoms: [Option<AtomRef<'_>>; 2], is_there: bool| {
-            for (element, atom) in elements.iter().zip(atoms) {
-                let table = element.and_then(|element| element.target);
-                let (Some(table), Some(target)) = (table, atom.and_then(AtomRef::as_uuid)) else {
-                    continue;
+            record.fill(place, column, datum, &resolve);
+            if column.has_references() && record.state != RowState::Dead {
+                let mut kept = record.references.iter_mut();
+                let old = match kept.find(|(number, _)| *number == place) {
+                    Some((_, old)) => mem::replace(old, datum.clone()),
+                    None => {
+                        record.references.push((place, datum.clone()));
+                        Datum::empty()
+                    }
                 };
-                if is_there {
-                    referrers.entry((table, target)).or_default().insert(source);
-                } else {
-                    unlink(referrers, (table, target), source);
-                }
+                link(referrers, column, (number, uuid, place), &old, datum);
             }
-        };
-        // Removed references go first: another pair may bring the same one.
-        for is_there in [false, true] {
-            diff::changes(old, new, &mut |change| match change {
-                Change::Added(key, value) if is_there => note([Some(key), value], true),
-                Change::Removed(key, value) if !is_there => note([Some(key), value], false),
-                Change::Replaced(_, old, new) => {
-                    note([None, Some(if is_there { new } else { old })], is_there);
-                }
-                _ => {}
-            });
         }
+        tables[number].slots[slot] = Some(record);
     }
 
     /// Puts structs back to the replica after the end of a transaction.
@@ -539,11 +523,47 @@ impl Drop for State {
     }
 }
 
-fn unlink(
-    referrers: &mut HashMap<(usize, Uuid), BTreeSet<(usize, Uuid)>>,
-    target: (usize, Uuid),
-    source: (usize, Uuid),
+/// Records which rows a column refers to now. The cost is that of the change, but for maps whose values are references.
+fn link(
+    referrers: &mut Referrers,
+    column: &ColumnLayout,
+    source: Source,
+    old: &Datum,
+    new: &Datum,
 ) {
+    let elements = [Some(column.key), column.value];
+    let mut record = |atoms: [Option<AtomRef<'_>>; 2], is_there: bool| {
+        for (element, atom) in elements.iter().zip(atoms) {
+            let table = element.and_then(|element| element.target);
+            let (Some(table), Some(target)) = (table, atom.and_then(AtomRef::as_uuid)) else {
+                continue;
+            };
+            if is_there {
+                referrers.entry((table, target)).or_default().insert(source);
+            } else {
+                unlink(referrers, (table, target), source);
+            }
+        }
+    };
+    for is_there in [false, true] {
+        diff::changes(old, new, &mut |change| match change {
+            Change::Added(key, value) if is_there => record([Some(key), value], true),
+            Change::Removed(key, value) if !is_there => record([Some(key), value], false),
+            Change::Replaced(_, old, new) => {
+                record([None, Some(if is_there { new } else { old })], is_there);
+            }
+            _ => {}
+        });
+    }
+    // Another pair of a map may have the reference that one lost.
+    if column.value.is_some_and(|value| value.target.is_some()) {
+        for (key, value) in new {
+            record([Some(key), value], true);
+        }
+    }
+}
+
+fn unlink(referrers: &mut Referrers, target: (usize, Uuid), source: Source) {
     if let Some(sources) = referrers.get_mut(&target) {
         sources.remove(&source);
         if sources.is_empty() {

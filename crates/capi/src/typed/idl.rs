@@ -25,6 +25,7 @@ pub(crate) struct Replica(pub(crate) Arc<Cell>);
 impl Kind for Replica {
     type Opaque = corvid_idl;
     const NAME: &'static str = "replica";
+    const IS_CACHED: bool = true;
 }
 
 /// Does something with the replica of a handle.
@@ -32,8 +33,9 @@ pub(crate) fn with<R>(
     replica: *const corvid_idl,
     work: impl FnOnce(&Arc<Cell>, &mut State) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let replica = handle::get::<Replica>(replica)?;
-    replica.0.with(|state| work(&replica.0, state))
+    handle::with::<Replica, R>(replica, |replica| {
+        replica.0.with(|state| work(&replica.0, state))
+    })
 }
 
 /// Runs the body of a function that returns nothing but a number or a truth; `default` after a failure.

@@ -4,14 +4,14 @@
 //! kept, and an older one finds its place by its row again.
 
 use std::cmp::Ordering;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corvid::{Cursor, Datum, Direction, IndexColumn, IndexId, Key, Uuid};
 
-use super::cell::{Cell, IndexPlan, State, idl as core};
+use super::cell::{Cell, IndexPlan, Map, State, idl as core};
 use super::class::{corvid_idl_column, corvid_idl_row};
 use super::idl::{Replica, corvid_idl};
 use super::record::Record;
@@ -65,6 +65,7 @@ pub(crate) struct Index {
 impl Kind for Index {
     type Opaque = corvid_idl_index;
     const NAME: &'static str = "index";
+    const IS_CACHED: bool = true;
 }
 
 /// A key: its struct, and the columns that were set.
@@ -72,12 +73,12 @@ struct KeyRow {
     record: Record,
     cell: Arc<Cell>,
     table: usize,
-    values: HashMap<usize, Datum>,
+    values: Vec<(usize, Datum)>,
 }
 
-static KEYS: Mutex<Option<HashMap<usize, KeyRow>>> = Mutex::new(None);
+static KEYS: Mutex<Option<Map<usize, KeyRow>>> = Mutex::new(None);
 
-fn keys() -> MutexGuard<'static, Option<HashMap<usize, KeyRow>>> {
+fn keys() -> MutexGuard<'static, Option<Map<usize, KeyRow>>> {
     KEYS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -178,7 +179,7 @@ pub extern "C" fn corvid_idl_index_init_row(index: *const corvid_idl_index) -> *
             record,
             cell: index.cell.clone(),
             table: index.table,
-            values: HashMap::new(),
+            values: Vec::new(),
         };
         keys().get_or_insert_default().insert(row.addr(), key);
         Ok(Some(row))
@@ -227,7 +228,11 @@ pub extern "C" fn corvid_idl_index_write(
         })?;
         let mut keys = keys();
         let key = keys.as_mut().and_then(|keys| keys.get_mut(&row.addr()));
-        key.ok_or_else(no_key)?.values.insert(number, datum);
+        let values = &mut key.ok_or_else(no_key)?.values;
+        match values.iter_mut().find(|(other, _)| *other == number) {
+            Some((_, value)) => *value = datum,
+            None => values.push((number, datum)),
+        }
         Ok(())
     });
 }
@@ -253,10 +258,12 @@ fn values_of(index: &Index, row: *const corvid_idl_row) -> Result<Vec<Datum>, Fa
                     .columns
                     .iter()
                     .position(|other| other.column == column);
-                let set = number.and_then(|number| values.get(&number));
+                let set = values.iter().find(|(other, _)| Some(*other) == number);
                 let schema = state.layout.schema.table(column.table);
-                set.cloned()
-                    .unwrap_or_else(|| Datum::default_for(&schema.column(column.id).column_type))
+                set.map_or_else(
+                    || Datum::default_for(&schema.column(column.id).column_type),
+                    |(_, value)| value.clone(),
+                )
             };
             Ok(columns(state).into_iter().map(value).collect())
         });

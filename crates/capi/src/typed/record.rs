@@ -56,7 +56,7 @@ impl Record {
         };
         // SAFETY: the memory is new, aligned to 8 and has room for the head (`Layout::of`).
         unsafe { memory.cast::<corvid_idl_row>().write(head) };
-        Record {
+        let record = Record {
             memory,
             layout: memory_layout,
             uuid,
@@ -65,7 +65,18 @@ impl Record {
                 .take(layout.columns.len())
                 .collect(),
             references: Vec::new(),
+        };
+        // Zeros are the defaults of all members but these.
+        for column in &layout.columns {
+            if column.shape == Shape::Scalar && column.key.atom == AtomType::String {
+                record.put(column.offset, c"".as_ptr());
+            }
+            let value = column.value.filter(|_| column.shape == Shape::Scalar);
+            if value.is_some_and(|value| value.atom == AtomType::String) {
+                record.put(column.value_offset, c"".as_ptr());
+            }
         }
+        record
     }
 
     /// The address that the program knows it by.
@@ -91,43 +102,56 @@ impl Record {
             (Some(table), AtomRef::Uuid(uuid)) => resolve(table, uuid).is_some(),
             _ => true,
         };
-        let kept: Vec<(AtomRef<'_>, Option<AtomRef<'_>>)> = datum
-            .iter()
-            .filter(|(key, value)| {
+        let elements = || {
+            datum.iter().filter(|(key, value)| {
                 is_there(column.key, *key)
                     && (column.value.zip(*value))
                         .is_none_or(|(element, atom)| is_there(element, atom))
             })
-            .collect();
+        };
+        // Members that hold their value need no block.
+        let is_alone = matches!(column.shape, Shape::Scalar | Shape::Pointer);
+        if is_alone && column.value.is_none() && column.key.atom != AtomType::String {
+            let mut writer = Writer {
+                base: self.memory.as_ptr(),
+                texts: 0,
+                resolve,
+            };
+            match elements().next() {
+                Some((atom, _)) => writer.element(column.offset, column.key, atom),
+                None => self.put_scalar(column.offset, column.key, std::ptr::null()),
+            }
+            return;
+        }
+        let (mut count, mut texts_len) = (0, 0);
+        let text_len = |atom: AtomRef<'_>| atom.as_string().map_or(0, |text| text.len() + 1);
+        for (key, value) in elements() {
+            count += 1;
+            texts_len += text_len(key) + value.map_or(0, text_len);
+        }
         let is_interleaved = column.shape == Shape::StringMap;
         let key_size = column.key.size();
         let value_size = column.value.map_or(0, Element::size);
-        let count = kept.len();
         let keys_len = (count * key_size).next_multiple_of(8);
         let arrays_len = if is_interleaved {
             count * 16
         } else {
             keys_len + (count * value_size).next_multiple_of(8)
         };
-        let text_len = |atom: AtomRef<'_>| atom.as_string().map_or(0, |text| text.len() + 1);
-        let texts_len: usize = kept
-            .iter()
-            .map(|(key, value)| text_len(*key) + value.map_or(0, text_len))
-            .sum();
         let mut block = vec![0u64; (arrays_len + texts_len).div_ceil(8)].into_boxed_slice();
         let mut writer = Writer {
             base: block.as_mut_ptr().cast(),
             texts: arrays_len,
             resolve,
         };
-        for (at, (key, value)) in kept.iter().enumerate() {
+        for (at, (key, value)) in elements().enumerate() {
             let (key_at, value_at) = if is_interleaved {
                 (at * 16, at * 16 + 8)
             } else {
                 (at * key_size, keys_len + at * value_size)
             };
-            writer.element(key_at, column.key, *key);
-            if let (Some(element), Some(atom)) = (column.value, *value) {
+            writer.element(key_at, column.key, key);
+            if let (Some(element), Some(atom)) = (column.value, value) {
                 writer.element(value_at, element, atom);
             }
         }

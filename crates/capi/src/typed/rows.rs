@@ -1,16 +1,17 @@
 //! Rows by the addresses of their structs, and the walk over them.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use corvid::{RowId, Uuid};
 
-use super::cell::{Cell, State, idl};
+use super::cell::{Cell, Map, State, idl};
 use super::class::{corvid_idl_column, corvid_idl_row, corvid_idl_table, corvid_idl_table_class};
 use super::idl::{corvid_idl, with};
 use super::index;
-use super::record::State as RowState;
+use super::record::{Record, State as RowState};
 use crate::error::{Failure, corvid_error, guard};
 use crate::value::{View, corvid_datum, corvid_uuid};
 use crate::{handle, pointer};
@@ -31,7 +32,64 @@ struct Location {
 }
 
 /// All structs of the process.
-static LOCATIONS: RwLock<Option<HashMap<usize, Location>>> = RwLock::new(None);
+static LOCATIONS: RwLock<Option<Map<usize, Location>>> = RwLock::new(None);
+
+/// Grows whenever structs become unknown, so that what threads have at hand is looked up again.
+static EPOCH: AtomicU64 = AtomicU64::new(0);
+
+/// A struct that a thread has at hand: the one that a walk has come to.
+struct Recent {
+    address: usize,
+    epoch: u64,
+    location: Location,
+}
+
+/// Walks of a thread within one another whose structs it keeps at hand.
+const RECENT_MAX: usize = 4;
+
+thread_local! {
+    static RECENT: RefCell<Vec<Recent>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The location of a struct that this thread has at hand.
+fn at_hand(address: usize) -> Option<Location> {
+    RECENT
+        .try_with(|recent| {
+            let recent = recent.borrow();
+            let epoch = EPOCH.load(Ordering::Acquire);
+            let found = recent
+                .iter()
+                .find(|entry| entry.address == address && entry.epoch == epoch);
+            found.map(|entry| entry.location.clone())
+        })
+        .ok()
+        .flatten()
+}
+
+/// Keeps a struct at hand, in place of the one that the walk has come from.
+fn keep_at_hand(cell: &Arc<Cell>, former: usize, address: usize, table: usize, slot: usize) {
+    let epoch = EPOCH.load(Ordering::Acquire);
+    let _ = RECENT.try_with(|recent| {
+        let mut recent = recent.borrow_mut();
+        let of_walk = recent
+            .iter_mut()
+            .find(|entry| entry.address == former && Arc::ptr_eq(&entry.location.cell, cell));
+        if let Some(entry) = of_walk {
+            (entry.address, entry.epoch) = (address, epoch);
+            (entry.location.table, entry.location.slot) = (table, slot);
+            return;
+        }
+        if recent.len() == RECENT_MAX {
+            recent.remove(0);
+        }
+        let cell = cell.clone();
+        recent.push(Recent {
+            address,
+            epoch,
+            location: Location { cell, table, slot },
+        });
+    });
+}
 
 /// Makes structs known.
 pub(crate) fn remember(cell: &Arc<Cell>, made: Vec<New>) {
@@ -54,6 +112,7 @@ pub(crate) fn forget(addresses: impl Iterator<Item = usize>) {
         return;
     }
     let mut places = LOCATIONS.write().unwrap_or_else(PoisonError::into_inner);
+    EPOCH.fetch_add(1, Ordering::Release);
     let mut taken = Vec::new();
     if let Some(places) = places.as_mut() {
         taken.extend(addresses.filter_map(|address| places.remove(&address)));
@@ -88,10 +147,14 @@ pub(crate) fn with_row<R>(
         let text = "the row is not of a replica, or is gone";
         Failure::new(corvid_error::CORVID_ERR_HANDLE, text)
     };
-    let places = LOCATIONS.read().unwrap_or_else(PoisonError::into_inner);
-    let place = places.as_ref().and_then(|places| places.get(&row.addr()));
-    let place = place.cloned().ok_or_else(unknown)?;
-    drop(places);
+    let place = match at_hand(row.addr()) {
+        Some(place) => place,
+        None => {
+            let places = LOCATIONS.read().unwrap_or_else(PoisonError::into_inner);
+            let place = places.as_ref().and_then(|places| places.get(&row.addr()));
+            place.cloned().ok_or_else(unknown)?
+        }
+    };
     place.cell.with(|state| {
         let record = state.tables[place.table].slots[place.slot].as_ref();
         let record = record.filter(|record| record.row().addr() == row.addr());
@@ -118,12 +181,21 @@ pub(crate) fn row_or_null(
     row
 }
 
-/// The first shown row from a slot on.
-fn from_slot(state: &State, table: usize, slot: usize) -> Option<*mut corvid_idl_row> {
+/// The first shown row from a slot on, in a walk that has come from a row or begins.
+fn from_slot(
+    (cell, state): (&Arc<Cell>, &State),
+    table: usize,
+    slot: usize,
+    former: usize,
+) -> Option<*mut corvid_idl_row> {
     let slots = state.tables[table].slots.get(slot..)?;
-    let mut shown = slots.iter().flatten();
-    let found = shown.find(|record| record.state == RowState::Live)?;
-    Some(found.row())
+    let is_shown = |record: &Record| record.state == RowState::Live;
+    let offset = slots
+        .iter()
+        .position(|record| record.as_deref().is_some_and(is_shown))?;
+    let row = slots[offset].as_ref()?.row();
+    keep_at_hand(cell, former, row.addr(), table, slot + offset);
+    Some(row)
 }
 
 /// The first row of a table, or null. Rows come in no particular order. The struct belongs to the library: it is good until the row is gone and corvid_idl_run is called
@@ -134,9 +206,9 @@ pub extern "C" fn corvid_idl_first_row(
     class: *const corvid_idl_table_class,
 ) -> *mut corvid_idl_row {
     row_or_null("corvid_idl_first_row", || {
-        with(replica, |_, state| {
+        with(replica, |cell, state| {
             let table = state.layout.table(class)?;
-            Ok(from_slot(state, table, 0))
+            Ok(from_slot((cell, state), table, 0, 0))
         })
     })
 }
@@ -145,8 +217,13 @@ pub extern "C" fn corvid_idl_first_row(
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_next_row(row: *const corvid_idl_row) -> *mut corvid_idl_row {
     row_or_null("corvid_idl_next_row", || {
-        with_row(row, |_, state, known| {
-            Ok(from_slot(state, known.table, known.slot + 1))
+        with_row(row, |cell, state, known| {
+            Ok(from_slot(
+                (cell, state),
+                known.table,
+                known.slot + 1,
+                row.addr(),
+            ))
         })
     })
 }

@@ -37,6 +37,7 @@ pub(crate) struct Txn {
 impl Kind for Txn {
     type Opaque = corvid_idl_txn;
     const NAME: &'static str = "transaction";
+    const IS_CACHED: bool = true;
 }
 
 fn is_final(status: c_int) -> bool {
