@@ -69,14 +69,13 @@ read_all(corvid_client *client, int count)
     OK(corvid_rows_new(client, keepers, &rows));
     const corvid_row *data = corvid_rows_data(rows);
     size_t n = corvid_rows_count(rows);
+    const corvid_column columns[] = {name, age};
     for (size_t i = 0; i < n; i++) {
         char text[64];
-        int64_t years;
-        size_t length;
-        OK(corvid_get_string(client, data[i], name, text, sizeof text, &length));
-        OK(corvid_get_integer(client, data[i], age, &years));
-        sum += years;
-        letters += length;
+        corvid_atom atoms[2];
+        OK(corvid_get_columns(client, data[i], columns, 2, atoms, text, sizeof text));
+        sum += atoms[1].value.integer;
+        letters += strlen(text);
     }
     OK(corvid_rows_free(rows));
     CHECK(n == (size_t) count && sum > 0 && letters > 0);

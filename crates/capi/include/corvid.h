@@ -955,6 +955,16 @@ enum corvid_error corvid_get_string(const struct corvid_client *client,
                                     size_t size,
                                     size_t *length);
 
+// Reads several columns of a row in one call, each of at most one element. `atoms` gets one atom for each column, of type CORVID_TYPE_VOID where the column is empty. Strings are
+// copied into `buffer` of `size` bytes, each with its NUL, and the atoms point there; `buffer` may be null if `size` is 0. CORVID_ERR_LIMIT: the buffer is too small.
+enum corvid_error corvid_get_columns(const struct corvid_client *client,
+                                     struct corvid_row row,
+                                     const struct corvid_column *columns,
+                                     size_t count,
+                                     struct corvid_atom *atoms,
+                                     char *buffer,
+                                     size_t size);
+
 // The name of a status, as the reference's tools print it: "try again". A constant of the library.
 const char *corvid_txn_status_name(int status);
 
@@ -1502,6 +1512,16 @@ enum corvid_error corvid_get_string(const struct corvid_client *client,
                                     char *buffer,
                                     size_t size,
                                     size_t *length);
+
+// Reads several columns of a row in one call, each of at most one element. `atoms` gets one atom for each column, of type CORVID_TYPE_VOID where the column is empty. Strings are
+// copied into `buffer` of `size` bytes, each with its NUL, and the atoms point there; `buffer` may be null if `size` is 0. CORVID_ERR_LIMIT: the buffer is too small.
+enum corvid_error corvid_get_columns(const struct corvid_client *client,
+                                     struct corvid_row row,
+                                     const struct corvid_column *columns,
+                                     size_t count,
+                                     struct corvid_atom *atoms,
+                                     char *buffer,
+                                     size_t size);
 
 // The name of a status, as the reference's tools print it: "try again". A constant of the library.
 const char *corvid_txn_status_name(int status);

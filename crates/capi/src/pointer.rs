@@ -39,6 +39,13 @@ pub(crate) fn array<'a, T>(
     if count == 0 {
         return Ok(&[]);
     }
+    check_array(pointer, count, name)?;
+    // SAFETY: it is not null and aligned, its size fits, and by the contract it has `count` elements.
+    Ok(unsafe { std::slice::from_raw_parts(pointer, count) })
+}
+
+/// Whether a pointer may be that of an array.
+fn check_array<T>(pointer: *const T, count: usize, name: &'static str) -> Result<(), Failure> {
     if pointer.is_null() {
         return Err(Failure::null(name));
     }
@@ -46,8 +53,7 @@ pub(crate) fn array<'a, T>(
     if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) || !pointer.is_aligned() {
         return Err(Failure::argument(format!("{name} cannot be an array")));
     }
-    // SAFETY: it is not null and aligned, its size fits, and by the contract it has `count` elements.
-    Ok(unsafe { std::slice::from_raw_parts(pointer, count) })
+    Ok(())
 }
 
 /// A place for a result. Checked before any work is done, so that no result is lost.
@@ -66,6 +72,62 @@ impl<T> Out<T> {
         // SAFETY: it is not null and aligned, and by the contract it has room for a value. A former value there has no destructor.
         unsafe { self.0.write(value) }
     }
+}
+
+/// An array of the caller for results, which is filled from its beginning.
+pub(crate) struct OutArray<T> {
+    next: *mut T,
+    left: usize,
+}
+
+impl<T> OutArray<T> {
+    pub(crate) fn new(
+        pointer: *mut T,
+        count: usize,
+        name: &'static str,
+    ) -> Result<OutArray<T>, Failure> {
+        if count > 0 {
+            check_array(pointer, count, name)?;
+        }
+        Ok(OutArray {
+            next: pointer,
+            left: count,
+        })
+    }
+
+    pub(crate) fn push(&mut self, value: T) -> Result<(), Failure> {
+        if self.left == 0 {
+            return Err(full());
+        }
+        // SAFETY: by the contract the array has as many places as it is said to have, of which one is left; a former value there has no
+        // destructor.
+        unsafe {
+            self.next.write(value);
+            self.next = self.next.add(1);
+        }
+        self.left -= 1;
+        Ok(())
+    }
+}
+
+impl OutArray<c_char> {
+    /// Copies a text with its NUL; returns where it is.
+    pub(crate) fn push_text(&mut self, text: &str) -> Result<*const c_char, Failure> {
+        let start = self.next;
+        if self.left <= text.len() {
+            return Err(full());
+        }
+        copy_text(text, start, self.left)?;
+        // SAFETY: the text and its NUL are within the array.
+        self.next = unsafe { start.add(text.len() + 1) };
+        self.left -= text.len() + 1;
+        Ok(start)
+    }
+}
+
+fn full() -> Failure {
+    let text = "the array of the caller is too small";
+    Failure::new(crate::error::corvid_error::CORVID_ERR_LIMIT, text)
 }
 
 /// Copies a text into a buffer of the caller, cut if it does not fit, with NUL; returns its whole length.

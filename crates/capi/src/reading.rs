@@ -9,8 +9,8 @@ use crate::client::{corvid_client, put_text, with};
 use crate::config::{column_key, corvid_column, corvid_table, table_id};
 use crate::error::{Failure, corvid_error, guard};
 use crate::handle::{self, Kind};
-use crate::pointer::Out;
-use crate::value::{View, corvid_datum, corvid_uuid};
+use crate::pointer::{self, Out, OutArray};
+use crate::value::{View, corvid_atom, corvid_datum, corvid_uuid};
 
 /// A row: a plain value that may be copied and kept. It holds no columns.
 #[repr(C)]
@@ -299,6 +299,55 @@ pub extern "C" fn corvid_get_string(
         only(client, row, column, AtomType::String, |atom| match atom {
             AtomRef::String(text) => put_text(text.as_str(), buffer, size, length),
             _ => Ok(()),
+        })
+    })
+}
+
+/// Reads several columns of a row in one call, each of at most one element. `atoms` gets one atom for each column, of type CORVID_TYPE_VOID where the column is empty. Strings are
+/// copied into `buffer` of `size` bytes, each with its NUL, and the atoms point there; `buffer` may be null if `size` is 0. After an error their contents are
+/// undefined. CORVID_ERR_LIMIT: the buffer is too small.
+#[unsafe(no_mangle)]
+pub extern "C" fn corvid_get_columns(
+    client: *const corvid_client,
+    row: corvid_row,
+    columns: *const corvid_column,
+    count: usize,
+    atoms: *mut corvid_atom,
+    buffer: *mut c_char,
+    size: usize,
+) -> corvid_error {
+    guard("corvid_get_columns", || {
+        let columns = pointer::array(columns, count, "columns")?;
+        let mut atoms = OutArray::new(atoms, count, "atoms")?;
+        let mut texts = OutArray::new(buffer, size, "buffer")?;
+        with(client, |client| {
+            let row = row_id(client.schema(), row)?;
+            let view = client.view(row);
+            for column in columns {
+                let column = column_key(client.schema(), *column)?;
+                let column_type = &client.column(column).column_type;
+                if row.table != column.table {
+                    return Err(corvid::Misuse::WrongTable.into());
+                }
+                if column_type.max != 1 || column_type.is_map() {
+                    let text = "a column holds more than one element";
+                    return Err(Failure::new(corvid_error::CORVID_ERR_TYPE, text));
+                }
+                let read;
+                let datum = match view.and_then(|view| view.get(column)) {
+                    Some(datum) => datum,
+                    None => {
+                        read = client.read(row, column).ok_or_else(row_gone)?;
+                        &read
+                    }
+                };
+                let string = match datum.first() {
+                    Some(AtomRef::String(text)) => Some(texts.push_text(text.as_str())?),
+                    _ => None,
+                };
+                atoms.push(corvid_atom::shown(datum.first(), string))?;
+            }
+            Ok(())
         })
     })
 }

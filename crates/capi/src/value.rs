@@ -88,6 +88,24 @@ impl corvid_atom {
         corvid_atom { kind, value }
     }
 
+    /// An atom as C sees it; a string is at the given place.
+    pub(crate) fn shown(atom: Option<AtomRef<'_>>, string: Option<*const c_char>) -> corvid_atom {
+        match atom {
+            None => corvid_atom::with(0, |_| {}),
+            Some(AtomRef::Integer(integer)) => {
+                corvid_atom::with(1, |value| value.integer = integer)
+            }
+            Some(AtomRef::Real(real)) => corvid_atom::with(2, |value| value.real = real.get()),
+            Some(AtomRef::Boolean(boolean)) => {
+                corvid_atom::with(3, |value| value.boolean = u8::from(boolean))
+            }
+            Some(AtomRef::String(_)) => {
+                corvid_atom::with(4, |value| value.string = string.unwrap_or(c"".as_ptr()))
+            }
+            Some(AtomRef::Uuid(uuid)) => corvid_atom::with(5, |value| value.uuid = uuid.into()),
+        }
+    }
+
     /// The atom of the core; an error if the type or the text is wrong.
     pub(crate) fn to_atom(self, base: &BaseType) -> Result<Atom, Failure> {
         let expected = number_of(base.atom);
@@ -198,19 +216,13 @@ impl View {
         let mut keys = Vec::with_capacity(datum.len());
         let mut values = Vec::new();
         // Strings are offsets until the block has its address.
-        let mut put = |atom: AtomRef<'_>| match atom {
-            AtomRef::Integer(integer) => corvid_atom::with(1, |value| value.integer = integer),
-            AtomRef::Real(real) => corvid_atom::with(2, |value| value.real = real.get()),
-            AtomRef::Boolean(boolean) => {
-                corvid_atom::with(3, |value| value.boolean = u8::from(boolean))
-            }
-            AtomRef::String(text) => {
-                let offset = texts.len();
+        let mut put = |atom: AtomRef<'_>| {
+            let offset = ptr::without_provenance(texts.len());
+            if let AtomRef::String(text) = atom {
                 texts.extend_from_slice(text.as_str().as_bytes());
                 texts.push(0);
-                corvid_atom::with(4, |value| value.string = ptr::without_provenance(offset))
             }
-            AtomRef::Uuid(uuid) => corvid_atom::with(5, |value| value.uuid = uuid.into()),
+            corvid_atom::shown(Some(atom), Some(offset))
         };
         for (key, value) in datum {
             keys.push(put(key));

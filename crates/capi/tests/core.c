@@ -94,6 +94,14 @@ write_and_read(corvid_client *client)
     CHECK(boolean);
     CHECK(corvid_get_boolean(client, row, age, &boolean) == CORVID_ERR_TYPE);
 
+    corvid_atom atoms[4];
+    const corvid_column some[] = {name, age, nickname, wage};
+    OK(corvid_get_columns(client, row, some, 4, atoms, text, sizeof text));
+    CHECK(!strcmp(atoms[0].value.string, "ann") && atoms[1].value.integer == 40 && atoms[3].value.real == 12.5);
+    CHECK(atoms[2].kind == CORVID_TYPE_VOID);
+    CHECK(corvid_get_columns(client, row, some, 4, atoms, text, 3) == CORVID_ERR_LIMIT);
+    CHECK(corvid_get_columns(client, row, &owned, 1, atoms, NULL, 0) == CORVID_ERR_TYPE);
+
     corvid_datum *datum;
     OK(corvid_read(client, row, ids, &datum));
     CHECK(corvid_datum_count(datum) == 1);

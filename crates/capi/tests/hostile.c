@@ -152,7 +152,10 @@ call(void)
     case 22: corvid_client_set_lock(any(), text()); break;
     case 23: corvid_client_reconnect(any()); break;
     case 24: corvid_rows_new(any(), table(), OUT((corvid_rows **) &made)); break;
-    case 25: corvid_rows_count(any()); break;
+    case 25:
+        corvid_rows_count(any());
+        corvid_get_columns(any(), row(), OUT(columns), next() % 3, OUT(atoms), OUT(buffer), size < 16 ? size : 16);
+        break;
     case 26: corvid_rows_data(any()); break;
     case 27: corvid_rows_free(any()); break;
     case 28: corvid_row_count(any(), table(), OUT(&length)); break;
