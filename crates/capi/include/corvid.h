@@ -956,7 +956,8 @@ enum corvid_error corvid_get_string(const struct corvid_client *client,
                                     size_t *length);
 
 // Reads several columns of a row in one call, each of at most one element. `atoms` gets one atom for each column, of type CORVID_TYPE_VOID where the column is empty. Strings are
-// copied into `buffer` of `size` bytes, each with its NUL, and the atoms point there; `buffer` may be null if `size` is 0. CORVID_ERR_LIMIT: the buffer is too small.
+// copied into `buffer` of `size` bytes, each with its NUL, and the atoms point there; `buffer` may be null if `size` is 0. After an error their contents are
+// undefined. CORVID_ERR_LIMIT: the buffer is too small.
 enum corvid_error corvid_get_columns(const struct corvid_client *client,
                                      struct corvid_row row,
                                      const struct corvid_column *columns,
@@ -1514,7 +1515,8 @@ enum corvid_error corvid_get_string(const struct corvid_client *client,
                                     size_t *length);
 
 // Reads several columns of a row in one call, each of at most one element. `atoms` gets one atom for each column, of type CORVID_TYPE_VOID where the column is empty. Strings are
-// copied into `buffer` of `size` bytes, each with its NUL, and the atoms point there; `buffer` may be null if `size` is 0. CORVID_ERR_LIMIT: the buffer is too small.
+// copied into `buffer` of `size` bytes, each with its NUL, and the atoms point there; `buffer` may be null if `size` is 0. After an error their contents are
+// undefined. CORVID_ERR_LIMIT: the buffer is too small.
 enum corvid_error corvid_get_columns(const struct corvid_client *client,
                                      struct corvid_row row,
                                      const struct corvid_column *columns,

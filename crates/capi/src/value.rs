@@ -162,6 +162,10 @@ pub(crate) fn datum_of(
     column_type: &ColumnType,
 ) -> Result<Datum, Failure> {
     let keys = pointer::array(keys, count, "keys")?;
+    // Most data have one element, which needs no sorting.
+    if let ([key], None, true) = (keys, &column_type.value, values.is_null()) {
+        return Ok(Datum::one(key.to_atom(&column_type.key)?));
+    }
     let mut datum = DatumBuilder::new();
     if let Some(value_type) = &column_type.value {
         let values = pointer::array(values, count, "values")?;

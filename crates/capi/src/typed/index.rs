@@ -239,10 +239,7 @@ pub extern "C" fn corvid_idl_index_write(
 
 /// The values of a row or of a key in the columns of an index.
 fn values_of(index: &Index, row: *const corvid_idl_row) -> Result<Vec<Datum>, Failure> {
-    let key = keys().as_ref().and_then(|keys| {
-        let key = keys.get(&row.addr())?;
-        (key.table == index.table).then(|| key.values.clone())
-    });
+    let key = set_of(index, row);
     let columns = |state: &State| {
         let plan = &state.indexes[index.number];
         plan.columns
@@ -295,6 +292,40 @@ fn key_of(state: &State, index: &Index, values: &[Datum]) -> Result<Key, Failure
     Ok(key)
 }
 
+/// The columns of a key that were set.
+fn set_of(index: &Index, row: *const corvid_idl_row) -> Option<Vec<(usize, Datum)>> {
+    let keys = keys();
+    let key = keys.as_ref()?.get(&row.addr())?;
+    (key.table == index.table).then(|| key.values.clone())
+}
+
+/// Does something with a key, or with a row that stands for its values, as the core has them.
+fn with_key<R>(
+    index: &Index,
+    row: *const corvid_idl_row,
+    work: impl FnOnce(&State, &Key) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let Some(set) = set_of(index, row) else {
+        let values = values_of(index, row)?;
+        return index.cell.with(|state| {
+            let key = key_of(state, index, &values)?;
+            work(state, &key)
+        });
+    };
+    index.cell.with(|state| {
+        let mut key = core(state)?.key(id_of(state, index)?);
+        let layout = &state.layout.tables[index.table];
+        let columns = &state.indexes[index.number].columns;
+        for (number, value) in set {
+            let column = layout.columns[number].column;
+            if columns.iter().any(|other| other.column == column) {
+                key.set(column, value);
+            }
+        }
+        work(state, &key)
+    })
+}
+
 /// The first row whose columns equal a key, or null.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_index_find(
@@ -302,12 +333,11 @@ pub extern "C" fn corvid_idl_index_find(
     key: *const corvid_idl_row,
 ) -> *mut corvid_idl_row {
     row_or_null("corvid_idl_index_find", || {
-        let index = handle::get::<Index>(index)?;
-        let values = values_of(&index, key)?;
-        index.cell.with(|state| {
-            let key = key_of(state, &index, &values)?;
-            let found = core(state)?.find(&key);
-            Ok(found.and_then(|row| state.find(index.table, row.uuid)))
+        handle::with::<Index, _>(index, |index| {
+            with_key(index, key, |state, key| {
+                let found = core(state)?.find(key);
+                Ok(found.and_then(|row| state.find(index.table, row.uuid)))
+            })
         })
     })
 }
@@ -385,18 +415,15 @@ fn cursor(
     };
     guard(name, || {
         let index = handle::get::<Index>(handle)?;
-        let values = if key.is_null() {
-            None
-        } else {
-            Some(values_of(&index, key)?)
-        };
-        made = index.cell.with(|state| {
-            let key = values
-                .map(|values| key_of(state, &index, &values))
-                .transpose()?;
-            let cursor = place(core(state)?, id_of(state, &index)?, key.as_ref());
+        let open = |state: &State, key: Option<&Key>| {
+            let cursor = place(core(state)?, id_of(state, &index)?, key);
             shown(state, handle, &index, cursor)
-        })?;
+        };
+        made = if key.is_null() {
+            index.cell.with(|state| open(state, None))?
+        } else {
+            with_key(&index, key, |state, key| open(state, Some(key)))?
+        };
         Ok(())
     });
     made
