@@ -8,14 +8,18 @@ use std::ptr::NonNull;
 
 use crate::error::Failure;
 
-/// A string that ends with NUL.
-pub(crate) fn text<'a>(pointer: *const c_char, name: &'static str) -> Result<&'a str, Failure> {
+/// The bytes of a string that ends with NUL.
+pub(crate) fn bytes<'a>(pointer: *const c_char, name: &'static str) -> Result<&'a [u8], Failure> {
     if pointer.is_null() {
         return Err(Failure::null(name));
     }
     // SAFETY: it is not null, so by the contract it is a string with its NUL.
-    let text = unsafe { CStr::from_ptr(pointer) };
-    let text = text.to_str();
+    Ok(unsafe { CStr::from_ptr(pointer) }.to_bytes())
+}
+
+/// A string that ends with NUL.
+pub(crate) fn text<'a>(pointer: *const c_char, name: &'static str) -> Result<&'a str, Failure> {
+    let text = std::str::from_utf8(bytes(pointer, name)?);
     text.map_err(|_| Failure::argument(format!("{name} is not UTF-8")))
 }
 

@@ -323,12 +323,19 @@ pub extern "C" fn corvid_get_columns(
         with(client, |client| {
             let row = row_id(client.schema(), row)?;
             let view = client.view(row);
+            let table = client.schema().table(row.table).columns();
             for column in columns {
-                let column = column_key(client.schema(), *column)?;
-                let column_type = &client.column(column).column_type;
-                if row.table != column.table {
+                if row.table.0 != column.table {
                     return Err(corvid::Misuse::WrongTable.into());
                 }
+                let schema = table.get(usize::from(column.number));
+                let schema =
+                    schema.ok_or_else(|| Failure::argument("the table has no such column"))?;
+                let column_type = &schema.column_type;
+                let column = Column {
+                    table: row.table,
+                    id: corvid::ColumnId(column.number),
+                };
                 if column_type.max != 1 || column_type.is_map() {
                     let text = "a column holds more than one element";
                     return Err(Failure::new(corvid_error::CORVID_ERR_TYPE, text));
@@ -341,11 +348,12 @@ pub extern "C" fn corvid_get_columns(
                         &read
                     }
                 };
-                let string = match datum.first() {
+                let only = datum.first();
+                let string = match only {
                     Some(AtomRef::String(text)) => Some(texts.push_text(text.as_str())?),
                     _ => None,
                 };
-                atoms.push(corvid_atom::shown(datum.first(), string))?;
+                atoms.push(corvid_atom::shown(only, string))?;
             }
             Ok(())
         })

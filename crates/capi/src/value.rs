@@ -128,8 +128,7 @@ impl corvid_atom {
                 }
                 AtomType::Boolean => Atom::Boolean(self.value.boolean != 0),
                 AtomType::String => {
-                    let text = pointer::text(self.value.string, "a string")?;
-                    let text = Str::from_utf8(text.as_bytes());
+                    let text = Str::from_utf8(pointer::bytes(self.value.string, "a string")?);
                     Atom::String(text.map_err(|error| wrong_value(error.to_string()))?)
                 }
                 AtomType::Uuid => Atom::Uuid(self.value.uuid.into()),
