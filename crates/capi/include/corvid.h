@@ -341,8 +341,8 @@ typedef struct corvid_key_part {
 typedef struct corvid_idl_condition {
   // Its clauses; null for none.
   struct corvid_idl_clauses *clauses;
-  // Every row meets it.
-  bool is_true;
+  // Every row meets it, if it is not 0.
+  uint8_t is_true;
 } corvid_idl_condition;
 
 // A column of a generated struct. A constant of generated code.

@@ -293,6 +293,61 @@ loop(void)
     corvid_idl_loop_destroy(&loop);
 }
 
+/* Arguments that are wrong: each call returns, and does nothing. */
+static void
+misuse(void)
+{
+    int local = 0;
+    void *const wrong[] = {NULL, &local, (void *) (uintptr_t) 0x123456789abcu, (void *) idl, (void *) by_age};
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct corvid_idl *other = (struct corvid_idl *) wrong[i];
+        const struct zoo_keeper *row = (const struct zoo_keeper *) wrong[i];
+        struct corvid_idl_txn *txn = (struct corvid_idl_txn *) wrong[i];
+        struct corvid_idl_index *index = (struct corvid_idl_index *) wrong[i];
+        CHECK(zoo_keeper_next(row) == NULL && zoo_keeper_track_get_next(row) == NULL);
+        CHECK(!zoo_keeper_is_new(row) && !zoo_keeper_is_updated(row, ZOO_KEEPER_COL_AGE));
+        zoo_keeper_set_age(row, 1);
+        zoo_keeper_set_name(row, NULL);
+        zoo_keeper_update_languages_addvalue(row, "x");
+        zoo_keeper_verify_age(row);
+        zoo_keeper_delete(row);
+        zoo_keeper_index_set_age(row, 1);
+        CHECK(zoo_keeper_insert(txn) == NULL);
+        CHECK(corvid_idl_txn_commit(txn) == CORVID_TXN_ERROR);
+        corvid_idl_txn_abort(txn);
+        corvid_idl_txn_wait(txn);
+        corvid_idl_txn_add_comment(txn, "x");
+        CHECK(corvid_idl_txn_get_error(txn) != NULL);
+        CHECK(zoo_keeper_index_find(index, row) == NULL);
+        CHECK(zoo_keeper_cursor_first_eq(index, row).row == NULL);
+        if (other != idl) {
+            corvid_idl_run(other);
+            corvid_idl_wait(other);
+            corvid_idl_set_remote(other, "tcp:127.0.0.1:1", true);
+            CHECK(zoo_keeper_first(other) == NULL && corvid_idl_txn_create(other) == NULL);
+            CHECK(corvid_idl_get_seqno(other) == 0);
+        }
+        if (wrong[i] != NULL) {
+            corvid_idl_txn_destroy(txn);
+        }
+    }
+    corvid_idl_add_column(idl, (const struct corvid_idl_column *) (const void *) &local);
+    CHECK(corvid_idl_first_row(idl, NULL) == NULL);
+    struct corvid_idl_cursor cursor = {NULL, NULL, 0};
+    corvid_idl_cursor_next(&cursor);
+    corvid_idl_cursor_next(NULL);
+    corvid_idl_loop_run(NULL);
+    corvid_idl_loop_commit_and_wait(NULL);
+    corvid_idl_loop_destroy(NULL);
+    corvid_idl_destroy(NULL);
+    corvid_idl_condition_destroy(NULL);
+    CHECK(corvid_idl_create("unix:/nowhere", NULL, true, true) == NULL);
+    struct corvid_idl_class broken = zoo_idl_class;
+    broken.schema = "{}";
+    CHECK(corvid_idl_create_unconnected(&broken, true) == NULL);
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -316,6 +371,7 @@ main(int argc, char *argv[])
     references_follow();
     walk_in_order();
     choose_rows();
+    misuse();
 
     /* A change of a column without alerts shows in the struct and wakes nobody. */
     const struct zoo_keeper *ann = find("ann");

@@ -474,9 +474,19 @@ fn the_header_compiles_as_cpp() {
     }
     let dir = tempfile::tempdir().expect("a folder");
     let program = dir.path().join("header");
-    let source = package().join("tests/header.cpp");
+    generate(dir.path());
+    // The generated source is C.
+    let object = dir.path().join("zoo-idl.o");
+    run(Command::new("cc")
+        .args(["-std=c11", "-c", "-I"])
+        .arg(package().join("include"))
+        .arg(dir.path().join("zoo-idl.c"))
+        .arg("-o")
+        .arg(&object));
+    let include = dir.path().to_str().expect("a path");
+    let sources = [package().join("tests/header.cpp"), object];
     for standard in ["-std=c++11", "-std=c++20"] {
-        compile("c++", std::slice::from_ref(&source), &[standard], &program);
+        compile("c++", &sources, &[standard, "-I", include], &program);
         run(&mut Command::new(&program));
     }
 }

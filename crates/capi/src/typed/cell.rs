@@ -20,7 +20,7 @@ use corvid::{
 use super::class::{ColumnLayout, Layout, corvid_idl_row, corvid_idl_table};
 use super::record::{Record, State as RowState};
 use super::rows;
-use crate::error::{Failure, Outcome, corvid_error};
+use crate::error::{Failure, Outcome, corvid_error, report};
 
 /// How the program wants a column.
 #[derive(Debug, Clone, Copy, Default)]
@@ -209,7 +209,14 @@ impl State {
         for plan in &mut self.indexes {
             let table = self.layout.tables[plan.table].table;
             let made = class.add_index(table, "", plan.columns.clone());
-            plan.id = Some(made.map_err(|e| Failure::argument(e.to_string()))?);
+            match made {
+                Ok(id) => plan.id = Some(id),
+                // Without it the rest of the replica works.
+                Err(error) => {
+                    let failure = Failure::argument(error.to_string());
+                    report("corvid_idl_index_create", &failure);
+                }
+            }
         }
         let limit = |error: String| Failure::new(corvid_error::CORVID_ERR_LIMIT, error);
         let mut client =

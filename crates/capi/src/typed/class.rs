@@ -251,6 +251,16 @@ fn column_layout(
     };
     let key = element(&column_type.key);
     let value = column_type.value.as_ref().map(element);
+    let bases = [
+        Some((&column_type.key, key)),
+        column_type.value.as_ref().zip(value),
+    ];
+    let is_lost = |(base, element): (&BaseType, Element)| {
+        base.reference.is_some() && element.target.is_none()
+    };
+    if bases.into_iter().flatten().any(is_lost) {
+        return Err(broken(&format!("column {name} refers to another class")));
+    }
     let shape = shape_of(column_type);
     let layout = ColumnLayout {
         column: Column { table, id },

@@ -42,8 +42,8 @@ impl Kind for Clauses {
 pub struct corvid_idl_condition {
     /// Its clauses; null for none.
     pub clauses: *mut corvid_idl_clauses,
-    /// Every row meets it.
-    pub is_true: bool,
+    /// Every row meets it, if it is not 0.
+    pub is_true: u8,
 }
 
 /// Does something with a condition of the program.
@@ -55,7 +55,7 @@ fn with_condition(
     guard(name, || {
         let mut held = corvid_idl_condition {
             clauses: ptr::null_mut(),
-            is_true: false,
+            is_true: 0,
         };
         let current = &pointer::array(condition.cast_const(), 1, "condition")?[0];
         (held.clauses, held.is_true) = (current.clauses, current.is_true);
@@ -69,7 +69,7 @@ fn with_condition(
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_condition_clear(condition: *mut corvid_idl_condition) {
     with_condition("corvid_idl_condition_clear", condition, |condition| {
-        condition.is_true = false;
+        condition.is_true = 0;
         let clauses = std::mem::replace(&mut condition.clauses, ptr::null_mut());
         handle::take::<Clauses>(clauses).map(drop)
     });
@@ -95,7 +95,7 @@ pub extern "C" fn corvid_idl_condition_add_clause(
         let function = match function {
             0 => return Ok(()),
             1 => {
-                condition.is_true = true;
+                condition.is_true = 1;
                 return Ok(());
             }
             2 => Function::Equal,
@@ -167,7 +167,7 @@ pub extern "C" fn corvid_idl_set_condition(
             let clauses = clauses.0.lock().unwrap_or_else(PoisonError::into_inner);
             clauses.clone()
         };
-        let is_true = condition.is_true;
+        let is_true = condition.is_true != 0;
         promised = with(replica, |_, state| {
             let number = state.layout.table(class)?;
             let table = state.layout.tables[number].table;
