@@ -549,7 +549,10 @@ pub(crate) fn source(schema: &Schema, names: &Names) -> String {
             table.capital
         );
     }
-    put!(out, "}};\n\nstatic const char schema[] =");
+    put!(
+        out,
+        "}};\n\n#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n#endif\nstatic const char schema[] ="
+    );
     let text: Vec<char> = schema.to_json().to_string().chars().collect();
     for part in text.chunks(100) {
         let escaped: String = part

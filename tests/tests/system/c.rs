@@ -530,6 +530,36 @@ fn symbols_are_those_of_the_header() {
     assert_eq!(shown, declared);
 }
 
+/// The code for the schemas of the system's packages compiles without warnings, and the library finds its structs as it describes them.
+#[test]
+fn schemas_of_the_system_become_code() {
+    let Some(_) = library() else { return };
+    for (schema, name) in [
+        ("/usr/share/openvswitch/vswitch.ovsschema", "open_vswitch"),
+        ("/usr/share/ovn/ovn-nb.ovsschema", "ovn_northbound"),
+        ("/usr/share/ovn/ovn-sb.ovsschema", "ovn_southbound"),
+    ] {
+        if !Path::new(schema).is_file() {
+            skip(&format!("code in C for {schema}: it is not installed"));
+            continue;
+        }
+        let dir = tempfile::tempdir().expect("a folder");
+        run(Command::new(binary::bin("ovsdb-idlc"))
+            .args(["c", schema])
+            .arg(dir.path()));
+        let text = format!(
+            "#include \"{name}-idl.h\"\nint main(void) {{ return corvid_idl_create_unconnected(&{name}_idl_class, true) == NULL; }}\n"
+        );
+        let source = dir.path().join("main.c");
+        fs::write(&source, text).expect("written");
+        let program = dir.path().join("main");
+        let sources = [source, dir.path().join(format!("{name}-idl.c"))];
+        let include = dir.path().to_str().expect("a path");
+        compile("cc", &sources, &["-std=c11", "-I", include], &program);
+        run(&mut Command::new(&program));
+    }
+}
+
 /// The blocks of C in each part of the tutorial are a program, which runs as it is printed.
 #[test]
 fn the_tutorial_works_as_it_is_printed() {
