@@ -373,6 +373,20 @@ main(int argc, char *argv[])
     choose_rows();
     misuse();
 
+    /* The contents come again over another connection; what is the same keeps its struct. */
+    const struct zoo_keeper *same = find("ann");
+    unsigned int before = corvid_idl_get_seqno(idl);
+    corvid_idl_track_clear(idl);
+    corvid_idl_force_reconnect(idl);
+    do {
+        corvid_idl_run(idl);
+        corvid_idl_wait(idl);
+        OK(corvid_poll_block());
+        corvid_idl_run(idl);
+    } while (!corvid_idl_is_connected(idl) || corvid_idl_get_seqno(idl) == before);
+    CHECK(find("ann") == same && same->age == 40 && count() == 1);
+    CHECK(zoo_keeper_track_get_first(idl) == NULL);
+
     /* A change of a column without alerts shows in the struct and wakes nobody. */
     const struct zoo_keeper *ann = find("ann");
     unsigned int seqno = corvid_idl_get_seqno(idl);
