@@ -37,7 +37,7 @@ test:
 	$(RELEASE)/corvid-xtask test --beside "$(RELEASE)/corvid-guard check"
 
 # More proofs, which take long or need tools beside stable Rust. Each is a command of its own.
-check-deep: check-deny check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds check-advisories
+check-deep: check-deny check-rust-version check-portable check-interleavings check-miri check-threads check-seeds check-advisories
 
 # Licences, sources and duplicates of libraries: needs cargo-deny.
 check-deny:

@@ -182,11 +182,13 @@ fn threads_share_a_client() {
             "-O1",
             "-std=c11",
             "-D_GNU_SOURCE",
+            "-fno-builtin",
             "-fsanitize=thread",
             "-I",
         ])
         .arg(package().join("include"))
         .arg(package().join("tests/threads.c"))
+        .arg(package().join("tests/tsan.c"))
         .arg(archive)
         .args([
             "-lgcc_s",
