@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-seeds setup python man docs deb container guard guard-accept bench bench-ovn bench-clients check-python bench-python bench-allocators
+.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python c man docs deb container guard guard-accept bench bench-ovn bench-clients check-python bench-python bench-c bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -32,7 +32,7 @@ test:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(BUILD) -p corvid-guard -p corvid-xtask
-	cargo build -p corvid-python
+	cargo build -p corvid-python -p corvid-capi
 	tests/setup/finish.sh
 	$(RELEASE)/corvid-xtask test --beside "$(RELEASE)/corvid-guard check"
 
@@ -64,6 +64,12 @@ check-threads:
 	RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --target $$(rustc -vV | sed -n 's/^host: //p') --target-dir target/threads \
 		-p corvid-server --no-default-features --lib -- shards holder
 
+# Data races of the library for C, by ThreadSanitizer on both sides: needs a nightly toolchain with rust-src.
+check-c-threads:
+	RUSTFLAGS=-Zsanitizer=thread cargo +nightly build -Zbuild-std --target $$(rustc -vV | sed -n 's/^host: //p') --target-dir target/threads -p corvid-capi
+	CORVID_C_THREADS=$(CURDIR)/target/threads/$$(rustc -vV | sed -n 's/^host: //p')/debug/libcorvid_c.a \
+		cargo test -p corvid-tests --test system c::threads_share_a_client
+
 # Every interleaving of threads at a mailbox, at a shard's queue and in the pipeline that opens files (`crates/reactor/src/interleavings.rs`).
 check-interleavings:
 	RUSTFLAGS="--cfg interleavings" cargo test --release --target-dir target/interleavings -p corvid-reactor --lib interleavings
@@ -90,10 +96,18 @@ man:
 docs: man
 	$(RELEASE)/corvid-xtask completions target/docs
 
-# A package for this Debian or Ubuntu, in target/deb.
+# The library for C, as it is installed below a prefix, in target/c: needs a C compiler, which links it.
+BINDINGS = $${CARGO_TARGET_DIR:-target}/bindings
+c:
+	$(BUILD) -p corvid-xtask
+	cargo build --profile bindings -p corvid-capi
+	$(RELEASE)/corvid-xtask c --library $(BINDINGS)/libcorvid_c.a target/c
+
+# Packages for this Debian or Ubuntu, in target/deb: the programs, and the library for C.
 deb:
 	$(BUILD) -p corvid-xtask
-	$(RELEASE)/corvid-xtask deb --bin-dir $(RELEASE) target/deb
+	cargo build --profile bindings -p corvid-capi
+	$(RELEASE)/corvid-xtask deb --bin-dir $(RELEASE) --library $(BINDINGS)/libcorvid_c.a target/deb
 
 # An image, by podman or docker. Podman keeps the health check only in the format of docker.
 CONTAINER ?= podman
@@ -148,6 +162,12 @@ bench-python: python
 	$(BUILD)
 	target/python/bin/python crates/python/bench/compare.py $(RELEASE)/ovsdb-server $(RELEASE)/ovsdb-tool \
 		/usr/share/ovn/ovn-nb.ovsschema corvid=target/python/bin/python $(OVS_PYTHONS)
+
+# The library for C beside the client for Rust, built alike: the table of PERF.md, "C".
+bench-c:
+	$(BUILD)
+	cargo build --profile bindings -p corvid-capi -p corvid-examples
+	crates/capi/bench/compare.sh $(RELEASE) $(BINDINGS)
 
 # Duration and memory of both servers under four allocators: built in where ours has a feature for it, loaded before the server
 # elsewhere.

@@ -11,6 +11,7 @@ install_packages "the reference implementation" $missing
 command -v valgrind >/dev/null 2>&1 || install_packages "the guard of instruction counts" valgrind
 command -v openssl >/dev/null 2>&1 || install_packages "odd certificates" openssl
 command -v groff >/dev/null 2>&1 || install_packages "sound manual pages" groff-base
+command -v pkg-config >/dev/null 2>&1 || install_packages "the installed library for C" pkg-config
 for shell in zsh fish; do
     command -v "$shell" >/dev/null 2>&1 || install_packages "completions of $shell" "$shell"
 done

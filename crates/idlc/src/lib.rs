@@ -1,4 +1,4 @@
-//! Typed Rust, and typed Python, for the tables of a schema.
+//! Typed Rust, typed Python and typed C for the tables of a schema.
 //!
 //! A schema, as JSON and perhaps with annotations, becomes one module: a handle for the rows of each table, a constant for each column, an
 //! enumeration for each column with a list of values. It uses `corvid::typed`; the generated text is meant to be read.
@@ -17,6 +17,7 @@
 //! which is here for the generator of manual pages (feature `program`).
 
 mod annotation;
+mod c;
 mod element;
 mod error;
 #[cfg(feature = "program")]
@@ -99,6 +100,49 @@ pub fn rust(text: &str) -> Result<String, Error> {
 /// As [`rust`].
 pub fn python(text: &str) -> Result<String, Error> {
     Ok(python::module(&parse(text)?))
+}
+
+/// The header and the source in C for a schema, which may carry annotations. They use `corvid.h`, and have the shape of the code that Open vSwitch's generator makes.
+///
+/// The names begin with the annotation `idlPrefix`, or with the name of the database. The source includes the annotation `idlHeader`, or `"NAME-idl.h"`.
+///
+/// ```
+/// let schema = r#"{"name":"Zoo","version":"1.0.0","idlPrefix":"zoorec_","tables":{"Keeper":{"isRoot":true,"columns":{
+///     "name":{"type":"string"}}}}}"#;
+/// let code = corvid_idlc::c(schema)?;
+/// assert!(code.header.contains("struct zoorec_keeper {"));
+/// assert!(code.source.contains("#include \"zoo-idl.h\""));
+/// # Ok::<(), corvid_idlc::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`rust`]; or two names become one in C.
+pub fn c(text: &str) -> Result<C, Error> {
+    let schema = parse(text)?;
+    let json = Value::parse(text.as_bytes()).map_err(|error| Error::Json(error.to_string()))?;
+    let member = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
+    let database = schema.name.to_lowercase();
+    let names = c::Names {
+        prefix: member("idlPrefix").unwrap_or_else(|| format!("{database}_")),
+        header: member("idlHeader").unwrap_or_else(|| format!("\"{database}-idl.h\"")),
+    };
+    c::check(&schema, &names)?;
+    Ok(C {
+        header: c::header(&schema, &names),
+        source: c::source(&schema, &names),
+        name: database,
+    })
+}
+
+/// Typed C of a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct C {
+    /// The name of the database in lower case, for names of files.
+    pub name: String,
+    /// The header.
+    pub header: String,
+    /// The source.
+    pub source: String,
 }
 
 fn parse(text: &str) -> Result<Schema, Error> {

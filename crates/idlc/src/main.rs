@@ -1,4 +1,4 @@
-//! `ovsdb-idlc`: prints typed Rust or Python for a schema, or a schema with its annotations.
+//! `ovsdb-idlc`: prints typed Rust, Python or C for a schema, or a schema with its annotations.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -35,10 +35,30 @@ fn run(options: &Options) -> Result<String, String> {
         ["python", idl] => {
             corvid_idlc::python(&read(idl)?).map_err(|error| format!("{idl}: {error}"))
         }
+        ["c-idl-header", idl] => c(&read(idl)?, idl).map(|code| code.header),
+        ["c-idl-source", idl] => c(&read(idl)?, idl).map(|code| code.source),
+        ["c", idl] => write_c(&c(&read(idl)?, idl)?, "."),
+        ["c", idl, directory] => write_c(&c(&read(idl)?, idl)?, directory),
         [] => Err("missing command name (use --help for help)".to_owned()),
-        ["annotate" | "rust" | "python", ..] => {
-            Err("wrong number of arguments (use --help for help)".to_owned())
-        }
+        [
+            "annotate" | "c" | "c-idl-header" | "c-idl-source" | "rust" | "python",
+            ..,
+        ] => Err("wrong number of arguments (use --help for help)".to_owned()),
         [command, ..] => Err(format!("unknown command '{command}' (use --help for help)")),
     }
+}
+
+fn c(text: &str, idl: &str) -> Result<corvid_idlc::C, String> {
+    corvid_idlc::c(text).map_err(|error| format!("{idl}: {error}"))
+}
+
+/// Writes the header and the source, and prints their names.
+fn write_c(code: &corvid_idlc::C, directory: &str) -> Result<String, String> {
+    let mut names = String::new();
+    for (text, suffix) in [(&code.header, "h"), (&code.source, "c")] {
+        let path = Path::new(directory).join(format!("{}-idl.{suffix}", code.name));
+        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        names += &format!("{}\n", path.display());
+    }
+    Ok(names)
 }

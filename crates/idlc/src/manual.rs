@@ -23,6 +23,12 @@ pub fn manual() -> Manual {
                     "print SCHEMA combined with ANNOTATIONS",
                 ),
                 (
+                    "c IDL [DIRECTORY]",
+                    "write a header and a source in C for IDL, a schema with or without annotations, into DIRECTORY",
+                ),
+                ("c-idl-header IDL", "print the header alone"),
+                ("c-idl-source IDL", "print the source alone"),
+                (
                     "python IDL",
                     "print a Python module for IDL, a schema with or without annotations",
                 ),
@@ -60,6 +66,10 @@ const DESCRIPTION: &str = "\
 table, with a getter and a setter for each column, changes of single elements for sets and maps, an enumeration for a column that lists its
 values, and constants to make indexes and conditions of. It is built on the client library that comes with this program. The module that `python` prints
 has a class for the rows of each table, for type checkers and editors, and clients that know the tables; it is built on the package `corvid`.
+
+The code that `c` writes has the shape of that of Open vSwitch's generator: a struct for the rows of each table, filled by the library, functions to walk over them, to change
+them and to look them up. It is built on `libcorvid`(3). Its names begin with the annotation `idlPrefix`, or with the name of the database, and the source includes the annotation
+`idlHeader`, or the header's name. The files are `NAME-idl.h` and `NAME-idl.c`, by the name of the database in lower case.
 
 Annotations are assignments to members of a schema, one a line, as files of that kind in Open vSwitch have them: `s[\"idlPrefix\"] = \"ovsrec_\"`. They are read,
 never executed. JSON with the members that are to be merged into the schema is taken as well.";

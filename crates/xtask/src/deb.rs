@@ -1,4 +1,5 @@
-//! The Debian package: programs, pages, completions and units, and scripts that divert the files that they replace.
+//! The Debian package: programs, pages, completions and units, and scripts that divert the files that they replace. Those of the library for C are in
+//! `c_library`.
 //!
 //! `dpkg-deb`, which every Debian has, builds it from a tree without a rules file. Each diverted path is a file of this package. The
 //! list is made here and inserted into the maintainer scripts, so it cannot differ: `PATH=DIVERTED`, where DIVERTED is the new path of the other
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::tree::{Tree, files_below, output, run};
-use crate::{Outcome, completion, page, programs};
+use crate::{Outcome, c_library, completion, page, programs};
 
 /// The inputs of a package.
 pub(crate) struct Inputs {
@@ -22,6 +23,8 @@ pub(crate) struct Inputs {
     pub(crate) source: PathBuf,
     /// Compress fast rather than well.
     pub(crate) fast: bool,
+    /// The archive of the library for C, if its packages are wanted too.
+    pub(crate) library: Option<PathBuf>,
 }
 
 const SCRIPTS: [&str; 4] = ["preinst", "postinst", "prerm", "postrm"];
@@ -66,9 +69,20 @@ pub(crate) fn build(inputs: &Inputs) -> Outcome {
         tree.write(&format!("DEBIAN/{script}"), 0o755, text.as_bytes())?;
     }
 
-    let package = inputs
-        .dir
-        .join(format!("corvid_{version}_{architecture}.deb"));
+    pack(
+        &tree,
+        inputs,
+        &format!("corvid_{version}_{architecture}.deb"),
+    )?;
+    match &inputs.library {
+        Some(archive) => c_library::packages(inputs, archive, &version, &architecture),
+        None => Ok(()),
+    }
+}
+
+/// Makes a package of a tree that has its control files, prints its path and removes the tree.
+pub(crate) fn pack(tree: &Tree, inputs: &Inputs, name: &str) -> Outcome {
+    let package = inputs.dir.join(name);
     let level = if inputs.fast { "-z1" } else { "-z6" };
     run(Command::new("dpkg-deb")
         .args(["--root-owner-group", level, "--build"])
@@ -133,7 +147,7 @@ fn add_documents(tree: &Tree, source: &Path) -> Outcome {
 }
 
 /// The lines of `md5sums`.
-fn checksums(tree: &Tree) -> Outcome<String> {
+pub(crate) fn checksums(tree: &Tree) -> Outcome<String> {
     let mut names = Vec::new();
     for file in tree.files()? {
         names.push(file.strip_prefix(tree.root())?.to_owned());
@@ -143,7 +157,7 @@ fn checksums(tree: &Tree) -> Outcome<String> {
 }
 
 /// Bytes of all files.
-fn size(tree: &Tree) -> Outcome<u64> {
+pub(crate) fn size(tree: &Tree) -> Outcome<u64> {
     let mut total = 0;
     for file in tree.files()? {
         total += file.metadata()?.len();
@@ -175,7 +189,7 @@ Description: OVSDB server and tools that stand in for those of Open vSwitch
  ovs-appctl are its own; those of the packages of Open vSwitch are kept beside
  them under the suffix .openvswitch and come back when it is removed.
  .
- ovsdb-idlc makes typed Rust of schemas, for clients.
+ ovsdb-idlc makes typed Rust, Python and C of schemas, for clients.
 ",
         library.0, library.1
     )?;
@@ -183,7 +197,7 @@ Description: OVSDB server and tools that stand in for those of Open vSwitch
 }
 
 /// The newest version of the C library whose symbols a program names.
-fn library_version(program: &[u8]) -> Option<(u32, u32)> {
+pub(crate) fn library_version(program: &[u8]) -> Option<(u32, u32)> {
     const MARK: &[u8] = b"GLIBC_";
     let number = |bytes: &[u8]| -> Option<u32> { std::str::from_utf8(bytes).ok()?.parse().ok() };
     program

@@ -1,9 +1,10 @@
-//! `corvid-xtask`: builds manual pages and completions from the tables of the programs, builds the Debian package, runs all tests, and
+//! `corvid-xtask`: builds manual pages and completions from the tables of the programs, installs the library for C, builds Debian packages, runs all tests, and
 //! breaks rules of clusters to see tests fail. `make docs`, `make deb` and `make test` run it; the last by hand.
 //!
 //! Its outputs are not checked in. It reads the programs' manuals as values ([`corvid_shell::manual`]) and names no option or command itself, so
 //! a new one is in every page and completion at once.
 
+mod c_library;
 mod completion;
 mod deb;
 mod mutants;
@@ -49,7 +50,30 @@ fn command_line() -> Command {
                 .long("fast")
                 .action(ArgAction::SetTrue)
                 .help("Compress fast rather than well"),
+        )
+        .arg(
+            path("library")
+                .long("library")
+                .value_name("ARCHIVE")
+                .help("The archive of the library for C, to build its packages too"),
         );
+    let c = task(
+        "c",
+        "Installs the library for C below DIR, as /usr/local would have it",
+    )
+    .arg(
+        path("library")
+            .long("library")
+            .value_name("ARCHIVE")
+            .required(true)
+            .help("The archive that cargo built"),
+    )
+    .arg(
+        path("source")
+            .long("source")
+            .default_value(".")
+            .help("The root of the repository"),
+    );
     Command::new("corvid-xtask")
         .about("Builds manual pages, completions and the Debian package of Corvid")
         .subcommand_required(true)
@@ -60,6 +84,7 @@ fn command_line() -> Command {
             "Writes the completions of bash, fish and zsh below DIR",
         ))
         .subcommand(deb)
+        .subcommand(c)
         .subcommand(
             Command::new("mutants")
                 .about("Breaks the rules of clusters one by one; a test must fail each time")
@@ -102,11 +127,13 @@ fn run(line: &ArgMatches) -> Outcome {
             mutants::run(&names.into_iter().flatten().collect())
         }
         "completions" => completion::write_all(&given("dir")?),
+        "c" => c_library::install(&given("dir")?, &given("library")?, &given("source")?),
         _ => deb::build(&deb::Inputs {
             dir: given("dir")?,
             bin_dir: given("bin-dir")?,
             source: given("source")?,
             fast: arguments.get_flag("fast"),
+            library: arguments.get_one::<PathBuf>("library").cloned(),
         }),
     }
 }

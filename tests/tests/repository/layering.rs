@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// The level of each crate; one may import lower ones only. Binaries share a level with the client library's front, and nobody but crates
 /// for development imports them.
-const LEVELS: [(&str, u32); 21] = [
+const LEVELS: [(&str, u32); 22] = [
     ("json", 0),
     ("data", 1),
     ("rpc", 2),
@@ -31,6 +31,7 @@ const LEVELS: [(&str, u32); 21] = [
     ("idlc", BINARY),
     ("corvid", BINARY),
     ("python", BINDING),
+    ("capi", BINDING),
     ("fuzzing", DEVELOPMENT),
 ];
 
@@ -109,7 +110,8 @@ const EFFECT_PACKAGES: [&str; 11] = [
 ];
 
 /// Files, or folders that end in `/`, that may hold `unsafe`.
-const UNSAFE: [&str; 5] = [
+const UNSAFE: [&str; 6] = [
+    "crates/capi/",
     "crates/json/src/scan/x86_64.rs",
     "crates/data/src/str.rs",
     "crates/net/",
@@ -195,7 +197,7 @@ fn check_manifest(name: &str, manifest: &str) -> Complaints {
             ));
         }
         // A program that embeds the client library has its own log, signals and daemon.
-        if ["session", "idl", "driver", "corvid", "python"].contains(&name)
+        if ["session", "idl", "driver", "corvid", "python", "capi"].contains(&name)
             && ["reactor", "shell"].contains(&lower)
         {
             complaints.push(format!(

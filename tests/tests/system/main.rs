@@ -5,6 +5,7 @@
 mod active_backup;
 mod audit;
 mod backup;
+mod c;
 mod check_config;
 mod cluster;
 mod cluster_changes;
