@@ -1,4 +1,5 @@
 """The public names of each module: functions, classes and their methods, with their arguments."""
+# differs: pypi: ^ovs\.poller\.(eventlet_patcher|gevent_monkey): the poller works with green threads without asking for them
 # more on ours: names of our own harm nobody
 # differs: pypi: ^ovs\.stream\.SSLStream __init__: an argument of the class above it too
 # not on: debian: the names are those of the newest version

@@ -1,6 +1,8 @@
-"""Byte streams by name: `tcp:`, `ssl:` and `unix:` connect, `ptcp:` and `punix:` wait for connections.
+"""Byte streams to peers: Unix sockets, TCP and TLS.
 
-Nothing blocks except `Stream.open_block`. Errors are numbers; a name that no stream has is EAFNOSUPPORT.
+It owns the names of connections ("unix:FILE", "tcp:HOST:PORT", "ssl:HOST:PORT", "punix:FILE",
+"ptcp:PORT:HOST") and non-blocking connecting, receiving, sending and accepting.  Errors are numbers
+of errno.  It knows nothing of messages, which `ovs.jsonrpc` makes of the bytes.
 """
 
 import errno
@@ -8,15 +10,21 @@ import os
 import socket
 import ssl
 
-from . import fatal_signal, poller, socket_util, timeval, util, vlog
+from . import dirs
+from . import fatal_signal
+from . import poller as _poller
+from . import socket_util
+from . import timeval
+from . import util
+from . import vlog as _vlog
 
-vlog = vlog.Vlog("stream")
+vlog = _vlog.Vlog("stream")
 
 
 def stream_or_pstream_needs_probes(name):
-    """True if the peer of `name` can vanish in silence, False if not, None if there is no such stream."""
+    """Returns whether the connection `name` may break without notice, or None if it is unknown."""
     cls = Stream._find_method(name)
-    if cls:
+    if cls is not None:
         return cls.needs_probes()
     if PassiveStream.is_valid_name(name):
         return PassiveStream.needs_probes(name)
@@ -24,14 +32,14 @@ def stream_or_pstream_needs_probes(name):
 
 
 class Stream(object):
-    """A connection, perhaps one that is not made yet."""
+    """A connection to a peer, or an attempt at one."""
 
-    # States.
+    # The states of a stream.
     __S_CONNECTING = 0
     __S_CONNECTED = 1
     __S_DISCONNECTED = 2
 
-    # What to wait for.
+    # The kinds of events that `wait()` waits for.
     W_CONNECT = 0
     W_RECV = 1
     W_SEND = 2
@@ -39,46 +47,70 @@ class Stream(object):
     IPTOS_PREC_INTERNETCONTROL = 0xC0
     DSCP_DEFAULT = IPTOS_PREC_INTERNETCONTROL >> 2
 
-    _SOCKET_METHODS = {}
-
     _SSL_private_key_file = None
     _SSL_certificate_file = None
     _SSL_ca_cert_file = None
 
+    _SOCKET_METHODS = {}
+
+    @staticmethod
+    def register_method(method, cls):
+        """Makes streams whose name begins with `method` and a colon be of the class `cls`."""
+        Stream._SOCKET_METHODS[method + ":"] = cls
+
+    @staticmethod
+    def _find_method(name):
+        for method, cls in Stream._SOCKET_METHODS.items():
+            if name.startswith(method):
+                return cls
+        return None
+
+    @staticmethod
+    def find_class(name):
+        """Returns the class of the streams called `name`, or None."""
+        return Stream._find_method(name)
+
+    @staticmethod
+    def is_valid_name(name):
+        """Returns true if `name` begins with a registered method."""
+        return Stream._find_method(name) is not None
+
+    valid_name = is_valid_name
+
     def __init__(self, socket, name, status, is_server=False):
-        """`status` is that of the connection: 0, EAGAIN while it is being made, or the error that ended it."""
         self.socket = socket
         self.name = name
-        self.error = 0
         if status == errno.EAGAIN:
             self.state = Stream.__S_CONNECTING
         elif status == 0:
             self.state = Stream.__S_CONNECTED
         else:
             self.state = Stream.__S_DISCONNECTED
+        # The reason why the stream is not connected, for the state disconnected.
+        self.error = status if status != errno.EAGAIN else 0
+        self.is_server = is_server
 
     @staticmethod
-    def register_method(method, cls):
-        """Makes `cls` open the names that begin with `method`, followed by a colon."""
-        Stream._SOCKET_METHODS[method + ":"] = cls
-
-    @staticmethod
-    def _find_method(name):
-        method, colon, _suffix = name.partition(":")
-        return Stream._SOCKET_METHODS.get(method + colon)
-
-    @staticmethod
-    def is_valid_name(name):
-        """Whether `name` begins like the name of a stream that connects."""
-        return Stream._find_method(name) is not None
+    def check_connection_completion(sock):
+        """Returns 0 if `sock` is connected, `EAGAIN` if it still tries, or the error."""
+        return socket_util.check_connection_completion(sock)
 
     @staticmethod
     def open(name, dscp=DSCP_DEFAULT):
-        """Begins to connect: (0, stream) or (error number, None)."""
-        cls = Stream._find_method(name)
-        if not cls:
+        """Begins to connect to `name`.  Returns a pair of an error and the stream.
+
+        The stream is None if there is an error.  Otherwise `connect()` tells when the connection
+        is established.
+        """
+        cls = Stream.find_class(name)
+        if cls is None:
             return errno.EAFNOSUPPORT, None
-        error, sock = cls._open(name.partition(":")[2], dscp)
+        error, sock = cls._open(name.split(":", 1)[1], dscp)
+        if error in (errno.EAGAIN, errno.EINPROGRESS):
+            if sock is None:
+                # The backlog of a Unix socket is full.  No attempt goes on that could be awaited.
+                return error, None
+            return 0, cls(sock, name, errno.EAGAIN)
         if error:
             return error, None
         status = cls.check_connection_completion(sock)
@@ -89,64 +121,65 @@ class Stream(object):
 
     @staticmethod
     def _open(suffix, dscp):
-        raise NotImplementedError("This method must be overrided by subclass")
+        raise NotImplementedError("this class opens no sockets")
 
     @staticmethod
     def open_block(error_stream, timeout=None):
-        """Waits until the stream that `open` returned is connected, at most `timeout` milliseconds.
+        """Waits until the stream of the pair that `open()` returned is connected, or failed.
 
-        The argument is the pair that `open` returned, and the result is such a pair.
+        It waits up to `timeout` milliseconds, or without limit if that is None or negative, and
+        returns a pair of the same form.
         """
         error, stream = error_stream
-        if error:
+        if error or stream is None:
             return error, None
-        deadline = None if timeout is None else timeval.msec() + timeout
+        deadline = None
+        if timeout is not None and timeout >= 0:
+            deadline = timeval.msec() + timeout
         while True:
-            stream.run()
             error = stream.connect()
             if error != errno.EAGAIN:
                 break
-            if deadline is not None and timeval.msec() >= deadline:
+            if deadline is not None and timeval.msec() > deadline:
                 error = errno.ETIMEDOUT
                 break
-            waiter = poller.Poller()
-            stream.run_wait(waiter)
-            stream.connect_wait(waiter)
+            stream.run()
+            poller = _poller.Poller()
+            stream.run_wait(poller)
+            stream.connect_wait(poller)
             if deadline is not None:
-                waiter.timer_wait_until(deadline)
-            waiter.block()
+                poller.timer_wait_until(deadline + 1)
+            poller.block()
         if error:
             stream.close()
             return error, None
         return 0, stream
 
-    @staticmethod
-    def check_connection_completion(sock):
-        return socket_util.check_connection_completion(sock)
-
     def close(self):
-        if self.socket is not None:
-            self.socket.close()
-        self.state = Stream.__S_DISCONNECTED
+        """Closes the stream."""
+        self.socket.close()
 
     def connect(self):
-        """0 when connected, EAGAIN while the connection is being made, otherwise the error that ended it."""
+        """Returns 0 if the connection is established, `EAGAIN` if not yet, or the error."""
         if self.state == Stream.__S_CONNECTING:
-            self.__finish_connecting()
-        if self.state == Stream.__S_CONNECTING:
-            return errno.EAGAIN
-        if self.state == Stream.__S_CONNECTED:
-            return 0
-        return self.error
+            error = self._complete()
+            if error == 0:
+                self.state = Stream.__S_CONNECTED
+            elif error != errno.EAGAIN:
+                self.state = Stream.__S_DISCONNECTED
+                self.error = error
+            return error
+        return 0 if self.state == Stream.__S_CONNECTED else self.error
 
-    def __finish_connecting(self):
-        status = self.check_connection_completion(self.socket)
-        if status != errno.EAGAIN:
-            self.state = Stream.__S_DISCONNECTED if status else Stream.__S_CONNECTED
-            self.error = status
+    def _complete(self):
+        return self.check_connection_completion(self.socket)
 
     def recv(self, n):
-        """(0, at most `n` bytes); no bytes mean that the peer closed. (EAGAIN, "") if none are there, or another error."""
+        """Receives up to `n` bytes.  Returns a pair of an error and the bytes.
+
+        No error and no bytes mean that the peer closed the connection.  The error is `EAGAIN` if
+        there is nothing to receive yet.
+        """
         error = self.connect()
         if error:
             return error, ""
@@ -161,88 +194,199 @@ class Stream(object):
             return socket_util.get_exception_errno(e), ""
 
     def send(self, buf):
-        """The count of the bytes sent, or a negative error number: -EAGAIN if the system takes none now."""
+        """Sends the beginning of `buf`.
+
+        Returns the number of bytes sent, or a negative number of errno, which is `-EAGAIN` if
+        nothing can be sent yet.
+        """
         error = self.connect()
         if error:
             return -error
-        if isinstance(buf, str):
-            buf = buf.encode("utf-8")
-        if not buf:
+        data = buf.encode("utf-8") if isinstance(buf, str) else buf
+        if not data:
             return 0
-        return self._send(buf)
+        return self._send(data)
 
-    def _send(self, buf):
+    def _send(self, data):
         try:
-            return self.socket.send(buf)
+            return self.socket.send(data)
         except OSError as e:
             return -socket_util.get_exception_errno(e)
 
     def run(self):
-        """Does what is due between connect, recv and send; nothing for these streams."""
+        """Performs what the stream has to do in the background: nothing."""
 
     def run_wait(self, poller):
-        """Waits for what `run` does."""
+        """Makes `poller` wake up when `run()` has something to do."""
 
     def wait(self, poller, wait):
-        """Makes `poller` wake for one of W_CONNECT, W_RECV and W_SEND."""
+        """Makes `poller` wake up when `connect()`, `recv()` or `send()` may succeed."""
         assert wait in (Stream.W_CONNECT, Stream.W_RECV, Stream.W_SEND)
-        if self.state == Stream.__S_DISCONNECTED:
+        if self.state == Stream.__S_DISCONNECTED or self.socket.fileno() < 0:
             poller.immediate_wake()
             return
         if self.state == Stream.__S_CONNECTING:
             wait = Stream.W_CONNECT
-        poller.fd_wait(self.socket, self._events(wait))
+        self._wait(poller, wait)
 
-    def _events(self, wait):
-        return poller.POLLIN if wait == Stream.W_RECV else poller.POLLOUT
+    def _wait(self, poller, wait):
+        events = _poller.POLLIN if wait == Stream.W_RECV else _poller.POLLOUT
+        poller.fd_wait(self.socket, events)
 
     def connect_wait(self, poller):
+        """Makes `poller` wake up when `connect()` has news."""
         self.wait(poller, Stream.W_CONNECT)
 
     def recv_wait(self, poller):
+        """Makes `poller` wake up when there is something to receive."""
         self.wait(poller, Stream.W_RECV)
 
     def send_wait(self, poller):
+        """Makes `poller` wake up when something can be sent."""
         self.wait(poller, Stream.W_SEND)
-
-    def __del__(self):
-        sock = getattr(self, "socket", None)
-        if sock is not None:
-            sock.close()
 
     @staticmethod
     def ssl_set_private_key_file(file_name):
+        """Sets the file of the private key of the streams that are opened later."""
         Stream._SSL_private_key_file = file_name
 
     @staticmethod
     def ssl_set_certificate_file(file_name):
+        """Sets the file of the certificate of the streams that are opened later."""
         Stream._SSL_certificate_file = file_name
 
     @staticmethod
     def ssl_set_ca_cert_file(file_name):
+        """Sets the file of the authorities that certify the peers of later streams."""
         Stream._SSL_ca_cert_file = file_name
 
 
+class PassiveStream(object):
+    """A socket that accepts connections."""
+
+    def __init__(self, sock, name, bind_path):
+        self.name = name
+        self.socket = sock
+        self.bind_path = bind_path
+
+    @staticmethod
+    def needs_probes(name):
+        """Returns true unless `name` is that of a Unix socket."""
+        return not name.startswith("punix:")
+
+    @staticmethod
+    def is_valid_name(name):
+        """Returns true if `name` is that of a socket that accepts connections."""
+        return name.startswith(("punix:", "ptcp:"))
+
+    @staticmethod
+    def open(name):
+        """Begins to listen at `name`.  Returns a pair of an error and the passive stream."""
+        if not PassiveStream.is_valid_name(name):
+            return errno.EAFNOSUPPORT, None
+        bind_path = None
+        if name.startswith("punix:"):
+            bind_path = name[len("punix:"):]
+            error, sock = socket_util.make_unix_socket(socket.SOCK_STREAM, True, bind_path, None)
+        else:
+            error, sock = PassiveStream._bind_tcp(name[len("ptcp:"):])
+        if error:
+            return error, None
+        try:
+            sock.listen(10)
+        except OSError as e:
+            sock.close()
+            return socket_util.get_exception_errno(e), None
+        return 0, PassiveStream(sock, name, bind_path)
+
+    @staticmethod
+    def _bind_tcp(suffix):
+        """Returns a pair of an error and a socket bound to "PORT[:HOST]" or to "HOST:PORT"."""
+        first, _, rest = suffix.partition(":")
+        if first.isdigit() or not rest:
+            port, host = first, rest
+        else:
+            host, _, port = suffix.rpartition(":")
+        host = host.strip("[]")
+        if not port.isdigit() or int(port) > 65535:
+            return errno.EINVAL, None
+        try:
+            sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        except OSError as e:
+            return socket_util.get_exception_errno(e), None
+        try:
+            socket_util.set_nonblocking(sock)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind((host, int(port)))
+        except OSError as e:
+            sock.close()
+            error = socket_util.get_exception_errno(e)
+            return (error if error > 0 else errno.EINVAL), None
+        return 0, sock
+
+    def close(self):
+        """Closes the socket and removes its file."""
+        if self.bind_path is not None and self.socket.fileno() >= 0:
+            fatal_signal.unlink_file_now(self.bind_path)
+        self.socket.close()
+
+    def accept(self):
+        """Accepts a connection.  Returns a pair of an error and the stream.
+
+        The error is `EAGAIN` if there is no connection to accept.
+        """
+        try:
+            sock, address = self.socket.accept()
+        except OSError as e:
+            error = socket_util.get_exception_errno(e)
+            if error not in (errno.EAGAIN, errno.EBADF):
+                vlog.dbg("accept: %s" % os.strerror(error))
+            return error, None
+        socket_util.set_nonblocking(sock)
+        if self.bind_path is not None:
+            return 0, Stream(sock, "unix:%s" % address, 0)
+        return 0, Stream(sock, "ptcp:%s:%s" % (address[0], address[1]), 0)
+
+    def wait(self, poller):
+        """Makes `poller` wake up when there is a connection to accept."""
+        poller.fd_wait(self.socket, _poller.POLLIN)
+
+
+def usage(name):
+    """Returns a text for users about the connection methods of the program `name`."""
+    return """
+Active %s connection methods:
+  unix:FILE               Unix domain socket named FILE
+  tcp:HOST:PORT           TCP socket to HOST with port no of PORT
+  ssl:HOST:PORT           SSL/TLS socket to HOST with port no of PORT
+
+Passive %s connection methods:
+  punix:FILE              Listen on Unix domain socket FILE""" % (name, name)
+
+
 class UnixStream(Stream):
+    """A stream through a Unix socket."""
+
     @staticmethod
     def needs_probes():
         return False
 
     @staticmethod
     def _open(suffix, dscp):
-        if not suffix:
-            return errno.ENOENT, None
-        return socket_util.make_unix_socket(socket.SOCK_STREAM, True, None, suffix)
+        path = util.abs_file_name(dirs.RUNDIR, suffix)
+        return socket_util.make_unix_socket(socket.SOCK_STREAM, True, None, path)
 
 
 class TCPStream(Stream):
+    """A stream through a TCP connection."""
+
     @staticmethod
     def needs_probes():
         return True
 
     @staticmethod
     def _open(suffix, dscp):
-        error, sock = socket_util.inet_open_active(socket.SOCK_STREAM, suffix, None, dscp)
+        error, sock = socket_util.inet_open_active(socket.SOCK_STREAM, suffix, 0, dscp)
         if not error:
             try:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -253,230 +397,144 @@ class TCPStream(Stream):
 
 
 class SSLStream(Stream):
-    """TLS 1.2 or later. The peer must have a certificate of our CA; its name is not checked."""
+    """A stream through TLS 1.2 or newer.
 
-    def __init__(self, *args, **kwargs):
-        self._shaken = False
-        # What the handshake waits for, once TCP has connected.
-        self._handshake_events = None
-        super().__init__(*args, **kwargs)
+    The peer must show a certificate of the authorities, if their file is set.  The name of the
+    host is not compared with the certificate.
+    """
+
+    # The direction that the last operation waits for.
+    _wants = None
 
     @staticmethod
     def needs_probes():
         return True
 
     @staticmethod
-    def _open(suffix, dscp):
+    def check_connection_completion(sock):
+        """Returns 0 if the TLS connection is established, `EAGAIN` if not yet, or the error.
+
+        Before TLS begins on `sock`, this is about the connection below.
+        """
+        error = socket_util.check_connection_completion(sock)
+        if error or not isinstance(sock, ssl.SSLSocket):
+            return error
         try:
-            context = SSLStream._context()
-        except (OSError, ValueError) as e:
-            # ssl.SSLError is an OSError, whose number is not the system's.
-            vlog.err("SSL/TLS configuration: %s" % e)
-            return errno.ENOPROTOOPT, None
+            sock.do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return errno.EAGAIN
+        except OSError as e:
+            return _tls_errno(e, "handshake")
+        return 0
+
+    @staticmethod
+    def _open(suffix, dscp):
+        # The files are read here, so that a wrong one fails at once and not when TLS begins.
+        error, _ = SSLStream._context()
+        if error:
+            return error, None
         error, sock = TCPStream._open(suffix, dscp)
         if error:
             return error, None
-        try:
-            return 0, context.wrap_socket(sock, do_handshake_on_connect=False)
-        except OSError as e:
+        error = socket_util.check_connection_completion(sock)
+        if error not in (0, errno.EAGAIN):
             sock.close()
-            return _ssl_errno(e), None
+            return error, None
+        return errno.EAGAIN, sock
 
     @staticmethod
     def _context():
-        for file_name, what in (
-            (Stream._SSL_private_key_file, "private key"),
-            (Stream._SSL_certificate_file, "certificate"),
-            (Stream._SSL_ca_cert_file, "CA certificate"),
-        ):
-            if not file_name:
-                raise ValueError("%s must be configured" % what)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.load_verify_locations(Stream._SSL_ca_cert_file)
-        context.load_cert_chain(Stream._SSL_certificate_file, Stream._SSL_private_key_file)
-        return context
+        """Returns a pair of an error and a context with the files that are set."""
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.minimum_version = ssl.TLSVersion.TLSv1_2
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+            if Stream._SSL_ca_cert_file is not None:
+                context.verify_mode = ssl.CERT_REQUIRED
+                context.load_verify_locations(Stream._SSL_ca_cert_file)
+            if Stream._SSL_certificate_file is not None:
+                context.load_cert_chain(Stream._SSL_certificate_file, Stream._SSL_private_key_file)
+        except OSError as e:
+            return _tls_errno(e, "configuration"), None
+        return 0, context
 
-    def connect(self):
-        error = super().connect()
-        if error or self._shaken:
-            return error
+    def _complete(self):
+        """Begins TLS as soon as the connection below is established, and goes on with it."""
+        if not isinstance(self.socket, ssl.SSLSocket):
+            self._wants = Stream.W_SEND
+            error = socket_util.check_connection_completion(self.socket)
+            if error:
+                return error
+            error, context = SSLStream._context()
+            if error:
+                return error
+            try:
+                self.socket = context.wrap_socket(self.socket, do_handshake_on_connect=False)
+            except OSError as e:
+                return _tls_errno(e, "handshake")
         try:
             self.socket.do_handshake()
         except ssl.SSLWantReadError:
-            self._handshake_events = poller.POLLIN
+            self._wants = Stream.W_RECV
             return errno.EAGAIN
         except ssl.SSLWantWriteError:
-            self._handshake_events = poller.POLLOUT
+            self._wants = Stream.W_SEND
             return errno.EAGAIN
-        except (OSError, ValueError) as e:
-            vlog.warn("%s: SSL/TLS handshake failed: %s" % (self.name, e))
-            self.error = _ssl_errno(e)
-            self.state = Stream._Stream__S_DISCONNECTED
-            return self.error
-        self._shaken = True
-        self._handshake_events = None
+        except OSError as e:
+            return _tls_errno(e, "handshake")
+        self._wants = None
         return 0
-
-    def _events(self, wait):
-        return self._handshake_events or super()._events(wait)
 
     def _recv(self, n):
         try:
             return 0, self.socket.recv(n)
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        except ssl.SSLWantReadError:
             return errno.EAGAIN, ""
-        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+        except ssl.SSLWantWriteError:
+            self._wants = Stream.W_SEND
+            return errno.EAGAIN, ""
+        except ssl.SSLZeroReturnError:
             return 0, b""
         except OSError as e:
-            return _ssl_errno(e), ""
+            return _tls_errno(e, "receive"), ""
 
-    def _send(self, buf):
+    def _send(self, data):
         try:
-            return self.socket.send(buf)
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return self.socket.send(data)
+        except ssl.SSLWantWriteError:
             return -errno.EAGAIN
-        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-            return -errno.EPIPE
+        except ssl.SSLWantReadError:
+            self._wants = Stream.W_RECV
+            return -errno.EAGAIN
         except OSError as e:
-            return -_ssl_errno(e)
+            return -_tls_errno(e, "send")
+
+    def _wait(self, poller, wait):
+        if (wait == Stream.W_RECV and isinstance(self.socket, ssl.SSLSocket)
+                and self.socket.pending()):
+            # The bytes are decrypted already, so the socket itself may stay silent.
+            poller.immediate_wake()
+            return
+        wants, self._wants = self._wants, None
+        super()._wait(poller, wait if wants is None else wants)
 
     def close(self):
-        if self.socket is not None and self._shaken:
+        """Tells the peer that nothing follows, as far as this goes at once, and closes."""
+        if isinstance(self.socket, ssl.SSLSocket) and self.socket.fileno() >= 0:
             try:
-                # Tells the peer that the end is meant. Its answer is not waited for.
                 self.socket.unwrap()
             except (OSError, ValueError):
                 pass
         super().close()
 
 
-def _ssl_errno(e):
-    """An error number of the system: those of the TLS library mean something else."""
-    if isinstance(e, ssl.SSLError) or not getattr(e, "errno", None):
+def _tls_errno(e, action):
+    """Returns the number of errno for an exception, and logs an error of TLS itself."""
+    if isinstance(e, ssl.SSLError):
+        vlog.warn("TLS %s: %s" % (action, e))
         return errno.EPROTO
-    return e.errno
-
-
-class PassiveStream(object):
-    """Waits for connections at a Unix socket or a TCP port."""
-
-    def __init__(self, sock, name, bind_path):
-        self.name = name
-        self.socket = sock
-        self.bind_path = bind_path
-
-    @staticmethod
-    def needs_probes(name):
-        return not name.startswith("punix:")
-
-    @staticmethod
-    def is_valid_name(name):
-        return name.startswith(("punix:", "ptcp:"))
-
-    @staticmethod
-    def open(name):
-        """Begins to wait: (0, passive stream) or (error number, None). TCP: "ptcp:PORT", "ptcp:PORT:HOST" or "ptcp:HOST:PORT"."""
-        if not PassiveStream.is_valid_name(name):
-            return errno.EAFNOSUPPORT, None
-        method, _colon, suffix = name.partition(":")
-        if method == "ptcp":
-            bind_path = None
-            error, sock = _listen_tcp(suffix)
-        else:
-            if not suffix:
-                return errno.ENOENT, None
-            # A daemon leaves the directory to which a relative path belongs, and still has to remove the file.
-            bind_path = util.abs_file_name(None, suffix)
-            error, sock = socket_util.make_unix_socket(socket.SOCK_STREAM, True, bind_path, None)
-        if error:
-            return error, None
-        try:
-            sock.listen(10)
-        except OSError as e:
-            vlog.err("%s: listen: %s" % (name, os.strerror(e.errno)))
-            sock.close()
-            return e.errno, None
-        return 0, PassiveStream(sock, name, bind_path)
-
-    def close(self):
-        """Stops waiting and removes the file of a Unix socket."""
-        if self.socket is not None:
-            self.socket.close()
-        if self.bind_path is not None:
-            fatal_signal.unlink_file_now(self.bind_path)
-            self.bind_path = None
-
-    def accept(self):
-        """(0, stream) for the next connection, (EAGAIN, None) if there is none, or another error."""
-        while True:
-            try:
-                sock, address = self.socket.accept()
-            except OSError as e:
-                error = socket_util.get_exception_errno(e)
-                if error == errno.ECONNABORTED:
-                    continue
-                if error not in (errno.EAGAIN, errno.EWOULDBLOCK):
-                    vlog.dbg("accept: %s" % util.ovs_retval_to_string(error))
-                return error, None
-            socket_util.set_nonblocking(sock)
-            if sock.family == socket.AF_UNIX:
-                return 0, Stream(sock, "unix:%s" % os.fsdecode(address or b""), 0)
-            return 0, Stream(sock, "ptcp:%s:%s" % (address[0], address[1]), 0)
-
-    def wait(self, poller):
-        poller.fd_wait(self.socket, _POLLIN)
-
-    def __del__(self):
-        sock = getattr(self, "socket", None)
-        if sock is not None:
-            sock.close()
-
-
-_POLLIN = poller.POLLIN
-
-
-def _listen_tcp(suffix):
-    """A listening address: the port alone or one side of a colon is a number, the other side a host."""
-    host, colon, port = suffix.rpartition(":")
-    if not colon:
-        host, port = "", suffix
-    elif suffix.partition(":")[0].isdigit():
-        port, _colon, host = suffix.partition(":")
-    host = host.strip("[]")
-    if not port.isdigit() or int(port) > 65535:
-        return errno.EINVAL, None
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_STREAM)
-    except OSError as e:
-        return socket_util.get_exception_errno(e), None
-    try:
-        socket_util.set_nonblocking(sock)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((host, int(port)))
-        return 0, sock
-    except OSError as e:
-        sock.close()
-        return e.errno if isinstance(e.errno, int) and e.errno > 0 else errno.EADDRNOTAVAIL, None
-
-
-def usage(name):
-    """The text about the forms of `name` for a program's help."""
-    return """
-Active %s connection methods:
-  unix:FILE               Unix domain socket named FILE
-  tcp:HOST:PORT           TCP socket to HOST with port no of PORT
-  ssl:HOST:PORT           SSL/TLS socket to HOST with port no of PORT
-
-Passive %s connection methods:
-  punix:FILE              Listen on Unix domain socket FILE
-  ptcp:PORT[:HOST]        Listen on TCP PORT, at HOST only if it is given""" % (
-        name,
-        name,
-    )
+    return e.errno or errno.EPROTO
 
 
 Stream.register_method("unix", UnixStream)

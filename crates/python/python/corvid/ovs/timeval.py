@@ -1,17 +1,20 @@
-"""Milliseconds of a clock that no change of the system's time moves."""
+"""The clock of the library.
+
+It owns the choice of the clock: the monotonic one, which no change of the date moves.
+"""
 
 import time
 
 
 def monotonic():
-    """Seconds, a float."""
+    """Returns the seconds since some fixed moment, as a float."""
     return time.monotonic()
 
 
 def msec():
-    """Milliseconds, a float."""
+    """Returns the milliseconds since the same moment, as a float."""
     return monotonic() * 1000.0
 
 
 def postfork():
-    """Called in a child after fork(). The clock needs nothing then; programs call this function all the same."""
+    """Does nothing: the clock of a child process is that of its parent."""
