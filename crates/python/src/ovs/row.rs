@@ -172,6 +172,9 @@ impl LiveRow {
         let client = row.client.get();
         let element = match element(client, column, kind, key, object) {
             Ok(element) => element,
+            Err(error) if kind == "remove" => {
+                return complain(slf, "_bad_removal", name, error).map(|()| Some(true));
+            }
             Err(error) => return bad_value(slf, name, error).map(|()| Some(true)),
         };
         let outcome = client.with(py, |state| {
@@ -232,11 +235,15 @@ fn element(
 
 /// A value that does not fit is logged, and nothing changes; an exception of the program's own iterator stays one.
 fn bad_value(row: &Bound<'_, LiveRow>, name: &str, error: PyErr) -> PyResult<()> {
+    complain(row, "_bad_value", name, error)
+}
+
+fn complain(row: &Bound<'_, LiveRow>, hook: &str, name: &str, error: PyErr) -> PyResult<()> {
     let py = row.py();
     if !error.is_instance_of::<Mismatch>(py) {
         return Err(error);
     }
-    row.call_method1("_bad_value", (name, error.value(py).to_string()))?;
+    row.call_method1(hook, (name, error.value(py).to_string()))?;
     Ok(())
 }
 

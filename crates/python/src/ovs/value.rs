@@ -2,7 +2,7 @@
 //!
 //! | column | Python | accepted |
 //! |---|---|---|
-//! | one element | `int`, `float`, `bool`, `str`, `uuid.UUID`, a row for a reference | the same; a list, tuple or set of one |
+//! | one element | `int`, `float` (of a real without fraction `int`), `bool`, `str`, `uuid.UUID`, a row for a reference | the same; a list, tuple or set of one |
 //! | a set, also one of at most one | a sorted `list` | list, tuple, set, or an element alone |
 //! | a map | `dict` | `dict` |
 //!
@@ -100,6 +100,18 @@ impl Value {
             let row = Row::object(py, client, RowId { table, uuid })?;
             return Ok(Some(row.into_any()));
         }
+        if let AtomRef::Real(real) = atom
+            && real.get().fract() == 0.0
+            && real.get().abs() <= EXACT_MAX
+        {
+            // In JSON it is an integer, and programs compare the types.
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "it is a whole number of this size"
+            )]
+            let whole = real.get() as i64;
+            return Ok(Some(whole.into_pyobject(py)?.into_any().unbind()));
+        }
         atom_to_python(py, atom).map(Some)
     }
 }
@@ -193,10 +205,7 @@ pub(crate) fn atom_of(object: &Bound<'_, PyAny>, base: &BaseType) -> PyResult<At
         }
         AtomType::Uuid if object.is_instance_of::<PyString>() => Err(unexpected("uuid")),
         AtomType::Uuid => {
-            let uuid = uuid_of(object).or_else(|_| {
-                // Wrappers of rows, such as ovsdbapp's `RowView`, have the UUID as an attribute.
-                object.getattr("uuid").and_then(|uuid| uuid_of(&uuid))
-            });
+            let uuid = uuid_of(object);
             uuid.map(Atom::Uuid).map_err(|_| unexpected("uuid"))
         }
     }

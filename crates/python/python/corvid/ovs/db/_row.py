@@ -67,6 +67,9 @@ class Row(_native.LiveRow):
     def _bad_value(self, name, text):
         vlog.err("attempting to write bad value to column %s (%s)" % (name, text))
 
+    def _bad_removal(self, name, text):
+        vlog.err("attempting to delete bad value from column %s (%s)" % (name, text))
+
     def _immutable_column(self, name, value):
         datum = _data.Datum.from_python(self._table.columns[name].type, value, row_to_uuid)
         self._idl.txn._add_unseen(update_operation(self._table, self.uuid, name, datum))

@@ -7,6 +7,8 @@ import functools
 import uuid as _uuid
 from collections import abc
 
+from corvid import errors as _errors
+
 from . import custom_index
 from ._conditions import ConditionState, normalized
 
@@ -79,7 +81,8 @@ class TableRows(abc.Mapping):
         return {row.uuid: [row] for row in self.values()}
 
     def _native(self):
-        return self._idl._native
+        """The core's client; None while it does not have the table, which a program may have added since."""
+        return self._idl._native if self._table.name in self._idl._served else None
 
     def __getitem__(self, key):
         row = self.get(key)
@@ -193,12 +196,17 @@ class TableIndex:
         core = self._of_core()
         if core is None:
             return iter(self._sorted_between(start, end))
-        return iter(core.range(self._key(start), self._key(end)))
+        try:
+            return iter(core.range(self._key(start), self._key(end)))
+        except _errors.ColumnError as error:
+            raise TypeError(str(error)) from None
 
     def _key(self, entry):
         if entry is None:
             return None
         values = tuple(getattr(entry, column.column) for column in self.columns)
+        if None in values:
+            raise TypeError("an index entry of %s lacks a value" % self._rows._table.name)
         return values[0] if len(values) == 1 else values
 
     def _sorted(self):

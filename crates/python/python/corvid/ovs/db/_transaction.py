@@ -52,7 +52,7 @@ class Transaction:
         # Operations for rows that the replica does not have, and those of programs.
         self._unseen = []
         self._operations = []
-        self._has_increment = False
+        self._counter = None
         self._fetches = []
         # Changes of elements that change nothing: the row, whether the element is to be there, column and key.
         self._repeated = []
@@ -77,9 +77,8 @@ class Transaction:
         self._inserted_rows.pop(row.uuid, None)
 
     def _increment(self, row, column_name):
-        assert not self._has_increment, "a transaction increments one column"
-        self._native.increment(row, column_name)
-        self._has_increment = True
+        assert self._counter is None, "a transaction increments one column"
+        self._counter = (row, column_name)
 
     def _fetch(self, row, column_name):
         self._fetches.append((row, column_name))
@@ -175,8 +174,12 @@ class Transaction:
         try:
             if self.dry_run:
                 self._native.set_dry_run()
-            for operation in [*self._repetitions(), *self._unseen, *self._operations]:
+            operations = [*self._repetitions(), *self._unseen, *self._operations]
+            for operation in operations:
                 self._native.add_operation(ovs_json.to_string(operation))
+            if self._counter is not None:
+                # It counts if anything else changes, and the core does not know whether the operations do.
+                self._native.increment(*self._counter, force=bool(operations))
             self._status = self._native.commit()
         finally:
             self._leave()

@@ -90,6 +90,7 @@ class Idl:
     def __init__(self, remote, schema_helper, probe_interval=None, leader_only=True):
         schema = schema_helper.get_idl_schema()
         self._native = None
+        self._served = frozenset()
         self._events = None
         self._db = schema
         self._remote = remote
@@ -121,6 +122,7 @@ class Idl:
         for name, table in list(self.tables.items()):
             dict.__setitem__(self.tables, name, self._adopt(table))
         self._native = core_of(self)
+        self._served = frozenset(self.tables)
         self._events = _native.Events(self._native)
         self._epoch = self._native.resync_epoch
         for table in self.tables.values():
@@ -317,6 +319,9 @@ class Idl:
         return self._send_condition(table, condition)
 
     def _send_condition(self, table, condition):
+        if table.name not in self._served:
+            # The connection that the next run makes begins with it.
+            return self.cond_seqno + 1
         text = json_text(condition)
         try:
             seqno = self._native.set_condition_json(table.name, text)
