@@ -161,7 +161,7 @@ OVS_PYTHONS ?= debian=/usr/bin/python3
 bench-python: python
 	$(BUILD)
 	target/python/bin/python crates/python/bench/compare.py $(RELEASE)/ovsdb-server $(RELEASE)/ovsdb-tool \
-		/usr/share/ovn/ovn-nb.ovsschema corvid=target/python/bin/python $(OVS_PYTHONS)
+		/usr/share/ovn/ovn-nb.ovsschema corvid=target/python/bin/python corvid-ovs=target/python/bin/python $(OVS_PYTHONS)
 
 # The library for C beside the client for Rust, built alike: the table of PERF.md, "C".
 bench-c:
