@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import uuid as _uuid
 
 from corvid import _native
@@ -9,7 +10,9 @@ from corvid import _native
 from .. import stream as _stream
 from .. import vlog as _vlog
 
-_loggers = {}
+_idl_log = _vlog.Vlog("idl")
+_reconnect_log = _vlog.Vlog("reconnect")
+_OF_REMOTE = re.compile(r"p?(tcp|ssl|unix):.*: ")
 
 
 def core_of(idl):
@@ -86,14 +89,15 @@ def _uuid_json(value):
 
 def forward_log():
     """Writes the core's messages to the log."""
-    for level, name, text in _native.take_log_messages():
+    for level, _name, text in _native.take_log_messages():
         if text.startswith("transaction error: "):
             # Programs read it with `Transaction.get_error`, and the original logs nothing.
             continue
-        name = name.rpartition(".")[2]
-        logger = _loggers.get(name)
-        if logger is None:
-            logger = _loggers[name] = _vlog.Vlog(name)
+        # The original's modules, by which programs set levels: messages about a remote are those of its reconnection.
+        logger = _reconnect_log if _OF_REMOTE.match(text) else _idl_log
+        if ": connection attempt failed (" in text:
+            # The original warns of each.
+            level = 30
         if level >= 40:
             logger.err(text)
         elif level >= 30:
