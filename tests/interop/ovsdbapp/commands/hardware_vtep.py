@@ -1,0 +1,117 @@
+"""The play of the hardware_vtep API: physical switches, ports, logical switches, bindings, MAC tables."""
+
+
+def physical(play):
+    do = play.do
+    play.scene("no Global row yet")
+    do.add_ps("ps")
+    do.del_ps("ps", if_exists=True)
+    play.other({"op": "insert", "table": "Global", "row": {}})
+    play.until("the Global row is here", lambda: len(play.idl.tables["Global"].rows) == 1)
+    play.scene("physical switches")
+    do.add_ps("ps", description="first", tunnel_ips=["192.0.2.1", "192.0.2.2"], management_ips="198.51.100.1")
+    do.add_ps("ps")
+    do.add_ps("ps", may_exist=True)
+    do.add_ps("ps2", may_exist=True, switch_fault_status=["fault_b", "fault_a"])
+    do.add_ps("bad", nosuch=1)
+    do.add_ps("bad", description=7)
+    do.add_ps(None)
+    do.list_ps()
+    do.get_ps("ps")
+    do.get_ps("nosuch")
+    do.get_ps("")
+    do.del_ps("nosuch")
+    do.del_ps("nosuch", if_exists=True)
+    play.contents()
+    play.scene("physical ports")
+    do.add_port("ps", "port1")
+    do.add_port("ps", "port1")
+    do.add_port("ps", "port1", may_exist=True)
+    do.add_port("ps", "port2", may_exist=True)
+    do.add_port("ps2", "port1")
+    do.add_port("nosuch", "port1")
+    do.list_ports("ps")
+    do.list_ports("nosuch")
+    do.get_port("port2")
+    do.get_port("nosuch")
+    play.contents()
+
+
+def logical(play):
+    do = play.do
+    play.scene("logical switches")
+    first = do.add_ls("ls1", description="one", tunnel_key=100)
+    do.add_ls("ls1")
+    do.add_ls("ls1", may_exist=True)
+    do.add_ls("ls2", may_exist=True)
+    do.add_ls("bad", tunnel_key="text")
+    do.list_ls()
+    do.get_ls("ls1")
+    do.get_ls(first.uuid)
+    do.get_ls("nosuch")
+    play.scene("bindings")
+    do.bind_ls("ps", "port1", 10, "ls1")
+    do.bind_ls("ps", "port1", 20, "ls2")
+    do.bind_ls("ps", "port1", 10, "ls2")
+    do.bind_ls("ps", "port1", 10, "ls2")
+    do.bind_ls("ps", "nosuch", 10, "ls1")
+    do.bind_ls("nosuch", "port1", 10, "ls1")
+    do.bind_ls("ps", "port1", 10, "nosuch")
+    do.bind_ls("ps", "port1", 5000, "ls1")
+    do.bind_ls("ps", "port1", "text", "ls1")
+    play.contents()
+    do.unbind_ls("ps", "port1", 10)
+    do.unbind_ls("ps", "port1", 10)
+    do.unbind_ls("ps", "nosuch", 10)
+    do.unbind_ls("nosuch", "port1", 10)
+    play.contents()
+
+
+def macs(play):
+    do = play.do
+    play.scene("MAC tables")
+    switch = do.get_ls("ls1")
+    for side in ("Local", "Remote"):
+        locator = do.db_create_row("Physical_Locator", encapsulation_type="vxlan_over_ipv4", dst_ip=f"192.0.2.{len(side)}")
+        with play.api.transaction(check_error=True) as txn:
+            members = txn.add(play.api.db_create("Physical_Locator_Set", locators=[locator.uuid]))
+            txn.add(play.api.db_create(f"Mcast_Macs_{side}", MAC="unknown-dst", logical_switch=switch.uuid, locator_set=members))
+        do.db_create(f"Ucast_Macs_{side}", MAC=f"00:00:00:00:00:0{len(side)}", logical_switch=switch.uuid, locator=locator.uuid, ipaddr="10.0.0.1")
+        do.db_create(f"Ucast_Macs_{side}", MAC=f"00:00:00:00:01:0{len(side)}", logical_switch=switch.uuid, locator=locator.uuid)
+    do.list_local_macs("ls1")
+    do.list_remote_macs("ls1")
+    do.list_local_macs("ls2")
+    do.list_local_macs("nosuch")
+    do.list_remote_macs("nosuch")
+    play.contents()
+    do.del_ls("ls1")
+    do.clear_local_macs("ls1")
+    do.clear_local_macs("ls1")
+    do.clear_local_macs("nosuch")
+    play.contents()
+    do.clear_remote_macs("ls1")
+    do.clear_remote_macs("nosuch")
+    play.contents()
+
+
+def removal(play):
+    do = play.do
+    play.scene("removal")
+    do.del_port("ps", "nosuch")
+    do.del_port("ps", "nosuch", if_exists=True)
+    do.del_port("nosuch", "port1", if_exists=True)
+    do.del_port("ps", "port1")
+    do.del_ls("nosuch")
+    do.del_ls("nosuch", if_exists=True)
+    do.del_ls("ls1")
+    do.del_ls("ls2", if_exists=True)
+    do.del_ps("ps")
+    do.del_ps("ps2", if_exists=True)
+    play.contents()
+
+
+def perform(play):
+    physical(play)
+    logical(play)
+    macs(play)
+    removal(play)
