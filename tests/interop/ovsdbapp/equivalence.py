@@ -90,10 +90,21 @@ def without_expected(lines):
     for line in lines:
         for pattern, form, _ in EXPECTED:
             line = re.sub(pattern, form, line)
-        # What was covered is counted from calls and refusals, which are compared themselves.
+        # Coverage is counted from calls and refusals, which are compared themselves.
         if line and not line.startswith("COVERED "):
             out.append(line)
     return out
+
+
+def stale_differences(sides):
+    """Patterns that match the same in the transcripts of all sides, so that they hide nothing and are not needed."""
+    texts = ["\n".join(side.lines()) for side in sides]
+    stale = []
+    for pattern, _, reason in EXPECTED:
+        found = [[match.group(0) for match in re.finditer(pattern, text, re.MULTILINE)] for text in texts]
+        if all(matches == found[0] for matches in found):
+            stale.append(f"{pattern}: {reason}")
+    return stale
 
 
 def shortened_diff(measure, tested):
@@ -133,6 +144,8 @@ def compare(suite, python, perform):
     for side in sides[1:]:
         got = without_expected(side.lines())
         suite.check(got == expected, f"{side.name}: {calls} calls and {len(measure)} lines as the original library on the reference's server", shortened_diff(expected, got))
+    if "tested" in libraries and sides[0].server.binary != sides[-1].server.binary:
+        suite.check(not (unneeded := stale_differences(sides)), "every expected difference is there", "\n".join(unneeded))
     for side in sides:
         if side.server.binary != programs.reference("ovsdb-server"):
             complaints = [line for line in side.server.complaints() if line not in sides[0].server.complaints()]

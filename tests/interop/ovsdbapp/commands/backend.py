@@ -1,4 +1,4 @@
-"""What every API of ovsdbapp inherits: the db_* commands, look-ups, indexes, transactions, start and stop.
+"""The part that every API of ovsdbapp inherits: the db_* commands, look-ups, indexes, transactions, start and stop.
 
 `everyday` runs for each API with rows of its own schema, so that no API has these methods unproved.
 """

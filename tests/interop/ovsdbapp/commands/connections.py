@@ -189,8 +189,9 @@ def stream(play, restart_server):
     stop.set()
     writer.join(WAIT_S * 2)
     play.rewire()
-    # How far the writer came differs from run to run.
+    # How many transactions were done depends on the machine.
     play.api.db_set("Everything", "steady", ("integer", -1)).execute(check_error=True)
+    play.idl.notify_handler.notifications.join()
     play.changes.clear()
     play.messages.take()
     play.say(f"  problems {problems}, writer left {writer.is_alive()}, some were done {len(done) > 0}")
