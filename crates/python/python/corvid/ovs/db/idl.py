@@ -169,7 +169,9 @@ class Idl:
             has_changed = native.run_to_change()
             forward_log()
             if native.resync_epoch != self._epoch:
+                # All rows came anew. Those that did not come have no notification, so nothing else would let their objects go.
                 self._epoch = native.resync_epoch
+                native.forget_rows()
             for event, row, updates in self._events.take():
                 if yields:
                     self.cooperative_yield()
