@@ -85,7 +85,9 @@ python:
 	$(PYTHON) -m venv target/python
 	. tests/setup/retry.sh; retry target/python/bin/pip install --quiet --upgrade "maturin>=1.9,<2"
 	target/python/bin/maturin build --manifest-path crates/python/Cargo.toml --interpreter target/python/bin/python --out target/wheels
-	. tests/setup/retry.sh; retry target/python/bin/pip wheel --quiet --no-deps --wheel-dir target/wheels ./crates/python/ovs
+	# The build writes into its folder.
+	rm -rf target/python/corvid-ovs && cp -r crates/python/ovs target/python/corvid-ovs
+	. tests/setup/retry.sh; retry target/python/bin/pip wheel --quiet --no-deps --wheel-dir target/wheels target/python/corvid-ovs
 	target/python/bin/pip install --quiet --force-reinstall --no-deps --no-index --find-links target/wheels corvid corvid-ovs
 	@echo 'Try: target/python/bin/python -c "import corvid; help(corvid)"'
 
