@@ -11,6 +11,7 @@
 //! - [`process`]: one server process on given files.
 //! - [`cluster`]: several server processes that serve one clustered database.
 //! - [`daemon`]: one server in the background.
+//! - [`limited`]: a program that must end in some minutes.
 //! - [`load`]: writers on every member of a cluster.
 //! - [`numbered_rows`]: clusters whose rows have numbers.
 //! - [`namespaces`]: runs a test again in namespaces of its own.
@@ -30,6 +31,7 @@ pub mod framing;
 pub mod http;
 pub mod layout;
 pub mod ledger;
+pub mod limited;
 pub mod load;
 pub mod namespaces;
 pub mod network;

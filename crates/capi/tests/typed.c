@@ -378,12 +378,10 @@ main(int argc, char *argv[])
     unsigned int before = corvid_idl_get_seqno(idl);
     corvid_idl_track_clear(idl);
     corvid_idl_force_reconnect(idl);
-    do {
-        corvid_idl_run(idl);
+    while (corvid_idl_run(idl), !corvid_idl_is_connected(idl) || corvid_idl_get_seqno(idl) == before) {
         corvid_idl_wait(idl);
         OK(corvid_poll_block());
-        corvid_idl_run(idl);
-    } while (!corvid_idl_is_connected(idl) || corvid_idl_get_seqno(idl) == before);
+    }
     CHECK(find("ann") == same && same->age == 40 && count() == 1);
     CHECK(zoo_keeper_track_get_first(idl) == NULL);
 

@@ -9,6 +9,7 @@ mod completion;
 mod deb;
 mod mutants;
 mod page;
+mod process_tree;
 mod programs;
 mod test_run;
 mod timed_process;

@@ -82,6 +82,8 @@ struct Tally {
     passed: usize,
     failed: Vec<String>,
     ignored: usize,
+    /// Tests that the harness called slow and that had no result when the program ended.
+    unfinished: Vec<String>,
 }
 
 impl Tally {
@@ -89,7 +91,14 @@ impl Tally {
     fn of(output: &str) -> Tally {
         let mut tally = Tally::default();
         let lines = output.lines().filter_map(|line| line.strip_prefix("test "));
-        for (name, result) in lines.filter_map(|line| line.rsplit_once(" ... ")) {
+        for line in lines {
+            if let Some((name, _)) = line.split_once(" has been running for over ") {
+                tally.unfinished.push(name.to_owned());
+            }
+            let Some((name, result)) = line.rsplit_once(" ... ") else {
+                continue;
+            };
+            tally.unfinished.retain(|slow| slow != name);
             match result.split([',', ' ']).next() {
                 Some("ok") => tally.passed += 1,
                 Some("FAILED") => tally.failed.push(name.to_owned()),
@@ -104,6 +113,7 @@ impl Tally {
         self.passed += other.passed;
         self.failed.extend(other.failed);
         self.ignored += other.ignored;
+        self.unfinished.extend(other.unfinished);
     }
 }
 
@@ -397,6 +407,7 @@ fn perform(mut job: Job, limits: Limits) -> Report {
     match result {
         Ok(process) => {
             let mut warnings = process.errors;
+            warnings.push_str(&process.still_running);
             if process.is_output_open {
                 warnings.push_str(
                     "a process that it started is still there and keeps its output open\n",
@@ -462,6 +473,8 @@ fn conclude(reports: Vec<Report>, took: Duration) -> Outcome {
         }
         let names = report.tally.failed.iter();
         failures.extend(names.map(|test| format!("{}: {test}", report.name)));
+        let names = report.tally.unfinished.iter();
+        failures.extend(names.map(|test| format!("{}: {test} did not end", report.name)));
         sum.add(report.tally);
     }
     for failure in &failures {
@@ -581,8 +594,20 @@ mod tests {
             passed: 2,
             failed: vec!["d".to_owned()],
             ignored: 1,
+            unfinished: Vec::new(),
         };
         assert_eq!(Tally::of(output), expected);
+    }
+
+    #[test]
+    fn tests_without_a_result_are_named() {
+        let output = "test a has been running for over 60 seconds\ntest b::c has been running for over 60 seconds\n\
+                      test a ... ok\n";
+        let tally = Tally::of(output);
+        assert_eq!(
+            (tally.passed, tally.unfinished),
+            (1, vec!["b::c".to_owned()])
+        );
     }
 
     #[test]

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use corvid_shell::signals;
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::process_tree;
+
 /// How long others may keep the output open after the process has ended.
 const LINGER: Duration = Duration::from_secs(5);
 /// Between two looks at the process.
@@ -72,6 +74,8 @@ pub(crate) struct TimedProcess {
     pub(crate) end: End,
     pub(crate) output: String,
     pub(crate) errors: String,
+    /// A process out of time: its threads and all that it had started, a line each.
+    pub(crate) still_running: String,
     /// Whether some other process still had the output open when `run` gave up waiting for its end.
     pub(crate) is_output_open: bool,
 }
@@ -92,7 +96,7 @@ impl TimedProcess {
             .spawn()?;
         let output = child.stdout.take().map(Collected::from_pipe);
         let errors = child.stderr.take().map(Collected::from_pipe);
-        let end = wait(&mut child, began, limits.run)?;
+        let (end, still_running) = wait(&mut child, began, limits.run)?;
         // A test that fails may leave processes behind, which hold the output.
         end_group(&child);
         let deadline = Instant::now() + limits.linger;
@@ -106,15 +110,17 @@ impl TimedProcess {
             end,
             output: text(output),
             errors: text(errors),
+            still_running,
             is_output_open,
         })
     }
 }
 
-fn wait(child: &mut Child, began: Instant, limit: Duration) -> std::io::Result<End> {
+/// Waits for the end of a process, and ends it when its time is over. Also says what was running then.
+fn wait(child: &mut Child, began: Instant, limit: Duration) -> std::io::Result<(End, String)> {
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(End::Exited(status));
+            return Ok((End::Exited(status), String::new()));
         }
         let end = if signals::received().is_some() {
             End::Interrupted
@@ -124,9 +130,10 @@ fn wait(child: &mut Child, began: Instant, limit: Duration) -> std::io::Result<E
             thread::sleep(POLL);
             continue;
         };
+        let still_running = process_tree::describe(child.id());
         end_group(child);
         child.wait()?;
-        return Ok(end);
+        return Ok((end, still_running));
     }
 }
 
@@ -227,6 +234,7 @@ mod tests {
         assert!(!process.end.is_success() && !process.is_output_open);
         assert!(began.elapsed() < LONG, "{:?}", began.elapsed());
         expect_gone(&process.output);
+        assert!(process.still_running.contains(" sleep 600"), "{process:?}");
     }
 
     #[test]

@@ -4,21 +4,28 @@ The peer may ask for the server to be restarted with the line `RESTART`; it gets
 server serves again.
 """
 
+import signal
 import subprocess
+import threading
 
 from . import programs
+
+LIMIT_S = 240
 
 
 def converse(suite, server, argv, env=None):
     """Runs the peer `argv` to its end and counts its findings."""
     peer = subprocess.Popen(
         argv,
-        env=programs.environment(server.directory, env),
+        env=programs.environment(server.directory, {"PYTHONFAULTHANDLER": "1", **(env or {})}),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
+    # A peer that hangs is aborted, so that the stacks of its threads are in the output.
+    watchdog = threading.Timer(LIMIT_S, peer.send_signal, (signal.SIGABRT,))
+    watchdog.start()
     try:
         for line in peer.stdout:
             line = line.rstrip("\n")
@@ -34,6 +41,7 @@ def converse(suite, server, argv, env=None):
                 print(f"        {line}", flush=True)
         suite.check(peer.wait(timeout=60) == 0, "the peer ends without an error")
     finally:
+        watchdog.cancel()
         if peer.poll() is None:
             peer.kill()
             peer.wait()

@@ -8,6 +8,7 @@ import difflib
 import json
 import os
 import re
+import signal
 import subprocess
 import threading
 
@@ -46,7 +47,10 @@ class Side:
             with server.connect() as connection:
                 # As `ovs-vsctl init` does. No ovs-vswitchd runs, so every configuration counts as applied beforehand.
                 connection.transact("Open_vSwitch", {"op": "insert", "table": "Open_vSwitch", "row": {"cur_cfg": 1 << 40}})
-            extra = {"PYTHONPATH": os.environ["OVS_UNDER_TEST"]} if self.library == "tested" else {}
+            # The stacks of a peer that is aborted because it hangs are in its output.
+            extra = {"PYTHONFAULTHANDLER": "1"}
+            if self.library == "tested":
+                extra["PYTHONPATH"] = os.environ["OVS_UNDER_TEST"]
             env = programs.environment(self.directory, extra)
             if self.library != "tested":
                 env.pop("PYTHONPATH", None)
@@ -58,7 +62,7 @@ class Side:
                 stderr=subprocess.STDOUT,
                 text=True,
             )
-            watchdog = threading.Timer(TIMEOUT_S, peer.kill)
+            watchdog = threading.Timer(TIMEOUT_S, peer.send_signal, (signal.SIGABRT,))
             watchdog.start()
             try:
                 for line in peer.stdout:

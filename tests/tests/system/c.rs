@@ -12,8 +12,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
+use corvid_tests::{binary, limited};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -34,7 +34,7 @@ fn has(program: &str) -> bool {
 
 fn run(command: &mut Command) -> Output {
     let shown = format!("{command:?}");
-    let output = command.stdin(Stdio::null()).output();
+    let output = limited::output(command);
     let output = output.unwrap_or_else(|error| panic!("{shown}: {error}"));
     let text = String::from_utf8_lossy(&output.stderr);
     let said = String::from_utf8_lossy(&output.stdout);

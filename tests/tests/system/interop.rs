@@ -7,9 +7,9 @@
 use std::env;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use corvid_tests::binary;
+use corvid_tests::{binary, limited};
 
 /// The variable that names each program under test.
 const PROGRAMS: [(&str, &str); 4] = [
@@ -41,7 +41,7 @@ fn run_with(peer: &str, arguments: &[&str], variables: &[(&str, &str)]) {
         .join(peer)
         .join("run");
     let mut command = Command::new("python3");
-    command.arg(&driver).args(arguments).stdin(Stdio::null());
+    command.arg(&driver).args(arguments);
     command.envs(variables.iter().copied());
     for (variable, program) in PROGRAMS {
         if env::var_os("CORVID_REFERENCE").is_some() {
@@ -56,8 +56,7 @@ fn run_with(peer: &str, arguments: &[&str], variables: &[(&str, &str)]) {
         );
         command.env(variable, path);
     }
-    let output = command
-        .output()
+    let output = limited::output(&mut command)
         .unwrap_or_else(|error| panic!("python3 {}: {error}", driver.display()));
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);

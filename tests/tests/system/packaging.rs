@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use corvid_tests::binary::bin;
+use corvid_tests::limited;
 use corvid_tests::server::{Implementation, Server, Setup};
 use tempfile::TempDir;
 
@@ -66,7 +67,7 @@ fn has(program: &str) -> bool {
 
 fn run(command: &mut Command) -> Output {
     let shown = format!("{command:?}");
-    let output = command.stdin(Stdio::null()).output();
+    let output = limited::output(command);
     let output = output.unwrap_or_else(|error| panic!("{shown}: {error}"));
     let said = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);

@@ -4,9 +4,9 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
-use corvid_tests::binary;
+use corvid_tests::{binary, limited};
 use tempfile::TempDir;
 
 /// The folder of the crate.
@@ -37,17 +37,16 @@ pub(crate) fn site() -> TempDir {
 }
 
 fn python(site: &TempDir, arguments: &[&str]) -> Output {
-    Command::new("python3")
+    let mut command = Command::new("python3");
+    command
         .args(arguments)
         .current_dir(package())
         .env("PYTHONPATH", site.path())
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("OVSDB_SERVER_UNDER_TEST", binary::bin("ovsdb-server"))
         .env("OVSDB_TOOL_UNDER_TEST", binary::bin("ovsdb-tool"))
-        .env("OVSDB_IDLC_UNDER_TEST", binary::bin("ovsdb-idlc"))
-        .stdin(Stdio::null())
-        .output()
-        .expect("python3 runs")
+        .env("OVSDB_IDLC_UNDER_TEST", binary::bin("ovsdb-idlc"));
+    limited::output(&mut command).expect("python3 runs")
 }
 
 fn assert_success(output: &Output) {
