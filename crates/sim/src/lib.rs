@@ -15,6 +15,7 @@
 //!      --> clients   (host, network, member; run)     replicas beside two servers and a network
 //!      --> cluster   (host, network, registers; run)  members of a cluster, their disks and a network
 //!      --> whole_cluster (host, wires, process; run)  servers of a cluster with clients, connections and files
+//! relay_tree (node, plot)  a study: many clients below a tree of relays, with modelled cores and wires
 //! host_faults: faults that both simulations of clusters draw
 //! seeds: many runs on all cores, for tests and for the program `simulate`
 //! ```
@@ -29,6 +30,7 @@ mod host_faults;
 pub mod model;
 pub mod model_check;
 pub mod normal;
+pub mod relay_tree;
 pub mod replica;
 pub mod seeds;
 pub mod server;

@@ -12,6 +12,7 @@ use corvid_log::storage::StorageRequest;
 use corvid_service::message::{Control, Piece, ToDatabase};
 use corvid_service::pump::Output;
 use corvid_service::recording::{Replay, ReplayEvent};
+use corvid_sim::relay_tree::{self, COSTS, Plan, plot};
 use corvid_sim::seeds::{Range, Runs, Simulation, Tracing, run_seed, run_seeds};
 use corvid_sim::{clients, cluster, server, whole_cluster};
 
@@ -19,6 +20,7 @@ const USAGE: &str = "\
 usage: simulate [SUBJECT] [--seeds N] [--from S] [--threads T]   run N seeds (2000), beginning with S (0), on T threads (one a core)
        simulate [SUBJECT] --seed S [--trace]                     run one seed; --trace prints a line for each event
        simulate --replay DIR                                     replay the recordings of a server in DIR
+       simulate --relay-tree [--tree-clients N] [--seed S] [--out FILE]   study many clients (10000) below a tree of relays
 SUBJECT is --clients, clients beside two servers; --cluster, the members of a cluster; --whole-clusters, whole servers of a cluster with
 their clients; --relays, three of them with relays in two levels. Without it a server, its storage and its disk are simulated.";
 
@@ -52,6 +54,11 @@ struct Options {
     is_traced: bool,
     /// The directory of the recordings.
     replay: Option<String>,
+    is_relay_tree: bool,
+    /// Clients of the tree of relays.
+    tree_clients: usize,
+    /// The file of the plot.
+    out: Option<String>,
 }
 
 fn parse() -> Option<Options> {
@@ -63,6 +70,9 @@ fn parse() -> Option<Options> {
         seed: None,
         is_traced: false,
         replay: None,
+        is_relay_tree: false,
+        tree_clients: 10_000,
+        out: None,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -76,6 +86,9 @@ fn parse() -> Option<Options> {
             "--threads" => options.threads = Some(words.next()?.parse().ok()?),
             "--seed" => options.seed = Some(words.next()?.parse().ok()?),
             "--trace" => options.is_traced = true,
+            "--relay-tree" => options.is_relay_tree = true,
+            "--tree-clients" => options.tree_clients = words.next()?.parse().ok()?,
+            "--out" => options.out = Some(words.next()?),
             "--replay" => options.replay = Some(words.next()?),
             _ => return None,
         }
@@ -89,6 +102,7 @@ fn main() -> ExitCode {
             replay: Some(directory),
             ..
         }) => replay(&directory),
+        Some(options) if options.is_relay_tree => study(&options),
         Some(options) => match options.subject {
             Subject::Server => simulate::<server::Summary>(&options),
             Subject::Clients => simulate::<clients::Summary>(&options),
@@ -101,6 +115,44 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs the study of relays: trees of different depth, at a low and at a high rate of commits.
+fn study(options: &Options) -> ExitCode {
+    let trees: [(&str, &[usize]); 4] = [
+        ("no relay", &[]),
+        ("4 relays", &[4]),
+        ("4, 16 relays", &[4, 16]),
+        ("4, 16, 64 relays", &[4, 16, 64]),
+    ];
+    let mut outcomes = Vec::new();
+    for rate in [5, 50, 500] {
+        for (name, relays) in trees {
+            let plan = Plan {
+                relays: relays.to_vec(),
+                clients: options.tree_clients,
+                observers: 4,
+                commits: 200,
+                rate,
+                seed: options.seed.unwrap_or(1),
+            };
+            match relay_tree::run(&plan, &COSTS) {
+                Ok(levels) => outcomes.push((format!("{name}, {rate} commits/s"), levels)),
+                Err(problem) => {
+                    eprintln!("{name}: {problem}");
+                    return ExitCode::FAILURE;
+                }
+            }
+        }
+    }
+    print!("{}", plot::table(&outcomes));
+    if let Some(path) = &options.out
+        && let Err(error) = std::fs::write(path, plot::svg(&outcomes))
+    {
+        eprintln!("{path}: {error}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
 }
 
 /// Replays each recording of a directory, and prints a line for each input and output of its database.

@@ -11,6 +11,7 @@ mod member_files;
 mod member_reference;
 mod model;
 mod monitors;
+mod relay_tree;
 mod relays;
 mod replication;
 mod whole_clusters;
