@@ -17,6 +17,8 @@ use corvid_tests::{binary, limited};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::cluster_network::{make_identity, tls_options};
+
 fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/capi")
 }
@@ -97,9 +99,14 @@ fn zoo() -> PathBuf {
 
 /// A server with an empty zoo.
 fn server() -> Server {
+    server_with(Vec::new())
+}
+
+fn server_with(options: Vec<String>) -> Server {
     let schema = fs::read_to_string(zoo()).expect("the schema");
     let setup = Setup {
         databases: vec![serde_json::from_str(&schema).expect("JSON")],
+        options,
         ..Setup::default()
     };
     Server::start(Implementation::Corvid, &setup).expect("a server")
@@ -110,9 +117,7 @@ fn run_with_server(program: &Path) {
     let run_on_server = |command: &mut Command| {
         let server = server();
         let remote = format!("unix:{}", server.socket().display());
-        let output = run(command.arg(zoo()).arg(remote));
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(said.ends_with("ok\n"), "{said}");
+        run_to_ok(command.arg(zoo()).arg(remote));
     };
     run_on_server(&mut Command::new(program));
     if has("valgrind") {
@@ -128,6 +133,13 @@ fn run_with_server(program: &Path) {
     }
 }
 
+/// Runs a program of the tests, which says at its end that all is well.
+fn run_to_ok(command: &mut Command) {
+    let output = run(command);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.ends_with("ok\n"), "{said}");
+}
+
 /// Typed code for the zoo, in a folder.
 fn generate(dir: &Path) {
     run(Command::new(binary::bin("ovsdb-idlc"))
@@ -137,20 +149,54 @@ fn generate(dir: &Path) {
 }
 
 fn run_test(name: &str, is_typed: bool) {
+    if library().is_some() {
+        let dir = tempfile::tempdir().expect("a folder");
+        run_with_server(&build_test(dir.path(), name, is_typed));
+    }
+}
+
+/// A program of the tests, in a folder.
+fn build_test(dir: &Path, name: &str, is_typed: bool) -> PathBuf {
+    let program = dir.join(name);
+    let mut sources = vec![package().join("tests").join(name).with_extension("c")];
+    if is_typed {
+        generate(dir);
+        sources.push(dir.join("zoo-idl.c"));
+    }
+    let include = dir.to_str().expect("a path");
+    let flags = ["-std=c11", "-D_GNU_SOURCE", "-I", include];
+    compile("cc", &sources, &flags, &program);
+    program
+}
+
+#[test]
+fn clients_reach_a_server_by_tls() {
     if library().is_none() {
         return;
     }
     let dir = tempfile::tempdir().expect("a folder");
-    let program = dir.path().join(name);
-    let mut sources = vec![package().join("tests").join(name).with_extension("c")];
-    if is_typed {
-        generate(dir.path());
-        sources.push(dir.path().join("zoo-idl.c"));
+    if !make_identity(dir.path(), "source") || !make_identity(dir.path(), "relay") {
+        return skip(
+            "the library for C over TLS: openssl, which makes certificates, is not installed",
+        );
     }
-    let include = dir.path().to_str().expect("a path");
-    let flags = ["-std=c11", "-D_GNU_SOURCE", "-I", include];
-    compile("cc", &sources, &flags, &program);
-    run_with_server(&program);
+    let program = build_test(dir.path(), "tls", true);
+    let mut options = vec!["--remote=pssl:0:127.0.0.1".to_owned()];
+    for option in tls_options(dir.path(), "source", "relay") {
+        options.push(option.into_string().expect("text"));
+    }
+    let server = server_with(options);
+    let log = server.log();
+    let (_, rest) = log.split_once("listening on port ").expect("a port");
+    let port = rest.lines().next().expect("a port");
+    let remote = format!("ssl:127.0.0.1:{port}");
+    // Not under valgrind, to which all that the assembler of the cryptography writes is uninitialised.
+    run_to_ok(
+        Command::new(&program)
+            .arg(zoo())
+            .arg(remote)
+            .arg(dir.path()),
+    );
 }
 
 #[test]
