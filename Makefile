@@ -32,7 +32,7 @@ test:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(BUILD) -p corvid-guard -p corvid-xtask
-	cargo build -p corvid-python -p corvid-capi
+	cargo build -p corvid-python -p corvid-capi -p corvid-examples
 	tests/setup/finish.sh
 	$(RELEASE)/corvid-xtask test --beside "$(RELEASE)/corvid-guard check"
 

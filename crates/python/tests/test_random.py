@@ -5,6 +5,7 @@ import json
 import os
 import random
 import socket
+import subprocess
 import time
 
 import corvid
@@ -28,13 +29,22 @@ def contents_of_server(path):
                 break
             except ValueError:
                 continue
-    found = {}
+    rows = {}
     for table, result in zip(TABLES, results):
-        for row in result["rows"]:
-            uuid = row.pop("_uuid")[1]
-            row.pop("_version")
-            found[table, uuid] = {name: plain(value, SCHEMA["tables"][table]["columns"][name]["type"]) for name, value in row.items()}
-    return found
+        rows[table] = {row.pop("_uuid")[1]: row for row in result["rows"]}
+        for row in rows[table].values():
+            del row["_version"]
+    return contents_of_json(rows)
+
+
+def contents_of_json(tables):
+    """The same of ``{TABLE: {UUID: {COLUMN: VALUE}}}``."""
+    return {
+        (table, uuid): {name: plain(value, SCHEMA["tables"][table]["columns"][name]["type"]) for name, value in row.items()}
+        for table, rows in tables.items()
+        if table in TABLES
+        for uuid, row in rows.items()
+    }
 
 
 def plain(value, kind):
@@ -151,12 +161,31 @@ class RandomLives(ZooTest):
                 print(f"CORVID_SEED={seed}")
                 asyncio.run(self.live(random.Random(seed)))
 
+    def rust_life(self, seed):
+        """A client for Rust that lives beside the others, when there is one; it has its contents when this returns."""
+        program = os.environ.get("RANDOM_LIFE")
+        if program is None:
+            return None
+        command = [program, f"{self.server.directory}/zoo.ovsschema", self.server.remote, str(seed)]
+        rust = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+
+        def end():
+            rust.kill()
+            rust.wait()
+            rust.stdout.close()
+
+        self.addCleanup(end)
+        self.assertEqual(rust.stdout.readline(), "begun\n")
+        return rust
+
     async def live(self, dice):
         blocking = self.connect()
         polled = corvid.polled.Client(blocking.schema, self.server.remote)
         self.addCleanup(polled.close)
         followed = Followed(polled)
         life = Life(dice)
+        rust_seed = dice.randrange(1, 1 << 32)
+        rust = self.rust_life(rust_seed)
         async with await corvid.aio.connect(self.server.remote, "Zoo", timeout=PATIENCE) as waiting:
             clients = [blocking, waiting]
             for _ in range(120):
@@ -179,8 +208,16 @@ class RandomLives(ZooTest):
                 await asyncio.sleep(0)
                 polled.run()
                 followed.follow()
+            # The other client has to end first, since it changes rows until it has seen this one.
+            with blocking.transaction(timeout=PATIENCE) as txn:
+                txn.insert("Keeper", name=f"end {rust_seed}")
+            if rust:
+                text, _ = await asyncio.to_thread(rust.communicate, timeout=PATIENCE)
+                self.assertEqual(rust.returncode, 0, text)
             expected = contents_of_server(self.server.remote[len("unix:") :])
             self.assertGreater(len(expected), 20)
+            if rust:
+                self.assertEqual(contents_of_json(json.loads(text)), expected)
             blocking.set_condition("Cage", corvid.ALL, PATIENCE)
             await waiting.set_condition("Cage", corvid.ALL, PATIENCE)
             for client in (blocking, waiting, polled):

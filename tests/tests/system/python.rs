@@ -45,7 +45,8 @@ fn python(site: &TempDir, arguments: &[&str]) -> Output {
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("OVSDB_SERVER_UNDER_TEST", binary::bin("ovsdb-server"))
         .env("OVSDB_TOOL_UNDER_TEST", binary::bin("ovsdb-tool"))
-        .env("OVSDB_IDLC_UNDER_TEST", binary::bin("ovsdb-idlc"));
+        .env("OVSDB_IDLC_UNDER_TEST", binary::bin("ovsdb-idlc"))
+        .env("RANDOM_LIFE", binary::beside_tests("random-life"));
     limited::output(&mut command).expect("python3 runs")
 }
 
