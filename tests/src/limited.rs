@@ -1,6 +1,6 @@
 //! Runs a program to its end, but not for ever: a test that waits for a program that hangs must fail and show where it hung.
 //!
-//! Programs in Python print the stacks of their threads when they are aborted, because `PYTHONFAULTHANDLER` is set for them.
+//! Programs in Python print the stacks of their threads when they are aborted, if they run with `-X faulthandler`.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, Output, Stdio};
@@ -23,7 +23,6 @@ pub fn output(command: &mut Command) -> io::Result<Output> {
 
 fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
     let mut child = command
-        .env("PYTHONFAULTHANDLER", "1")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -97,6 +96,8 @@ mod tests {
     fn program_that_hangs_is_aborted_and_shows_where() {
         let mut command = Command::new("python3");
         command.args([
+            "-X",
+            "faulthandler",
             "-c",
             "import time\nprint('here', flush=True)\ntime.sleep(600)",
         ]);

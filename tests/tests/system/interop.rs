@@ -41,6 +41,7 @@ fn run_with(peer: &str, arguments: &[&str], variables: &[(&str, &str)]) {
         .join(peer)
         .join("run");
     let mut command = Command::new("python3");
+    command.args(["-X", "faulthandler"]);
     command.arg(&driver).args(arguments);
     command.envs(variables.iter().copied());
     for (variable, program) in PROGRAMS {

@@ -39,6 +39,7 @@ pub(crate) fn site() -> TempDir {
 fn python(site: &TempDir, arguments: &[&str]) -> Output {
     let mut command = Command::new("python3");
     command
+        .args(["-X", "faulthandler"])
         .args(arguments)
         .current_dir(package())
         .env("PYTHONPATH", site.path())

@@ -12,7 +12,7 @@ use corvid::json::Value;
 use corvid::{Atom, Class, Clause, Column, Condition, Datum, Function, Idl, Misuse, RowId, Schema};
 
 /// No wait is longer.
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
+const TIMEOUT: Option<Duration> = Some(Duration::from_secs(60));
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -160,7 +160,7 @@ fn main() -> Outcome {
     let (class, columns) = class(&Arc::new(schema))?;
     let mut dice = Dice(seed | 1);
     let mut client = Client::connect(class, &remote)?;
-    client.wait_for_contents(PATIENCE)?;
+    client.wait_for_contents(TIMEOUT)?;
     println!("begun");
     let end = Datum::one(Atom::String(format!("end {seed}").as_str().into()));
     while !is_over(client.idl(), &columns, &end) {
@@ -171,19 +171,19 @@ fn main() -> Outcome {
                 let number = Datum::one(Atom::Integer(number));
                 let mut condition = Condition::none();
                 condition.add(Clause::new("number", Function::Less, &number, false));
-                client.set_condition((columns.number.table, condition), PATIENCE)?;
+                client.set_condition((columns.number.table, condition), TIMEOUT)?;
             }
-            2 => client.set_condition((columns.number.table, Condition::all()), PATIENCE)?,
+            2 => client.set_condition((columns.number.table, Condition::all()), TIMEOUT)?,
             _ => {
                 // Another client may have deleted the row, or have taken its name.
                 let steps = 1 + dice.below(4);
-                let _ = client.transact(PATIENCE, |idl| {
+                let _ = client.transact(TIMEOUT, |idl| {
                     (0..steps).try_for_each(|_| step(idl, &columns, &mut dice))
                 });
             }
         }
     }
-    client.set_condition((columns.number.table, Condition::all()), PATIENCE)?;
+    client.set_condition((columns.number.table, Condition::all()), TIMEOUT)?;
     print(client.idl());
     Ok(())
 }
