@@ -3,11 +3,12 @@
 //! A key is a struct of a row that is in no table. A cursor is a plain value of the program, without an end of its own; the positions of the last [`POSITIONS_MAX`] of an index are
 //! kept, and an older one finds its place by its row again.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use corvid::{Cursor, Datum, Direction, IndexColumn, IndexId, Key, Uuid};
 
@@ -68,25 +69,51 @@ impl Kind for Index {
     const IS_CACHED: bool = true;
 }
 
-/// A key: its struct, and the columns that were set.
+/// A key: its struct, and the columns that were set. The lock of the replica comes before that of the columns.
 struct KeyRow {
-    record: Record,
+    /// Kept for its memory, which the program points to.
+    _record: Mutex<Record>,
     cell: Arc<Cell>,
     table: usize,
-    values: Vec<(usize, Datum)>,
+    values: Mutex<Vec<(usize, Datum)>>,
 }
 
-static KEYS: Mutex<Option<Map<usize, KeyRow>>> = Mutex::new(None);
+impl KeyRow {
+    fn values(&self) -> MutexGuard<'_, Vec<(usize, Datum)>> {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
-fn keys() -> MutexGuard<'static, Option<Map<usize, KeyRow>>> {
+static KEYS: Mutex<Option<Map<usize, Arc<KeyRow>>>> = Mutex::new(None);
+
+thread_local! {
+    /// The key that this thread used last, by its address. A key that was freed is not there any more.
+    static RECENT: RefCell<(usize, Weak<KeyRow>)> = const { RefCell::new((0, Weak::new())) };
+}
+
+fn keys() -> MutexGuard<'static, Option<Map<usize, Arc<KeyRow>>>> {
     KEYS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The key whose struct is at an address.
+fn key_at(row: *const corvid_idl_row) -> Option<Arc<KeyRow>> {
+    let address = row.addr();
+    let at_hand = RECENT.try_with(|recent| {
+        let recent = recent.borrow();
+        let is_same = recent.0 == address;
+        is_same.then(|| recent.1.upgrade()).flatten()
+    });
+    if let Ok(Some(key)) = at_hand {
+        return Some(key);
+    }
+    let key = keys().as_ref()?.get(&address)?.clone();
+    let _ = RECENT.try_with(|recent| recent.replace((address, Arc::downgrade(&key))));
+    Some(key)
 }
 
 /// Whether a row is a key.
 pub(crate) fn is_key(row: *const corvid_idl_row) -> bool {
-    keys()
-        .as_ref()
-        .is_some_and(|keys| keys.contains_key(&row.addr()))
+    key_at(row).is_some()
 }
 
 /// Makes an index over `n` columns of one table, which must be replicated. Null after a failure. It is freed with the replica.
@@ -176,12 +203,14 @@ pub extern "C" fn corvid_idl_index_init_row(index: *const corvid_idl_index) -> *
         })?;
         let row = record.row();
         let key = KeyRow {
-            record,
+            _record: Mutex::new(record),
             cell: index.cell.clone(),
             table: index.table,
-            values: Vec::new(),
+            values: Mutex::default(),
         };
-        keys().get_or_insert_default().insert(row.addr(), key);
+        let mut keys = keys();
+        let keys = keys.get_or_insert_default();
+        keys.insert(row.addr(), Arc::new(key));
         Ok(Some(row))
     })
 }
@@ -194,9 +223,8 @@ pub extern "C" fn corvid_idl_index_destroy_row(row: *const corvid_idl_row) {
             return Ok(());
         }
         let key = keys().as_mut().and_then(|keys| keys.remove(&row.addr()));
-        let key = key.ok_or_else(|| Failure::argument("the row is no key of an index"))?;
-        debug_assert_eq!(key.record.row().addr(), row.addr());
-        Ok(())
+        key.map(drop)
+            .ok_or_else(|| Failure::argument("the row is no key of an index"))
     });
 }
 
@@ -211,14 +239,10 @@ pub extern "C" fn corvid_idl_index_write(
 ) {
     guard("corvid_idl_index_write", || {
         let no_key = || Failure::argument("the row is no key of an index");
-        let found = keys().as_ref().and_then(|keys| {
-            let key = keys.get(&row.addr())?;
-            Some((key.cell.clone(), key.table))
-        });
-        let (cell, table) = found.ok_or_else(no_key)?;
-        let (number, datum) = cell.with(|state| {
+        let key = key_at(row).ok_or_else(no_key)?;
+        let (number, datum) = key.cell.with(|state| {
             let place = state.layout.column(column)?;
-            if place.0 != table {
+            if place.0 != key.table {
                 return Err(corvid::Misuse::WrongTable.into());
             }
             let column = state.column(place);
@@ -226,9 +250,7 @@ pub extern "C" fn corvid_idl_index_write(
             let column_type = &schema.column(column.id).column_type;
             Ok((place.1, datum_of(atoms, values, count, column_type)?))
         })?;
-        let mut keys = keys();
-        let key = keys.as_mut().and_then(|keys| keys.get_mut(&row.addr()));
-        let values = &mut key.ok_or_else(no_key)?.values;
+        let mut values = key.values();
         match values.iter_mut().find(|(other, _)| *other == number) {
             Some((_, value)) => *value = datum,
             None => values.push((number, datum)),
@@ -239,7 +261,6 @@ pub extern "C" fn corvid_idl_index_write(
 
 /// The values of a row or of a key in the columns of an index.
 fn values_of(index: &Index, row: *const corvid_idl_row) -> Result<Vec<Datum>, Failure> {
-    let key = set_of(index, row);
     let columns = |state: &State| {
         let plan = &state.indexes[index.number];
         plan.columns
@@ -247,8 +268,9 @@ fn values_of(index: &Index, row: *const corvid_idl_row) -> Result<Vec<Datum>, Fa
             .map(|column| column.column)
             .collect::<Vec<_>>()
     };
-    if let Some(values) = key {
+    if let Some(key) = key_of_index(index, row) {
         return index.cell.with(|state| {
+            let values = key.values();
             let layout = &state.layout.tables[index.table];
             let value = |column: corvid::Column| {
                 let number = layout
@@ -292,11 +314,9 @@ fn key_of(state: &State, index: &Index, values: &[Datum]) -> Result<Key, Failure
     Ok(key)
 }
 
-/// The columns of a key that were set.
-fn set_of(index: &Index, row: *const corvid_idl_row) -> Option<Vec<(usize, Datum)>> {
-    let keys = keys();
-    let key = keys.as_ref()?.get(&row.addr())?;
-    (key.table == index.table).then(|| key.values.clone())
+/// A key for the table of an index.
+fn key_of_index(index: &Index, row: *const corvid_idl_row) -> Option<Arc<KeyRow>> {
+    key_at(row).filter(|key| key.table == index.table)
 }
 
 /// Does something with a key, or with a row that stands for its values, as the core has them.
@@ -305,7 +325,7 @@ fn with_key<R>(
     row: *const corvid_idl_row,
     work: impl FnOnce(&State, &Key) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let Some(set) = set_of(index, row) else {
+    let Some(set) = key_of_index(index, row) else {
         let values = values_of(index, row)?;
         return index.cell.with(|state| {
             let key = key_of(state, index, &values)?;
@@ -316,10 +336,10 @@ fn with_key<R>(
         let mut key = core(state)?.key(id_of(state, index)?);
         let layout = &state.layout.tables[index.table];
         let columns = &state.indexes[index.number].columns;
-        for (number, value) in set {
-            let column = layout.columns[number].column;
+        for (number, value) in set.values().iter() {
+            let column = layout.columns[*number].column;
             if columns.iter().any(|other| other.column == column) {
-                key.set(column, value);
+                key.set(column, value.clone());
             }
         }
         work(state, &key)

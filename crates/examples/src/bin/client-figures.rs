@@ -100,10 +100,11 @@ fn look_up(client: &mut Client, columns: &Columns, count: usize) -> Outcome {
     let index = client
         .idl_mut()
         .add_index(columns.name.table, "", by_name)?;
+    let names: Vec<String> = (0..count).map(|at| format!("keeper-{at}")).collect();
     let begun = Instant::now();
-    for at in 0..count {
+    for name in &names {
         let mut key = client.key(index);
-        key.set(columns.name, Datum::one(text(at)));
+        key.set(columns.name, Datum::one(Atom::String(name.as_str().into())));
         client.find(&key).ok_or("no row")?;
     }
     figure(
