@@ -424,6 +424,18 @@ enum ovsdb_function {
 #define OVSDB_IDL_LOOP_INITIALIZER(IDL) {(IDL), 0, NULL, 0, NULL, 0, 0}
 #define OVSDB_IDL_CONDITION_INIT(CONDITION) {NULL, false}
 
+/* TLS settings of the process. */
+#define stream_ssl_set_private_key_file corvid_tls_set_private_key_file
+#define stream_ssl_set_certificate_file corvid_tls_set_certificate_file
+#define stream_ssl_set_ca_cert_file corvid_tls_set_ca_certificate_file
+#define stream_ssl_set_protocols corvid_tls_set_protocols
+#define stream_ssl_set_ciphers corvid_tls_set_ciphers
+static inline void
+stream_ssl_set_key_and_cert(const char *private_key, const char *certificate)
+{
+    corvid_tls_set_private_key_file(private_key);
+    corvid_tls_set_certificate_file(certificate);
+}
 /* Functions. */
 #define ovsdb_idl_create corvid_idl_create
 #define ovsdb_idl_create_unconnected corvid_idl_create_unconnected

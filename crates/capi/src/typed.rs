@@ -14,5 +14,6 @@ pub mod idl_loop;
 pub mod index;
 mod record;
 pub mod rows;
+pub mod tls;
 pub mod track;
 pub mod transaction;

@@ -77,6 +77,17 @@ typed(const char *remote)
     const struct zoo_keeper *keeper = zoo_keeper_first(idl);
     CHECK(keeper != NULL && !strcmp(keeper->name, "ann") && zoo_keeper_next(keeper) == NULL);
     corvid_idl_destroy(idl);
+
+    /* The files of the process serve replicas without files of their own. */
+    idl = corvid_idl_create(remote, &zoo_idl_class, true, true);
+    OK(corvid_tls_set_private_key_file(key));
+    OK(corvid_tls_set_certificate_file(certificate));
+    OK(corvid_tls_set_ca_certificate_file(ca, false));
+    OK(corvid_tls_set_protocols("TLSv1.3"));
+    OK(corvid_tls_set_ciphers(NULL));
+    corvid_idl_get_initial_snapshot(idl);
+    CHECK(zoo_keeper_first(idl) != NULL);
+    corvid_idl_destroy(idl);
 }
 
 int

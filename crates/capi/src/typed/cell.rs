@@ -20,6 +20,7 @@ use corvid::{
 use super::class::{ColumnLayout, Layout, corvid_idl_row, corvid_idl_table};
 use super::record::{Record, State as RowState};
 use super::rows;
+use super::tls;
 use crate::error::{Failure, Outcome, corvid_error, report};
 
 /// How the program wants a column.
@@ -158,7 +159,10 @@ impl State {
         State {
             tables: tables.collect(),
             layout: Arc::new(layout),
-            setup: Setup::default(),
+            setup: Setup {
+                credentials: Some(tls::shared()),
+                ..Setup::default()
+            },
             remote: None,
             client: None,
             conditions: Vec::new(),

@@ -135,7 +135,7 @@ pub extern "C" fn corvid_idl_set_remote(
     });
 }
 
-/// Sets the files for `ssl:` remotes, from the next connection on.
+/// Sets the files for `ssl:` remotes, in place of those of the process (corvid_tls_set_private_key_file), from the next connection on.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_set_tls(
     replica: *mut corvid_idl,

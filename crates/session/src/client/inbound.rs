@@ -73,7 +73,8 @@ impl Client {
             (Purpose::Conditions, Ok(_)) => self.conditions.acknowledged(),
             (Purpose::Conditions, Err(error)) => self.refused("monitor_cond_change", error),
             (Purpose::Lock, Ok(result)) => self.lock_answered(result),
-            (Purpose::Lock, Err(_)) => self.lock.answered(false),
+            // The name is no id: nobody else has it.
+            (Purpose::Lock, Err(_)) => self.lock.unknown(),
         }
     }
 

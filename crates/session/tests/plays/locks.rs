@@ -57,3 +57,16 @@ fn locks_change_hands() {
     "#]]
     .assert_eq(&play.take());
 }
+
+#[test]
+fn a_lock_that_the_server_refuses_is_not_another_clients() {
+    let mut play = Play::monitoring(Interest::All, "{}");
+    play.reply("{}");
+    play.client.set_lock(0, Some("no id"));
+    play.bytes(r#"{"id":5,"result":null,"error":{"error":"parsing error"}}"#);
+    assert!(!play.client.has_lock() && !play.client.is_lock_contended());
+    expect![[r#"
+        -> {"id":5,"method":"lock","params":["no id"]}
+    "#]]
+    .assert_eq(&play.take());
+}
