@@ -4,7 +4,6 @@
 //! A machine without a C compiler skips them and says so. With valgrind the same programs run under it too.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};

@@ -133,10 +133,10 @@ fn uuid(dice: &mut Dice) -> Uuid {
     Uuid((high << 64 | u128::from(dice.draw())).to_be_bytes())
 }
 
-/// One run of so many has a crowd at its relays and members.
-const CROWDED: u64 = 64;
-/// The clients of such a crowd, for each server.
-const CROWD: usize = 200;
+/// One run of so many has many clients at its relays and members.
+const LARGE_EVERY: u64 = 64;
+/// Their clients, for each server.
+const MANY_CLIENTS: usize = 200;
 
 impl Run {
     fn new(seed: u64, trace: Trace) -> Run {
@@ -156,10 +156,10 @@ impl Run {
         let mut clients: Vec<SimClient> = of_relays.collect();
         clients.extend((0..1 + dice.below(2)).map(|_| SimClient::draw(&mut dice)));
         let levels = *dice.pick(&[[1, 0], [2, 0], [1, 2], [2, 2], [2, 3]]);
-        if seed % CROWDED == CROWDED - 1 {
-            let at_relays = CROWD * levels.iter().sum::<usize>();
+        if seed % LARGE_EVERY == LARGE_EVERY - 1 {
+            let at_relays = MANY_CLIENTS * levels.iter().sum::<usize>();
             clients.extend((0..at_relays).map(|_| SimClient::draw_of_relays(&mut dice)));
-            clients.extend((0..CROWD * 3).map(|_| SimClient::draw(&mut dice)));
+            clients.extend((0..MANY_CLIENTS * 3).map(|_| SimClient::draw(&mut dice)));
         }
         let mut run = Run::of(dice, faults, 3, clients, trace);
         run.add_relays(&levels);
