@@ -83,6 +83,30 @@ fn a_write_whose_connection_is_lost_happens_once_and_is_answered() {
 }
 
 #[test]
+fn writes_that_are_sent_again_keep_their_order() {
+    let mut resent = 0;
+    for seed in 0..SEEDS {
+        let mut tree = Tree::started_with_ids(seed, &[&[0]], true);
+        let client = tree.worlds[1].connect();
+        tree.worlds[1].insert(client, "1", "A", "a");
+        let change =
+            r#"["A",{"op":"update","table":"T","where":[["k","==","a"]],"row":{"k":"b"}}]"#;
+        tree.worlds[1].ask(client, "2", "transact", change);
+        cut_after_sending(&mut tree, 1, seed % 20);
+        resent += u64::from(tree.worlds[0].contents("A").is_empty());
+        tree.wait(30_000);
+        let text = tree.worlds[1].take(client);
+        assert!(
+            text.contains(r#""id":2,"result":[{"count":1}]"#),
+            "seed {seed}: {text}"
+        );
+        tree.check_equal();
+        tree.check_idle();
+    }
+    assert!(resent > 5, "{resent}");
+}
+
+#[test]
 fn another_server_cannot_know_what_became_of_a_write() {
     for seed in 0..SEEDS {
         // The third world finds the second one when the first one is away.
