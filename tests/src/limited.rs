@@ -1,14 +1,18 @@
 //! Runs a program to its end, but not for ever: a test that waits for a program that hangs must fail and show where it hung.
 //!
-//! Programs in Python print the stacks of their threads when they are aborted, if they run with `-X faulthandler`.
+//! Programs in Python print the stacks of their threads when they are aborted, if they run with `-X faulthandler`. The output goes through files and not through
+//! pipes, because what an aborted program had started may hold a pipe open for as long as it likes.
 
-use std::io::{self, Read};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::{self, JoinHandle};
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Several times what the longest of these programs takes on a busy machine, and less than a whole run of tests may take.
 const LIMIT: Duration = Duration::from_secs(8 * 60);
+/// How long a program may take to abort.
+const ABORT_LIMIT: Duration = Duration::from_secs(10);
 /// Between two looks at the program.
 const POLL: Duration = Duration::from_millis(5);
 
@@ -16,64 +20,57 @@ const POLL: Duration = Duration::from_millis(5);
 ///
 /// # Errors
 ///
-/// The program cannot be started.
+/// The program cannot be started, or its output cannot be kept.
 pub fn output(command: &mut Command) -> io::Result<Output> {
     output_within(command, LIMIT)
 }
 
 fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
+    let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
     let mut child = command
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stdout(stdout.try_clone()?)
+        .stderr(stderr.try_clone()?)
         .spawn()?;
-    let stdout = collect(child.stdout.take());
-    let stderr = collect(child.stderr.take());
-    let deadline = Instant::now() + limit;
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        if Instant::now() > deadline {
-            abort(&mut child)?;
-            break child.wait()?;
-        }
-        thread::sleep(POLL);
+    let status = match wait(&mut child, limit)? {
+        Some(status) => status,
+        None => abort(&mut child)?,
     };
     Ok(Output {
         status,
-        stdout: collected(stdout),
-        stderr: collected(stderr),
+        stdout: text_of(stdout)?,
+        stderr: text_of(stderr)?,
     })
 }
 
-/// Has a program abort; one that does not is killed.
-fn abort(child: &mut Child) -> io::Result<()> {
-    let pid = child.id().to_string();
-    Command::new("kill").args(["-ABRT", &pid]).status()?;
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while child.try_wait()?.is_none() {
-        if Instant::now() > deadline {
-            return child.kill();
+/// The status of a program, if it ends in this time.
+fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let status = child.try_wait()?;
+        if status.is_some() || Instant::now() > deadline {
+            return Ok(status);
         }
         thread::sleep(POLL);
     }
-    Ok(())
 }
 
-fn collect(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            // A program that is killed may leave half a character; bytes are kept as they are.
-            let _ = pipe.read_to_end(&mut bytes);
-        }
-        bytes
-    })
+/// Has a program abort; one that does not is killed.
+fn abort(child: &mut Child) -> io::Result<ExitStatus> {
+    let pid = child.id().to_string();
+    Command::new("kill").args(["-ABRT", &pid]).status()?;
+    if let Some(status) = wait(child, ABORT_LIMIT)? {
+        return Ok(status);
+    }
+    child.kill()?;
+    child.wait()
 }
 
-fn collected(reader: JoinHandle<Vec<u8>>) -> Vec<u8> {
-    reader.join().unwrap_or_default()
+fn text_of(mut file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -105,5 +102,16 @@ mod tests {
         assert!(!output.status.success(), "{output:?}");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(errors.contains("line 3"), "{errors}");
+    }
+
+    #[test]
+    fn what_an_aborted_program_leaves_behind_is_not_waited_for() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 600 & echo $!; wait"]);
+        let output = output_within(&mut command, Duration::from_secs(1)).expect("a shell");
+        assert!(!output.status.success(), "{output:?}");
+        let pid = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let killed = Command::new("kill").arg(pid).status().expect("started");
+        assert!(killed.success(), "it was still there");
     }
 }

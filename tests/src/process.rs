@@ -221,6 +221,15 @@ impl Process {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// The port on which it listens first, by its log; `None` if it does not (yet).
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        let log = self.log();
+        let (_, rest) = log.split_once("listening on port ")?;
+        let (digits, _) = rest.split_once('\n')?;
+        digits.trim().parse().ok()
+    }
+
     /// Its log and what the last start wrote to standard output and standard error, for reports of failures.
     #[must_use]
     pub fn said(&self) -> String {

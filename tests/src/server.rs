@@ -250,6 +250,11 @@ impl Server {
         self.process.log()
     }
 
+    /// The port on which it listens first, as [`Process::port`].
+    pub fn port(&self) -> Option<u16> {
+        self.process.port()
+    }
+
     /// The process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()

@@ -32,6 +32,7 @@
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
 #include "smap.h"
+#include "stream-ssl.h"
 #include "uuid.h"
 #endif
 #include "zoorec-idl.h"
@@ -71,7 +72,7 @@ terminate(int signal_number)
 static void
 usage(const char *program)
 {
-    printf("usage: %s [--only=NAME] [--verbose] REMOTE\n", program);
+    printf("usage: %s [--only=NAME] [--private-key=FILE --certificate=FILE --ca-cert=FILE] [--verbose] REMOTE\n", program);
     exit(EXIT_SUCCESS);
 }
 
@@ -80,19 +81,31 @@ parse_options(int argc, char *argv[], struct options *options)
 {
     static const struct option long_options[] = {
         {"only", required_argument, NULL, 'o'},
+        {"private-key", required_argument, NULL, 'p'},
+        {"certificate", required_argument, NULL, 'c'},
+        {"ca-cert", required_argument, NULL, 'C'},
         {"verbose", no_argument, NULL, 'v'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     memset(options, 0, sizeof *options);
     for (;;) {
-        int option = getopt_long(argc, argv, "o:vh", long_options, NULL);
+        int option = getopt_long(argc, argv, "o:p:c:C:vh", long_options, NULL);
         if (option < 0) {
             break;
         }
         switch (option) {
         case 'o':
             options->only = optarg;
+            break;
+        case 'p':
+            stream_ssl_set_private_key_file(optarg);
+            break;
+        case 'c':
+            stream_ssl_set_certificate_file(optarg);
+            break;
+        case 'C':
+            stream_ssl_set_ca_cert_file(optarg, false);
             break;
         case 'v':
             options->is_verbose = true;

@@ -436,6 +436,7 @@ stream_ssl_set_key_and_cert(const char *private_key, const char *certificate)
     corvid_tls_set_private_key_file(private_key);
     corvid_tls_set_certificate_file(certificate);
 }
+
 /* Functions. */
 #define ovsdb_idl_create corvid_idl_create
 #define ovsdb_idl_create_unconnected corvid_idl_create_unconnected

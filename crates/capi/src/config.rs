@@ -312,12 +312,9 @@ pub extern "C" fn corvid_config_set_tls(
 ) -> corvid_error {
     guard("corvid_config_set_tls", || {
         let config = handle::get::<Config>(config)?;
-        let owned = |text, name| -> Result<_, Failure> {
-            Ok(pointer::optional_text(text, name)?.map(str::to_owned))
-        };
-        let private_key = owned(private_key, "private_key")?;
-        let certificate = owned(certificate, "certificate")?;
-        let ca_certificate = owned(ca_certificate, "ca_certificate")?;
+        let private_key = pointer::owned_text(private_key, "private_key")?;
+        let certificate = pointer::owned_text(certificate, "certificate")?;
+        let ca_certificate = pointer::owned_text(ca_certificate, "ca_certificate")?;
         let mut state = config.state();
         (state.private_key, state.certificate) = (private_key, certificate);
         state.ca_certificate = ca_certificate;

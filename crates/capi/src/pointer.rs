@@ -34,6 +34,14 @@ pub(crate) fn optional_text<'a>(
     text(pointer, name).map(Some)
 }
 
+/// A copy of a string, or nothing if it is null.
+pub(crate) fn owned_text(
+    pointer: *const c_char,
+    name: &'static str,
+) -> Result<Option<String>, Failure> {
+    Ok(optional_text(pointer, name)?.map(str::to_owned))
+}
+
 /// An array; null is fine if it has no elements.
 pub(crate) fn array<'a, T>(
     pointer: *const T,

@@ -65,6 +65,20 @@ core(const char *schema, const char *remote)
     OK(corvid_config_free(config));
 }
 
+/* Whether the only attempt of a replica brings contents. */
+static bool
+connects_once(const char *remote)
+{
+    struct corvid_idl *idl = corvid_idl_create(remote, &zoo_idl_class, true, false);
+    while (corvid_idl_run(idl), corvid_idl_is_alive(idl) && !corvid_idl_has_ever_connected(idl)) {
+        corvid_idl_wait(idl);
+        OK(corvid_poll_block());
+    }
+    bool has_contents = corvid_idl_has_ever_connected(idl);
+    corvid_idl_destroy(idl);
+    return has_contents;
+}
+
 static void
 typed(const char *remote)
 {
@@ -83,11 +97,19 @@ typed(const char *remote)
     OK(corvid_tls_set_private_key_file(key));
     OK(corvid_tls_set_certificate_file(certificate));
     OK(corvid_tls_set_ca_certificate_file(ca, false));
-    OK(corvid_tls_set_protocols("TLSv1.3"));
-    OK(corvid_tls_set_ciphers(NULL));
     corvid_idl_get_initial_snapshot(idl);
     CHECK(zoo_keeper_first(idl) != NULL);
     corvid_idl_destroy(idl);
+
+    /* No cipher is left for TLS 1.2; TLS 1.3 has ciphers of its own. */
+    OK(corvid_tls_set_ciphers("HIGH:!HIGH"));
+    OK(corvid_tls_set_protocols("TLSv1.2"));
+    CHECK(!connects_once(remote));
+    OK(corvid_tls_set_protocols("TLSv1.3"));
+    CHECK(connects_once(remote));
+    /* Null changes nothing. */
+    OK(corvid_tls_set_ca_certificate_file(NULL, false));
+    CHECK(connects_once(remote));
 }
 
 int

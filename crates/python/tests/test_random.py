@@ -165,6 +165,7 @@ class RandomLives(ZooTest):
         """A client for Rust that lives beside the others, when there is one; it has its contents when this returns."""
         program = os.environ.get("RANDOM_LIFE")
         if program is None:
+            print("no client for Rust beside: RANDOM_LIFE does not name it")
             return None
         command = [program, f"{self.server.directory}/zoo.ovsschema", self.server.remote, str(seed)]
         rust = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)

@@ -74,7 +74,7 @@ pub(crate) struct TimedProcess {
     pub(crate) end: End,
     pub(crate) output: String,
     pub(crate) errors: String,
-    /// A process out of time: its threads and all that it had started, a line each.
+    /// Of a process that was ended: its threads and all that it had started, a line each.
     pub(crate) still_running: String,
     /// Whether some other process still had the output open when `run` gave up waiting for its end.
     pub(crate) is_output_open: bool,

@@ -168,34 +168,35 @@ fn build_test(dir: &Path, name: &str, is_typed: bool) -> PathBuf {
     program
 }
 
-#[test]
-fn clients_reach_a_server_by_tls() {
-    if library().is_none() {
-        return;
-    }
+/// A server that is reached by TLS too, with its remote and the folder of the files of `source`, which it is, and `relay`, which its clients are; nothing without a program that
+/// makes certificates.
+fn server_with_tls() -> Option<(Server, String, TempDir)> {
     let dir = tempfile::tempdir().expect("a folder");
     if !make_identity(dir.path(), "source") || !make_identity(dir.path(), "relay") {
-        return skip(
-            "the library for C over TLS: openssl, which makes certificates, is not installed",
-        );
+        skip("the library for C over TLS: openssl, which makes certificates, is not installed");
+        return None;
     }
-    let program = build_test(dir.path(), "tls", true);
     let mut options = vec!["--remote=pssl:0:127.0.0.1".to_owned()];
     for option in tls_options(dir.path(), "source", "relay") {
         options.push(option.into_string().expect("text"));
     }
     let server = server_with(options);
-    let log = server.log();
-    let (_, rest) = log.split_once("listening on port ").expect("a port");
-    let port = rest.lines().next().expect("a port");
-    let remote = format!("ssl:127.0.0.1:{port}");
-    // Not under valgrind, to which all that the assembler of the cryptography writes is uninitialised.
-    run_to_ok(
-        Command::new(&program)
-            .arg(zoo())
-            .arg(remote)
-            .arg(dir.path()),
-    );
+    let remote = format!("ssl:127.0.0.1:{}", server.port().expect("a port"));
+    Some((server, remote, dir))
+}
+
+/// Not under valgrind, to which all that the assembler of the cryptography writes is uninitialised.
+#[test]
+fn clients_reach_a_server_by_tls() {
+    if library().is_none() {
+        return;
+    }
+    let Some((_server, remote, files)) = server_with_tls() else {
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(build_test(dir.path(), "tls", true));
+    run_to_ok(command.arg(zoo()).arg(remote).arg(files.path()));
 }
 
 #[test]
@@ -303,30 +304,37 @@ fn a_daemon_of_the_reference_is_ported_by_its_includes() {
     let include = dir.path().to_str().expect("a path");
     let flags = ["-std=c11", "-D_GNU_SOURCE", "-DUSE_CORVID", "-I", include];
     compile("cc", &sources, &flags, &program);
-    watch_over_the_zoo(&mut Command::new(&program));
+    let watch_at_socket = |command: &mut Command| {
+        let server = server();
+        let remote = format!("unix:{}", server.socket().display());
+        watch_over_the_zoo(command.arg(remote), &server);
+    };
+    watch_at_socket(&mut Command::new(&program));
     if has("valgrind") {
         let mut command = Command::new("valgrind");
         command.args(["--quiet", "--error-exitcode=9", "--leak-check=full"]);
         command.args(["--errors-for-leak-kinds=definite,indirect"]);
-        watch_over_the_zoo(command.arg(&program));
+        watch_at_socket(command.arg(&program));
+    }
+    if let Some((server, remote, files)) = server_with_tls() {
+        let mut command = Command::new(&program);
+        command.args(tls_options(files.path(), "relay", "source"));
+        watch_over_the_zoo(command.arg(remote), &server);
     }
     skip(
         "the daemon against the reference's own library: its packages have no header of the client library and no generator",
     );
 }
 
-fn watch_over_the_zoo(command: &mut Command) {
-    let server = server();
-    let remote = format!("unix:{}", server.socket().display());
+fn watch_over_the_zoo(command: &mut Command, server: &Server) {
     let mut warden = command
-        .arg(&remote)
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .expect("started");
     let keeper = |name: &str, age: u32, ids: Value| json!({"op": "insert", "table": "Keeper", "row": {"name": name, "age": age, "external_ids": ["map", ids]}});
     transact(
-        &server,
+        server,
         &[
             keeper("ann", 40, json!([["wants", "owl"]])),
             keeper("bob", 40, json!([["wants", "newt"]])),
@@ -339,26 +347,26 @@ fn watch_over_the_zoo(command: &mut Command) {
         let ids = row.and_then(|row| row["external_ids"][1].as_array());
         ids.is_some_and(|ids| pairs.iter().all(|pair| ids.contains(&json!(pair))))
     };
-    wait_for(&server, "Keeper", &columns, |rows| {
+    wait_for(server, "Keeper", &columns, |rows| {
         has(rows, "ann", &[["animals", "1"], ["team", "bob"]])
             && has(rows, "bob", &[["animals", "1"], ["team", "ann"]])
             && has(rows, "cid", &[["animals", "0"]])
     });
-    wait_for(&server, "Settings", &["cfg"], |rows| {
+    wait_for(server, "Settings", &["cfg"], |rows| {
         rows == [json!({"cfg": 3})]
     });
-    wait_for(&server, "Animal", &["species"], |rows| rows.len() == 2);
+    wait_for(server, "Animal", &["species"], |rows| rows.len() == 2);
     // One that wants nothing any more loses its animal, which goes with its last reference.
     let at_ann = json!([["name", "==", "ann"]]);
     let update = json!({"op": "update", "table": "Keeper", "where": at_ann, "row": {"external_ids": ["map", []]}});
-    transact(&server, &[update]);
-    wait_for(&server, "Keeper", &columns, |rows| {
+    transact(server, &[update]);
+    wait_for(server, "Keeper", &columns, |rows| {
         has(rows, "ann", &[["animals", "0"]])
     });
-    wait_for(&server, "Animal", &["species"], |rows| {
+    wait_for(server, "Animal", &["species"], |rows| {
         rows == [json!({"species": "newt"})]
     });
-    transact(&server, &[keeper("stop", 1, json!([]))]);
+    transact(server, &[keeper("stop", 1, json!([]))]);
     let begun = Instant::now();
     while warden.try_wait().expect("a status").is_none() {
         if begun.elapsed() > Duration::from_secs(60) {

@@ -349,9 +349,7 @@ fn tls_connections_and_the_certificates_expiry_are_exported() {
         let name = format!("corvid_tls_handshakes_total{{result=\"{result}\"}}");
         watched.metrics().of(&name)
     };
-    let log = watched.process.log();
-    let port = log.split_once("listening on port ").expect("a port").1;
-    let port = port.lines().next().expect("a number");
+    let port = watched.process.port().expect("a port");
     let mut stranger = std::net::TcpStream::connect(format!("127.0.0.1:{port}")).expect("accepted");
     stranger.write_all(b"this is no handshake\n").expect("sent");
     watched.wait_for("the failure is counted", || handshakes("failed") == 1.0);

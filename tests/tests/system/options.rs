@@ -234,9 +234,7 @@ fn the_server_name_that_a_client_asks_for_is_logged() {
         ..Setup::default()
     };
     let server = Server::start(Implementation::Corvid, &setup).expect("a server");
-    let log = server.log();
-    let port = log.split("listening on port ").nth(1).expect("a port");
-    let port: String = port.chars().take_while(char::is_ascii_digit).collect();
+    let port = server.port().expect("a port");
     let output = Command::new(corvid_tests::binary::bin("ovsdb-client"))
         .args(&identity)
         .args(["--ssl-server-name=db.example", "list-dbs"])

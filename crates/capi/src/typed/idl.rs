@@ -144,13 +144,10 @@ pub extern "C" fn corvid_idl_set_tls(
     ca_certificate: *const c_char,
 ) -> corvid_error {
     set("corvid_idl_set_tls", replica, |state| {
-        let owned = |text, name| -> Result<_, Failure> {
-            Ok(pointer::optional_text(text, name)?.map(str::to_owned))
-        };
-        let authority = owned(ca_certificate, "ca_certificate")?;
+        let authority = pointer::owned_text(ca_certificate, "ca_certificate")?;
         let settings = Settings {
-            private_key: owned(private_key, "private_key")?,
-            certificate: owned(certificate, "certificate")?,
+            private_key: pointer::owned_text(private_key, "private_key")?,
+            certificate: pointer::owned_text(certificate, "certificate")?,
             authority: authority.map(|file| Authority {
                 file,
                 is_bootstrapped: false,

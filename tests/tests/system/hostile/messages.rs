@@ -5,7 +5,6 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 use corvid_tests::client::Received;
-use corvid_tests::server::Server;
 use serde_json::{Value, json};
 
 use super::scene::{
@@ -65,8 +64,8 @@ fn unfinished_messages_of_many_are_bounded_together() {
 #[test]
 fn requests_before_bad_bytes_are_answered_over_every_transport() {
     let server = server(&["--remote=ptcp:0:127.0.0.1"]);
-    wait_for(|| port(&server).is_some(), "it listens");
-    let address = ("127.0.0.1", port(&server).expect("it listens"));
+    wait_for(|| server.port().is_some(), "it listens");
+    let address = ("127.0.0.1", server.port().expect("it listens"));
     let insert = |name: usize, operations: &str| {
         let row = json!({"name": name.to_string(), "text": ""});
         let insert = json!({"op": "insert", "table": "T", "row": row});
@@ -136,14 +135,6 @@ fn requests_before_bad_bytes_are_answered_over_every_transport() {
 
 trait ReadWrite: Read + Write {}
 impl<S: Read + Write> ReadWrite for S {}
-
-/// Where the server listens for TCP, once it does.
-fn port(server: &Server) -> Option<u16> {
-    let log = server.log();
-    let (_, rest) = log.split_once("listening on port ")?;
-    let (digits, _) = rest.split_once('\n')?;
-    digits.trim().parse().ok()
-}
 
 #[test]
 fn nesting_is_accepted_up_to_a_thousand_levels() {

@@ -31,25 +31,6 @@ fn make_identity(dir: &Path) -> bool {
     matches!(made, Ok(output) if output.status.success())
 }
 
-fn port(server: &Server) -> u16 {
-    let mut port = None;
-    let number = |log: &str| {
-        let line = log
-            .lines()
-            .find_map(|line| line.split_once("listening on port "))?
-            .1;
-        line.trim().parse().ok()
-    };
-    wait_for(
-        || {
-            port = number(&server.log());
-            port.is_some()
-        },
-        "it listens",
-    );
-    port.unwrap_or_default()
-}
-
 #[test]
 fn broken_handshakes_do_not_affect_other_sessions() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -71,7 +52,8 @@ fn broken_handshakes_do_not_affect_other_sessions() {
         ..Setup::default()
     };
     let server = Server::start(Implementation::Corvid, &setup).expect("a server");
-    let port = port(&server);
+    wait_for(|| server.port().is_some(), "it listens");
+    let port = server.port().expect("it listens");
     // A record of a handshake whose length is more than the bytes that follow.
     let begun = [0x16, 3, 1, 0x40, 0, 1, 0, 0x3f, 0xfc, 3, 3];
     let endless: Vec<u8> = std::iter::repeat_n([0x16, 3, 1, 0x00, 1, 1], 20_000)

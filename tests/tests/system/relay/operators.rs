@@ -214,9 +214,7 @@ fn a_source_is_reached_by_tls() {
     options.push("--remote=pssl:0:127.0.0.1".to_owned());
     let source = Node::started(Corvid, &schema(), &options);
     numbered_rows::add(&mut source.client(), 1).expect("inserted");
-    let log = source.process.log();
-    let (_, rest) = log.split_once("listening on port ").expect("a port");
-    let port = rest.lines().next().expect("a port");
+    let port = source.process.port().expect("a port");
     let mut arguments = of("relay", "source");
     arguments.push(format!("relay:D:ssl:127.0.0.1:{port}"));
     let relay = Node::with_arguments(Corvid, &arguments);
