@@ -235,6 +235,12 @@ fn witnesses(text: &str) -> Vec<(&str, Option<Witness<'_>>)> {
     found
 }
 
+/// Whether a row of a table without tests of its own column names a test, or the code.
+pub(super) fn has_witness(line: &str) -> bool {
+    let mut found = spans(line).into_iter().filter_map(Witness::of);
+    found.any(|witness| is_certain(&witness))
+}
+
 /// Whether a span among other prose must be a witness.
 fn is_certain(witness: &Witness<'_>) -> bool {
     match witness {

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod citations;
+mod deviations;
 mod documents;
 mod layering;
 mod makefile;
