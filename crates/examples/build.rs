@@ -1,5 +1,5 @@
 //! Generates typed rows: of the tables that the programs here use, of the database of the tutorial, and of the schemas that the system's
-//! packages bring, where they are. And one function of all code that the tutorial shows.
+//! packages bring, where they are. And a function of all code that the tutorial shows, and one of the example on the front page of `corvid`.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -32,6 +32,10 @@ fn main() {
         Path::new("../../docs/client-tutorial.md"),
         &folder.join("tutorial.rs"),
     );
+    front_page(
+        Path::new("../corvid/src/lib.rs"),
+        &folder.join("front_page.rs"),
+    );
     for (name, places) in PACKAGED {
         println!("cargo:rustc-check-cfg=cfg({name})");
         let mut places = places.iter().map(Path::new);
@@ -50,6 +54,27 @@ fn chain(document: &Path, code: &Path) {
     let blocks: String = blocks.filter_map(|rest| rest.split("```").next()).collect();
     let function = format!(
         "#[allow(clippy::redundant_closure_for_method_calls)] // Who learns reads closures more easily.\nfn tutorial(remote: &str) -> Result<(), Box<dyn std::error::Error>> {{\n{blocks}Ok(())\n}}\n"
+    );
+    fs::write(code, function).expect("written");
+}
+
+/// The first example of a crate's documentation as a function that takes a remote, in place of the one that the text names.
+fn front_page(source: &Path, code: &Path) {
+    println!("cargo:rerun-if-changed={}", source.display());
+    let text = fs::read_to_string(source).expect("it is there");
+    let (_, example) = text.split_once("//! ```no_run\n").expect("an example");
+    let (example, _) = example.split_once("//! ```\n").expect("its end");
+    let shown: String = example
+        .lines()
+        .map(|line| line.strip_prefix("//!").expect("documentation"))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .filter(|line| !line.starts_with("# "))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let (before, rest) = shown.split_once("class, \"").expect("a remote");
+    let (_, after) = rest.split_once("\")").expect("its end");
+    let function = format!(
+        "fn front_page(remote: &str) -> Result<(), Box<dyn std::error::Error>> {{\n{before}class, remote){after}Ok(())\n}}\n"
     );
     fs::write(code, function).expect("written");
 }

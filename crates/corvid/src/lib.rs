@@ -4,14 +4,17 @@
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/inventory.rs.in"));
 //! use corvid::blocking::Client;
 //! use corvid::typed::Row;
-//! use inventory::{Device, DeviceRole};        // generated from a schema, see below
+//! use inventory::{Device, DeviceRole, Site};  // generated from a schema, see below
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut class = inventory::class();         // replicates nothing until columns are added
-//! class.track(Device::NAME);
+//! let mut class = inventory::class();         // columns are replicated, and can be written, once they are added
+//! class.track(Device::NAME);                  // replicates the column and reports its changes
 //! class.track(Device::ROLE);
+//! class.add_column(Device::LABELS);
+//! class.add_column(Site::NAME);
+//! class.add_column(Site::DEVICES);
 //!
-//! let mut client = Client::connect(class, "ssl:10.0.0.1:6640,ssl:10.0.0.2:6640")?;
+//! let mut client = Client::connect(class, "unix:target/run/corvid-demo/db.sock")?;
 //! client.wait_for_contents(None)?;
 //! for device in Device::all(&client) {        // reads local memory
 //!     println!("{} is a {}", device.name(&client), device.role(&client));
@@ -22,11 +25,17 @@
 //!     let device = Device::insert(idl)?;
 //!     device.set_name(idl, "core-2")?;
 //!     device.set_role(idl, DeviceRole::Router)?;
-//!     device.set_labels_key(idl, "rack", "b11")   // one element of a map; the others are not sent
+//!     device.set_labels_key(idl, "rack", "b11")?; // one element of a map; the others are not sent
+//!     let site = Site::insert(idl)?;
+//!     site.set_name(idl, "lab")?;
+//!     site.add_devices(idl, device)               // the server deletes a device that no site refers to
 //! })?;
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! The example runs on the server that `make run` starts in a checkout of the repository. A list of servers,
+//! `tcp:10.0.0.1:6640,tcp:10.0.0.2:6640`, is one remote too. `ssl:` remotes need a key and certificates: [`Setup`] has an example.
 //!
 //! An OVSDB client does not query. It names the tables and columns that it needs. The server sends their rows once and every change after
 //! that, so the client holds a **replica** and reads from memory. To change something, the client opens a **transaction**, changes rows of
@@ -68,12 +77,12 @@
 //! `ovsdb-client get-schema unix:/var/run/openvswitch/db.sock Open_vSwitch`.
 //!
 //! ```text
-//! # Cargo.toml
+//! # Cargo.toml: the crates are not published yet, and `corvid` in the public registry is another project's.
 //! [dependencies]
-//! corvid = "0.1"
+//! corvid = { path = "…/crates/corvid" }
 //!
 //! [build-dependencies]
-//! corvid-idlc = { version = "0.1", default-features = false }
+//! corvid-idlc = { path = "…/crates/idlc", default-features = false }
 //!
 //! // build.rs
 //! fn main() {

@@ -11,6 +11,7 @@ use corvid_tests::process::Process;
 
 include!(concat!(env!("OUT_DIR"), "/inventory.rs"));
 include!(concat!(env!("OUT_DIR"), "/tutorial.rs"));
+include!(concat!(env!("OUT_DIR"), "/front_page.rs"));
 
 /// Longer than anything takes, even on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -69,6 +70,21 @@ fn the_tutorial_is_true() {
     run(folder.path());
 }
 
+/// The first code that a reader of the crate's documentation sees, on the server that the text names.
+#[test]
+fn the_example_of_the_front_page_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let _demo = Demo::start(folder.path());
+    let remote = format!("unix:{}", folder.path().join("db.sock").display());
+    front_page(&remote).unwrap_or_else(|error| panic!("{remote}: {error}"));
+    let dump = Command::new(binary::bin("ovsdb-client"))
+        .args(["dump", &remote, "Inventory", "Device", "name"])
+        .output()
+        .expect("it runs");
+    let dump = String::from_utf8(dump.stdout).expect("text");
+    assert!(dump.contains("core-2"), "{dump}");
+}
+
 #[test]
 fn the_schema_is_where_the_tutorial_says() {
     let named = "crates/server/src/demo/inventory.ovsschema";
@@ -90,24 +106,22 @@ fn the_schema_is_where_the_tutorial_says() {
 #[test]
 fn the_tutorial_names_the_crates_as_they_are() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let version = env!("CARGO_PKG_VERSION")
-        .rsplit_once('.')
-        .expect("three parts")
-        .0;
-    for (package, folder, dependency) in [
-        ("corvid", "corvid", format!("corvid = \"{version}\"")),
-        (
-            "corvid-idlc",
-            "idlc",
-            format!("corvid-idlc = {{ version = \"{version}\", default-features = false }}"),
-        ),
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).expect("it is there");
+    let readme = read("crates/corvid/README.md");
+    let front_page = read("crates/corvid/src/lib.rs");
+    for (package, folder, rest) in [
+        ("corvid", "corvid", ""),
+        ("corvid-idlc", "idlc", ", default-features = false"),
     ] {
-        let readme = std::fs::read_to_string(root.join("crates/corvid/README.md"));
-        for text in [TUTORIAL, &readme.expect("it is there")] {
+        let dependency = format!("{package} = {{ path = \"…/crates/{folder}\"{rest} }}");
+        // A version would name the crate of another project in the public registry.
+        let versions = [format!("{package} = \""), format!("{package} = {{ version")];
+        for text in [TUTORIAL, &readme, &front_page] {
             assert!(text.contains(&dependency), "{dependency}");
+            let named = versions.iter().find(|version| text.contains(*version));
+            assert_eq!(named, None);
         }
-        let manifest = root.join("crates").join(folder).join("Cargo.toml");
-        let manifest = std::fs::read_to_string(manifest).expect("it is there");
+        let manifest = read(&format!("crates/{folder}/Cargo.toml"));
         assert!(manifest.contains(&format!("name = \"{package}\"")));
     }
     let imported = TUTORIAL.matches("use corvid").count();
