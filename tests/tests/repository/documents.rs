@@ -6,17 +6,20 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: [&str; 17] = [
+const DOCUMENTS: [&str; 20] = [
     "README.md",
     "ARCHITECTURE.md",
     "COMPAT.md",
     "PERF.md",
     "docs/metrics.md",
     "docs/operating/audit.md",
-    "docs/operating/backups.md",
+    "docs/operating/active-backup.md",
+    "docs/operating/backup-and-restore.md",
     "docs/operating/clusters.md",
     "docs/operating/logs.md",
+    "docs/operating/relays.md",
     "docs/operating/running.md",
+    "docs/operating/service-scripts.md",
     "docs/formats.md",
     "docs/spec/README.md",
     "docs/spec/cli.md",

@@ -222,7 +222,7 @@ fn level_of(name: &str) -> Option<u32> {
 }
 
 /// Names of the packages that a manifest depends on for more than its tests.
-fn dependencies(manifest: &str) -> Vec<String> {
+pub(super) fn dependencies(manifest: &str) -> Vec<String> {
     let mut packages = Vec::new();
     let mut is_inside = false;
     for line in manifest.lines().map(str::trim) {

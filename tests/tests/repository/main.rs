@@ -5,5 +5,6 @@ mod citations;
 mod deviations;
 mod documents;
 mod layering;
+mod libraries;
 mod makefile;
 mod words;

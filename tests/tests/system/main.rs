@@ -34,6 +34,7 @@ mod interop;
 mod logging;
 mod metrics;
 mod opening;
+mod operating_pages;
 mod options;
 mod own_references;
 mod packaging;

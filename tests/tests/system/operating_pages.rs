@@ -1,0 +1,177 @@
+//! Commands of the pages for operators do what the pages say: the options for service scripts, the end of a stopped member's log, and
+//! backups that are put back.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use corvid_tests::binary::bin;
+use corvid_tests::cluster::Cluster;
+use corvid_tests::limited;
+use corvid_tests::numbered_rows::{add_with, await_rows, schema, started};
+use corvid_tests::server::{Implementation, Server, Setup};
+use serde_json::{Value, json};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn page(name: &str) -> String {
+    let path = root().join("docs/operating").join(name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Reports a skipped test, past the capture of the test runner.
+fn skip(what: &str) {
+    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}");
+}
+
+/// Runs a script in a folder, with our programs first in its path. Returns its output.
+fn shell(folder: &Path, script: &str) -> String {
+    let programs = bin("ovsdb-tool");
+    let programs = programs.parent().expect("a folder").display();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", script])
+        .current_dir(folder)
+        .env("PATH", format!("{programs}:{path}"))
+        .stdin(Stdio::null());
+    let output = limited::output(&mut command).expect("a shell");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+    text
+}
+
+#[test]
+fn servers_start_with_the_options_that_the_page_gives_for_each_script() {
+    for script in [
+        "/usr/share/ovn/scripts/ovn-ctl",
+        "/usr/share/openvswitch/scripts/ovs-ctl",
+    ] {
+        if !Path::new(script).exists() {
+            return skip(&format!("{script} is not installed"));
+        }
+    }
+    let mut command = Command::new(root().join("tests/packaging/private-root"));
+    command
+        .arg("service-scripts")
+        .arg(root().join("docs/operating/service-scripts.md"))
+        .args(["ovsdb-server", "ovsdb-client", "ovsdb-tool", "ovs-appctl"].map(bin))
+        .stdin(Stdio::null());
+    let output = limited::output(&mut command).expect("started");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(0) => assert!(said.contains("served with the page's options\n"), "{said}"),
+        Some(77) => skip(&said),
+        _ => panic!("{}\n{said}", output.status),
+    }
+}
+
+#[test]
+fn the_page_finds_the_end_of_each_members_log() {
+    let cluster = Cluster::over("tcp", "127.0.0.1", 3, &[], &schema());
+    let (mut cluster, leader) = started(cluster.expect("made"));
+    let others = [(leader + 1) % 3, (leader + 2) % 3];
+    let mut client = cluster.connect(leader).expect("a connection");
+    for number in 0..3 {
+        add_with(&mut client, number, "early").expect("inserted");
+    }
+    await_rows(&cluster, &others, &(0..3).collect());
+    cluster.member(others[0]).kill();
+    for number in 3..5 {
+        add_with(&mut client, number, "late").expect("inserted");
+    }
+    await_rows(&cluster, &others[1..], &(0..5).collect());
+    // A compacted file names the end of its log in its first record.
+    let compact = cluster.control(leader, "ovsdb-server/compact", &["D"]);
+    compact.expect("compacted");
+    cluster.member(others[1]).kill();
+    cluster.member(leader).kill();
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let members = [leader, others[1], others[0]];
+    for (number, member) in members.iter().enumerate() {
+        let place = folder.path().join(format!("m{}", number + 1));
+        fs::create_dir(&place).expect("made");
+        symlink(cluster.file(*member), place.join("notes.db")).expect("linked");
+    }
+    let text = page("backup-and-restore.md");
+    let scripts = text.split("```sh\n").skip(1);
+    let scripts = scripts.filter_map(|rest| rest.split("```").next());
+    let script: Vec<&str> = scripts
+        .filter(|script| script.contains("show-log"))
+        .collect();
+    assert_eq!(script.len(), 1, "the page has one script for this");
+    let printed = shell(folder.path(), script[0]);
+    let ends: Vec<(u64, u64)> = printed
+        .lines()
+        .map(|line| {
+            let (_, end) = line.split_once(": last entry ").expect("its end");
+            let (end, _) = end.split_once(", known to be committed: ").expect("it");
+            let (term, index) = end.split_once(':').expect("term and index");
+            (
+                term.parse().expect("a term"),
+                index.parse().expect("an index"),
+            )
+        })
+        .collect();
+    assert_eq!(ends.len(), 3, "{printed}");
+    assert_eq!(ends[0], ends[1], "{printed}");
+    assert_eq!(ends[0].0, ends[2].0, "{printed}");
+    assert_eq!(ends[0].1, ends[2].1 + 2, "two transactions: {printed}");
+    let rescued = shell(
+        folder.path(),
+        "ovsdb-tool cluster-to-standalone rescued.db m1/notes.db
+        ovsdb-tool query rescued.db '[\"D\", {\"op\":\"select\", \"table\":\"T\", \"where\":[]}]'",
+    );
+    assert_eq!(rescued.matches("\"_uuid\"").count(), 5, "{rescued}");
+}
+
+fn rows(text: &str) -> Vec<Value> {
+    let reply: Value = serde_json::from_str(text.trim()).expect("JSON");
+    reply[0]["rows"].as_array().expect("rows").clone()
+}
+
+#[test]
+fn uuids_are_kept_by_a_file_and_not_by_restore() {
+    let schema = json!({"name": "Notes", "version": "1.0.0", "tables": {"Note": {"isRoot": true,
+        "columns": {"text": {"type": "string"}}}}});
+    let setup = Setup {
+        databases: vec![schema],
+        ..Setup::default()
+    };
+    let server = Server::start(Implementation::Corvid, &setup).expect("a server");
+    let mut client = server.connect().expect("a connection");
+    let insert = json!(["Notes", {"op": "insert", "table": "Note", "row": {"text": "kept"}}]);
+    let before = client.call("transact", &insert).expect("inserted");
+    let folder = tempfile::tempdir().expect("a folder");
+    let remote = format!("unix:{}", server.socket().display());
+    let select = "'[\"Notes\", {\"op\":\"select\", \"table\":\"Note\", \"where\":[]}]'";
+    shell(
+        folder.path(),
+        &format!("ovsdb-client backup {remote} Notes > notes-backup.db"),
+    );
+    let uuid = &before["result"][0]["uuid"];
+    let in_file = shell(
+        folder.path(),
+        &format!("ovsdb-tool query notes-backup.db {select}"),
+    );
+    assert_eq!(&rows(&in_file)[0]["_uuid"], uuid, "the backup has the UUID");
+    shell(
+        folder.path(),
+        &format!("cat notes-backup.db | ovsdb-client restore {remote} Notes"),
+    );
+    let restored = shell(
+        folder.path(),
+        &format!("ovsdb-client query {remote} {select}"),
+    );
+    let restored = rows(&restored);
+    assert_eq!(restored.len(), 1);
+    assert_eq!(restored[0]["text"], "kept");
+    assert_ne!(&restored[0]["_uuid"], uuid, "a restored row has a new one");
+}
