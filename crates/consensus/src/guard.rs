@@ -5,13 +5,17 @@
 //! [`check`] first of all for each message, and changes nothing when it is refused.
 
 use corvid_data::Uuid;
-use corvid_log::cluster::{ELECTION_TIMER_MAX_MS, Index, Servers, Sid, Term, address};
+use corvid_log::cluster::{ELECTION_TIMER_MAX_MS, Index, Servers, Sid, Term, Unfit, address};
 use corvid_rpc::Level;
 use thiserror::Error;
 
 use crate::database::{Forward, ForwardOutcome};
 use crate::entry::EntryBody;
+use crate::member::Repeated;
 use crate::message::{CHUNK_BYTES_MAX, LIST_MAX, PeerMessage, Rejection, SnapshotMeta};
+pub use committed::{CommittedLog, Divergence};
+
+mod committed;
 
 /// Terms, indexes, numbers and offsets are below, so that sums of them cannot overflow.
 pub const NUMBER_END: u64 = 1 << 62;
@@ -25,7 +29,7 @@ pub const TEXT_BYTES_MAX: usize = 4096;
 
 /// The state of a member, as far as checks need it.
 #[derive(Clone, Copy, Debug)]
-pub struct GuardView {
+pub struct GuardView<'a> {
     /// The member's own id.
     pub sid: Sid,
     /// Its term.
@@ -36,6 +40,10 @@ pub struct GuardView {
     pub last_index: Index,
     /// The last entry that it has synced.
     pub persisted: Index,
+    /// The last entry that it has sent to the sender of the message, as leader of its term; 0: none.
+    pub sent: Index,
+    /// The part of its log that it knows to be committed.
+    pub log: &'a dyn CommittedLog,
 }
 
 /// Why a message goes no further. Displays as the text of the log line.
@@ -70,6 +78,38 @@ pub enum Refusal {
         /// Its last entry.
         last: Index,
     },
+    /// The leader's log is not the one that this member has committed.
+    #[error(
+        "{0}: files of other members were lost or replaced by older ones, and the cluster went on without what this file has"
+    )]
+    Diverged(Divergence),
+    /// A candidate's committed log, or a voter's, is not this member's. One of the two may be a leader's, which tells which one it is.
+    #[error(
+        "server {from} has committed entry {index} in term {theirs}, but this server in term {own}: files of members were lost or replaced by \
+         older ones, and the two have no election together"
+    )]
+    OtherHistory {
+        /// The other member.
+        from: Sid,
+        /// The entry.
+        index: Index,
+        /// Its term in this member's log.
+        own: Term,
+        /// Its term in the other's.
+        theirs: Term,
+    },
+    /// A member acknowledges entries that this leader has not sent to it, so it was not compared whether they are this leader's.
+    #[error(
+        "server {from} acknowledges entry {index}, but this leader has sent it no more than {sent}: not counted"
+    )]
+    Unsent {
+        /// The member.
+        from: Sid,
+        /// The entry.
+        index: Index,
+        /// The last entry that was sent.
+        sent: Index,
+    },
 }
 
 /// The consequence of a refused message, beside its log line.
@@ -79,8 +119,8 @@ pub enum Reaction {
     Reset,
     /// Nothing: drop the message.
     Drop,
-    /// Stop voting and serving until the member is rebuilt.
-    Stop,
+    /// Stop voting and serving until the member's file is replaced.
+    Stop(Unfit),
 }
 
 impl Refusal {
@@ -89,10 +129,13 @@ impl Refusal {
     pub fn reaction(&self) -> Reaction {
         match self {
             Refusal::Malformed(_) => Reaction::Reset,
-            Refusal::Untimely(_) | Refusal::SecondLeader { .. } | Refusal::SecondToThis(_) => {
-                Reaction::Drop
-            }
-            Refusal::LostLog { .. } => Reaction::Stop,
+            Refusal::Untimely(_)
+            | Refusal::SecondLeader { .. }
+            | Refusal::SecondToThis(_)
+            | Refusal::OtherHistory { .. }
+            | Refusal::Unsent { .. } => Reaction::Drop,
+            Refusal::LostLog { .. } => Reaction::Stop(Unfit::Lost),
+            Refusal::Diverged(_) => Reaction::Stop(Unfit::Diverged),
         }
     }
 
@@ -100,11 +143,27 @@ impl Refusal {
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
-            Refusal::Malformed(_) => Level::Warn,
+            Refusal::Malformed(_) | Refusal::Unsent { .. } => Level::Warn,
             Refusal::Untimely(_) => Level::Debug,
-            Refusal::SecondLeader { .. } | Refusal::SecondToThis(_) | Refusal::LostLog { .. } => {
-                Level::Error
-            }
+            Refusal::SecondLeader { .. }
+            | Refusal::SecondToThis(_)
+            | Refusal::OtherHistory { .. }
+            | Refusal::LostLog { .. }
+            | Refusal::Diverged(_) => Level::Error,
+        }
+    }
+
+    /// The kind of the log line, whose rate is limited.
+    #[must_use]
+    pub fn kind(&self) -> Repeated {
+        match self {
+            Refusal::SecondLeader { .. } | Refusal::SecondToThis(_) => Repeated::SecondLeader,
+            Refusal::OtherHistory { .. } => Repeated::OtherHistory,
+            Refusal::Unsent { .. } => Repeated::Unsent,
+            Refusal::Malformed(_)
+            | Refusal::Untimely(_)
+            | Refusal::LostLog { .. }
+            | Refusal::Diverged(_) => Repeated::Untimely,
         }
     }
 }
@@ -113,7 +172,7 @@ impl Refusal {
 ///
 /// # Errors
 /// [`Refusal`].
-pub fn check(from: Sid, message: &PeerMessage, view: &GuardView) -> Result<(), Refusal> {
+pub fn check(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Result<(), Refusal> {
     malformed_if(from.number() == 0, "the sender's id is zero")?;
     malformed_if(from == view.sid, "the sender has this member's id")?;
     if let Some(term) = message.term() {
@@ -130,8 +189,10 @@ pub fn check(from: Sid, message: &PeerMessage, view: &GuardView) -> Result<(), R
         | PeerMessage::SnapshotChunk { .. } => check_of_leader(from, message, view),
         PeerMessage::AppendReply { .. }
         | PeerMessage::HeartbeatReply { .. }
-        | PeerMessage::SnapshotProgress { .. } => check_reply(message, view),
-        PeerMessage::Vote { .. } | PeerMessage::VoteReply { .. } => check_election(message, view),
+        | PeerMessage::SnapshotProgress { .. } => check_reply(from, message, view),
+        PeerMessage::Vote { .. } | PeerMessage::VoteReply { .. } => {
+            check_election(from, message, view)
+        }
         PeerMessage::Forward { .. }
         | PeerMessage::Outcomes { .. }
         | PeerMessage::FindEntries { .. }
@@ -146,7 +207,7 @@ pub fn check(from: Sid, message: &PeerMessage, view: &GuardView) -> Result<(), R
 }
 
 /// Messages that only a leader sends.
-fn check_of_leader(from: Sid, message: &PeerMessage, view: &GuardView) -> Result<(), Refusal> {
+fn check_of_leader(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Result<(), Refusal> {
     match message {
         PeerMessage::Append {
             term,
@@ -162,6 +223,10 @@ fn check_of_leader(from: Sid, message: &PeerMessage, view: &GuardView) -> Result
                 *prev_term == Term(0),
                 "an append behind an entry of no term",
             )?;
+            check_leader(from, *term, view)?;
+            if *term >= view.term {
+                committed::check_append(view, (*prev_index, *prev_term), entries)?;
+            }
         }
         PeerMessage::Heartbeat { term, commit } => {
             check_numbers(&[commit.0])?;
@@ -178,7 +243,13 @@ fn check_of_leader(from: Sid, message: &PeerMessage, view: &GuardView) -> Result
             let is_of_leader = *term == view.term && view.leader == Some(from);
             untimely_if(!is_of_leader, "only the leader may ask for an election")?;
         }
-        PeerMessage::SnapshotOffer { term, snapshot } => check_snapshot(*term, snapshot)?,
+        PeerMessage::SnapshotOffer { term, snapshot } => {
+            check_snapshot(*term, snapshot)?;
+            check_leader(from, *term, view)?;
+            if *term >= view.term {
+                committed::check_snapshot(view, snapshot)?;
+            }
+        }
         PeerMessage::SnapshotChunk {
             index,
             offset,
@@ -198,7 +269,7 @@ fn check_of_leader(from: Sid, message: &PeerMessage, view: &GuardView) -> Result
 }
 
 /// One leader a term.
-fn check_leader(from: Sid, term: Term, view: &GuardView) -> Result<(), Refusal> {
+fn check_leader(from: Sid, term: Term, view: &GuardView<'_>) -> Result<(), Refusal> {
     match view.leader {
         Some(known) if term == view.term && known == view.sid => Err(Refusal::SecondToThis(from)),
         Some(known) if term == view.term && known != from => Err(Refusal::SecondLeader {
@@ -281,22 +352,32 @@ fn check_timer(timer_ms: u64) -> Result<(), Refusal> {
 }
 
 /// Answers to a leader.
-fn check_reply(message: &PeerMessage, view: &GuardView) -> Result<(), Refusal> {
+fn check_reply(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Result<(), Refusal> {
     match message {
         PeerMessage::AppendReply {
+            term,
             index,
             commit,
             rejection,
-            ..
         } => {
-            let rejection = rejection.unwrap_or(Rejection {
+            let Rejection { hint, hint_term } = rejection.unwrap_or(Rejection {
                 hint: Index(0),
                 hint_term: Term(0),
             });
-            check_numbers(&[index.0, commit.0, rejection.hint.0, rejection.hint_term.0])?;
-            // The library would look for entries that it does not have.
-            let is_ahead = *index > view.last_index || rejection.hint > view.last_index;
-            untimely_if(is_ahead, "a reply about an entry behind the end of the log")
+            check_numbers(&[index.0, commit.0, hint.0, hint_term.0])?;
+            let is_of_this_term = *term == view.term && view.leader == Some(view.sid);
+            if is_of_this_term && rejection.is_none() && *index > view.sent {
+                return Err(Refusal::Unsent {
+                    from,
+                    index: *index,
+                    sent: view.sent,
+                });
+            }
+            // The library would look for entries that it does not have. It never sees a hint behind the rejected entry.
+            untimely_if(
+                *index > view.last_index,
+                "a reply about an entry behind the end of the log",
+            )
         }
         PeerMessage::HeartbeatReply { commit, .. } => check_numbers(&[commit.0]),
         PeerMessage::SnapshotProgress { index, offset, .. } => check_numbers(&[index.0, *offset]),
@@ -304,7 +385,7 @@ fn check_reply(message: &PeerMessage, view: &GuardView) -> Result<(), Refusal> {
     }
 }
 
-fn check_election(message: &PeerMessage, view: &GuardView) -> Result<(), Refusal> {
+fn check_election(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Result<(), Refusal> {
     match message {
         PeerMessage::Vote {
             term,
@@ -323,7 +404,8 @@ fn check_election(message: &PeerMessage, view: &GuardView) -> Result<(), Refusal
             malformed_if(
                 commit_term > last_term,
                 "a commit index is later than its log",
-            )
+            )?;
+            committed::check_history(view, from, (*commit, *commit_term))
         }
         PeerMessage::VoteReply {
             commit,
@@ -331,6 +413,7 @@ fn check_election(message: &PeerMessage, view: &GuardView) -> Result<(), Refusal
             ..
         } => {
             check_numbers(&[commit.0, commit_term.0])?;
+            committed::check_history(view, from, (*commit, *commit_term))?;
             // A leader that has not synced its own log must not win: a later append would count entries that a crash can take back.
             let is_unsynced = view.persisted < view.last_index;
             untimely_if(is_unsynced, "a vote before this member's own log is synced")

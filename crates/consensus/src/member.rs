@@ -27,6 +27,8 @@
 //! | `sending.rs`, `receiving.rs` | snapshots for members that are far behind |
 //! | `recent.rs`, `search.rs` | recent entries, for members whose snapshot does not tell which entries it contains |
 //! | `repairing.rs` | damaged files, which a snapshot of the leader replaces |
+//! | `attention.rs` | members that are silent or stand still |
+//! | `failure.rs` | members that must not take part any more |
 //! | `commands.rs` | operators' commands, handing the leadership over |
 //! | `rehearsal.rs` | failures that are provoked |
 //!
@@ -34,8 +36,10 @@
 //! simulator. It must not know sockets, files or clocks.
 
 mod addresses;
+mod attention;
 mod commands;
 mod commit_notice;
+mod failure;
 mod forwarding;
 mod input;
 mod joining;
@@ -79,7 +83,9 @@ pub use status::{Connected, FileState, PeerStatus, Phase, Role, Status};
 use crate::database::Proposal;
 use crate::message::{CHUNK_BYTES_MAX, PeerMessage};
 use crate::raft_node::RaftNode;
+use attention::Attention;
 use commit_notice::CommitNotice;
+use failure::Failure;
 use forwarding::Forwarding;
 use lease::Lease;
 use log_file::LogFile;
@@ -129,6 +135,7 @@ pub struct Member {
     /// A server was refused because there are too many peers; one line is enough.
     are_peers_refused: bool,
     view: View,
+    attention: Attention,
     /// The last entry that the database has applied.
     applied: Index,
     /// The last entry with data that was handed to the database.
@@ -144,8 +151,8 @@ pub struct Member {
     rehearsal: Rehearsal,
     /// No snapshot is made for a damaged member before.
     next_snapshot_ms: u64,
-    /// The member cannot take part any more; the text says why.
-    failure: Option<String>,
+    /// The member cannot take part any more.
+    failure: Option<Failure>,
     has_left: bool,
     is_dirty: bool,
     outputs: VecDeque<Output>,
@@ -193,6 +200,7 @@ impl Member {
             peers: BTreeMap::new(),
             are_peers_refused: false,
             view: View::new(now_ms),
+            attention: Attention::new(now_ms),
             applied: mark.commit,
             last_eid: opened.last_eid,
             held: VecDeque::new(),
@@ -220,7 +228,9 @@ impl Member {
         }
         member.node.applied(mark.commit);
         member.repair_began();
-        if let Some(reason) = failure {
+        if let Some((unfit, reason)) = opened.unfit {
+            member.fail_again(unfit, &reason);
+        } else if let Some(reason) = failure {
             member.fail(&reason);
         } else if opened.was_removed {
             member.departure_resumed();
@@ -345,6 +355,7 @@ impl Member {
         self.succession_time();
         self.searching_time();
         self.sending_time();
+        self.attention_time();
     }
 
     fn tick(&mut self) {
@@ -368,6 +379,7 @@ impl Member {
     fn send(&mut self, to: Sid, message: PeerMessage) {
         if to != self.settings.sid {
             self.notice.sent(&message);
+            self.log_sent(to, &message);
             self.outputs.push_back(Output::Send { to, message });
         }
     }
@@ -379,17 +391,6 @@ impl Member {
     /// Logs a line of a kind whose rate is limited.
     fn log_repeated(&mut self, level: Level, kind: Repeated, text: String) {
         self.outputs.push_back(Output::Log(level, Some(kind), text));
-    }
-
-    /// This member cannot take part any more.
-    fn fail(&mut self, reason: &str) {
-        let text = format!(
-            "{reason}. This member does not vote or serve any more: remove it from the cluster (cluster/kick at another member), remove \
-             its file, and join the cluster again"
-        );
-        self.log(Level::Error, text.clone());
-        self.failure = Some(text.clone());
-        self.outputs.push_back(Output::Failed(text));
     }
 
     fn snapshot_index(&self) -> Index {

@@ -211,10 +211,14 @@ pub const CHUNK_BYTES_MAX: usize = 256 * 1024;
 /// Entries, transactions or outcomes of one message, at most.
 pub const LIST_MAX: usize = 1 << 20;
 
-/// Why an append was rejected: the follower has no such entry.
+/// Why an append was rejected: the follower has no such entry, or it cannot say whether it has.
+///
+/// A hint after the rejected entry says the latter: the append ended before the follower's commit
+/// index. The hint names the last entry that the follower has committed, and the leader sends its
+/// next append from there, so that the follower can compare. It acknowledges nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// The last entry that may match.
+    /// The last entry that may match, or the last committed one.
     pub hint: Index,
     /// The term of that entry.
     pub hint_term: Term,

@@ -4,11 +4,14 @@
 //! - Nothing is stepped between the library's `ready` and `advance_append_async`: both are inside [`RaftNode::ready`].
 //! - The library draws election timeouts from a source of its own. After every call [`RaftNode`] puts the caller's in their place, so that a
 //!   seed replays.
+//! - The library answers an append or a snapshot that ends before the commit index with the commit index, although it has compared nothing.
+//!   [`RaftNode`] has the leader ask about that entry instead ([`committed`]).
 //! - A sole voter that does not lead neither ticks nor campaigns while a part of its log is not stored: it would lead at once, which the
 //!   library allows only with a stored log.
 //!
 //! Called by `member`. It must not know files, connections, databases or lists of servers with addresses.
 
+mod committed;
 mod convert;
 mod log;
 
@@ -266,6 +269,14 @@ impl RaftNode {
         if matches!(message, PeerMessage::TimeoutNow { .. }) && !self.may_campaign() {
             return;
         }
+        let message = match committed::hint(&message) {
+            Some((term, commit)) if self.is_leader() && term == self.term() => {
+                return self.probe_from(id, commit);
+            }
+            // Of another term: what the library makes of the term is all that matters.
+            Some((term, commit)) => PeerMessage::HeartbeatReply { term, commit },
+            None => message,
+        };
         if let Some(message) = convert::to_raft(id, self.raw.raft.id, message) {
             self.step_raw(message);
         }
@@ -300,7 +311,16 @@ impl RaftNode {
     }
 
     fn step_raw(&mut self, message: Message) {
+        let answered = self.raw.raft.msgs.len();
+        let place = committed::place(&message);
         let _ = self.raw.step(message);
+        if let Some(place) = place {
+            let mut messages = std::mem::take(&mut self.raw.raft.msgs);
+            let log = &self.raw.raft.raft_log;
+            let answers = messages.get_mut(answered..).unwrap_or_default();
+            committed::ask_back(answers, place, |index| log.term(index).unwrap_or_default());
+            self.raw.raft.msgs = messages;
+        }
         self.restore_timeout();
     }
 

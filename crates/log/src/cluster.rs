@@ -29,6 +29,7 @@ pub mod snapshot_header;
 pub mod snapshot_meta;
 pub mod tail;
 pub mod transaction;
+pub mod unfit;
 
 pub use address::AddressError;
 pub use data::{Data, Parts};
@@ -49,6 +50,7 @@ pub use snapshot_header::{
 pub use snapshot_meta::{BodyLocation, SnapshotMeta};
 pub use tail::MemberDamage;
 pub use transaction::{TransactionReader, write_data};
+pub use unfit::Unfit;
 
 /// The election timer of a cluster that never changed it, ms.
 pub const ELECTION_TIMER_DEFAULT_MS: u64 = 1000;

@@ -8,13 +8,61 @@ const OWN: Sid = Sid(Uuid([1; 16]));
 const PEER: Sid = Sid(Uuid([2; 16]));
 const OTHER: Sid = Sid(Uuid([3; 16]));
 
-fn view() -> GuardView {
+/// A log with entries 4 to 10 behind a boundary at 3.
+#[derive(Debug)]
+struct TestLog {
+    commit: u64,
+}
+
+/// The terms of entries 3 to 10.
+const TERMS: [u64; 8] = [2, 2, 3, 5, 5, 5, 5, 5];
+
+impl CommittedLog for TestLog {
+    fn commit(&self) -> Index {
+        Index(self.commit)
+    }
+
+    fn boundary(&self) -> (Index, Term) {
+        (Index(3), Term(TERMS[0]))
+    }
+
+    fn term(&self, index: Index) -> Option<Term> {
+        let at = usize::try_from(index.0.checked_sub(3)?).ok()?;
+        TERMS.get(at).copied().map(Term)
+    }
+
+    fn eid(&self, index: Index) -> Option<Eid> {
+        // Entry 5 begins a leadership.
+        (index > Index(3) && index != Index(5)).then_some(Eid(Uuid([9; 16])))
+    }
+}
+
+fn view() -> GuardView<'static> {
     GuardView {
         sid: OWN,
         term: Term(5),
         leader: Some(PEER),
         last_index: Index(10),
         persisted: Index(10),
+        sent: Index(0),
+        log: &TestLog { commit: 0 },
+    }
+}
+
+/// The view of a member that has committed entries through 8.
+fn committed() -> GuardView<'static> {
+    GuardView {
+        log: &TestLog { commit: 8 },
+        ..view()
+    }
+}
+
+/// The view of a leader that has sent entries through 8.
+fn leading() -> GuardView<'static> {
+    GuardView {
+        leader: Some(OWN),
+        sent: Index(8),
+        ..view()
     }
 }
 
@@ -106,6 +154,8 @@ fn honest_messages_pass() {
         configuration(EntryBody::empty()),
         reply(10, None),
         reply(10, Some(9)),
+        // It names an entry that the member has committed, and asks about it.
+        reply(9, Some(40)),
         vote((20, 5), (10, 5)),
         vote((0, 0), (0, 0)),
         offer(9, 5, 1000, SERVERS),
@@ -271,7 +321,7 @@ fn messages_at_a_wrong_time_are_dropped() {
     for (from, message, view) in [
         (PEER, append(5, (10, 0), &[]), view()),
         (PEER, reply(11, None), view()),
-        (PEER, reply(10, Some(11)), view()),
+        (PEER, reply(11, Some(9)), view()),
         (PEER, later, unsynced),
         (OTHER, transfer.clone(), view()),
         (PEER, PeerMessage::TimeoutNow { term: Term(6) }, view()),
@@ -323,11 +373,124 @@ fn a_member_that_has_lost_its_log_is_told_so() {
         commit: Index(commit),
     };
     let refusal = check(PEER, &heartbeat(5, 11), &view()).expect_err("lost");
-    assert_eq!(refusal.reaction(), Reaction::Stop);
+    assert_eq!(refusal.reaction(), Reaction::Stop(Unfit::Lost));
     assert_eq!(
         refusal.to_string(),
         "this member had stored entries through 11, but its log ends at 10: its file was lost or replaced by an older one"
     );
     assert_eq!(check(PEER, &heartbeat(5, 10), &view()), Ok(()));
     assert_eq!(check(PEER, &heartbeat(4, 11), &view()), Ok(()), "stale");
+}
+
+#[test]
+fn a_leader_with_the_committed_log_is_followed() {
+    for message in [
+        // Behind the commit index the library compares.
+        append(5, (8, 5), &[5, 5]),
+        append(5, (9, 4), &[5]),
+        append(6, (12, 6), &[]),
+        append(5, (7, 5), &[5, 5]),
+        append(5, (3, 2), &[2, 3, 5, 5, 5, 5]),
+        // Forgotten, and no later than what followed.
+        append(5, (1, 1), &[2, 2, 2]),
+        append(5, (2, 2), &[]),
+        // A leader of a term that is over may have sent what was never committed.
+        append(4, (8, 4), &[]),
+        offer(8, 5, 1000, SERVERS),
+        offer(4, 2, 1000, SERVERS),
+        offer(2, 1, 1000, SERVERS),
+        offer(30, 5, 1000, SERVERS),
+        vote((20, 5), (8, 5)),
+        vote((20, 5), (5, 3)),
+        vote((20, 5), (12, 4)),
+        vote((0, 0), (0, 0)),
+    ] {
+        assert_eq!(check(PEER, &message, &committed()), Ok(()), "{message:?}");
+    }
+}
+
+#[test]
+fn a_leader_with_another_log_than_the_committed_one_is_found_out() {
+    let other = |index, own, leader| Divergence {
+        index: Index(index),
+        own: Term(own),
+        leader: Term(leader),
+    };
+    for (message, divergence) in [
+        (append(5, (8, 4), &[5]), other(8, 5, 4)),
+        (append(6, (8, 6), &[6]), other(8, 5, 6)),
+        (append(5, (5, 2), &[]), other(5, 3, 2)),
+        // The place is the same, an entry is not.
+        (append(6, (7, 5), &[6]), other(8, 5, 6)),
+        (append(5, (4, 2), &[4, 5, 5, 5]), other(5, 3, 4)),
+        // Forgotten, but of a later term than an entry that follows it.
+        (append(5, (3, 3), &[]), other(3, 2, 3)),
+        (append(5, (2, 3), &[]), other(2, 2, 3)),
+        (append(5, (1, 1), &[4]), other(2, 2, 4)),
+        (offer(8, 4, 1000, SERVERS), other(8, 5, 4)),
+        (offer(2, 3, 1000, SERVERS), other(2, 2, 3)),
+        (offer(30, 4, 1000, SERVERS), other(8, 5, 4)),
+    ] {
+        let refusal = check(PEER, &message, &committed()).expect_err("another log");
+        assert_eq!(refusal, Refusal::Diverged(divergence), "{message:?}");
+        assert_eq!(refusal.reaction(), Reaction::Stop(Unfit::Diverged));
+        assert_eq!(refusal.level(), Level::Error);
+    }
+}
+
+/// Files that lost their votes too may have used a term twice.
+#[test]
+fn another_commit_of_the_same_term_is_found_out() {
+    let commit = |id| EntryBody::commit(Eid(Uuid([id; 16])), b"[null,{}]");
+    let message = |body| PeerMessage::Append {
+        term: Term(5),
+        prev_index: Index(6),
+        prev_term: Term(5),
+        commit: Index(1),
+        entries: vec![(Term(5), body)],
+    };
+    assert_eq!(check(PEER, &message(commit(9)), &committed()), Ok(()));
+    assert_eq!(
+        check(PEER, &message(EntryBody::empty()), &committed()),
+        Ok(()),
+        "an entry without an id has nothing to compare"
+    );
+    let refusal = check(PEER, &message(commit(7)), &committed()).expect_err("another commit");
+    let text = "this member has committed another entry 7 of term 5 than its leader";
+    assert!(refusal.to_string().starts_with(text), "{refusal}");
+}
+
+#[test]
+fn an_acknowledgement_of_what_was_not_sent_is_refused() {
+    assert_eq!(check(PEER, &reply(8, None), &leading()), Ok(()));
+    let refusal = check(PEER, &reply(9, None), &leading()).expect_err("not sent");
+    assert_eq!(
+        (refusal.reaction(), refusal.level()),
+        (Reaction::Drop, Level::Warn)
+    );
+    assert_eq!(
+        refusal.to_string(),
+        "server 0202 acknowledges entry 9, but this leader has sent it no more than 8: not counted"
+    );
+    // A rejection counts nothing, and an answer to an earlier leadership is the library's to ignore.
+    assert_eq!(check(PEER, &reply(9, Some(8)), &leading()), Ok(()));
+    assert_eq!(check(PEER, &reply(9, None), &view()), Ok(()));
+}
+
+#[test]
+fn members_with_different_histories_elect_no_leader_together() {
+    let voter = |commit: u64, commit_term: u64| PeerMessage::VoteReply {
+        term: Term(5),
+        is_prevote: false,
+        is_granted: false,
+        commit: Index(commit),
+        commit_term: Term(commit_term),
+    };
+    assert_eq!(check(PEER, &voter(8, 5), &committed()), Ok(()));
+    assert_eq!(check(PEER, &voter(0, 0), &committed()), Ok(()));
+    for message in [voter(8, 4), vote((20, 5), (8, 4)), vote((20, 5), (5, 4))] {
+        let refusal = check(PEER, &message, &committed()).expect_err("another history");
+        assert_eq!(refusal.reaction(), Reaction::Drop, "{message:?}");
+        assert_eq!(refusal.level(), Level::Error);
+    }
 }

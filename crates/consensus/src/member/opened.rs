@@ -3,7 +3,7 @@
 //! Invariant: lists of servers and the election timer are those of committed entries, and the voters are the servers of the last such list. A
 //! server that no list has is still joining; one that a committed list has dropped is leaving. Called by [`super::Member::new`] alone.
 
-use corvid_log::cluster::{Cid, Eid, Index, Servers, Term};
+use corvid_log::cluster::{Cid, Eid, Index, Servers, Term, Unfit};
 use corvid_log::storage::LogPosition;
 
 use super::log_file::Mark;
@@ -30,6 +30,8 @@ pub(super) struct Opened {
     /// A committed list has dropped this server.
     pub(super) was_removed: bool,
     pub(super) failure: Option<String>,
+    /// The file says that the member must not take part.
+    pub(super) unfit: Option<(Unfit, String)>,
 }
 
 impl Opened {
@@ -124,6 +126,7 @@ impl Opened {
             remotes,
             repair,
             failure,
+            unfit: recovered.unfit,
         }
     }
 }

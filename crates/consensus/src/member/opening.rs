@@ -66,6 +66,7 @@ impl Recovered {
             commit: Index(0),
             entries: Vec::new(),
             repair: None,
+            unfit: file.unfit,
             position: LogPosition::OPENING,
         };
         match file.membership {
@@ -108,6 +109,7 @@ mod tests {
             vote: Some(Sid(Uuid([8; 16]))),
             leader: None,
             membership,
+            unfit: None,
             records: 1,
             base: 100,
             good_end: 100,

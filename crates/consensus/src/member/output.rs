@@ -111,6 +111,10 @@ pub enum Repeated {
     SecondLeader,
     /// A message of a server that is no member, or of a process that claims to be one.
     Stranger,
+    /// A member whose committed log is not this one's.
+    OtherHistory,
+    /// An acknowledgement of entries that were not sent.
+    Unsent,
     /// A message that came at a wrong time; for developers.
     Untimely,
 }

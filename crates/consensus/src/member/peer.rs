@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing of a message takes effect before [`guard::check`] has let it through.
 
-use corvid_log::cluster::Sid;
+use corvid_log::cluster::{Index, Sid, Term};
 use corvid_rpc::Level;
 
 use super::{Member, Output, Repeated};
@@ -17,6 +17,8 @@ const PEERS_MAX: usize = 2 * SERVERS_MAX;
 pub(super) struct Peer {
     /// Messages can be sent to it.
     pub(super) is_up: bool,
+    /// When that changed last.
+    pub(super) changed_ms: Option<u64>,
     /// When its last message came.
     pub(super) last_message_ms: Option<u64>,
     /// The tick of its last answer to this member as leader ([`super::lease`]).
@@ -25,6 +27,8 @@ pub(super) struct Peer {
     pub(super) is_damaged: bool,
     /// Its vote in the present term, if this member knows.
     pub(super) voted_for: Option<Sid>,
+    /// The last entry that this member has sent to it as the leader of a term.
+    sent: Option<(Term, Index)>,
 }
 
 impl Member {
@@ -65,6 +69,8 @@ impl Member {
             leader: self.node.leader(),
             last_index: self.node.last_index(),
             persisted: self.node.persisted(),
+            sent: self.sent_to(from),
+            log: &self.node,
         };
         if let Err(refusal) = guard::check(from, &message, &view) {
             match refusal.reaction() {
@@ -73,19 +79,14 @@ impl Member {
                     reason: refusal.to_string(),
                 }),
                 Reaction::Drop => {
-                    let level = refusal.level();
-                    let kind = match level {
-                        Level::Error => Repeated::SecondLeader,
-                        _ => Repeated::Untimely,
-                    };
-                    self.log_repeated(level, kind, refusal.to_string());
+                    self.log_repeated(refusal.level(), refusal.kind(), refusal.to_string());
                 }
                 // Any process may connect, so a server that is in no list stops no member.
-                Reaction::Stop if !self.membership.contains(from) => {
+                Reaction::Stop(_) if !self.membership.contains(from) => {
                     let text = format!("ignoring server {from}, which is no member: {refusal}");
                     self.log_repeated(Level::Warn, Repeated::Stranger, text);
                 }
-                Reaction::Stop => self.fail(&refusal.to_string()),
+                Reaction::Stop(unfit) => self.fail_unfit(unfit, &refusal.to_string()),
             }
             return;
         }
@@ -224,12 +225,40 @@ impl Member {
         }
     }
 
+    /// A message of the log leaves for a peer: what it may acknowledge from now on.
+    pub(super) fn log_sent(&mut self, to: Sid, message: &PeerMessage) {
+        let (term, end) = match message {
+            PeerMessage::Append {
+                term,
+                prev_index,
+                entries,
+                ..
+            } => (*term, Index(prev_index.0 + entries.len() as u64)),
+            PeerMessage::SnapshotOffer { term, snapshot } => (*term, snapshot.index),
+            _ => return,
+        };
+        let sent = &mut self.peers.entry(to).or_default().sent;
+        *sent = match *sent {
+            Some((known, before)) if known == term => Some((term, before.max(end))),
+            _ => Some((term, end)),
+        };
+    }
+
+    /// The last entry that this member has sent to a peer as the leader of its term; 0: none.
+    fn sent_to(&self, sid: Sid) -> Index {
+        let sent = self.peers.get(&sid).and_then(|peer| peer.sent);
+        sent.filter(|(term, _)| *term == self.node.term())
+            .map_or(Index(0), |(_, end)| end)
+    }
+
     /// A connection is there; messages on the one before may have been lost.
     pub(super) fn peer_up(&mut self, sid: Sid) {
+        let now_ms = self.now_ms;
         let Some(peer) = self.known_peer(sid) else {
             return;
         };
         peer.is_up = true;
+        peer.changed_ms = Some(now_ms);
         self.node.unreachable(sid);
         self.sending_interrupted(sid);
         if self.node.leader() == Some(sid) {
@@ -250,7 +279,10 @@ impl Member {
     /// There is no connection any more.
     pub(super) fn peer_down(&mut self, sid: Sid) {
         if let Some(peer) = self.peers.get_mut(&sid) {
-            peer.is_up = false;
+            // A connection that cannot be made is no news.
+            if std::mem::replace(&mut peer.is_up, false) {
+                peer.changed_ms = Some(self.now_ms);
+            }
             if !self.membership.contains(sid) {
                 self.peers.remove(&sid);
             }

@@ -1,6 +1,6 @@
 //! The identity of a member, and its state as its file has it when the member starts.
 
-use corvid_log::cluster::{Cid, Entry, Index, Servers, Sid, Term};
+use corvid_log::cluster::{Cid, Entry, Index, Servers, Sid, Term, Unfit};
 use corvid_log::storage::LogPosition;
 
 use crate::message::SnapshotMeta;
@@ -72,6 +72,8 @@ pub struct Recovered {
     /// The file is damaged: nothing but these promises is known of the log, and the leader must send a snapshot. There is neither a
     /// snapshot nor an entry then.
     pub repair: Option<Repair>,
+    /// The member was found to be unfit to take part, and why.
+    pub unfit: Option<(Unfit, String)>,
     /// The position of the last request that the file has had; [`LogPosition::OPENING`] when it was just opened.
     pub position: LogPosition,
 }

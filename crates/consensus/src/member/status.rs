@@ -46,6 +46,12 @@ pub struct Status {
     pub commit: Index,
     /// The last entry that the database has applied.
     pub applied: Index,
+    /// The newest entry that this member knows to be committed anywhere.
+    pub known_commit: Index,
+    /// How long the database has applied nothing although the cluster has committed more, ms.
+    pub index_age_ms: u64,
+    /// The member stands still: that has lasted long enough to be told.
+    pub is_still: bool,
     /// The members, this one included, by id; servers that are being added or removed follow.
     pub servers: Vec<PeerStatus>,
     /// Bytes of log entries in memory.
@@ -67,6 +73,8 @@ pub enum FileState {
     Damaged,
     /// It is older than the member's promises, so the member has stopped.
     Lost,
+    /// Its committed entries are not those of the leader, so the member has stopped.
+    Diverged,
 }
 
 /// A server in the list of another one.
@@ -90,6 +98,14 @@ pub struct PeerStatus {
     pub snapshot: Option<(u64, u64)>,
     /// Messages can be sent to it.
     pub is_up: bool,
+    /// How long it has not been heard of, ms; 0 for the member itself.
+    pub silent_ms: u64,
+    /// It is silent: that has lasted long enough to be told.
+    pub is_silent: bool,
+    /// If this member leads: how long the peer has stored nothing although it lacks entries, ms.
+    pub index_age_ms: Option<u64>,
+    /// It stands still: that has lasted long enough to be told.
+    pub is_still: bool,
 }
 
 /// The role of a member.
@@ -172,6 +188,9 @@ impl Member {
             log_end: self.node.last_index().next(),
             commit: self.node.commit(),
             applied: self.applied,
+            known_commit: self.known_commit(),
+            index_age_ms: self.index_age_ms(now_ms),
+            is_still: self.is_late(self.index_age_ms(now_ms)),
             servers: self.peer_statuses(now_ms),
             log_bytes: self.node.log_bytes(),
             elections: self.view.elections,
@@ -181,9 +200,9 @@ impl Member {
     fn connected(&self) -> Connected {
         if self.has_left {
             Connected::Left
-        } else if let Some(reason) = &self.failure {
+        } else if let Some(failure) = &self.failure {
             // An older file may say that the server is still joining, or leaving.
-            Connected::Failed(reason.clone())
+            Connected::Failed(failure.text.clone())
         } else if self.joining.is_some() {
             Connected::Joining
         } else if self.repairing.is_some() {
@@ -201,8 +220,8 @@ impl Member {
         if self.repairing.is_some() {
             return FileState::Damaged;
         }
-        if self.failure.is_some() {
-            return FileState::Lost;
+        if let Some(failure) = &self.failure {
+            return failure.file_state();
         }
         match self.file.trouble {
             Trouble::None => FileState::Intact,
@@ -247,7 +266,17 @@ impl Member {
         } else {
             peer.voted_for
         };
+        let silent_ms = if is_self {
+            0
+        } else {
+            self.silent_ms(now_ms, sid)
+        };
+        let age_ms = self.peer_index_age_ms(now_ms, sid);
         PeerStatus {
+            silent_ms,
+            is_silent: self.is_late(silent_ms),
+            index_age_ms: progress.map(|_| age_ms),
+            is_still: progress.is_some() && self.is_late(age_ms),
             sid,
             address: address.to_owned(),
             phase,

@@ -38,6 +38,7 @@ impl Member {
         {
             self.give_up_rewrite(&rewriting);
         }
+        self.failure_unnoted();
         if !self.file.failed(self.now_ms) {
             return;
         }

@@ -16,6 +16,7 @@ impl Member {
             self.work();
             self.tell_commit();
         }
+        self.note_failure();
         self.update_view();
     }
 

@@ -73,6 +73,11 @@ impl View {
         self.leader_commit = self.leader_commit.max(commit);
     }
 
+    /// The newest commit that a leader has told.
+    pub(super) fn leader_commit(&self) -> Index {
+        self.leader_commit
+    }
+
     pub(super) fn leadership_began(&mut self, term: Term, index: Index) {
         if self.leadership.is_none_or(|(known, _)| known != term) {
             self.leadership = Some((term, index));

@@ -45,6 +45,11 @@ impl MemoryLog {
         }
     }
 
+    /// The entry before the first one in memory.
+    pub(super) fn boundary(&self) -> (Index, Term) {
+        (Index(self.base.0), Term(self.base.1))
+    }
+
     pub(super) fn last(&self) -> u64 {
         self.base.0 + self.entries.len() as u64
     }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use corvid_consensus::member::{Command, CommandToken, Role};
 use corvid_consensus::message::PeerMessage;
-use corvid_consensus::{Input, KeptEntries, Member, MemberRequest, Output, Settings};
+use corvid_consensus::{
+    Committed, Input, KeptEntries, Member, MemberEvent, MemberRequest, Output, Settings,
+};
 use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Eid, Index, Servers, Sid, Term};
 use corvid_log::storage::{LogPosition, RewriteStage, StorageReply};
@@ -25,6 +27,9 @@ pub(crate) struct Node {
     pub(crate) done: BTreeMap<u64, Result<String, String>>,
     pub(crate) has_left: bool,
     pub(crate) is_connected: bool,
+    /// Its log is not the cluster's, so it must stop; what it says when it does.
+    pub(crate) is_astray: bool,
+    pub(crate) failed: Option<String>,
     /// A snapshot is kept until it is written or not wanted; no other one is taken.
     has_snapshot: bool,
     /// Counts starts, so that nothing from before a crash arrives.
@@ -49,6 +54,8 @@ pub(crate) struct Cluster {
     pub(crate) delay_max_ms: u64,
     /// The address of a process that ends refuses connections.
     pub(crate) refuses: bool,
+    /// Whether a majority of the files has it is looked up for each commit of a leader.
+    pub(crate) counts_copies: bool,
     kept: KeptEntries,
     random: u64,
     events: BTreeMap<(u64, u64), (Sid, u64, Event)>,
@@ -95,6 +102,7 @@ impl Cluster {
             doubled: 0,
             delay_max_ms: 3,
             refuses: false,
+            counts_copies: false,
             kept,
             random: seed,
             events: BTreeMap::new(),
@@ -127,6 +135,8 @@ impl Cluster {
             done: BTreeMap::new(),
             has_left: false,
             is_connected: false,
+            is_astray: false,
+            failed: None,
             has_snapshot: false,
             starts: 0,
             disk_until_ms: 0,
@@ -328,6 +338,10 @@ impl Cluster {
             }
             Output::Send { to, message } => self.send(sid, to, &message),
             Output::Database(event) => {
+                if self.counts_copies {
+                    self.count_copies(sid, &event);
+                }
+                let node = self.nodes.get_mut(&sid).expect("a server");
                 let body = node.disk.body.clone();
                 let requests = node.replica.event(event, &body);
                 self.check(sid);
@@ -424,9 +438,47 @@ impl Cluster {
                     assert_ends_at_once(&mut member, now_ms);
                 }
             }
-            Output::Failed(text) => panic!("{sid} failed: {text}"),
+            Output::Failed(text) => {
+                assert!(node.is_astray, "{sid} failed: {text}");
+                node.failed = Some(text);
+            }
             Output::RejectSnapshot => node.has_snapshot = false,
             Output::Dial(_) | Output::ElectionTimer(_) | Output::Refuse { .. } => {}
+        }
+    }
+
+    /// Files of this member and of others went back to earlier copies, so the cluster forgets what was
+    /// committed after this entry.
+    pub(crate) fn go_back(&mut self, copies: &[Disk], last: Index) {
+        for disk in copies {
+            let node = self.nodes.get_mut(&disk.sid).expect("a server");
+            assert!(node.member.is_none(), "it does not run");
+            node.disk = disk.clone();
+            node.disk.crash(0);
+        }
+        self.committed.retain(|index, _| *index <= last);
+        self.known = self.committed.values().copied().collect();
+        self.leaders.clear();
+    }
+
+    /// A leader tells its clients that these commits are done: the files of a majority have them.
+    fn count_copies(&self, leader: Sid, event: &MemberEvent) {
+        let MemberEvent::Committed { entries, .. } = event else {
+            return;
+        };
+        let own = entries.iter().filter_map(|entry| match entry {
+            Committed::Own { eid, .. } => Some(eid.0.to_string().into_bytes()),
+            Committed::Data { .. } | Committed::Rows(_) => None,
+        });
+        for eid in own {
+            let has = |text: &[u8]| text.windows(eid.len()).any(|window| window == eid);
+            let holds = |disk: &Disk| has(&disk.records[..disk.synced]) || has(&disk.body);
+            let copies = self.nodes.values().filter(|node| holds(&node.disk));
+            let count = copies.count();
+            assert!(
+                count > self.nodes.len() / 2,
+                "{leader} acknowledges a commit that {count} files have"
+            );
         }
     }
 
@@ -489,6 +541,9 @@ impl Cluster {
     /// The rules that hold at every moment.
     fn check(&mut self, sid: Sid) {
         let node = &self.nodes[&sid];
+        if node.is_astray {
+            return;
+        }
         if let Some(term) = node.replica.leads {
             let leader = *self.leaders.entry(term).or_insert(sid);
             assert_eq!(leader, sid, "two leaders in term {term}");

@@ -5,7 +5,8 @@ use corvid_consensus::member::{Repair, Rewrite};
 use corvid_consensus::message::SnapshotMeta;
 use corvid_log::RecordReader;
 use corvid_log::cluster::{
-    Cid, Data, Entry, Header, Index, Kind, Membership, Record, Replay, Servers, Sid, Snapshot, Step,
+    Cid, Data, Entry, Header, Index, Kind, Membership, Record, Replay, Servers, Sid, Snapshot,
+    Step, Unfit,
 };
 use corvid_log::header::Magic;
 use corvid_log::storage::{
@@ -111,6 +112,7 @@ impl Disk {
                 commit: Index(0),
                 entries: Vec::new(),
                 repair: None,
+                unfit: None,
                 position: LogPosition::OPENING,
             };
         };
@@ -134,7 +136,13 @@ impl Disk {
         let mut entries: Vec<Entry> = Vec::new();
         let (records, end) = self.parse();
         assert_eq!(end, self.records.len(), "the file has whole records only");
+        let mut unfit = None;
         for (number, record) in records.iter().enumerate() {
+            if let Kind::Note(note) = &record.kind
+                && let Some(found) = Unfit::of_note(note)
+            {
+                unfit = Some((found, record.comment.clone().expect("a reason")));
+            }
             let step = replay.apply(record).unwrap_or_else(|violation| {
                 let text = violation.text(number as u64 + 1, |sid| sid.to_string());
                 panic!("{}: {text} in {records:?}", self.sid)
@@ -155,6 +163,7 @@ impl Disk {
             commit: replay.commit_index(),
             entries,
             repair: None,
+            unfit,
             position: LogPosition::OPENING,
         };
         if self.is_damaged {

@@ -1,7 +1,9 @@
 //! Whole clusters of members in one process: messages are values, disks are memory, time is a number.
 
+mod attention;
 mod cluster;
 mod disk;
+mod diverging;
 mod elections;
 mod failing_files;
 mod faults;

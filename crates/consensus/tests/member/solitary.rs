@@ -1,12 +1,12 @@
 //! One member, whose peers and disk are the test's: messages of one turn, which a cluster of members seldom has.
 
 use corvid_consensus::member::{Command, CommandToken, Role};
-use corvid_consensus::message::PeerMessage;
+use corvid_consensus::message::{PeerMessage, Rejection};
 use corvid_consensus::{
-    EntryBody, Input, KeptEntries, Member, MemberEvent, MemberRequest, Output, Settings,
+    EntryBody, Input, KeptEntries, Member, MemberEvent, MemberRequest, Output, Proposal, Settings,
 };
 use corvid_data::Uuid;
-use corvid_log::cluster::{Cid, Index, Servers, Sid, Term};
+use corvid_log::cluster::{Cid, Eid, Index, Servers, Sid, Term};
 use corvid_log::storage::{LogPosition, StorageReply, StorageRequest};
 
 use crate::cluster::{address, sid};
@@ -269,4 +269,122 @@ fn a_removed_server_hears_nothing_of_it_before_the_commit_is_stored() {
     let tells =
         |it: &PeerMessage| matches!(it, PeerMessage::Append { commit, .. } if *commit >= list);
     assert!(sent.iter().any(tells), "{sent:?}");
+}
+
+fn append(term: Term, prev: (u64, u64), count: u64, commit: u64) -> PeerMessage {
+    PeerMessage::Append {
+        term,
+        prev_index: Index(prev.0),
+        prev_term: Term(prev.1),
+        commit: Index(commit),
+        entries: (0..count).map(|_| (term, EntryBody::empty())).collect(),
+    }
+}
+
+fn answers(sent: Vec<PeerMessage>) -> Vec<(u64, Option<(u64, u64)>)> {
+    let answers = sent.into_iter().filter_map(|message| match message {
+        PeerMessage::AppendReply {
+            index, rejection, ..
+        } => {
+            let hint = rejection.map(|it| (it.hint.0, it.hint_term.0));
+            Some((index.0, hint))
+        }
+        _ => None,
+    });
+    answers.collect()
+}
+
+/// The library would acknowledge all that it has committed, also what the message did not have.
+#[test]
+fn a_member_acknowledges_no_entry_that_the_message_did_not_have() {
+    let mut member = Solitary::new(3);
+    let term = Term(2);
+    member.hear(2, append(term, (1, 1), 9, 10));
+    member.wait();
+    assert_eq!(member.commit(), Index(10));
+    assert_eq!(answers(member.take(2)), [(10, None)]);
+    // The leader sends again what it does not know to have arrived.
+    for (message, answer) in [
+        (append(term, (1, 1), 3, 10), (1, Some((10, 2)))),
+        (append(term, (4, 2), 0, 10), (4, Some((10, 2)))),
+        (append(term, (4, 2), 6, 10), (10, None)),
+        (append(term, (10, 2), 0, 10), (10, None)),
+        (append(term, (4, 2), 7, 10), (10, None)),
+        (append(term, (10, 2), 1, 10), (11, None)),
+    ] {
+        member.hear(2, message.clone());
+        assert_eq!(answers(member.take(2)), [answer], "{message:?}");
+    }
+}
+
+#[test]
+fn a_leader_counts_no_acknowledgement_of_what_it_has_not_sent() {
+    let mut member = Solitary::new(3);
+    let term = member.lead();
+    (0..10).for_each(|_| member.wait());
+    let before = member.commit();
+    member.sent.clear();
+    // Server 3 has answered nothing, so it is sent one message at a time; server 2 gets the new entry.
+    let proposals = vec![Proposal {
+        eid: Eid(Uuid([5; 16])),
+        data: bytes::Bytes::from_static(b"[null,{}]"),
+        result: None,
+    }];
+    member.handle(Input::Database(MemberRequest::Propose { term, proposals }));
+    let new = before.next();
+    let has_new = |sent: &[(Sid, PeerMessage)], to: u8| {
+        sent.iter().any(|(receiver, message)| {
+            *receiver == sid(to)
+                && matches!(message, PeerMessage::Append { prev_index, entries, .. }
+                    if prev_index.0 + entries.len() as u64 >= new.0)
+        })
+    };
+    assert!(has_new(&member.sent, 2) && !has_new(&member.sent, 3));
+    let acknowledgement = PeerMessage::AppendReply {
+        term,
+        index: new,
+        commit: before,
+        rejection: None,
+    };
+    member.hear(3, acknowledgement.clone());
+    assert_eq!(member.commit(), before, "one file has it");
+    member.hear(2, acknowledgement);
+    assert_eq!(member.commit(), new);
+}
+
+/// It names the entry at the member's commit index, or its own last one, so that the member can compare.
+#[test]
+fn a_leader_goes_on_from_where_a_member_says_that_it_has_committed() {
+    for more in [0, 30] {
+        let mut member = Solitary::new(3);
+        let term = member.lead();
+        (0..10).for_each(|_| member.wait());
+        let last = member.commit();
+        member.sent.clear();
+        let hint = Index(last.0 + more);
+        let rejection = PeerMessage::AppendReply {
+            term,
+            index: Index(1),
+            commit: hint,
+            rejection: Some(Rejection {
+                hint,
+                hint_term: Term(1),
+            }),
+        };
+        member.hear(3, rejection);
+        let places = member.take(3).into_iter().filter_map(|it| match it {
+            PeerMessage::Append {
+                prev_index,
+                prev_term,
+                ..
+            } => Some((prev_index, prev_term)),
+            _ => None,
+        });
+        assert_eq!(places.collect::<Vec<_>>(), [(last, term)], "hint {hint}");
+        // It acknowledges nothing.
+        let status = member.member.status(member.now_ms);
+        let peer = status.servers.iter().find(|it| it.sid == sid(3));
+        let matched = peer.expect("a member").match_index;
+        assert!(matched < Some(last), "{matched:?}");
+    }
 }

@@ -86,6 +86,7 @@ impl World {
             commit: Index(1),
             entries: Vec::new(),
             repair: None,
+            unfit: None,
             position: LogPosition::OPENING,
         };
         let settings = Settings {

@@ -1,12 +1,12 @@
 //! Messages of other members of a cluster.
 
 use bytes::Bytes;
-use corvid_consensus::guard::{self, GuardView};
+use corvid_consensus::guard::{self, CommittedLog, GuardView};
 use corvid_consensus::wire::{self, Envelope, Incoming, Receiver};
 use corvid_consensus::{ConnectionNumber, PeerMessage, Peers, PeersOutput, PeersSettings};
 use corvid_data::Uuid;
 use corvid_json::frame::{Framed, Framer};
-use corvid_log::cluster::{Cid, Index, Sid, Term};
+use corvid_log::cluster::{Cid, Eid, Index, Sid, Term};
 
 /// The receiver and the sender of the seeds.
 const RECEIVER: Sid = Sid(Uuid([0xbb; 16]));
@@ -59,6 +59,28 @@ fn read(text: &Bytes) {
     }
 }
 
+/// A log in which half of everything is committed.
+#[derive(Debug)]
+struct Anything;
+
+impl CommittedLog for Anything {
+    fn commit(&self) -> Index {
+        Index(1 << 39)
+    }
+
+    fn boundary(&self) -> (Index, Term) {
+        (Index(100), Term(3))
+    }
+
+    fn term(&self, index: Index) -> Option<Term> {
+        (index >= Index(100)).then_some(Term(3))
+    }
+
+    fn eid(&self, _: Index) -> Option<Eid> {
+        None
+    }
+}
+
 fn check(from: Sid, message: &PeerMessage) {
     let view = GuardView {
         sid: RECEIVER,
@@ -66,6 +88,8 @@ fn check(from: Sid, message: &PeerMessage) {
         leader: None,
         last_index: Index(1 << 40),
         persisted: Index(1 << 40),
+        sent: Index(0),
+        log: &Anything,
     };
     if guard::check(from, message, &view).is_err() {
         return;

@@ -26,7 +26,7 @@ use super::header_scan::HeaderScan;
 use super::reader::check_object;
 use super::record::{Kind, Record};
 use super::tail::is_unsynced;
-use super::{ELECTION_TIMER_DEFAULT_MS, Index, Servers, Sid, Term};
+use super::{ELECTION_TIMER_DEFAULT_MS, Index, Servers, Sid, Term, Unfit};
 use crate::header::{Header as Line, LINE_BYTES_MAX, first_line, write_hex};
 use crate::salvage::{self, Bytes};
 use crate::{Magic, ReadError};
@@ -78,6 +78,9 @@ pub enum Obstacle {
     /// No list of members has it.
     #[error("it is not known to be a member of its cluster")]
     Membership,
+    /// It stopped before, because it had lost entries or its log was not that of its cluster.
+    #[error("it had lost entries, or its log was not that of its cluster")]
+    Unfit,
     /// No other member has the data.
     #[error("it is the only member of its cluster")]
     Alone,
@@ -218,6 +221,7 @@ impl State {
             }
             Kind::CommitIndex(_) => {}
             Kind::Note(note) if note == "left" => return Err(Obstacle::Membership),
+            Kind::Note(note) if Unfit::of_note(&note).is_some() => return Err(Obstacle::Unfit),
             Kind::Note(_) => {}
         }
         Ok(())

@@ -5,7 +5,7 @@ use corvid_json::{ObjectWriter, write};
 
 use super::promises::Promises;
 use super::record::{Entry, Payload};
-use super::{BodyLocation, Cid, Eid, Index, MemberDamage, Servers, Sid, SnapshotMeta, Term};
+use super::{BodyLocation, Cid, Eid, Index, MemberDamage, Servers, Sid, SnapshotMeta, Term, Unfit};
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub struct Recovered {
     pub leader: Option<Sid>,
     /// Whether the server has joined, and its log.
     pub membership: Membership,
+    /// The member must not take part any more, and why.
+    pub unfit: Option<(Unfit, String)>,
     /// The number of good records.
     pub records: u64,
     /// The offset behind the header record: growth is measured against it (docs/spec/storage.md 9.3).

@@ -15,7 +15,7 @@ use super::record::{Kind, Record};
 use super::recovered::{Joined, Membership, Recovered, StoredEntry};
 use super::replay::{Replay, Step};
 use super::tail::{MemberDamage, is_unsynced};
-use super::{BodyLocation, ELECTION_TIMER_DEFAULT_MS, Index, SnapshotMeta, Term};
+use super::{BodyLocation, ELECTION_TIMER_DEFAULT_MS, Index, SnapshotMeta, Term, Unfit};
 use crate::feed::LONG_BYTES;
 use crate::salvage::Bytes;
 use crate::split::{Batch, Cut, Splitter};
@@ -143,6 +143,7 @@ fn of_damaged_header<B: Bytes>(
         vote: proven.vote,
         leader: None,
         membership: Membership::Damaged(proven.promises),
+        unfit: None,
         records: 0,
         base: proven.header_end,
         good_end: 0,
@@ -305,6 +306,7 @@ impl Log {
                 vote: None,
                 leader: None,
                 membership,
+                unfit: None,
                 records: 1,
                 base: end,
                 good_end: end,
@@ -317,6 +319,12 @@ impl Log {
     fn apply(&mut self, body: &[u8], end: u64) -> Result<(), RecoveryError> {
         let number = self.recovered.records;
         let record = Record::decode(body).map_err(|error| self.in_record(error))?;
+        if let Kind::Note(note) = &record.kind
+            && let Some(unfit) = Unfit::of_note(note)
+        {
+            let reason = record.comment.clone().unwrap_or_default();
+            self.recovered.unfit = Some((unfit, reason));
+        }
         match &mut self.replay {
             Some(replay) => {
                 let step = replay.apply(&record);

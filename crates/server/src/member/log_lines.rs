@@ -33,6 +33,8 @@ fn limit(kind: Repeated) -> &'static RateLimit {
     static LATE_PREVOTE: RateLimit = RateLimit::new(1, 5);
     static SECOND_LEADER: RateLimit = RateLimit::new(1, 5);
     static STRANGER: RateLimit = RateLimit::new(1, 5);
+    static OTHER_HISTORY: RateLimit = RateLimit::new(1, 5);
+    static UNSENT: RateLimit = RateLimit::new(1, 5);
     static UNTIMELY: RateLimit = RateLimit::new(1, 5);
     match kind {
         Repeated::Timeout => &TIMEOUT,
@@ -43,6 +45,8 @@ fn limit(kind: Repeated) -> &'static RateLimit {
         Repeated::LatePreVote => &LATE_PREVOTE,
         Repeated::SecondLeader => &SECOND_LEADER,
         Repeated::Stranger => &STRANGER,
+        Repeated::OtherHistory => &OTHER_HISTORY,
+        Repeated::Unsent => &UNSENT,
         Repeated::Untimely => &UNTIMELY,
     }
 }

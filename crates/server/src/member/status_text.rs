@@ -42,7 +42,18 @@ fn write_all(
     }
     writeln!(out, "Server ID: {}", identity(status.sid.0))?;
     writeln!(out, "Address: {}", status.address)?;
-    writeln!(out, "Status: {}", state(&status.connected, status.file))?;
+    let state = state(&status.connected, status.file);
+    write!(out, "Status: {state}")?;
+    if status.connected == Connected::Member && status.is_still {
+        write!(
+            out,
+            " (stands still at entry {} for {} s, while entry {} is committed)",
+            status.applied,
+            status.index_age_ms / 1000,
+            status.known_commit
+        )?;
+    }
+    writeln!(out)?;
     if !status.remote_addresses.is_empty() {
         let remotes = status.remote_addresses.join(" ");
         writeln!(out, "Remotes for joining: {remotes}")?;
@@ -121,6 +132,11 @@ fn write_server(
     if let Some((have, of)) = server.snapshot {
         write!(out, " snapshot={have}/{of}")?;
     }
+    if server.is_silent {
+        write!(out, " silent for {} s", server.silent_ms / 1000)?;
+    } else if let Some(age_ms) = server.index_age_ms.filter(|_| server.is_still) {
+        write!(out, " stands still for {} s", age_ms / 1000)?;
+    }
     if let Some(ago_ms) = server.last_message_ms {
         write!(out, " last msg {ago_ms} ms ago")?;
     }
@@ -169,7 +185,7 @@ fn state(connected: &Connected, file: FileState) -> String {
         FileState::Poisoned => {
             " (a sync of its file has failed, or its bytes have changed: it is being written again)"
         }
-        FileState::Intact | FileState::Damaged | FileState::Lost => "",
+        FileState::Intact | FileState::Damaged | FileState::Lost | FileState::Diverged => "",
     };
     state + trouble
 }
@@ -194,6 +210,10 @@ mod tests {
             last_message_ms,
             snapshot: None,
             is_up: true,
+            silent_ms: 0,
+            is_silent: false,
+            index_age_ms: None,
+            is_still: false,
         }
     }
 
@@ -222,6 +242,9 @@ mod tests {
             log_end: Index(12),
             commit: Index(11),
             applied: Index(11),
+            known_commit: Index(11),
+            index_age_ms: 0,
+            is_still: false,
             servers: vec![
                 server(other, 17001, Some(3103)),
                 server(leader, 17003, Some(17)),
@@ -293,6 +316,31 @@ Servers:
             FileState::Lost,
             "failed: its file is old",
         );
+    }
+
+    #[test]
+    fn a_member_that_stands_still_and_silent_servers_show_in_the_status() {
+        let mut status = follower();
+        status.servers[0].silent_ms = 31_000;
+        status.servers[1].index_age_ms = Some(45_000);
+        let quiet = render(&status, "", 0);
+        assert!(
+            !quiet.contains("silent") && !quiet.contains("still"),
+            "{quiet}"
+        );
+        status.is_still = true;
+        status.index_age_ms = 61_500;
+        status.known_commit = Index(40);
+        status.servers[0].is_silent = true;
+        status.servers[1].is_still = true;
+        let text = render(&status, "", 0);
+        for line in [
+            "\nStatus: cluster member (stands still at entry 11 for 61 s, while entry 40 is committed)\n",
+            "    fecb (fecb at tcp:127.0.0.1:17001) silent for 31 s last msg 3103 ms ago\n",
+            "    989f (989f at tcp:127.0.0.1:17003) stands still for 45 s last msg 17 ms ago\n",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
     }
 
     #[test]

@@ -385,6 +385,7 @@ impl Scrape {
                 ("poisoned", FileState::Poisoned),
                 ("damaged", FileState::Damaged),
                 ("lost", FileState::Lost),
+                ("diverged", FileState::Diverged),
             ];
             states.map(|(label, state)| {
                 let is_present = u64::from(status.file == state);
@@ -421,11 +422,27 @@ impl Scrape {
             Some((labels, last.saturating_sub(stored.0)))
         });
         let lags: Vec<(Labels, u64)> = lags.collect();
+        let silences = peers
+            .clone()
+            .map(|(labels, _, peer)| (labels, peer.silent_ms as f64 / 1000.0));
+        let silences: Vec<(Labels, f64)> = silences.collect();
+        let ages = peers.clone().filter_map(|(labels, _, peer)| {
+            let age_ms = peer.index_age_ms?;
+            Some((labels, age_ms as f64 / 1000.0))
+        });
+        let ages: Vec<(Labels, f64)> = ages.collect();
         let snapshots = peers.filter_map(|(labels, _, peer)| {
             let (have, of) = peer.snapshot?;
             Some((labels, have as f64 / of.max(1) as f64))
         });
         let snapshots: Vec<(Labels, f64)> = snapshots.collect();
+        let own_ages = known.iter().map(|(name, status)| {
+            let age_seconds = status.index_age_ms as f64 / 1000.0;
+            (vec![(*name).clone()], age_seconds)
+        });
+        self.real(families::CLUSTER_INDEX_AGE, own_ages);
+        self.real(families::CLUSTER_PEER_SILENT, silences);
+        self.real(families::CLUSTER_PEER_INDEX_AGE, ages);
         self.whole(families::CLUSTER_LAG, lags);
         self.real(families::CLUSTER_SNAPSHOT, snapshots);
         let elections = known

@@ -111,13 +111,16 @@ families! {
 
     CLUSTER_ROLE: Gauge "corvid_cluster_role" ["database", "role"] "Of clustered databases: 1 for the member's role: follower, candidate or leader.";
     CLUSTER_CONNECTED: Gauge "corvid_cluster_connected" ["database"] "1 while the member takes part in its cluster and hears of a leader.";
-    CLUSTER_FILE: Gauge "corvid_cluster_file" ["database", "state"] "1 for the state of the member's file: intact; failing: it takes no records, and is tried again; poisoned: a sync has failed, or its bytes have changed on the disk, and it is being written again; damaged: a snapshot of the leader will replace it; lost: it is older than what the member has promised, so the member has stopped.";
+    CLUSTER_FILE: Gauge "corvid_cluster_file" ["database", "state"] "1 for the state of the member's file: intact; failing: it takes no records, and is tried again; poisoned: a sync has failed, or its bytes have changed on the disk, and it is being written again; damaged: a snapshot of the leader will replace it; lost: it is older than what the member has promised, so the member has stopped; diverged: its committed entries are not those of the leader, so the member has stopped.";
     CLUSTER_HAS_LEADER: Gauge "corvid_cluster_has_leader" ["database"] "1 while the member knows the leader of its term.";
     CLUSTER_TERM: Gauge "corvid_cluster_term" ["database"] "The member's term.";
     CLUSTER_LAST: Gauge "corvid_cluster_last_index" ["database"] "The last entry of the member's log.";
     CLUSTER_COMMIT: Gauge "corvid_cluster_commit_index" ["database"] "The last entry that is known to be committed.";
     CLUSTER_APPLIED: Gauge "corvid_cluster_applied_index" ["database"] "The last entry that the member's database has applied.";
     CLUSTER_LOG_BYTES: Gauge "corvid_cluster_log_bytes" ["database"] "Log entries in memory.";
+    CLUSTER_INDEX_AGE: Gauge "corvid_cluster_index_age_seconds" ["database"] "Seconds for which the member's database has applied nothing although the cluster has committed more; 0 when it lacks nothing.";
+    CLUSTER_PEER_SILENT: Gauge "corvid_cluster_peer_silent_seconds" ["database", "peer"] "Seconds since a peer was last heard of: on a leader its messages count, elsewhere an open connection does.";
+    CLUSTER_PEER_INDEX_AGE: Gauge "corvid_cluster_peer_index_age_seconds" ["database", "peer"] "On a leader: seconds for which a peer has stored nothing although it lacks committed entries; 0 when it lacks none.";
     CLUSTER_LAG: Gauge "corvid_cluster_peer_lag_entries" ["database", "peer"] "On a leader: entries that a peer is not known to have stored.";
     CLUSTER_SNAPSHOT: Gauge "corvid_cluster_peer_snapshot_ratio" ["database", "peer"] "On a leader: how much a peer has of the snapshot that it is being sent, from 0 to 1.";
     CLUSTER_ELECTIONS: Counter "corvid_cluster_elections" ["database"] "Elections that the member has begun.";

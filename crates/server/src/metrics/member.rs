@@ -59,6 +59,9 @@ impl MemberFigures {
             Connected::Repairing(_) => "the member's file is damaged, its leader will replace it",
             Connected::Leaving => "is leaving its cluster",
             Connected::Left => "has left its cluster",
+            Connected::Failed(_) if status.file == FileState::Diverged => {
+                "the member has committed entries that its leader does not have, and has stopped: see cluster/status"
+            }
             Connected::Failed(_) => "the member has failed: see cluster/status",
             Connected::Disconnected => "hears of no leader",
             Connected::Member if status.file == FileState::Poisoned => {
@@ -68,6 +71,13 @@ impl MemberFigures {
                 "the member's file takes no records: check the disk"
             }
             Connected::Member if status.leader.is_none() => "knows no leader",
+            Connected::Member if status.is_still => {
+                let (applied, commit) = (status.applied, status.known_commit);
+                let seconds = status.index_age_ms / 1000;
+                return Some(format!(
+                    "stands still at entry {applied} for {seconds} s, while entry {commit} is committed"
+                ));
+            }
             Connected::Member => return None,
         };
         Some(format!("{why}; {behind} committed entries are not applied"))
@@ -81,10 +91,22 @@ impl MemberFigures {
             Role::Leader => "leads",
             Role::Follower | Role::Candidate => "a leader is known",
         };
-        Some(format!(
+        let mut text = format!(
             "{role}, {} committed entries are not applied",
             behind(&status)
-        ))
+        );
+        for server in &status.servers {
+            let name = server.sid;
+            if server.is_silent {
+                text += &format!(
+                    ", server {name} is silent for {} s",
+                    server.silent_ms / 1000
+                );
+            } else if let Some(age_ms) = server.index_age_ms.filter(|_| server.is_still) {
+                text += &format!(", server {name} stands still for {} s", age_ms / 1000);
+            }
+        }
+        Some(text)
     }
 }
 

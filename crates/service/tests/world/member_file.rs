@@ -120,6 +120,7 @@ pub(crate) fn recovered() -> Recovered {
             commit: Index(10),
             entries: Vec::new(),
         })),
+        unfit: None,
         records: 1,
         base: 7,
         good_end: 7,

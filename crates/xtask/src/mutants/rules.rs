@@ -39,6 +39,8 @@ const fn mutant(
 }
 
 const GUARD: &str = "crates/consensus/src/guard.rs";
+const COMMITTED: &str = "crates/consensus/src/guard/committed.rs";
+const FAILURE: &str = "crates/consensus/src/member/failure.rs";
 const MEMBER: &str = "crates/consensus/src/member.rs";
 const JOINING: &str = "crates/consensus/src/member/joining.rs";
 const LEAVING: &str = "crates/consensus/src/member/leaving.rs";
@@ -52,6 +54,7 @@ const SENDING: &str = "crates/consensus/src/member/sending.rs";
 const TICKER: &str = "crates/consensus/src/member/ticker.rs";
 const VIEW: &str = "crates/consensus/src/member/view.rs";
 const NODE: &str = "crates/consensus/src/raft_node.rs";
+const NODE_COMMITTED: &str = "crates/consensus/src/raft_node/committed.rs";
 const MEMORY: &str = "crates/consensus/src/raft_node/log.rs";
 
 /// All rules that a change of our source can break.
@@ -132,7 +135,7 @@ pub(super) const RULES: &[Rule] = &[
             mutant(
                 "reply-ahead",
                 GUARD,
-                "«*index > view.last_index || rejection.hint > view.last_index»",
+                "untimely_if(\n                «*index > view.last_index»,",
                 "false",
             ),
             mutant(
@@ -562,6 +565,79 @@ pub(super) const RULES: &[Rule] = &[
                 LOG_FILE,
                 "let opening = «is_recording».then(|| Waiting {",
                 "false",
+            ),
+        ],
+    },
+    Rule {
+        number: 25,
+        text: "A member compares its leader's log with what it has committed, and nothing is acknowledged or counted that was not sent.",
+        mutants: &[
+            mutant(
+                "append-uncompared",
+                GUARD,
+                "«committed::check_append(view, (*prev_index, *prev_term), entries)?;»",
+                "",
+            ),
+            mutant(
+                "snapshot-uncompared",
+                GUARD,
+                "«committed::check_snapshot(view, snapshot)?;»",
+                "",
+            ),
+            mutant(
+                "place-uncompared",
+                COMMITTED,
+                "    let commit = view.log.commit();\n    «check_entry(view.log, prev_index, prev_term, None)?;»",
+                "",
+            ),
+            mutant(
+                "entries-uncompared",
+                COMMITTED,
+                "        «check_entry(view.log, index, *term, Some(body))?;»",
+                "let _ = (term, body);",
+            ),
+            mutant(
+                "boundary-uncompared",
+                COMMITTED,
+                "«term <= boundary_term»",
+                "true",
+            ),
+            mutant("commits-uncompared", COMMITTED, "«own == theirs»", "true"),
+            mutant(
+                "older-leader-compared",
+                GUARD,
+                "            if «*term >= view.term» {\n                committed::check_append",
+                "true",
+            ),
+            mutant(
+                "histories-uncompared",
+                COMMITTED,
+                "«commit == Index(0) || commit_term == Term(0)»",
+                "true",
+            ),
+            mutant(
+                "acknowledgement-ahead",
+                GUARD,
+                "«*index > view.sent»",
+                "false",
+            ),
+            mutant(
+                "acknowledged-unread",
+                NODE,
+                "«committed::ask_back(answers, place, |index| log.term(index).unwrap_or_default());»",
+                "let _ = (answers, place, log);",
+            ),
+            mutant(
+                "hint-unheeded",
+                NODE_COMMITTED,
+                "«progress.next_idx = next.max(progress.matched + 1);»",
+                "",
+            ),
+            mutant(
+                "unfit-unnoted",
+                FAILURE,
+                "«records.note(unfit.note(), failure.reason.clone());»",
+                "",
             ),
         ],
     },

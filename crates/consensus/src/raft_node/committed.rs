@@ -1,0 +1,117 @@
+//! Appends and snapshots that end before the commit index.
+//!
+//! The library answers them with its commit index: it takes for granted that the leader's log is its
+//! own up to there, and has compared no term. The leader would count entries that it never sent. So
+//! the answer is turned into a rejection whose hint is the commit index, behind the rejected entry,
+//! which no rejection of the library has. The leader goes on from there, and its next append names
+//! the entry at the commit index, which [`crate::guard`] compares.
+//!
+//! ```text
+//! leader                                     member, committed through 40
+//!   |--- Append(prev 20, entries 21..30) --->|  these are its own; nothing is said about 31..40
+//!   |<-- AppendReply(rejected 20, hint 40) --|
+//!   |--- Append(prev 40, term 7) ----------->|  compared: the member's entry 40 is of term 7
+//!   |<-- AppendReply(40) --------------------|  counts
+//! ```
+//!
+//! Invariant: a member acknowledges no entry that the answered message did not have.
+
+use corvid_log::cluster::{Index, Term};
+use raft::ProgressState;
+use raft::eraftpb::{Message, MessageType};
+
+use super::RaftNode;
+use crate::guard::CommittedLog;
+use crate::message::{PeerMessage, Rejection};
+
+/// The rejection's term and commit index, if its hint is behind the rejected entry.
+pub(super) fn hint(message: &PeerMessage) -> Option<(Term, Index)> {
+    match message {
+        PeerMessage::AppendReply {
+            term,
+            index,
+            rejection: Some(Rejection { hint, .. }),
+            ..
+        } if hint > index => Some((*term, *hint)),
+        _ => None,
+    }
+}
+
+/// The entry before those of an append, and the last one of an append or a snapshot.
+pub(super) fn place(message: &Message) -> Option<(u64, u64)> {
+    match message.get_msg_type() {
+        MessageType::MsgAppend => {
+            let count = message.get_entries().len() as u64;
+            Some((message.index, message.index + count))
+        }
+        MessageType::MsgSnapshot => {
+            let index = message.get_snapshot().get_metadata().index;
+            Some((index, index))
+        }
+        _ => None,
+    }
+}
+
+/// Turns acknowledgements of later entries than the message had into rejections with a hint.
+pub(super) fn ask_back(
+    answers: &mut [Message],
+    (before, last): (u64, u64),
+    term: impl Fn(u64) -> u64,
+) {
+    let acknowledgements = answers.iter_mut().filter(|answer| {
+        answer.get_msg_type() == MessageType::MsgAppendResponse
+            && !answer.reject
+            && answer.index > last
+    });
+    for answer in acknowledgements {
+        answer.reject = true;
+        answer.reject_hint = answer.index;
+        answer.log_term = term(answer.index);
+        answer.index = before;
+    }
+}
+
+impl RaftNode {
+    /// A peer has committed entries through this one, and cannot compare what it was sent: the next
+    /// append to it names that entry.
+    pub(super) fn probe_from(&mut self, id: u64, commit: Index) {
+        let raft = &mut self.raw.raft;
+        // A peer that has committed more than this leader has another history. It finds out when it
+        // compares the leader's last entry.
+        let next = commit.0.min(raft.raft_log.last_index()) + 1;
+        let Some(progress) = raft.mut_prs().get_mut(id) else {
+            return;
+        };
+        progress.recent_active = true;
+        let is_snapshot = progress.state == ProgressState::Snapshot;
+        if !is_snapshot && progress.next_idx >= next {
+            // An append that reaches it is on its way, or is the next one.
+            return;
+        }
+        progress.become_probe();
+        progress.next_idx = next.max(progress.matched + 1);
+        raft.send_append(id);
+        self.restore_timeout();
+    }
+}
+
+impl CommittedLog for RaftNode {
+    fn commit(&self) -> Index {
+        RaftNode::commit(self)
+    }
+
+    fn boundary(&self) -> (Index, Term) {
+        self.raw.store().boundary()
+    }
+
+    fn term(&self, index: Index) -> Option<Term> {
+        self.term_of(index)
+    }
+
+    fn eid(&self, index: Index) -> Option<corvid_log::cluster::Eid> {
+        let context = raft::GetEntriesContext::empty(false);
+        let entries = self.raw.raft.raft_log.entries(index.0, 1, context).ok()?;
+        let body = super::convert::entry(entries.first()?).body;
+        body.as_commit().map(|(eid, _)| eid)
+    }
+}
