@@ -142,7 +142,7 @@ fn find<'a>(specs: &'a [Spec], name: &str) -> &'a Spec {
 }
 
 /// Headings below the title, without their marks.
-fn headings(text: &str) -> Vec<&str> {
+pub(super) fn headings(text: &str) -> Vec<&str> {
     outside_fences(text)
         .filter(|line| line.starts_with("##"))
         .map(|line| line.trim_start_matches('#').trim())
@@ -373,7 +373,7 @@ fn check_contents(text: &str) -> Complaints {
 }
 
 /// Lower case, blanks as hyphens, no other punctuation.
-fn anchor(heading: &str) -> String {
+pub(super) fn anchor(heading: &str) -> String {
     let kept = |found: &char| found.is_alphanumeric() || "-_ ".contains(*found);
     let text: String = heading.to_lowercase().chars().filter(kept).collect();
     text.replace(' ', "-")

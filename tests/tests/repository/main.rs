@@ -6,5 +6,6 @@ mod deviations;
 mod documents;
 mod layering;
 mod libraries;
+mod links;
 mod makefile;
 mod words;
