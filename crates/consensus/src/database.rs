@@ -158,6 +158,41 @@ pub struct ClientIdentity {
     pub is_read_only: bool,
     /// The locks that it held when the transaction was forwarded.
     pub locks: Vec<String>,
+    /// Of a client of relays: further roles under which its transactions are judged, each with the
+    /// common name that goes with it. All of them must allow a transaction.
+    pub further: Vec<(String, Option<String>)>,
+    /// Of a relay's request alone: how it is sent. Not for other members.
+    pub for_source: Option<Box<ForSource>>,
+}
+
+/// The forms in which a relay sends a client's transaction to its source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForSource {
+    /// The client as a JSON object, for a source that judges transactions under their clients'
+    /// roles.
+    pub client: Bytes,
+    /// The transaction with its own guards, for any other source. `None`: it needs none.
+    pub guarded: Option<Guarded>,
+}
+
+/// A transaction with `wait` operations, by which it fails where its client's role does not allow
+/// it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guarded {
+    /// The `params` array.
+    pub params: Bytes,
+    /// The guards, in the order of the operations.
+    pub guards: Vec<Guard>,
+}
+
+/// A guard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// Its place among the operations with guards, from zero. It guards the operation that comes
+    /// after it and after any further guards.
+    pub at: usize,
+    /// The error object of the operation, should the guard fail.
+    pub error: Bytes,
 }
 
 /// The member that forwarded a transaction, and when.

@@ -490,7 +490,9 @@ fn check_forward(forward: &Forward) -> Result<(), Refusal> {
     malformed_if(forward.id.0 == Uuid::ZERO, "a transaction's id is zero")?;
     check_numbers(&[forward.elapsed_ms])?;
     let client = &forward.client;
-    let names = client.locks.iter().chain(&client.client_id);
+    let further = client.further.iter();
+    let further = further.flat_map(|(role, client_id)| [role].into_iter().chain(client_id));
+    let names = client.locks.iter().chain(&client.client_id).chain(further);
     names
         .chain([&client.role])
         .try_for_each(|name| check_text(name))

@@ -101,8 +101,7 @@ impl Bench {
             &mut Context {
                 elapsed_ms: 0,
                 read_only: false,
-                role: None,
-                client_id: None,
+                identities: &[],
                 can_wait: false,
                 uuids: &mut self.uuids,
                 locks: &NoLocks,

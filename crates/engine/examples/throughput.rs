@@ -59,8 +59,7 @@ fn execute(database: &mut Database, uuids: &mut Splitmix, params: &str) -> Vec<u
         &mut Context {
             elapsed_ms: 0,
             read_only: false,
-            role: None,
-            client_id: None,
+            identities: &[],
             can_wait: true,
             uuids,
             locks: &NoLocks,

@@ -14,16 +14,23 @@ pub trait LockOwner {
     fn owns(&self, lock: &str) -> bool;
 }
 
+/// A role, and the client that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity<'a> {
+    /// The role; empty: everything is allowed.
+    pub role: &'a str,
+    /// Common name of the client's certificate.
+    pub client_id: Option<&'a str>,
+}
+
 /// Inputs of one execution attempt.
 pub struct Context<'a> {
     /// Milliseconds since the request arrived, for `wait` time-outs.
     pub elapsed_ms: u64,
     /// Operations that write are refused (docs/spec/protocol.md 7.3).
     pub read_only: bool,
-    /// Role of the session; `None` or empty: no RBAC.
-    pub role: Option<&'a str>,
-    /// Common name of the client's certificate.
-    pub client_id: Option<&'a str>,
+    /// The roles under which the transaction is judged: each must allow it. None: no RBAC.
+    pub identities: &'a [Identity<'a>],
     /// False for offline tools: an unsatisfied `wait` is `not supported`.
     pub can_wait: bool,
     /// Source of row identities and versions.

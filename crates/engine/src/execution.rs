@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::commit::Refusal;
 use crate::condition::Condition;
-use crate::context::{Context, LockOwner, Outcome, ReadSet};
+use crate::context::{Context, Identity, LockOwner, Outcome, ReadSet};
 use crate::database::Database;
 use crate::lookup::{self, Slots};
 use crate::names::Names;
@@ -33,14 +33,20 @@ pub(crate) struct Requester<'a> {
     pub(crate) elapsed_ms: u64,
     /// Operations of writing kind fail.
     pub(crate) is_read_only: bool,
-    /// A non-empty role.
-    pub(crate) role: Option<&'a str>,
-    /// The common name of the client's certificate.
-    pub(crate) client_id: Option<&'a str>,
+    /// Each of them must allow the operations.
+    pub(crate) identities: &'a [Identity<'a>],
     /// The request may be kept until a `wait` is satisfied.
     pub(crate) can_wait: bool,
     /// The locks of the session.
     pub(crate) locks: &'a dyn LockOwner,
+}
+
+impl Requester<'_> {
+    /// Whether permissions of a role decide about operations that write.
+    fn has_role(&self) -> bool {
+        let mut identities = self.identities.iter();
+        identities.any(|identity| !identity.role.is_empty())
+    }
 }
 
 /// An execution in progress.
@@ -117,8 +123,7 @@ pub(crate) fn execute(
         requester: Requester {
             elapsed_ms: context.elapsed_ms,
             is_read_only: context.read_only,
-            role: context.role.filter(|role| !role.is_empty()),
-            client_id: context.client_id,
+            identities: context.identities,
             can_wait: context.can_wait,
             locks: context.locks,
         },
@@ -189,7 +194,7 @@ impl Execution<'_, '_> {
         let name = operation.name();
         self.tally.operations[operation.kind()] += 1;
         let is_writing = operation.is_writing();
-        let depends_on_role = is_writing && self.requester.role.is_some();
+        let depends_on_role = is_writing && self.requester.has_role();
         if depends_on_role || operation.depends_on_lock() {
             self.reads = ReadSet::Anything;
         } else if let Some(table) = operation.depends_on() {
@@ -415,7 +420,7 @@ impl Execution<'_, '_> {
         &'s self,
         table: TableId,
         slots: &'s Slots,
-    ) -> impl Iterator<Item = &'s Row> + 's {
+    ) -> impl Iterator<Item = &'s Row> + Clone + 's {
         let table = self.txn.table(table);
         slots.iter().map(move |slot| &**table.at(*slot))
     }

@@ -68,11 +68,12 @@ mod work_budget;
 
 pub use bulk_load::{BulkLoad, Irregular};
 pub use condition::Condition;
-pub use context::{Context, LockOwner, Outcome, ReadSet, RowsRead};
+pub use context::{Context, Identity, LockOwner, Outcome, ReadSet, RowsRead};
 pub use convert::{Converted, Misfit};
 pub use database::Database;
 pub use long_result::{LongResult, Meter};
 pub use own_reference::OwnReference;
+pub use rbac::{GuardedTransaction, OperationGuard};
 pub use row_builder::{Prepared, RowBuilder};
 pub use row_slots::RowSlots;
 pub use selection::{DeferredSelection, Selection};

@@ -3,16 +3,21 @@
 //! The rules are rows of the database itself and are read as the transaction sees them. Costs one row lookup and the columns named,
 //! per operation, and nothing at all for sessions without a role.
 
+mod guards;
+
 use corvid_data::{
     AtomRef, AtomType, ColumnId, Datum, Row, Str, TableId, TableSchema, Tag, WireError,
 };
 use smallvec::SmallVec;
 
 use crate::condition::{Clause, Condition, Function};
+use crate::context::Identity;
 use crate::execution::Execution;
 use crate::lookup;
 use crate::transaction::Transaction;
 use crate::work_budget::WorkBudget;
+
+pub use guards::{GuardedTransaction, OperationGuard};
 
 /// Columns that an operation writes.
 pub(crate) type Columns = SmallVec<[ColumnId; 8]>;
@@ -25,25 +30,41 @@ pub(crate) enum Access {
     Mutate(Columns),
 }
 
-/// Checks an operation on `rows`: for an insert the new row, otherwise the rows before the operation.
+/// Checks an operation on `rows`: for an insert the new row, otherwise the rows before the
+/// operation. Each role of the requester must allow it.
 ///
 /// # Errors
-/// `permission error`.
+/// `permission error`, of the first role that does not.
 pub(crate) fn check<'r>(
     execution: &Execution<'_, '_>,
     access: &Access,
     table: TableId,
+    rows: impl Iterator<Item = &'r Row> + Clone,
+) -> Result<(), WireError> {
+    let Some((last, others)) = execution.requester.identities.split_last() else {
+        return Ok(());
+    };
+    for identity in others {
+        check_identity(&execution.txn, *identity, access, table, rows.clone())?;
+    }
+    check_identity(&execution.txn, *last, access, table, rows)
+}
+
+fn check_identity<'r>(
+    txn: &Transaction<'_>,
+    Identity { role, client_id }: Identity<'_>,
+    access: &Access,
+    table: TableId,
     rows: impl Iterator<Item = &'r Row>,
 ) -> Result<(), WireError> {
-    let Some(role) = execution.requester.role else {
+    if role.is_empty() {
+        return Ok(());
+    }
+    let Some(roles) = txn.schema().table_id("RBAC_Role") else {
         return Ok(());
     };
-    let Some(roles) = execution.txn.schema().table_id("RBAC_Role") else {
-        return Ok(());
-    };
-    let client_id = execution.requester.client_id;
     let is_allowed = client_id.is_some_and(|client_id| {
-        Permission::find(&execution.txn, roles, role, table)
+        Permission::find(txn, roles, role, table)
             .is_some_and(|permission| permission.allows(access, client_id, rows))
     });
     if is_allowed {
@@ -55,14 +76,24 @@ pub(crate) fn check<'r>(
         Access::Update(_) => "modification of",
         Access::Mutate(_) => "mutate operation on",
     };
+    Err(denial(txn, Identity { role, client_id }, action, table))
+}
+
+/// The error of an operation that a role does not allow.
+fn denial(
+    txn: &Transaction<'_>,
+    Identity { role, client_id }: Identity<'_>,
+    action: &str,
+    table: TableId,
+) -> WireError {
     let client_id = client_id.unwrap_or("(null)");
-    let table = &execution.txn.table_schema(table).name;
-    Err(WireError::new(
+    let table = &txn.table_schema(table).name;
+    WireError::new(
         Tag::PermissionError,
         format!(
             "RBAC rules for client \"{client_id}\" role \"{role}\" prohibit {action} table \"{table}\"."
         ),
-    ))
+    )
 }
 
 /// The row with the permissions of a role for a table.
@@ -106,8 +137,10 @@ impl<'t> Permission<'t> {
         mut rows: impl Iterator<Item = &'r Row>,
     ) -> bool {
         match access {
+            // Checks that depend on no row are made also where no row matches: an operation that
+            // the role does not have is refused whenever it is tried.
             Access::Insert | Access::Delete => {
-                rows.all(|row| self.authorizes(row, client_id) && self.may_insert_and_delete())
+                self.may_insert_and_delete() && rows.all(|row| self.authorizes(row, client_id))
             }
             Access::Update(columns) | Access::Mutate(columns) => {
                 let Some(listed) = self.strings("update") else {
@@ -116,8 +149,7 @@ impl<'t> Permission<'t> {
                 let is_listed = |column: &ColumnId| {
                     listed.contains(AtomRef::String(&self.target.column(*column).name))
                 };
-                let all_are_listed = columns.iter().all(is_listed);
-                rows.all(|row| all_are_listed && self.authorizes(row, client_id))
+                columns.iter().all(is_listed) && rows.all(|row| self.authorizes(row, client_id))
             }
         }
     }

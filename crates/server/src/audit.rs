@@ -310,7 +310,7 @@ mod tests {
 
     use corvid_data::uuid::Uuid;
     use corvid_data::{Delta, Tag};
-    use corvid_service::audit::{Action, Actor};
+    use corvid_service::audit::{Action, Actor, ShortText};
     use corvid_service::server_db;
 
     #[test]
@@ -328,11 +328,17 @@ mod tests {
     }
 
     fn denied(comment: &str) -> Entry {
+        refused(comment, 0)
+    }
+
+    /// With so many operations, whose names have a kilobyte each.
+    fn refused(comment: &str, operations: usize) -> Entry {
+        let operation = (ShortText::of(&"x".repeat(1024)), ShortText::default());
         entry(Action::Denied {
             tag: Tag::NotAllowed,
-            details: String::new(),
-            operations: Vec::new(),
-            comment: comment.to_owned(),
+            details: ShortText::default(),
+            operations: vec![operation; operations],
+            comment: ShortText::of(comment),
         })
     }
 
@@ -379,7 +385,7 @@ mod tests {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let path = PathBuf::from(format!("/proc/self/fd/{}", writer.as_raw_fd()));
         let log = AuditLog::open(&path, Exclusions::default()).unwrap();
-        log.push(vec![denied(&"x".repeat(1 << 20))]);
+        log.push(vec![refused("long", 1 << 10)]);
         // The thread is writing it.
         reader.read_exact(&mut [0]).unwrap();
         log.push(vec![heavy(QUEUED_BYTES_MAX / 2)]);

@@ -60,6 +60,7 @@ mod remotes;
 mod server;
 mod shard;
 mod tls_settings;
+mod trusted_relays;
 mod watchdog;
 
 pub use database::recorder::replay_all;

@@ -30,6 +30,7 @@ use crate::remotes::options::RemoteOptions;
 use crate::server::reconfiguration::{Reconfiguration, WantedDatabase};
 use crate::server::{Config, Server};
 use crate::tls_settings::TlsSettings;
+use crate::trusted_relays::TrustedRelays;
 use crate::watchdog::Watchdog;
 
 /// Runs the server until a command, a signal or the end of the `--run` child ends it. Fatal conditions end the process.
@@ -88,6 +89,7 @@ pub fn run(line: CommandLine) {
             bytes_max: line.record_mib.unwrap_or(RECORDING_MIB) << 20,
         }),
         audit_exclude: line.audit_exclude,
+        trusted_relays: Arc::new(TrustedRelays::new(&line.trusted_relays)),
         reply_memory: Arc::new(ReplyMemory::new(line.limits.reply_bytes_max())),
         metrics,
     };

@@ -59,6 +59,8 @@ pub struct CommandLine {
     pub replay: Option<PathBuf>,
     /// The lists of all `--audit-exclude` options, as given
     pub(crate) audit_exclude: String,
+    /// The lists of all `--trusted-relays` options, as given
+    pub(crate) trusted_relays: String,
     /// TLS settings, as files or as `db:` columns.
     pub(crate) tls: tls::Settings,
     /// The limits of connections and replies.
@@ -84,6 +86,7 @@ enum Id {
     SlowTransaction,
     AuditLog,
     AuditExclude,
+    TrustedRelays,
     DisableNoDataConversion,
     /// Not supported: the option is an error.
     Record,
@@ -160,6 +163,14 @@ fn specs() -> Vec<Spec<Id>> {
         Spec::long("active", Arg::None, Id::Active)
             .means("", "with --sync-from, start as the active server")
             .within(SYNCING),
+        Spec::long("trusted-relays", Arg::Required, Id::TrustedRelays)
+            .in_full()
+            .means("NAME,...", "relays that speak for their clients, by their certificates' names")
+            .within(CONNECTIONS)
+            .more(
+                "A transaction of a client of such a relay has the client's role here instead of the role of the relay's own connection, and the audit \
+                 log names the client. The role that any other relay tells for its client only restricts the transaction further.",
+            ),
         Spec::long("no-dbs", Arg::None, Id::NoDbs)
             .means("", "serve no database unless one is named")
             .within(DATABASES),
@@ -307,6 +318,12 @@ impl CommandLine {
                     self.audit_exclude.push(',');
                 }
                 self.audit_exclude.push_str(&list);
+            }
+            Id::TrustedRelays => {
+                if !self.trusted_relays.is_empty() {
+                    self.trusted_relays.push(',');
+                }
+                self.trusted_relays.push_str(&value.unwrap_or_default());
             }
             Id::DisableNoDataConversion => self.disable_no_data_conversion = true,
             Id::Record => self.record = Some(recordings(value)),

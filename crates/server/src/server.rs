@@ -56,6 +56,7 @@ use crate::metrics::{Metrics, SharedState, Stage};
 use crate::remotes::Remotes;
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
 use crate::tls_settings::TlsSettings;
+use crate::trusted_relays::TrustedRelays;
 use opening::Openings;
 use pending_replies::PendingReplies;
 use reconfiguration::Reconfigurations;
@@ -85,6 +86,8 @@ pub(crate) struct Config {
     pub(crate) is_audited: bool,
     /// The tables that the audit log leaves out, as given.
     pub(crate) audit_exclude: String,
+    /// The relays that may speak for their clients.
+    pub(crate) trusted_relays: Arc<TrustedRelays>,
     /// The limits of connections in force.
     pub(crate) limits: Limits,
     /// The limits as given.
@@ -179,7 +182,8 @@ impl Server {
                 server_id,
             );
             let remotes = remote_options.clone();
-            ShardSessions::new(number, frontend, remotes, handles.clone(), figures)
+            let relays = config.trusted_relays.clone();
+            ShardSessions::new(number, frontend, remotes, relays, handles.clone(), figures)
         })?;
         let shards = Arc::new(shards);
         let remotes = Remotes::new(shards.clone(), remote_options);

@@ -37,6 +37,7 @@ use crate::metrics::shard::{End, ShardFigures};
 use crate::remotes::options::RemoteOptions;
 use crate::remotes::outgoing::{OutgoingRemote, SharedStatus};
 use crate::shard::queues::DatabaseQueues;
+use crate::trusted_relays::TrustedRelays;
 use frame_parser::FrameParser;
 use sources::Sources;
 
@@ -100,6 +101,7 @@ pub(crate) struct ShardSessions {
     outgoing: Vec<OutgoingRemote>,
     sources: Sources,
     remotes: RemoteTable,
+    trusted_relays: Arc<TrustedRelays>,
     queues: DatabaseQueues,
     frame_parser: FrameParser,
     shards: Vec<ShardHandle<ShardMessage>>,
@@ -130,6 +132,7 @@ impl ShardSessions {
         number: u16,
         frontend: Frontend,
         remotes: RemoteTable,
+        trusted_relays: Arc<TrustedRelays>,
         shards: Vec<ShardHandle<ShardMessage>>,
         figures: Option<Arc<ShardFigures>>,
     ) -> ShardSessions {
@@ -142,6 +145,7 @@ impl ShardSessions {
             outgoing: Vec::new(),
             sources: Sources::default(),
             remotes,
+            trusted_relays,
             queues: DatabaseQueues::default(),
             frame_parser: FrameParser::new(shards[usize::from(number)].clone()),
             shards,
@@ -349,7 +353,8 @@ impl Handler for ShardSessions {
                 options.role,
                 info.identity.as_deref().map(str::to_owned),
             )
-            .of_peer(info.name.clone(), remote.unwrap_or_default()),
+            .of_peer(info.name.clone(), remote.unwrap_or_default())
+            .of_trusted_relay(self.trusted_relays.contains(info.identity.as_deref())),
         );
         self.watch(now, conn, io);
     }

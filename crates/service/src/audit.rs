@@ -26,9 +26,13 @@ const ROWS_PER_RECORD: usize = 1000;
 /// Elements of a column up to which it is shown before and after; of larger ones, the elements added and removed.
 const WHOLE_MAX: usize = 64;
 
+/// A longer text of a refused request is cut, bytes: its client chooses it and has no right to write.
+const TEXT_BYTES_MAX: usize = 1024;
+
 /// The memory of an entry and of each row, roughly, beside values; bytes.
 const ENTRY_BYTES: usize = 512;
 const ROW_BYTES: usize = 256;
+const TEXT_OVERHEAD_BYTES: usize = 24;
 
 /// One entry of the trail.
 #[derive(Clone, Debug)]
@@ -48,6 +52,9 @@ pub struct Entry {
 pub enum Actor {
     /// A client.
     Client(SessionId, Arc<SessionInfo>),
+    /// The client of a trusted relay: the relay's session, and the client as the relay tells it, a
+    /// JSON object.
+    RelayedClient(SessionId, Arc<SessionInfo>, Arc<str>),
     /// The server itself: the status of remotes, above all.
     Server,
     /// The active server that this one is a backup of; it knows the client.
@@ -55,6 +62,37 @@ pub enum Actor {
     /// Another member of the cluster, whose audit log names the client or the next member: that which forwarded the transaction, or that which
     /// leads. `None`: it was committed before this member heard of a leader.
     Member(Option<Sid>),
+}
+
+/// A text of a refused request as the audit trail has it: what is longer than a kilobyte is cut,
+/// and the end tells how many bytes are missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShortText(String);
+
+impl ShortText {
+    /// Cuts a text.
+    #[must_use]
+    pub fn of(text: &str) -> ShortText {
+        if text.len() <= TEXT_BYTES_MAX {
+            return ShortText(text.to_owned());
+        }
+        let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+        ShortText(format!(
+            "{}... ({} more bytes)",
+            &text[..end],
+            text.len() - end
+        ))
+    }
+
+    /// Whether this is the name of an operation that may change rows.
+    pub(crate) fn is_writing(&self) -> bool {
+        let reads = ["select", "wait", "assert", "abort", "comment", "commit"];
+        !reads.contains(&&*self.0)
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
 }
 
 /// The action of an entry.
@@ -83,11 +121,21 @@ pub enum Action {
         /// The kind of right that is missing.
         tag: Tag,
         /// The error's details, as the client got them.
-        details: String,
+        details: ShortText,
         /// Operation and table of each operation, as far as the request names them.
-        operations: Vec<(String, String)>,
+        operations: Vec<(ShortText, ShortText)>,
         /// Its comments.
-        comment: String,
+        comment: ShortText,
+    },
+    /// A relay has passed on a request that changes something, and its source has answered. The
+    /// source's audit log has the rows.
+    Relayed {
+        /// The source has answered that it is done. Otherwise the connection was lost, so it may be.
+        is_certain: bool,
+        /// Operation and table of each operation that writes.
+        operations: Vec<(ShortText, ShortText)>,
+        /// Its comments.
+        comment: ShortText,
     },
     /// The database has the schema of this entry now.
     Converted,
@@ -109,8 +157,16 @@ impl Entry {
                 ..
             } => delta.changes.len() * ROW_BYTES + record_bytes,
             Action::Denied {
-                details, comment, ..
-            } => details.len() + comment.len(),
+                details,
+                operations,
+                comment,
+                ..
+            } => texts_weight(operations, &[details, comment]),
+            Action::Relayed {
+                operations,
+                comment,
+                ..
+            } => texts_weight(operations, &[comment]),
             Action::Converted => 0,
         };
         ENTRY_BYTES + more
@@ -146,14 +202,32 @@ impl Entry {
                     .string("outcome", b"denied")
                     .string("error", tag.text().as_bytes())
                     .string("details", details.as_bytes());
-                object = with_comment(object, comment);
-                let mut list = ArrayWriter::new(object.member("operations"));
-                for (operation, table) in operations {
-                    let object = ObjectWriter::new(list.element());
-                    let object = object.string("op", operation.as_bytes());
-                    object.string("table", table.as_bytes()).end();
+                object = with_comment(object, &comment.0);
+                write_operations(object.member("operations"), operations);
+                object.end();
+            }
+            Action::Relayed {
+                is_certain,
+                operations,
+                comment,
+            } => {
+                let excluded = exclusions.of(&self.schema);
+                let is_included = |(_, table): &(ShortText, ShortText)| {
+                    let table = self.schema.table_id(&table.0);
+                    table.is_none_or(|table| !excluded.has_table(table))
+                };
+                let included = operations.iter().filter(|it| is_included(it)).cloned();
+                let included: Vec<_> = included.collect();
+                if included.is_empty() && !operations.is_empty() {
+                    return;
                 }
-                list.end();
+                let outcome: &[u8] = match is_certain {
+                    true => b"relayed",
+                    false => b"unknown",
+                };
+                let object = self.head(time, out).string("outcome", outcome);
+                let mut object = with_comment(object, &comment.0);
+                write_operations(object.member("operations"), &included);
                 object.end();
             }
             Action::Converted => {
@@ -215,9 +289,26 @@ impl Entry {
     }
 }
 
+/// The memory of the texts of an entry, roughly, bytes.
+fn texts_weight(operations: &[(ShortText, ShortText)], others: &[&ShortText]) -> usize {
+    let names = operations.iter().flat_map(|(op, table)| [op, table]);
+    let texts = names.chain(others.iter().copied());
+    texts.map(|text| TEXT_OVERHEAD_BYTES + text.0.len()).sum()
+}
+
+fn write_operations(out: &mut Vec<u8>, operations: &[(ShortText, ShortText)]) {
+    let mut list = ArrayWriter::new(out);
+    for (operation, table) in operations {
+        let object = ObjectWriter::new(list.element());
+        let object = object.string("op", operation.as_bytes());
+        object.string("table", table.as_bytes()).end();
+    }
+    list.end();
+}
+
 impl Actor {
     fn write(&self, out: &mut Vec<u8>) {
-        let (session, info) = match self {
+        let (session, info, told) = match self {
             Actor::Server => return ObjectWriter::new(out).string("peer", b"server").end(),
             Actor::Source => return ObjectWriter::new(out).string("peer", b"source").end(),
             Actor::Member(sid) => {
@@ -227,7 +318,8 @@ impl Actor {
                     None => object.end(),
                 };
             }
-            Actor::Client(session, info) => (session, info),
+            Actor::Client(session, info) => (session, info, None),
+            Actor::RelayedClient(session, info, told) => (session, info, Some(told)),
         };
         let mut object = ObjectWriter::new(out).string("peer", info.peer.as_bytes());
         if let Some(client) = &info.client_id {
@@ -237,9 +329,11 @@ impl Actor {
             object = object.string("role", info.role.as_bytes());
         }
         object = object.string("remote", info.remote.as_bytes());
-        object
-            .string("session", format!("{:x}", session.0).as_bytes())
-            .end();
+        object = object.string("session", format!("{:x}", session.0).as_bytes());
+        if let Some(told) = told {
+            object = object.raw("for", told.as_bytes());
+        }
+        object.end();
     }
 }
 

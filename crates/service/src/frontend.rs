@@ -525,6 +525,7 @@ impl Frontend {
                     blocked: false,
                     foreign_monitors,
                     once: request.envelope.once,
+                    client: request.envelope.client,
                 });
                 self.outputs
                     .to_databases

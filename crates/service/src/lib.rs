@@ -26,6 +26,7 @@
 //! | [`member`] | the turns of a cluster member's thread: between the member, its connections, its file and its database |
 //! | [`replication`] | a backup's conversation with its source |
 //! | [`relay`] | a relay's conversation with its source |
+//! | [`relayed_client`] | the client of a relay, as the relay describes it to its source |
 //! | [`remote_rows`], [`remote_status`] | remotes that rows configure, and the status written back to those rows |
 //! | [`once`] | transactions that are sent again and executed once |
 //! | [`session_limits`], [`reply_memory`] | limits of what clients make the server keep |
@@ -44,6 +45,7 @@ pub mod once;
 pub mod pump;
 pub mod recording;
 pub mod relay;
+pub mod relayed_client;
 pub mod remote_rows;
 pub mod remote_status;
 pub mod replication;

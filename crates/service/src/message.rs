@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use corvid_consensus::database::MemberEvent;
 use corvid_data::Schema;
-use corvid_engine::{Database, Snapshot};
+use corvid_engine::{Database, Identity, Snapshot};
 use corvid_log::cluster::{Eid, Index, Term};
 use corvid_log::storage::{StorageReply, StoreError};
 use corvid_monitor::{Frame, SessionId, Version};
@@ -15,6 +15,7 @@ use corvid_monitor::{Frame, SessionId, Version};
 use crate::counters::Counters;
 use crate::job::{JobNumber, JobResult};
 use crate::once::Once;
+use crate::relayed_client::RelayedClient;
 use crate::remote_rows::RemoteRows;
 use crate::remote_status::RemoteStatuses;
 use crate::replication::{LogMessage, ReplicationStatus, Role, SourceEvent, SourceId};
@@ -33,6 +34,8 @@ pub struct SessionInfo {
     pub role: String,
     /// Common name of its certificate.
     pub client_id: Option<String>,
+    /// It is a relay that the operator trusts to speak for its clients.
+    pub is_trusted_relay: bool,
     /// The peer of its connection, as log lines name it; empty: unknown.
     pub peer: Arc<str>,
     /// The remote that it connected to, as configured.
@@ -53,6 +56,7 @@ impl SessionInfo {
             read_only,
             role,
             client_id,
+            is_trusted_relay: false,
             peer: Arc::default(),
             remote: Arc::default(),
             epoch: SchemaEpoch::default(),
@@ -68,6 +72,15 @@ impl SessionInfo {
         SessionInfo {
             peer,
             remote,
+            ..self
+        }
+    }
+
+    /// The same session as that of a relay that may speak for its clients, or may not.
+    #[must_use]
+    pub fn of_trusted_relay(self, is_trusted_relay: bool) -> SessionInfo {
+        SessionInfo {
+            is_trusted_relay,
             ..self
         }
     }
@@ -185,9 +198,43 @@ pub struct Request {
     pub foreign_monitors: Vec<Arc<[u8]>>,
     /// The identity of a transaction that is executed once.
     pub once: Option<Once>,
+    /// From a relay: its client.
+    pub client: Option<Box<RelayedClient>>,
 }
 
 impl Request {
+    /// The roles under which it is judged: each must allow it.
+    #[must_use]
+    pub fn identities(&self) -> Vec<Identity<'_>> {
+        let info = &self.info;
+        let speaks_for_client = self.client.is_some() && info.is_trusted_relay;
+        let own = (!info.role.is_empty() && !speaks_for_client).then_some(Identity {
+            role: &info.role,
+            client_id: info.client_id.as_deref(),
+        });
+        let mut identities: Vec<_> = own.into_iter().collect();
+        for identity in self.client.iter().flat_map(|client| client.identities()) {
+            if !identity.role.is_empty() && !identities.contains(&identity) {
+                identities.push(identity);
+            }
+        }
+        identities
+    }
+
+    /// Whether it may not write. A relay's own session is judged as well, trusted or not.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        let client = self.client.as_ref();
+        self.info.read_only || client.is_some_and(|client| client.is_read_only())
+    }
+
+    /// The client of a trusted relay, as that tells it: a JSON object.
+    #[must_use]
+    pub fn told_client(&self) -> Option<&Arc<str>> {
+        let client = self.client.as_ref();
+        client.filter(|_| self.info.is_trusted_relay)?.who()
+    }
+
     /// The raw text of the `params` array.
     #[must_use]
     pub fn params(&self) -> &[u8] {

@@ -1,24 +1,31 @@
 //! Transactions that are executed at most once, although they are sent again (docs/design/relay.md, "Exactly once").
 //!
 //! A client that loses its connection does not know what became of its last transactions. With `transact_once` it gives each of them an id, and
-//! sends it again under the same id. The id becomes that of the commit, but for three bytes, in which the leader of a cluster writes its term: so
-//! each execution has an id of its own, and every id tells which transaction it was. The database remembers the ids of its last commits in their order, and the
-//! results of those that came with an id.
+//! sends it again under the same id. The *key* of a transaction is a hash of its id. The key becomes the id of the commit, but for three bytes, which
+//! count executions: so each execution has an id of its own, and the id of a commit tells the key of its transaction. Every client sees the
+//! ids of commits. None can compute a transaction's id from them, so no client can name the transaction of another one.
+//!
+//! The database remembers the ids of its last commits, and the results of those that came with an id.
 //!
 //! Invariant: a transaction that may have been executed is not executed again. A client that sends it again tells which commit it had seen when it
-//! sent it first. If that one is remembered, so are all later ones, and the transaction's own would be among them. Bounded by `IDS_MAX` and
-//! `RESULTS_BYTES_MAX`.
+//! sent it first. If that one is remembered, so are all later ones, and the transaction's own would be among them. A transaction whose key is
+//! that of a remembered commit is never executed, whatever its client tells. Bounded by `IDS_MAX` and `RESULTS_BYTES_MAX`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use bytes::Bytes;
-use corvid_data::Uuid;
+use corvid_data::{TrustedKeys, Uuid};
 use corvid_json::{Kind, Reader};
+use sha1::{Digest, Sha1};
 
-/// Ids of commits that are remembered, 16 bytes each.
+use crate::relayed_client::RelayedClient;
+
+/// Ids of commits that are remembered, 16 bytes each; some 30 from the first `transact_once` on.
 const IDS_MAX: usize = 1 << 18;
 /// Bytes of results that are remembered.
 const RESULTS_BYTES_MAX: usize = 16 << 20;
+/// The memory of an outcome beside its text, bytes.
+const OUTCOME_OVERHEAD_BYTES: usize = 128;
 /// A longer result is not remembered, only that there was a commit, bytes.
 pub(crate) const RESULT_BYTES_MAX: usize = 64 << 10;
 
@@ -26,31 +33,45 @@ pub(crate) const RESULT_BYTES_MAX: usize = 64 << 10;
 pub(crate) const CANCELED: &[u8] = b"\"canceled\"";
 
 /// The bits of a server id by which a server says that it knows `transact_once`.
-const MARK: [(usize, u8); 4] = [
+const MARK: [(usize, u8); 3] = [
     // Version 8 (RFC 9562): the meaning of the other bits is the server's.
     (6, 0x8c),
-    (7, 0x01),
     // The variant of all UUIDs, and bits that distinguish ours from others of version 8.
     (8, 0xb7),
     (9, 0x1d),
 ];
+/// The byte that tells how much the server knows, in the order in which it was added.
+const LEVEL_AT: usize = 7;
+/// It knows `transact_once` with three parameters.
+const LEVEL_ONCE: u8 = 1;
+/// It also judges transactions under the roles of a relay's client, the fourth parameter.
+const LEVEL_CLIENT: u8 = 2;
 
-/// A server id with the bits that announce `transact_once`; the other bits are those of `id`.
+/// A server id with the bits that announce what this server knows; the other bits are those of
+/// `id`.
 #[must_use]
 pub fn announce(mut id: Uuid) -> Uuid {
     for (at, byte) in MARK {
         id.0[at] = byte;
     }
+    id.0[LEVEL_AT] = LEVEL_CLIENT;
     id
 }
 
 /// Whether the server with this id knows `transact_once`.
 #[must_use]
 pub fn is_announced(id: Uuid) -> bool {
-    MARK.iter().all(|(at, byte)| id.0[*at] == *byte)
+    let is_marked = MARK.iter().all(|(at, byte)| id.0[*at] == *byte);
+    is_marked && (LEVEL_ONCE..=LEVEL_CLIENT).contains(&id.0[LEVEL_AT])
 }
 
-/// The bytes of an id that tell its executions apart; the one between them has the version. Those of a client's id are zero.
+/// Whether the server with this id judges transactions under the roles of a relay's client.
+#[must_use]
+pub(crate) fn judges_clients(id: Uuid) -> bool {
+    is_announced(id) && id.0[LEVEL_AT] >= LEVEL_CLIENT
+}
+
+/// The bytes of a commit's id that tell executions of one transaction apart; the one between them has the version. Those of a client's id are zero.
 const EXECUTION_AT: [usize; 3] = [4, 5, 7];
 
 /// The id of a transaction from random bytes.
@@ -60,14 +81,41 @@ pub fn transaction_id(mut random: Uuid) -> Uuid {
     random
 }
 
-/// The id of the commit of a transaction which the leader of this term executes. It executes none twice.
-#[must_use]
-pub fn commit_id(transaction: Uuid, term: u64) -> Uuid {
-    let mut id = transaction;
-    for (at, byte) in EXECUTION_AT.into_iter().zip(term.to_le_bytes()) {
-        id.0[at] = byte;
+/// A transaction, as its commits show it: a hash of its id that nobody can invert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key(Uuid);
+
+impl Key {
+    /// The key of the transaction that a client has given this id.
+    pub(crate) fn of(transaction: Uuid) -> Key {
+        let hash: [u8; 20] = Sha1::digest(transaction.0).into();
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash[..16]);
+        // Version 4, variant 1 (RFC 9562), as all ids of commits have.
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Key(transaction_id(Uuid(bytes)))
     }
-    id
+
+    /// The key of the transaction whose commit has this id.
+    pub(crate) fn of_commit(commit: Uuid) -> Key {
+        Key(transaction_id(commit))
+    }
+
+    /// The id of its commit in this execution.
+    fn executed(self, execution: [u8; 3]) -> Uuid {
+        let mut id = self.0;
+        for (at, byte) in EXECUTION_AT.into_iter().zip(execution) {
+            id.0[at] = byte;
+        }
+        id
+    }
+
+    /// The part that the set of commits has: keys are random, so a transaction is mistaken for another one once in 2^45 transactions.
+    fn fingerprint(self) -> u64 {
+        let id = u128::from_be_bytes(self.0.0);
+        (id >> 64) as u64 ^ id as u64
+    }
 }
 
 /// The identity of a transaction that is executed once.
@@ -79,25 +127,65 @@ pub struct Once {
     pub after: Option<Uuid>,
 }
 
-impl Once {
-    /// The identity in the `params` of `transact_once`, `[ID, AFTER, PARAMS]`, and the text of the last one, which is that of `transact`.
-    pub(crate) fn parse(params: &[u8]) -> Option<(Once, &[u8])> {
+/// The `params` of `transact_once`, `[ID, AFTER, PARAMS]` or `[ID, AFTER, PARAMS, CLIENT]`.
+pub(crate) struct OnceParams<'a> {
+    /// `None`: ID is `null`, so the transaction is not remembered.
+    pub(crate) once: Option<Once>,
+    /// The client of a relay.
+    pub(crate) client: Option<Box<RelayedClient>>,
+    /// The text of the third one, which is that of `transact`.
+    pub(crate) params: &'a [u8],
+}
+
+impl<'a> OnceParams<'a> {
+    /// Those of a plain `transact`.
+    pub(crate) fn plain(params: &'a [u8]) -> OnceParams<'a> {
+        OnceParams {
+            once: None,
+            client: None,
+            params,
+        }
+    }
+
+    /// Reads them from valid JSON.
+    pub(crate) fn parse(params: &'a [u8]) -> Option<OnceParams<'a>> {
         let mut reader = Reader::trusted(params);
         reader.begin_array().ok()?;
-        let id = Uuid::parse(&element(&mut reader, Kind::String)?.string().ok()?)?;
-        if id != transaction_id(id) {
-            return None;
+        let id = uuid_or_null(&mut reader)?;
+        let after = uuid_or_null(&mut reader)?;
+        let params = element(&mut reader, Kind::Array)?.skip().ok()?;
+        let mut client = None;
+        if reader.next_element().ok()? {
+            client = Some(Box::new(RelayedClient::parse(reader.skip().ok()?)?));
+            if reader.next_element().ok()? {
+                return None;
+            }
         }
-        if !reader.next_element().ok()? {
-            return None;
-        }
-        let after = match reader.peek().ok()? {
-            Kind::Null => reader.skip().ok().map(|_| None)?,
-            _ => Some(Uuid::parse(&reader.string().ok()?)?),
+        // Zero is the id of a client that has chosen none.
+        let is_chosen = |id: Uuid| id == transaction_id(id) && id != Uuid::ZERO;
+        let once = match id {
+            Some(id) if is_chosen(id) => Some(Once { id, after }),
+            // Without both it would be a plain `transact`.
+            None if client.is_some() => None,
+            _ => return None,
         };
-        let inner = element(&mut reader, Kind::Array)?.skip().ok()?;
-        let is_all = !reader.next_element().ok()?;
-        is_all.then_some((Once { id, after }, inner))
+        Some(OnceParams {
+            once,
+            client,
+            params,
+        })
+    }
+}
+
+/// The next element: a UUID, or `null`.
+fn uuid_or_null(reader: &mut Reader<'_>) -> Option<Option<Uuid>> {
+    if !reader.next_element().ok()? {
+        return None;
+    }
+    match reader.peek().ok()? {
+        Kind::Null => reader.skip().ok().map(|_| None),
+        Kind::String => Uuid::parse(&reader.string().ok()?).map(Some),
+        _ => None,
     }
 }
 
@@ -132,50 +220,73 @@ pub(crate) enum Verdict<'o> {
 pub(crate) struct OnceTable {
     /// The commits, oldest first. The first one may be where a history began.
     commits: VecDeque<Uuid>,
-    /// By the ids of their transactions.
-    outcomes: BTreeMap<Uuid, OnceOutcome>,
+    /// Their fingerprints. Made for the first transaction with an id, so a server that gets none
+    /// does without.
+    known: Option<HashSet<u64, TrustedKeys>>,
+    /// The number of times that `IDS_MAX` commits have been made, which is a part of each commit's
+    /// id. Invariant: a transaction that is executed again, because its commit is forgotten, is
+    /// executed in another generation, so no two commits have the same id.
+    generation: u32,
+    /// Commits in this generation.
+    in_generation: usize,
+    outcomes: BTreeMap<Key, OnceOutcome>,
     /// Transactions with outcomes, in the order in which those came; some may be forgotten.
-    results: VecDeque<Uuid>,
+    results: VecDeque<Key>,
     bytes: usize,
 }
 
 impl OnceTable {
     /// Of a database whose last commit is this one.
     pub(crate) fn new(last: Uuid) -> OnceTable {
+        let [.., a, b, c] = last.0;
         OnceTable {
             commits: VecDeque::from([last]),
+            known: None,
+            // Clients keep ids over a restart, so the first generation must not be the same each time.
+            generation: u32::from_be_bytes([0, a, b, c]),
+            in_generation: 0,
             outcomes: BTreeMap::new(),
             results: VecDeque::new(),
             bytes: 0,
         }
     }
 
-    /// The outcome of an id, if it is remembered.
-    pub(crate) fn get(&self, id: Uuid) -> Option<&OnceOutcome> {
-        self.outcomes.get(&id)
+    /// The id of the commit of a transaction that is executed now, by the leader of this term or by a database without one.
+    pub(crate) fn commit_id(&self, transaction: Uuid, term: Option<u64>) -> Uuid {
+        let [_, a, b, generation] = self.generation.to_be_bytes();
+        let execution = match term.map(u64::to_le_bytes) {
+            Some([low, high, ..]) => [low, high, generation],
+            None => [a, b, generation],
+        };
+        Key::of(transaction).executed(execution)
     }
 
-    /// Whether a transaction was executed. The cost is linear in the commits since its client sent it first.
-    pub(crate) fn judge(&self, once: Once) -> Verdict<'_> {
-        if let Some(outcome) = self.outcomes.get(&once.id) {
+    /// The outcome of a transaction, if it is remembered.
+    pub(crate) fn get(&self, transaction: Uuid) -> Option<&OnceOutcome> {
+        self.outcomes.get(&Key::of(transaction))
+    }
+
+    /// Whether a transaction was executed.
+    pub(crate) fn judge(&mut self, once: Once) -> Verdict<'_> {
+        let key = Key::of(once.id);
+        if let Some(outcome) = self.outcomes.get(&key) {
             return Verdict::Executed(outcome);
         }
-        let Some(after) = once.after else {
-            return Verdict::New;
-        };
-        if after == Uuid::ZERO {
+        let commits = &self.commits;
+        let known = self.known.get_or_insert_with(|| {
+            let keys = commits.iter().map(|commit| Key::of_commit(*commit));
+            keys.map(Key::fingerprint).collect()
+        });
+        if known.contains(&key.fingerprint()) {
+            return Verdict::Executed(&OnceOutcome::Result(None));
+        }
+        match once.after {
+            None => Verdict::New,
             // Where no history is kept, all commits have this id.
-            return Verdict::Unknown;
+            Some(Uuid::ZERO) => Verdict::Unknown,
+            Some(after) if known.contains(&Key::of_commit(after).fingerprint()) => Verdict::New,
+            Some(_) => Verdict::Unknown,
         }
-        for commit in self.commits.iter().rev() {
-            if transaction_id(*commit) == once.id {
-                return Verdict::Executed(&OnceOutcome::Result(None));
-            }
-            if *commit == after {
-                return Verdict::New;
-            }
-        }
-        Verdict::Unknown
     }
 
     /// The last commit.
@@ -185,16 +296,33 @@ impl OnceTable {
 
     /// There is a new commit.
     pub(crate) fn committed(&mut self, id: Uuid) {
+        // Contents that take the place of others may have the same last commit, and without a
+        // history every commit has the same id. Once is enough, and keeps set and queue equal.
+        if self.commits.back() == Some(&id) {
+            return;
+        }
         if self.commits.len() == IDS_MAX
             && let Some(oldest) = self.commits.pop_front()
         {
-            self.forget(oldest);
+            self.remove_known(oldest);
         }
         self.commits.push_back(id);
+        if let Some(known) = &mut self.known {
+            known.insert(Key::of_commit(id).fingerprint());
+        }
+        self.in_generation += 1;
+        if self.in_generation == IDS_MAX {
+            self.in_generation = 0;
+            self.generation = self.generation.wrapping_add(1);
+        }
     }
 
     /// The last commit has been undone.
     pub(crate) fn undone(&mut self, id: Uuid) {
+        if id == Uuid::ZERO {
+            // Where no history is kept, the commits before it have the same id.
+            return;
+        }
         debug_assert_eq!(
             self.commits.back(),
             Some(&id),
@@ -202,45 +330,55 @@ impl OnceTable {
         );
         if self.commits.back() == Some(&id) {
             self.commits.pop_back();
+            self.remove_known(id);
         }
-        self.forget(id);
+        self.forget(Key::of_commit(id));
     }
 
-    /// The outcome of a transaction has become known; its id, or that of its commit.
-    pub(crate) fn remember(&mut self, id: Uuid, outcome: OnceOutcome) {
-        let id = transaction_id(id);
+    fn remove_known(&mut self, commit: Uuid) {
+        if let Some(known) = &mut self.known {
+            known.remove(&Key::of_commit(commit).fingerprint());
+        }
+    }
+
+    /// The outcome of a transaction has become known.
+    pub(crate) fn remember(&mut self, key: Key, outcome: OnceOutcome) {
         let outcome = match outcome {
-            OnceOutcome::Result(Some(text)) if text.len() > RESULT_BYTES_MAX => {
+            OnceOutcome::Result(Some(text)) | OnceOutcome::Error(text)
+                if text.len() > RESULT_BYTES_MAX =>
+            {
                 OnceOutcome::Result(None)
             }
             outcome => outcome,
         };
         self.bytes += len(&outcome);
-        if let Some(before) = self.outcomes.insert(id, outcome) {
+        if let Some(before) = self.outcomes.insert(key, outcome) {
             self.bytes -= len(&before);
+        } else {
+            self.results.push_back(key);
         }
-        self.results.push_back(id);
         while self.results.len() > IDS_MAX || self.bytes > RESULTS_BYTES_MAX {
-            let Some(id) = self.results.pop_front() else {
+            let Some(key) = self.results.pop_front() else {
                 break;
             };
-            self.forget(id);
+            self.forget(key);
         }
     }
 
-    /// The outcome of a transaction, or of its commit, is forgotten.
-    pub(crate) fn forget(&mut self, id: Uuid) {
-        if let Some(outcome) = self.outcomes.remove(&transaction_id(id)) {
+    /// The outcome of a transaction is forgotten.
+    pub(crate) fn forget(&mut self, key: Key) {
+        if let Some(outcome) = self.outcomes.remove(&key) {
             self.bytes -= len(&outcome);
         }
     }
 }
 
 fn len(outcome: &OnceOutcome) -> usize {
-    match outcome {
+    let text = match outcome {
         OnceOutcome::Result(Some(text)) | OnceOutcome::Error(text) => text.len(),
         OnceOutcome::Result(None) => 0,
-    }
+    };
+    OUTCOME_OVERHEAD_BYTES + text
 }
 
 #[cfg(test)]
@@ -262,34 +400,42 @@ mod tests {
         assert!(is_announced(announced) && !is_announced(random));
         assert_eq!(
             announced.to_string(),
-            "d7a3bf0c-5e0c-8c01-b71d-0d8ad7a2ce10"
+            "d7a3bf0c-5e0c-8c02-b71d-0d8ad7a2ce10"
         );
+        let earlier = Uuid::parse(b"d7a3bf0c-5e0c-8c01-b71d-0d8ad7a2ce10").expect("a UUID");
+        assert!(is_announced(earlier) && !judges_clients(earlier) && judges_clients(announced));
     }
 
     #[test]
     fn params_name_an_id_a_commit_and_a_transaction() {
         let (uuid, after) = (id(7), id(8));
         let text = format!(r#"["{uuid}", "{after}", ["D",{{"op":"comment"}}]]"#);
-        let (once, inner) = Once::parse(text.as_bytes()).expect("well formed");
+        let read = OnceParams::parse(text.as_bytes()).expect("well formed");
         let known = Once {
             id: uuid,
             after: Some(after),
         };
-        assert_eq!(once, known);
-        let first = format!(r#"["{uuid}", null, ["D"]]"#);
-        let (once, _) = Once::parse(first.as_bytes()).expect("well formed");
-        assert_eq!(once.after, None);
-        assert_eq!(inner, br#"["D",{"op":"comment"}]"#);
+        assert_eq!((read.once, read.client), (Some(known), None));
+        assert_eq!(read.params, br#"["D",{"op":"comment"}]"#);
+        let first = format!(r#"["{uuid}", null, ["D"], {{"read_only":true}}]"#);
+        let read = OnceParams::parse(first.as_bytes()).expect("well formed");
+        assert_eq!(read.once.expect("an id").after, None);
+        assert!(read.client.expect("a client").is_read_only());
+        let plain = OnceParams::parse(br#"[null,null,["D"],{}]"#).expect("well formed");
+        assert!(plain.once.is_none() && plain.client.is_some());
         for wrong in [
             r#"["D"]"#.to_owned(),
             format!(r#"["{uuid}",1,["D"]]"#),
-            format!(r#"["{}","{after}",["D"]]"#, commit_id(uuid, 1)),
+            r#"["5e1f3c9a-0001-4a00-9c66-2f0d8e5b7a11",null,["D"]]"#.to_owned(),
+            r#"["00000000-0000-0000-0000-000000000000",null,["D"]]"#.to_owned(),
             format!(r#"["{uuid}","x",["D"]]"#),
             format!(r#"["{uuid}","{after}","D"]"#),
             format!(r#"["{uuid}","{after}",["D"],2]"#),
+            format!(r#"["{uuid}","{after}",["D"],{{}},2]"#),
+            r#"[null,null,["D"]]"#.to_owned(),
             "{}".to_owned(),
         ] {
-            assert!(Once::parse(wrong.as_bytes()).is_none(), "{wrong}");
+            assert!(OnceParams::parse(wrong.as_bytes()).is_none(), "{wrong}");
         }
     }
 
@@ -304,42 +450,64 @@ mod tests {
         assert_eq!(table.judge(of(0)), Verdict::Unknown, "no history");
         assert_eq!(table.judge(of(5)), Verdict::Unknown, "an earlier one");
         table.committed(id(2));
-        assert_eq!(
-            (table.judge(of(1)), table.judge(of(2))),
-            (Verdict::New, Verdict::New)
-        );
-        table.committed(commit_id(id(9), 5));
+        assert_eq!(table.judge(of(1)), Verdict::New);
+        assert_eq!(table.judge(of(2)), Verdict::New);
+        let commit = table.commit_id(id(9), Some(5));
+        table.committed(commit);
         let lost = OnceOutcome::Result(None);
-        assert_eq!(
-            table.judge(of(1)),
-            Verdict::Executed(&lost),
-            "only its result is lost"
-        );
-        table.remember(id(9), result(10));
-        table.remember(id(9), result(20));
-        assert_eq!((table.bytes, table.get(id(9))), (20, Some(&result(20))));
-        table.undone(commit_id(id(9), 5));
+        let known = Verdict::Executed(&lost);
+        assert_eq!(table.judge(of(1)), known, "only its result is lost");
+        let first = Once {
+            id: id(9),
+            after: None,
+        };
+        assert_eq!(table.judge(first), known, "whatever its client tells");
+        table.remember(Key::of(id(9)), result(10));
+        table.remember(Key::of_commit(commit), result(20));
+        let length = 20 + OUTCOME_OVERHEAD_BYTES;
+        assert_eq!((table.bytes, table.get(id(9))), (length, Some(&result(20))));
+        table.undone(commit);
         assert_eq!((table.bytes, table.get(id(9)).is_none()), (0, true));
         assert_eq!(table.judge(of(1)), Verdict::New);
-        table.committed(id(10));
-        table.remember(id(10), result(RESULT_BYTES_MAX + 1));
+        table.committed(table.commit_id(id(10), None));
+        table.remember(Key::of(id(10)), result(RESULT_BYTES_MAX + 1));
         assert_eq!(table.get(id(10)), Some(&lost));
-        for number in 0..IDS_MAX as u64 {
-            table.committed(id(100 + number));
+    }
+
+    #[test]
+    fn no_two_commits_have_the_same_id() {
+        let mut table = OnceTable::new(id(1));
+        let first = Once {
+            id: id(9),
+            after: None,
+        };
+        let mut before = BTreeMap::new();
+        for generation in 0..3 {
+            assert_eq!(table.judge(first), Verdict::New);
+            for term in [None, Some(7), Some(8)] {
+                let commit = table.commit_id(id(9), term);
+                assert_eq!(Key::of_commit(commit), Key::of(id(9)));
+                assert_eq!(before.insert(commit, generation), None);
+            }
+            table.committed(table.commit_id(id(9), None));
+            for number in 0..IDS_MAX as u64 - 1 {
+                table.committed(id(100 + number));
+            }
+            let known = Verdict::Executed(&OnceOutcome::Result(None));
+            assert_eq!(table.judge(first), known, "the oldest one");
+            table.committed(id(99));
+            assert!(table.commits.len() <= IDS_MAX);
+            let set = table.known.as_ref().expect("made by now");
+            assert_eq!(set.len(), table.commits.len());
         }
-        assert!(table.get(id(10)).is_none(), "it is forgotten");
-        assert_eq!(
-            (table.judge(of(2)), table.judge(of(100))),
-            (Verdict::Unknown, Verdict::New)
-        );
     }
 
     #[test]
     fn results_are_forgotten_before_ids() {
         let mut table = OnceTable::new(id(1));
         for number in 2..400 {
-            table.committed(id(number));
-            table.remember(id(number), result(RESULT_BYTES_MAX));
+            table.committed(table.commit_id(id(number), None));
+            table.remember(Key::of(id(number)), result(RESULT_BYTES_MAX));
         }
         assert!(table.bytes <= RESULTS_BYTES_MAX);
         let first = Once {
@@ -350,5 +518,14 @@ mod tests {
             table.judge(first),
             Verdict::Executed(&OnceOutcome::Result(None))
         );
+    }
+
+    #[test]
+    fn the_id_of_a_commit_names_no_transaction() {
+        let table = OnceTable::new(id(1));
+        let commit = table.commit_id(id(9), None);
+        // Nobody finds the transaction by what its commit shows.
+        assert_eq!(table.get(transaction_id(commit)), None);
+        assert_ne!(Key::of(transaction_id(commit)), Key::of_commit(commit));
     }
 }

@@ -29,7 +29,7 @@ pub use replay::{Outcome, Replay, ReplayEvent};
 pub(crate) use tape::{Setting, Tape};
 
 /// The first bytes of a recording; the last digit is the version of the format.
-pub const MAGIC: &[u8] = b"corvid-recording-1\n";
+pub const MAGIC: &[u8] = b"corvid-recording-2\n";
 
 use corvid_data::uuid::UuidSource;
 use corvid_engine::Database;

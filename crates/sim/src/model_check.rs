@@ -142,8 +142,7 @@ impl ModelCheck {
         let mut context = Context {
             elapsed_ms: 0,
             read_only: is_read_only,
-            role: None,
-            client_id: None,
+            identities: &[],
             can_wait: true,
             uuids: &mut self.uuids,
             locks: &Locks,

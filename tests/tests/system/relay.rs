@@ -8,4 +8,5 @@ mod locks;
 mod node;
 mod operators;
 mod plays;
+mod roles;
 mod writes;

@@ -65,7 +65,7 @@ fn settings_are_listed_and_bad_ones_change_nothing() {
         "--max-message=2M",
         "--slow-transaction=0",
     ]);
-    let before = "audit-exclude=\naudit-log=none\nmax-backlog=4294967296\nmax-message=2097152\nmax-replies=1073741824\nmax-sessions=50\nslow-transaction=0\n";
+    let before = "audit-exclude=\naudit-log=none\nmax-backlog=4294967296\nmax-message=2097152\nmax-replies=1073741824\nmax-sessions=50\nslow-transaction=0\ntrusted-relays=\n";
     assert!(settings(&server).starts_with("audit-exclude=\naudit-log=none\n"));
     for line in before.lines() {
         assert!(

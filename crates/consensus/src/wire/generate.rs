@@ -141,6 +141,10 @@ impl Random {
             client_id: self.coin().then(|| self.string()),
             is_read_only: self.coin(),
             locks: self.some(2, Random::string),
+            further: self.some(2, |random| {
+                (random.string(), random.coin().then(|| random.string()))
+            }),
+            for_source: None,
         };
         Forward {
             id: self.eid(),

@@ -47,7 +47,24 @@ pub(super) fn write_forwards(out: &mut Vec<u8>, forwards: &[Forward]) {
         if !client.locks.is_empty() {
             write_strings(object.member("locks"), &client.locks);
         }
+        if !client.further.is_empty() {
+            write_identities(object.member("further"), &client.further);
+        }
         object.member("params").extend_from_slice(&forward.params);
+        object.end();
+    }
+    array.end();
+}
+
+/// Appends an array of objects, each with a role and perhaps a common name.
+fn write_identities(out: &mut Vec<u8>, identities: &[(String, Option<String>)]) {
+    let mut array = ArrayWriter::new(out);
+    for (role, client_id) in identities {
+        let mut object = ObjectWriter::new(array.element());
+        write_text(&mut object, "role", role);
+        if let Some(client_id) = client_id {
+            write_text(&mut object, "client_id", client_id);
+        }
         object.end();
     }
     array.end();
@@ -70,7 +87,7 @@ pub(super) fn read_forwards(
 ) -> Result<Vec<Forward>, WireError> {
     each(method, raw, |members| {
         let id = Eid(take_required_uuid(members, "id")?);
-        let method = match take_flag(members, "convert")? {
+        let forward_method = match take_flag(members, "convert")? {
             Some(true) => ForwardMethod::Convert,
             _ => ForwardMethod::Transact,
         };
@@ -92,16 +109,25 @@ pub(super) fn read_forwards(
             Some(raw) => strings(members, "locks", raw)?,
             None => Vec::new(),
         };
+        let further = match members.optional("further", Kinds::ARRAY)? {
+            Some(raw) => each(method, raw, |identity| {
+                let role = take_string(identity, "role")?.unwrap_or_default();
+                Ok((role, take_string(identity, "client_id")?))
+            })?,
+            None => Vec::new(),
+        };
         let params = text.slice_ref(members.required("params", Kinds::ARRAY)?);
         let client = ClientIdentity {
             role,
             client_id,
             is_read_only,
             locks,
+            further,
+            for_source: None,
         };
         Ok(Forward {
             id,
-            method,
+            method: forward_method,
             params,
             client,
             elapsed_ms,

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use corvid_data::{Arc, Delta, HashSeed, Row, Schema, TableId, Uuid, UuidSource};
-use corvid_engine::{Context, Database, LockOwner, LongResult, Outcome, Slice, WorkBudget};
+use corvid_engine::{
+    Context, Database, Identity, LockOwner, LongResult, Outcome, Slice, WorkBudget,
+};
 use corvid_json::Value;
 
 /// Steps for selects so few that those of more than one or two rows are deferred.
@@ -83,6 +85,8 @@ pub(crate) struct Fixture {
     pub(crate) can_wait: bool,
     pub(crate) role: Option<String>,
     pub(crate) client_id: Option<String>,
+    /// A role that judges as well, and its client.
+    pub(crate) also: Option<(String, String)>,
     pub(crate) locks: Vec<String>,
     pub(crate) last: Option<Arc<Delta>>,
     pub(crate) durable: bool,
@@ -98,6 +102,7 @@ impl Fixture {
             can_wait: true,
             role: None,
             client_id: None,
+            also: None,
             locks: Vec::new(),
             last: None,
             durable: false,
@@ -150,8 +155,7 @@ impl Fixture {
         let mut context = Context {
             elapsed_ms: 0,
             read_only: true,
-            role: None,
-            client_id: None,
+            identities: &[],
             can_wait: false,
             uuids: &mut self.uuids,
             locks: &Locks(&self.locks),
@@ -171,13 +175,21 @@ impl Fixture {
         };
         let params = format!("[\"db\"{comma}{}]", expand(operations));
         Value::parse(params.as_bytes()).expect("a request is valid JSON");
+        let mut identities = Vec::new();
+        identities.extend(self.role.as_deref().map(|role| Identity {
+            role,
+            client_id: self.client_id.as_deref(),
+        }));
+        identities.extend(self.also.as_ref().map(|(role, client)| Identity {
+            role,
+            client_id: Some(client),
+        }));
         let outcome = self.database.execute_within(
             params.as_bytes(),
             &mut Context {
                 elapsed_ms: self.elapsed_ms,
                 read_only: self.read_only,
-                role: self.role.as_deref(),
-                client_id: self.client_id.as_deref(),
+                identities: &identities,
                 can_wait: self.can_wait,
                 uuids: &mut self.uuids,
                 locks: &Locks(&self.locks),

@@ -52,8 +52,7 @@ fn commits(input: &[u8]) -> usize {
         let mut context = Context {
             elapsed_ms: 0,
             read_only: false,
-            role: None,
-            client_id: None,
+            identities: &[],
             can_wait: true,
             uuids: &mut uuids,
             locks: &ShortLocks,

@@ -104,8 +104,7 @@ impl Fixture {
         let mut context = Context {
             elapsed_ms: 0,
             read_only: false,
-            role: None,
-            client_id: None,
+            identities: &[],
             can_wait: false,
             uuids: &mut self.versions,
             locks: &NoLocks,

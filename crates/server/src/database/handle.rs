@@ -164,6 +164,7 @@ pub(crate) mod tests {
             blocked: false,
             foreign_monitors: Vec::new(),
             once: None,
+            client: None,
         }))
     }
 

@@ -14,6 +14,7 @@ use crate::options::{exclusions, slow_ms};
 const AUDIT_EXCLUDE: &str = "audit-exclude";
 const AUDIT_LOG: &str = "audit-log";
 const SLOW_TRANSACTION: &str = "slow-transaction";
+const TRUSTED_RELAYS: &str = "trusted-relays";
 
 impl Server {
     /// Lists all settings with their values.
@@ -54,6 +55,7 @@ impl Server {
             ms => ms,
         };
         settings.push((SLOW_TRANSACTION, slow_ms.to_string()));
+        settings.push((TRUSTED_RELAYS, config.trusted_relays.text()));
         settings
     }
 
@@ -70,6 +72,8 @@ impl Server {
                 let slow_ms = self.config.slow_ms;
                 self.control_databases(|| Control::SetSlow(slow_ms));
             }
+            // Sessions that have begun keep what they began with.
+            TRUSTED_RELAYS => self.config.trusted_relays.set(value),
             _ => self.set_limit(name, value)?,
         }
         vlog::info(

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `leadership.rs` | the change between leading and following; the undo of speculative commits |
 //! | `forwarding.rs` | transactions of a follower's sessions: answered here, blocked here, or forwarded |
+//! | `identity.rs` | the client of a forwarded request, as access control sees it |
 //! | `in_flight.rs` | the requests that depend on the rest of the cluster |
 //! | `request_stage.rs` | one of them, and what is known of it |
 //! | `seeking.rs` | those that an installed snapshot may contain |
@@ -28,6 +29,7 @@ mod applying;
 mod converting;
 mod executing;
 mod forwarding;
+mod identity;
 mod in_flight;
 mod leadership;
 mod relayed_locks;

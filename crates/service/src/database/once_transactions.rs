@@ -15,7 +15,7 @@ use corvid_data::Uuid;
 use super::DatabaseService;
 use super::pending::{Answer, Pending};
 use crate::message::{Completion, Request, ToDatabase};
-use crate::once::{Once, OnceOutcome, OnceTable, RESULT_BYTES_MAX, Verdict};
+use crate::once::{Key, Once, OnceOutcome, OnceTable, RESULT_BYTES_MAX, Verdict};
 
 /// The transactions with ids.
 pub(super) struct OnceState {
@@ -50,24 +50,38 @@ impl OnceState {
     /// The result of a commit has come from another member. It is a part of a message, of which nothing else is to be kept.
     pub(super) fn know_result(&mut self, id: Uuid, result: &[u8]) {
         let result = Bytes::copy_from_slice(result);
-        self.table.remember(id, OnceOutcome::Result(Some(result)));
+        self.table
+            .remember(Key::of_commit(id), OnceOutcome::Result(Some(result)));
+    }
+
+    /// The id of the commit of a transaction that its client may send again; it is executed now,
+    /// by the leader of this term or by a database without one.
+    pub(super) fn commit_id(&self, id: Uuid, term: Option<u64>) -> Uuid {
+        self.table.commit_id(id, term)
     }
 
     /// The same of a transaction that its client may send again; its result, if that is whole.
     pub(super) fn executed(&mut self, id: Uuid, result: Option<Bytes>) {
         self.table.committed(id);
-        self.table.remember(id, OnceOutcome::Result(result));
+        self.table
+            .remember(Key::of_commit(id), OnceOutcome::Result(result));
     }
 
-    /// A transaction that its client may send again has been executed without a commit.
-    pub(super) fn came_to_nothing(&mut self, id: Uuid, result: &Answer) {
+    /// A transaction that its client may send again has been executed without a commit. One that
+    /// cannot change anything is not remembered: it may be executed as often as its client likes,
+    /// and must not push out outcomes that others need.
+    pub(super) fn came_to_nothing(&mut self, id: Uuid, may_write: bool, result: &Answer) {
+        if !may_write {
+            return;
+        }
         let Answer::Result(result) = result else {
             // A selection of many rows changes nothing whenever it is executed.
             return;
         };
         let is_short = result.len() <= RESULT_BYTES_MAX;
         let result = is_short.then(|| Bytes::copy_from_slice(result));
-        self.table.remember(id, OnceOutcome::Result(result));
+        self.table
+            .remember(Key::of(id), OnceOutcome::Result(result));
         self.tentative.insert(id);
     }
 
@@ -137,7 +151,7 @@ impl DatabaseService {
     }
 
     /// The answer to a transaction, if it is not to be executed by this database, which executes.
-    pub(super) fn judge_once(&self, once: Once) -> Option<Answer> {
+    pub(super) fn judge_once(&mut self, once: Once) -> Option<Answer> {
         match self.once.table.judge(once) {
             Verdict::Executed(outcome) => Some(answer_of(outcome)),
             Verdict::Unknown => Some(Answer::Canceled),
@@ -151,7 +165,7 @@ impl DatabaseService {
             match (&entry.commit, entry.origin.once_id()) {
                 (Some(commit), _) => self.once.table.undone(commit.txn),
                 (None, Some(id)) if self.once.tentative.remove(&id) => {
-                    self.once.table.forget(id);
+                    self.once.table.forget(Key::of(id));
                 }
                 _ => {}
             }
@@ -187,7 +201,7 @@ impl DatabaseService {
             let answer = answer_of(&outcome);
             self.send_answer(Box::new(request), answer, false);
         }
-        self.once.table.remember(once.id, outcome);
+        self.once.table.remember(Key::of(once.id), outcome);
     }
 
     /// A transaction was not executed and will not be: those with the same id take its place.

@@ -21,6 +21,7 @@ use corvid_data::{Arc, Delta, Recorded, Tag, WireError};
 use corvid_engine::{Context, LockOwner, LongResult, Outcome, TooLong, WorkBudget};
 use corvid_monitor::SessionId;
 
+use super::clustered::TransactionKind;
 use super::pending::{Answer, Commit, Origin, Pending};
 use super::triggers::Trigger;
 use super::{DatabaseService, Now};
@@ -115,8 +116,7 @@ impl DatabaseService {
         let mut context = Context {
             elapsed_ms: 0,
             read_only: false,
-            role: None,
-            client_id: None,
+            identities: &[],
             can_wait: false,
             uuids: &mut *self.uuids,
             locks: &NoLocks,
@@ -181,12 +181,11 @@ impl DatabaseService {
             session: request.session,
             tape: &self.tape,
         };
-        let role = (!request.info.role.is_empty()).then_some(request.info.role.as_str());
+        let identities = request.identities();
         let mut context = Context {
             elapsed_ms: now.mono_ms.saturating_sub(request.arrived_ms),
-            read_only: request.info.read_only || !self.model.accepts_client_writes(),
-            role,
-            client_id: request.info.client_id.as_deref(),
+            read_only: request.is_read_only() || !self.model.accepts_client_writes(),
+            identities: &identities,
             can_wait: true,
             uuids: &mut *self.uuids,
             locks: &locks,
@@ -278,15 +277,16 @@ impl DatabaseService {
         if delta.is_none()
             && let Some(id) = origin.once_id()
         {
-            self.once.came_to_nothing(id, &answer);
+            let may_write = match &origin {
+                Origin::Client(request) => TransactionKind::of(request.params()).may_write,
+                _ => true,
+            };
+            self.once.came_to_nothing(id, may_write, &answer);
         }
         let commit = delta.map(|delta| {
             let once = origin.once_id();
             let txn = match (&origin, once) {
-                (_, Some(id)) => match self.led_term() {
-                    Some(term) => once::commit_id(id, term.0),
-                    None => id,
-                },
+                (_, Some(id)) => self.once.commit_id(id, self.led_term().map(|term| term.0)),
                 (Origin::Forwarded(forwarded), None) => forwarded.id.0,
                 _ => super::txn_id(self.keeps_history, &mut *self.uuids),
             };

@@ -11,7 +11,8 @@ use corvid_monitor::Version;
 use corvid_rpc::message::{self, Message};
 
 use crate::message::DatabaseMethod;
-use crate::once::Once;
+use crate::once::{Once, OnceParams};
+use crate::relayed_client::RelayedClient;
 
 /// One JSON text.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ pub(super) struct Envelope {
     pub(super) id: Box<[u8]>,
     /// The identity of a transaction that is executed once; its `params` are those of `transact`.
     pub(super) once: Option<Once>,
+    /// The client of a relay.
+    pub(super) client: Option<Box<RelayedClient>>,
 }
 
 /// A request with its bytes.
@@ -175,21 +178,19 @@ impl Parsed {
                     return Parsed::Echo(answer);
                 }
                 let once = match &*method {
-                    b"transact_once" => Once::parse(params),
+                    b"transact_once" => OnceParams::parse(params),
                     _ => None,
                 };
-                let (method, params, once) = match once {
-                    Some((once, inner)) => {
-                        let method = Method::Database(DatabaseMethod::Transact);
-                        (method, inner, Some(once))
-                    }
-                    None => (Method::of(&method), params, None),
+                let (method, once) = match once {
+                    Some(once) => (Method::Database(DatabaseMethod::Transact), once),
+                    None => (Method::of(&method), OnceParams::plain(params)),
                 };
                 Parsed::Request(Envelope {
                     method,
-                    params: range_in(bytes, params),
+                    params: range_in(bytes, once.params),
                     id: id.into(),
-                    once,
+                    once: once.once,
+                    client: once.client,
                 })
             }
             Ok(Message::Notification { method, params }) if &*method == b"cancel" => {

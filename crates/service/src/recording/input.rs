@@ -17,6 +17,7 @@ use super::codec::{Damage, Reader, Writer};
 use crate::job::{JobKey, JobResult};
 use crate::message::{Completion, Control, DatabaseMethod, Request, SessionInfo, ToDatabase};
 use crate::once::Once;
+use crate::relayed_client::RelayedClient;
 use crate::remote_status::{RemoteStatus, RemoteStatuses};
 use crate::replication::{Exclusions, Following, Role, SourceEvent, SourceId};
 use crate::schema_epoch::SchemaEpoch;
@@ -44,6 +45,8 @@ const METHODS: [DatabaseMethod; 8] = [
 
 /// In place of the number of a method: a transaction that is executed once.
 const TRANSACT_ONCE: usize = METHODS.len();
+/// The same with a relay's client, and perhaps without an identity.
+const TRANSACT_FOR: usize = METHODS.len() + 1;
 
 pub(super) fn write(out: &mut Writer<'_>, input: &ToDatabase, sessions: &mut Sessions) {
     match input {
@@ -196,17 +199,22 @@ fn write_request(out: &mut Writer<'_>, request: &Request, sessions: &mut Session
         out.option(info.client_id.as_deref(), Writer::text);
         out.text(&info.peer);
         out.text(&info.remote);
+        out.flag(info.is_trusted_relay);
         out.number(info.epoch.0);
     }
-    match request.once {
-        Some(once) => {
-            out.number(TRANSACT_ONCE as u64);
-            out.bytes(&once.id.0);
-            out.option(once.after.as_ref().map(|after| &after.0), |out, after| {
-                out.bytes(after);
-            });
+    match (&request.client, request.once) {
+        (Some(client), once) => {
+            out.number(TRANSACT_FOR as u64);
+            let mut text = Vec::new();
+            client.write(&mut text);
+            out.bytes(&text);
+            out.option(once, write_once);
         }
-        None => {
+        (None, Some(once)) => {
+            out.number(TRANSACT_ONCE as u64);
+            write_once(out, once);
+        }
+        (None, None) => {
             let method = METHODS.iter().position(|method| *method == request.method);
             out.number(method.unwrap_or_default() as u64);
         }
@@ -224,6 +232,20 @@ fn write_request(out: &mut Writer<'_>, request: &Request, sessions: &mut Session
     }
 }
 
+fn write_once(out: &mut Writer<'_>, once: Once) {
+    out.bytes(&once.id.0);
+    out.option(once.after.as_ref().map(|after| &after.0), |out, after| {
+        out.bytes(after);
+    });
+}
+
+fn read_once(from: &mut Reader<'_>) -> Result<Once, Damage> {
+    let uuid = |bytes: &[u8]| <[u8; 16]>::try_from(bytes).map(Uuid).map_err(|_| unknown());
+    let id = uuid(from.bytes()?)?;
+    let after = from.option(Reader::bytes)?.map(uuid).transpose()?;
+    Ok(Once { id, after })
+}
+
 fn read_request(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Request, Damage> {
     let session = SessionId(from.number()?);
     if from.flag()? {
@@ -231,22 +253,23 @@ fn read_request(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Reques
         let role = from.text()?;
         let info = SessionInfo::new(read_only, role, from.option(Reader::text)?);
         let (peer, remote) = (from.text()?, from.text()?);
-        let mut info = info.of_peer(peer.into(), remote.into());
+        let info = info.of_peer(peer.into(), remote.into());
+        let mut info = info.of_trusted_relay(from.flag()?);
         info.epoch = SchemaEpoch(from.number()?);
         sessions.insert(session, Arc::new(info));
     }
     let info = sessions.get(&session).cloned();
     let method = usize::try_from(from.number()?).ok();
-    let once = match method {
-        Some(TRANSACT_ONCE) => {
-            let uuid = |bytes: &[u8]| <[u8; 16]>::try_from(bytes).map(Uuid).map_err(|_| unknown());
-            let id = uuid(from.bytes()?)?;
-            let after = from.option(Reader::bytes)?.map(uuid).transpose()?;
-            Some(Once { id, after })
+    let (client, once) = match method {
+        Some(TRANSACT_ONCE) => (None, Some(read_once(from)?)),
+        Some(TRANSACT_FOR) => {
+            let client = RelayedClient::parse(from.bytes()?).ok_or_else(unknown)?;
+            (Some(Box::new(client)), from.option(read_once)?)
         }
-        _ => None,
+        _ => (None, None),
     };
-    let method = method.map(|at| if once.is_some() { 0 } else { at });
+    let is_once = client.is_some() || once.is_some();
+    let method = method.map(|at| if is_once { 0 } else { at });
     let arrived_ms = from.number()?;
     let id = from.bytes()?.into();
     let frame = from.bytes()?.to_vec();
@@ -279,6 +302,7 @@ fn read_request(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Reques
         blocked,
         foreign_monitors,
         once,
+        client,
     })
 }
 

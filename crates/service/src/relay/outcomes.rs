@@ -14,11 +14,13 @@
 //! its reply. Where the source tells no changes at that moment, because a conversion has ended its monitor, that change is the contents that
 //! come next. Bounded by the database, which forwards no more than `FORWARDED_BYTES_MAX` at a time.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use corvid_consensus::database::{Forward, ForwardMethod, ForwardOutcome};
 use corvid_data::Uuid;
+use corvid_json::{ArrayWriter, Reader};
 use corvid_log::cluster::{Eid, Index};
 use corvid_session::{Client, Outcome, RequestId};
 
@@ -33,6 +35,8 @@ struct Sent {
     after: Uuid,
     /// The source that executes its id once.
     once_at: Option<Executor>,
+    /// It was sent with guards, whose results the client must not see.
+    is_guarded: bool,
     /// How many contents had come by then.
     contents: u64,
 }
@@ -119,15 +123,17 @@ impl Outcomes {
         last: Index,
     ) -> Vec<(Eid, ForwardOutcome)> {
         let once_at = Executor::of(client);
+        let judges_clients = client.server_id().is_some_and(once::judges_clients);
         let last_id = client.last_id();
         let mut decided = Vec::new();
-        while let Some(sent) = self.unresolved.pop_front() {
+        while let Some(mut sent) = self.unresolved.pop_front() {
             if once_at != sent.once_at {
                 decided.push((sent.forward.id, canceled(last)));
                 continue;
             }
-            let params = once_params(&sent.forward, Some(sent.after));
-            match client.send_request("transact_once", &params) {
+            let form = Form::of(&sent.forward, once_at, Some(sent.after), judges_clients);
+            sent.is_guarded = form.is_guarded;
+            match client.send_request(form.method, &form.params) {
                 Some(request) => self.begin(request, sent),
                 None => {
                     self.unresolved.push_front(sent);
@@ -150,16 +156,11 @@ impl Outcomes {
             // Its client may have sent it before.
             let known = forward.once.and_then(|once| once.after);
             let after = known.map(|after| after.0);
-            let request = match (forward.method, once_at) {
-                (ForwardMethod::Convert, _) => client.send_request("convert", &forward.params),
-                (ForwardMethod::Transact, None) => client.send_request("transact", &forward.params),
-                (ForwardMethod::Transact, Some(_)) => {
-                    client.send_request("transact_once", &once_params(forward, after))
-                }
-            };
-            let Some(request) = request else {
+            let form = Form::of(forward, once_at, after, judges_clients);
+            let Some(request) = client.send_request(form.method, &form.params) else {
                 break;
             };
+            let is_guarded = form.is_guarded;
             let Some(Waiting::Forward(forward)) = self.waiting.pop_front() else {
                 break;
             };
@@ -167,6 +168,7 @@ impl Outcomes {
                 once_at: once_at.filter(|_| forward.method == ForwardMethod::Transact),
                 after: after.unwrap_or(last_id),
                 contents: self.contents,
+                is_guarded,
                 forward,
             };
             self.begin(request, sent);
@@ -241,6 +243,12 @@ impl Outcomes {
         let contents = sent.contents;
         self.by_id.remove(&id);
         let outcome = match outcome {
+            Outcome::Result(result) if sent.is_guarded => {
+                Outcome::Result(without_guards(&sent.forward, result))
+            }
+            outcome => outcome,
+        };
+        let outcome = match outcome {
             Outcome::Result(result) if !is_current => {
                 self.held.push((id, result.into()));
                 return None;
@@ -280,12 +288,128 @@ impl Outcomes {
     }
 }
 
+/// A request as it is sent to the source.
+struct Form<'f> {
+    method: &'static str,
+    params: Cow<'f, [u8]>,
+    is_guarded: bool,
+}
+
+impl<'f> Form<'f> {
+    /// The form for a source that executes ids once or does not, and that judges the roles of
+    /// clients or does not. Such a source judges on the rows that it changes. Any other one judges
+    /// the relay's session alone, so the transaction carries its guards.
+    fn of(
+        forward: &'f Forward,
+        once_at: Option<Executor>,
+        after: Option<Uuid>,
+        judges_clients: bool,
+    ) -> Form<'f> {
+        let plain = |method| Form {
+            method,
+            params: Cow::Borrowed(&forward.params),
+            is_guarded: false,
+        };
+        if forward.method == ForwardMethod::Convert {
+            return plain("convert");
+        }
+        let for_source = forward.client.for_source.as_ref();
+        if let Some(for_source) = for_source.filter(|_| judges_clients) {
+            let id = once_at.map(|_| forward.id.0);
+            let client = Some(&*for_source.client);
+            return Form {
+                method: "transact_once",
+                params: once_params(id, after, &forward.params, client).into(),
+                is_guarded: false,
+            };
+        }
+        let guarded = for_source.and_then(|for_source| for_source.guarded.as_ref());
+        let params = guarded.map_or(&forward.params, |guarded| &guarded.params);
+        let (method, params) = match once_at {
+            Some(_) => {
+                let params = once_params(Some(forward.id.0), after, params, None);
+                ("transact_once", params.into())
+            }
+            None => ("transact", Cow::Borrowed(&**params)),
+        };
+        Form {
+            method,
+            params,
+            is_guarded: guarded.is_some(),
+        }
+    }
+}
+
 /// The `params` of `transact_once`.
-fn once_params(forward: &Forward, after: Option<Uuid>) -> Vec<u8> {
-    let id = forward.id.0;
-    let after = after.map_or("null".to_owned(), |after| format!("\"{after}\""));
-    let head = format!("[\"{id}\",{after},");
-    [head.as_bytes(), &forward.params, b"]"].concat()
+fn once_params(
+    id: Option<Uuid>,
+    after: Option<Uuid>,
+    params: &[u8],
+    client: Option<&[u8]>,
+) -> Vec<u8> {
+    let text = |id: Option<Uuid>| id.map_or("null".to_owned(), |id| format!("\"{id}\""));
+    let head = format!("[{},{},", text(id), text(after.filter(|_| id.is_some())));
+    let mut out = [head.as_bytes(), params].concat();
+    if let Some(client) = client {
+        out.push(b',');
+        out.extend_from_slice(client);
+    }
+    out.push(b']');
+    out
+}
+
+/// The `result` of a transaction without the results of its guards. A guard that has failed is the
+/// error of the operation that it guards.
+fn without_guards(forward: &Forward, result: Vec<u8>) -> Vec<u8> {
+    let for_source = forward.client.for_source.as_ref();
+    let Some(guarded) = for_source.and_then(|for_source| for_source.guarded.as_ref()) else {
+        return result;
+    };
+    let mut reader = Reader::trusted(&result);
+    if reader.begin_array().is_err() {
+        return result;
+    }
+    let mut guards = guarded.guards.iter().peekable();
+    let mut out = Vec::with_capacity(result.len());
+    let mut array = ArrayWriter::new(&mut out);
+    let mut has_failed = false;
+    let mut at = 0;
+    while let Ok(true) = reader.next_element() {
+        let Ok(element) = reader.skip() else {
+            return result;
+        };
+        let guard = guards.next_if(|guard| guard.at == at);
+        at += 1;
+        match guard {
+            Some(guard) if is_error(element) => {
+                array.element().extend_from_slice(&guard.error);
+                has_failed = true;
+            }
+            Some(_) => {}
+            // The null of the operation whose guard has failed: its place is taken.
+            None if std::mem::take(&mut has_failed) => {}
+            None => array.element().extend_from_slice(element),
+        }
+    }
+    array.end();
+    out
+}
+
+/// Whether this is the result of an operation that has failed.
+fn is_error(result: &[u8]) -> bool {
+    let mut reader = Reader::trusted(result);
+    if reader.begin_object().is_err() {
+        return false;
+    }
+    while let Ok(Some(name)) = reader.next_member() {
+        if *name == *b"error" {
+            return true;
+        }
+        if reader.skip().is_err() {
+            return false;
+        }
+    }
+    false
 }
 
 /// The outcome of a request of which nothing more will be known.

@@ -46,6 +46,35 @@ fn without_an_audit_trail_no_entries_are_made() {
 }
 
 #[test]
+fn a_refused_request_makes_a_short_entry() {
+    play(|world| {
+        world.service("A").set_audited(true);
+        let reader = world.connect_as(SessionInfo::new(true, String::new(), None));
+        let long = "x".repeat(100_000);
+        let comment = format!(r#"{{"op":"comment","comment":"{long}"}}"#);
+        let operations = format!("{comment},{},{comment}", insert_into(&long));
+        world.transact(reader, "1", "A", &operations);
+        world.transact(reader, "2", "A", &format!("{comment},{}", insert("a")));
+        world.run();
+        let entries = std::mem::take(&mut world.served("A").audit);
+        assert_eq!(entries.len(), 1, "one request lacks a right");
+        let mut text = Vec::new();
+        for entry in &entries {
+            entry.write("", &Exclusions::default(), &mut text, &mut |_| {});
+        }
+        let text = String::from_utf8(text).expect("UTF-8");
+        let cut = r#"xxx... (98976 more bytes)","operations":[{"op":"comment""#;
+        assert!(text.len() < 2000 && text.contains(cut), "{text}");
+        assert!(entries[0].weight() > 1024);
+        String::new()
+    });
+}
+
+fn insert_into(table: &str) -> String {
+    format!(r#"{{"op":"insert","table":"{table}","row":{{}}}}"#)
+}
+
+#[test]
 fn failed_commits_refusals_and_repeated_commits_have_one_entry_each_in_order() {
     let told = play(|world| {
         world.service("A").set_audited(true);

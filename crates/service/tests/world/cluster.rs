@@ -137,8 +137,7 @@ fn first_contents() -> Database {
     let mut context = Context {
         elapsed_ms: 0,
         read_only: false,
-        role: None,
-        client_id: None,
+        identities: &[],
         can_wait: false,
         uuids: &mut Numbered(99, 0),
         locks: &NoLocks,

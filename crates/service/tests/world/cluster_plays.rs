@@ -1,7 +1,9 @@
 //! Plays on a cluster: who answers, when, and what a change of leadership leaves.
 
+use corvid_data::Uuid;
 use corvid_monitor::Version;
 use corvid_service::message::{Completion, Control, DatabaseMethod, ToDatabase};
+use corvid_service::once::Once;
 use expect_test::expect;
 
 use crate::cluster::Cluster;
@@ -342,4 +344,46 @@ fn a_session_with_two_monitors_continues_both_after_a_change_of_leader() {
     let told = cluster.take(client);
     assert!(told.contains(r#"["one","#), "{told}");
     assert!(told.contains(r#"["two","#), "{told}");
+}
+
+#[test]
+fn an_id_whose_outcome_is_forgotten_is_not_executed_again_by_any_member() {
+    let mut cluster = Cluster::led(12, 3, 0);
+    let client = cluster.connect(1);
+    let first = Once {
+        id: Uuid([0xa7, 1, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1]),
+        after: None,
+    };
+    cluster.transact_once(client, 1, &add(1), first);
+    cluster.run();
+    assert_eq!(cluster.take(client), reply(1, ADDED));
+    // The results of other transactions take its place in every member.
+    let row = format!(
+        r#"{{"op":"insert","table":"T","row":{{"k":"{}"}}}}"#,
+        "y".repeat(60_000)
+    );
+    cluster.transact(client, 2, &row);
+    let select = r#"{"op":"select","table":"T","where":[["k","!=","a"]],"columns":["k"]}"#;
+    for number in 3..300 {
+        let once = Once {
+            id: Uuid((u128::from(number) << 64 | 0xb7_0000).to_be_bytes()),
+            after: None,
+        };
+        cluster.transact_once(client, number, &format!("{},{select}", add(number)), once);
+        cluster.run();
+    }
+    cluster.take(client);
+    for node in 0..3 {
+        let other = cluster.connect(node);
+        cluster.transact_once(other, 1, &add(1), first);
+        cluster.run();
+        assert_eq!(cluster.take(other), "{\"error\":\"canceled\",\"id\":1}\n");
+    }
+    // Nor by a leader that has only seen the entries.
+    cluster.lead(2);
+    let other = cluster.connect(2);
+    cluster.transact_once(other, 1, &add(1), first);
+    cluster.run();
+    assert_eq!(cluster.take(other), "{\"error\":\"canceled\",\"id\":1}\n");
+    cluster.check_equal();
 }

@@ -55,6 +55,7 @@ impl Cluster {
             blocked: false,
             foreign_monitors: Vec::new(),
             once,
+            client: None,
         };
         let node = session.node;
         self.nodes[node]

@@ -35,6 +35,7 @@ mod relay_locks_random;
 mod relay_once;
 mod relay_plays;
 mod relay_random;
+mod relay_roles;
 mod relays;
 mod reply_backpressure;
 mod seeds;

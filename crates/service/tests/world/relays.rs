@@ -12,7 +12,7 @@ use corvid_rpc::log_event::End;
 use corvid_service::Model;
 use corvid_service::frontend::shard_of;
 use corvid_service::member::Contents;
-use corvid_service::message::{ToDatabase, ToShard};
+use corvid_service::message::{SessionInfo, ToDatabase, ToShard};
 use corvid_service::once::announce;
 use corvid_service::relay::{RelayEvent, RelayOptions, RelaySource};
 use corvid_service::server_db::{self, ServerRow};
@@ -24,6 +24,8 @@ use crate::world::{Counter, Dice, World};
 /// A tree of servers.
 pub(crate) struct Tree {
     is_once: bool,
+    /// The relays' sessions at their sources; `None`: without a role.
+    pub(crate) link_as: Option<fn() -> SessionInfo>,
     pub(crate) worlds: Vec<World>,
     /// Of world 1 and later ones.
     pub(crate) relays: Vec<Relay>,
@@ -129,6 +131,7 @@ impl Tree {
     pub(crate) fn with_ids(seed: u64, sources: &[&[usize]], is_once: bool) -> Tree {
         let mut tree = Tree {
             is_once,
+            link_as: None,
             worlds: vec![World::with_id(seed, server_id(0, is_once))],
             relays: Vec::new(),
             is_down: vec![false],
@@ -218,7 +221,10 @@ impl Tree {
                     .machine
                     .handle(now_ms, Input::Disconnected(end));
             } else {
-                let session = self.worlds[source].connect();
+                let session = match self.link_as {
+                    Some(info) => self.worlds[source].connect_as(info()),
+                    None => self.worlds[source].connect(),
+                };
                 let relay = self.relay(world);
                 relay.link = Some((source, session));
                 relay.passed = 0;

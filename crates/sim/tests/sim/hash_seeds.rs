@@ -59,8 +59,7 @@ impl Side {
         let mut context = Context {
             elapsed_ms: 0,
             read_only: false,
-            role: None,
-            client_id: None,
+            identities: &[],
             can_wait: true,
             uuids: &mut self.uuids,
             locks: &Locks,

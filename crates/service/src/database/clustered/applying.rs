@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use corvid_consensus::database::{
-    ClientIdentity, Committed, ForwardOutcome, MemberEvent, MemberRequest, SourceChange,
+    Committed, ForwardOutcome, MemberEvent, MemberRequest, SourceChange,
 };
 use corvid_data::{Arc, Delta, Recorded, Schema, Tag, WireError};
 use corvid_engine::{Database, Outcome, WorkBudget};
@@ -15,6 +15,7 @@ use corvid_log::cluster::{Eid, Index, Parts, Sid, Term};
 use super::super::pending::{Answer, Commit, Origin};
 use super::super::{DatabaseService, Now};
 use super::Part;
+use super::identity::identity_of;
 use super::replacing::Source;
 use super::request_stage::{Entry, Stage};
 use crate::job::Derived;
@@ -335,13 +336,7 @@ impl DatabaseService {
     /// The leader's message is lost: executes the transaction on the state before its entry, which is the state that the leader had, with
     /// the same UUIDs. Then undoes it: the entry itself is applied.
     fn compute_reply(&mut self, entry: &Entry, id: Eid, locks: Vec<String>) -> Answer {
-        let info = &entry.request.info;
-        let client = ClientIdentity {
-            role: info.role.clone(),
-            client_id: info.client_id.clone(),
-            is_read_only: info.read_only,
-            locks,
-        };
+        let client = identity_of(&entry.request, locks);
         let mut uuids = Derived::from(id.0);
         let mut budget = WorkBudget::unlimited();
         let params = entry.request.params();

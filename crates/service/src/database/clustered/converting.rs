@@ -92,6 +92,7 @@ impl DatabaseService {
             blocked: false,
             foreign_monitors: Vec::new(),
             once: None,
+            client: None,
         };
         if let Some(cluster) = self.model.cluster_mut() {
             cluster.converting_for = Some(forwarded);

@@ -16,6 +16,7 @@ use corvid_log::cluster::Eid;
 use super::super::pending::{Answer, Origin, Pending};
 use super::super::{DatabaseService, Now};
 use super::Part;
+use super::identity::identities_in;
 use crate::job::Derived;
 use crate::once::{CANCELED, Once};
 
@@ -145,7 +146,8 @@ impl DatabaseService {
                 self.counts.executed(&tally, false);
                 let answer = Answer::Result(result);
                 if let Some(once) = once {
-                    self.once.came_to_nothing(once.id, &answer);
+                    // The member that has the session forwards only what may write.
+                    self.once.came_to_nothing(once.id, true, &answer);
                 }
                 self.pending.push(Pending::answer(answer, origin));
             }
@@ -170,8 +172,7 @@ impl DatabaseService {
         let mut context = Context {
             elapsed_ms,
             read_only: client.is_read_only,
-            role: (!client.role.is_empty()).then_some(client.role.as_str()),
-            client_id: client.client_id.as_deref(),
+            identities: &identities_in(client),
             can_wait: true,
             uuids,
             locks: &ForwardedLocks(&client.locks),

@@ -7,8 +7,9 @@
 
 use bytes::Bytes;
 use corvid_consensus::database::{
-    ClientIdentity, Forward, ForwardMethod, ForwardOnce, ForwardOutcome, MemberRequest,
+    Forward, ForwardMethod, ForwardOnce, ForwardOutcome, MemberRequest,
 };
+use corvid_data::WireError;
 use corvid_engine::Outcome;
 use corvid_log::cluster::Eid;
 use corvid_monitor::SessionId;
@@ -17,6 +18,7 @@ use super::super::outbox::Reason;
 use super::super::pending::Answer;
 use super::super::release::completion_of;
 use super::super::{DatabaseService, Now};
+use super::identity::{for_source, identity_of};
 use super::in_flight::Number;
 use super::request_stage::{Entry, Stage};
 use super::transaction_kind::asserted_locks;
@@ -183,16 +185,22 @@ impl DatabaseService {
             None if is_relay => Eid(once::transaction_id(self.uuids.fresh())),
             _ => Eid(self.uuids.fresh()),
         };
+        let mut client = identity_of(request, locks.clone());
+        if is_relay && method == ForwardMethod::Transact {
+            // Guards are made of the newest rules that the relay has.
+            match for_source(&mut self.database, request) {
+                Ok(forms) => client.for_source = Some(Box::new(forms)),
+                Err(error) => {
+                    self.fail_waiting(number, error);
+                    return true;
+                }
+            }
+        }
         let forward = Box::new(Forward {
             id,
             method,
             params: Bytes::copy_from_slice(request.params()),
-            client: ClientIdentity {
-                role: request.info.role.clone(),
-                client_id: request.info.client_id.clone(),
-                is_read_only: request.info.read_only,
-                locks: locks.clone(),
-            },
+            client,
             elapsed_ms: now.mono_ms.saturating_sub(request.arrived_ms),
             once: request.once.map(|once| ForwardOnce {
                 id: Eid(once.id),
@@ -207,6 +215,15 @@ impl DatabaseService {
             .requests
             .push(MemberRequest::Forward { term, forward });
         true
+    }
+
+    /// A waiting request cannot be forwarded for this reason, which answers it.
+    fn fail_waiting(&mut self, number: Number, error: WireError) {
+        let taken = self.in_flight_mut().and_then(|it| it.take(number));
+        if let Some((entry, _)) = taken {
+            self.drop_once(&entry.request);
+            self.finish(entry, Answer::Error(Box::new(error)), false);
+        }
     }
 
     /// The outcome of a forwarded request.
@@ -224,6 +241,7 @@ impl DatabaseService {
             && let Some((entry, outcome)) = cluster.in_flight.take_decided(cluster.applied)
         {
             self.decide_once(&entry.request, &outcome);
+            self.audit_relayed(now, &entry.request, &outcome);
             if entry.is_withdrawn() {
                 self.forget(entry.request.session, entry.number, entry.request.blocked);
                 continue;

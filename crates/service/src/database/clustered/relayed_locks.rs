@@ -4,13 +4,14 @@
 //! transaction is taken, and once more when it is forwarded, because it may have waited. A claim that follows takes the same way as the
 //! transaction, behind it, so at the source too the session owns its lock when the transaction is executed, or nobody here does.
 
-use corvid_consensus::database::{ClientIdentity, LockNews, MemberRequest};
+use corvid_consensus::database::{LockNews, MemberRequest};
 use corvid_engine::{Outcome, WorkBudget};
 use corvid_monitor::SessionId;
 use std::sync::PoisonError;
 
 use super::super::DatabaseService;
 use super::super::pending::Answer;
+use super::identity::identity_of;
 use super::in_flight::Number;
 use super::transaction_kind::asserted_locks;
 use crate::job::Derived;
@@ -63,12 +64,7 @@ impl DatabaseService {
             return;
         };
         let request = &entry.request;
-        let client = ClientIdentity {
-            role: request.info.role.clone(),
-            client_id: request.info.client_id.clone(),
-            is_read_only: request.info.read_only,
-            locks: self.owned_locks(request.session),
-        };
+        let client = identity_of(request, self.owned_locks(request.session));
         let mut uuids = Derived::from(self.uuids.fresh());
         let mut budget = WorkBudget::unlimited();
         let outcome = self.run_forward(request.params(), &client, 0, &mut uuids, &mut budget);

@@ -5,7 +5,7 @@
 //!
 //! | Tried first | Because |
 //! |---|---|
-//! | the session has a role, or is read-only | at the source it runs with the relay's session |
+//! | the client has a role, or is read-only | its errors are known now; the source judges it again, when it executes it |
 //! | it has a `wait` that may block | it blocks here, where its session can cancel it |
 //! | no source can be reached | its errors are known now; otherwise its client would wait for them |
 //! | it asserts a lock that its session does not own | at the source the relay's session may own it, for another client |
@@ -14,14 +14,14 @@
 //! A trial sees what the relay has, so it waits until the earlier transactions of its session are answered; all others follow each other
 //! without waiting. Invariant: a trial changes nothing.
 
-use corvid_consensus::database::MemberRequest;
+use corvid_consensus::database::{ForwardOutcome, MemberRequest};
 use corvid_data::{Tag, WireError};
 use corvid_engine::Outcome;
 use corvid_log::cluster::Index;
 use corvid_monitor::SessionId;
 
-use super::super::DatabaseService;
 use super::super::pending::Answer;
+use super::super::{DatabaseService, Now};
 use super::request_stage::Stage;
 use super::{Part, TransactionKind};
 use crate::message::{Completion, DatabaseMethod, Request};
@@ -42,10 +42,9 @@ impl DatabaseService {
     }
 
     fn must_try(&self, request: &Request, kind: TransactionKind) -> bool {
-        let info = &request.info;
         kind.may_block
-            || info.read_only
-            || !info.role.is_empty()
+            || request.is_read_only()
+            || !request.identities().is_empty()
             || !self.has_source()
             || (kind.asserts && !self.owns_asserted(request))
     }
@@ -122,11 +121,13 @@ impl DatabaseService {
 
     /// Contents of another schema, which are this change, are about to replace the present ones: the conversion that made them is answered
     /// before, because its session may be closed by them. All other replies come after them.
-    pub(super) fn answer_conversions(&mut self, index: Index) {
+    pub(super) fn answer_conversions(&mut self, now: Now, index: Index) {
         while let Some((entry, result)) = self
             .in_flight_mut()
             .and_then(|in_flight| in_flight.take_converted(index))
         {
+            let outcome = ForwardOutcome::Unchanged(index, result.clone());
+            self.audit_relayed(now, &entry.request, &outcome);
             self.finish(entry, Answer::Result(result.into()), false);
         }
     }

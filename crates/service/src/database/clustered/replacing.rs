@@ -209,7 +209,7 @@ impl DatabaseService {
         if database.schema().to_json() == self.database.schema().to_json() {
             self.begin_replacement(Source::Snapshot(Box::new(database), term), index, eid);
         } else {
-            self.answer_conversions(index);
+            self.answer_conversions(now, index);
             self.replace_contents(database, eid, None);
             self.installed(now, index, term, eid);
         }

@@ -131,6 +131,7 @@ impl Served {
             blocked: false,
             foreign_monitors: Vec::new(),
             once: None,
+            client: None,
         })));
     }
 

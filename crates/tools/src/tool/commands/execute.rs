@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use corvid_data::{Delta, Tag, WireError};
-use corvid_engine::{Context, Database, LockOwner};
+use corvid_engine::{Context, Database, Identity, LockOwner};
 use corvid_json::Value;
 use corvid_log::DiskError;
 use corvid_log::write_transaction;
@@ -87,11 +87,14 @@ fn execute(
     role: Option<&str>,
     uuids: &mut RandomUuids,
 ) -> Result<Executed, Failure> {
+    let identity = role.map(|role| Identity {
+        role,
+        client_id: None,
+    });
     let mut context = Context {
         elapsed_ms: 0,
         read_only: false,
-        role,
-        client_id: None,
+        identities: identity.as_slice(),
         can_wait: false,
         uuids,
         locks: &NoLocks,

@@ -1,0 +1,85 @@
+//! The client of a request as access control sees it, for the server that executes the request: the
+//! leader of the cluster, or the source of a relay.
+//!
+//! Invariant: a transaction is judged where it is executed, on the rows that it changes. A source
+//! that judges no client of a relay is sent the transaction with guards (`corvid_engine::guards`).
+
+use corvid_consensus::database::{ClientIdentity, ForSource, Guard, Guarded};
+use corvid_data::{Tag, WireError};
+use corvid_engine::{Database, Identity};
+
+use crate::message::Request;
+use crate::relayed_client::RelayedClient;
+
+/// The client of a request, with the locks that it holds.
+pub(super) fn identity_of(request: &Request, locks: Vec<String>) -> ClientIdentity {
+    let owned = |identity: Identity<'_>| {
+        let client_id = identity.client_id.map(str::to_owned);
+        (identity.role.to_owned(), client_id)
+    };
+    let mut identities = request.identities().into_iter().map(owned);
+    // Without a role the common name decides nothing, but members show it.
+    let of_session = || (String::new(), request.info.client_id.clone());
+    let (role, client_id) = identities.next().unwrap_or_else(of_session);
+    ClientIdentity {
+        role,
+        client_id,
+        is_read_only: request.is_read_only(),
+        locks,
+        further: identities.collect(),
+        for_source: None,
+    }
+}
+
+/// The roles under which a transaction of this client is judged.
+pub(super) fn identities_in(client: &ClientIdentity) -> Vec<Identity<'_>> {
+    let first = Identity {
+        role: &client.role,
+        client_id: client.client_id.as_deref(),
+    };
+    let further = client.further.iter().map(|(role, client_id)| Identity {
+        role,
+        client_id: client_id.as_deref(),
+    });
+    std::iter::once(first).chain(further).collect()
+}
+
+/// The forms in which a relay sends a transaction. `database` has the relay's rows.
+///
+/// # Errors
+/// The source cannot be told what to judge, so the transaction must not be sent.
+pub(super) fn for_source(
+    database: &mut Database,
+    request: &Request,
+) -> Result<ForSource, WireError> {
+    let client = RelayedClient::of(request).map_err(|_| {
+        let details =
+            "the client has too many roles, or too long ones, for a relay to tell its source";
+        WireError::new(Tag::ResourcesExhausted, details)
+    })?;
+    let mut text = Vec::new();
+    client.write(&mut text);
+    let identities = request.identities();
+    let guarded = match identities.is_empty() {
+        true => None,
+        false => database.guarded(request.params(), &identities)?,
+    };
+    let guarded = guarded.map(|guarded| {
+        let guards = guarded.guards.into_iter().map(|guard| {
+            let mut error = Vec::new();
+            guard.error.write_json(&mut error);
+            Guard {
+                at: guard.at,
+                error: error.into(),
+            }
+        });
+        Guarded {
+            params: guarded.params.into(),
+            guards: guards.collect(),
+        }
+    });
+    Ok(ForSource {
+        client: text.into(),
+        guarded,
+    })
+}
