@@ -256,6 +256,52 @@ fn a_member_whose_file_is_older_than_its_promises_stops_with_advice() {
     add_all(&cluster, leader, 20..25);
 }
 
+/// Two of three files go back to copies. The third one has commits that nobody else has, and contradicts the next leader.
+#[test]
+fn a_member_whose_leader_has_lost_its_commits_stops_and_says_so() {
+    let (mut cluster, leader) = cluster();
+    let members = [0, 1, 2];
+    add_all(&cluster, leader, 0..5);
+    await_rows(&cluster, &members, &(0..5).collect());
+    let whole = (leader + 1) % 3;
+    let losers = others(whole);
+    let copy = |loser: &usize| fs::read(cluster.file(*loser)).expect("it is there");
+    let copies: Vec<Vec<u8>> = losers.iter().map(copy).collect();
+    add_all(&cluster, leader, 5..20);
+    await_rows(&cluster, &members, &(0..20).collect());
+    for member in members {
+        cluster.member(member).kill();
+    }
+    for (loser, copy) in losers.iter().zip(copies) {
+        fs::write(cluster.file(*loser), copy).expect("written");
+        cluster.member(*loser).start().expect("started");
+    }
+    let (leader, _) = cluster.leader_among(&losers).expect("a leader");
+    add_all(&cluster, leader, 100..102);
+    // It stays stopped when nobody is left to tell it.
+    for is_again in [false, true] {
+        cluster.member(whole).start().expect("started");
+        cluster
+            .wait_until("the end of the member", || {
+                is_file(&cluster, whole, "diverged")
+                    && cluster.status(whole).is_ok_and(|text| {
+                        text.contains("Status: failed: this member has committed entry")
+                    })
+            })
+            .expect("in time");
+        let row = cluster.row(whole).expect("a row");
+        assert_eq!(row["connected"], json!(false), "{row}");
+        let log = cluster.members()[whole].log();
+        assert!(log.contains("Keep its file"), "{log}");
+        cluster.member(whole).kill();
+        if !is_again {
+            for loser in &losers {
+                cluster.member(*loser).kill();
+            }
+        }
+    }
+}
+
 /// The disk of this member fails in the way that the variable says, while the file exists that is returned.
 fn trouble(
     cluster: &mut Cluster,
