@@ -16,6 +16,7 @@
 //! | `peer.rs`, `addresses.rs` | the other members: their messages and connections, their names |
 //! | `turn.rs` | what the algorithm wants done: records, messages, committed entries |
 //! | `remarks.rs` | remarks in the log about messages that have no effect |
+//! | `catching_up.rs` | whether the contents are those of the cluster, so that `_Server` may say `connected` |
 //! | `view.rs` | changes of role, term and leader: what the database, `_Server` and the log are told |
 //! | `log_file.rs`, `records.rs`, `rewrite.rs`, `storing.rs` | what the file has, and what waits for it |
 //! | `ticker.rs` | ticks and election timeouts |
@@ -37,6 +38,7 @@
 
 mod addresses;
 mod attention;
+mod catching_up;
 mod commands;
 mod commit_notice;
 mod failure;
@@ -84,6 +86,7 @@ use crate::database::Proposal;
 use crate::message::{CHUNK_BYTES_MAX, PeerMessage};
 use crate::raft_node::RaftNode;
 use attention::Attention;
+use catching_up::CatchingUp;
 use commit_notice::CommitNotice;
 use failure::Failure;
 use forwarding::Forwarding;
@@ -136,6 +139,7 @@ pub struct Member {
     are_peers_refused: bool,
     view: View,
     attention: Attention,
+    catching_up: CatchingUp,
     /// The last entry that the database has applied.
     applied: Index,
     /// The last entry with data that was handed to the database.
@@ -201,6 +205,7 @@ impl Member {
             are_peers_refused: false,
             view: View::new(now_ms),
             attention: Attention::new(now_ms),
+            catching_up: CatchingUp::default(),
             applied: mark.commit,
             last_eid: opened.last_eid,
             held: VecDeque::new(),

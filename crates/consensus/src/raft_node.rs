@@ -387,6 +387,14 @@ impl RaftNode {
         }
     }
 
+    /// Tells one follower the commit index, with the entries that it lacks.
+    pub(crate) fn append_to(&mut self, to: Sid) {
+        // The library panics if it does not know the peer.
+        if self.is_leader() && self.raw.raft.prs().get(to.number()).is_some() {
+            self.raw.raft.send_append(to.number());
+        }
+    }
+
     /// Asks a peer to take the leadership over.
     pub(crate) fn transfer(&mut self, to: Sid) {
         self.raw.transfer_leader(to.number());

@@ -8,6 +8,7 @@ pub(crate) mod jobs;
 pub(crate) mod open;
 pub(crate) mod reaper;
 pub(crate) mod recorder;
+pub(crate) mod shown_index;
 pub(crate) mod storage;
 pub(crate) mod thread;
 pub(crate) mod upstream;

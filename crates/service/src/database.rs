@@ -42,6 +42,7 @@ use corvid_data::TrustedKeys;
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Schema, Tag, Uuid, WireError};
 use corvid_engine::Database;
+use corvid_log::cluster::Index;
 use corvid_monitor::{Monitors, SessionId};
 
 pub use model::Model;
@@ -51,6 +52,7 @@ use crate::counters::Counters;
 use crate::job::JobResult;
 use crate::job::garbage::Garbage;
 use crate::locks::Locks;
+use crate::member_row;
 use crate::message::{
     Completion, Control, DatabaseId, DatabaseMethod, Event, Report, Request, SessionInfo,
     ToDatabase,
@@ -490,6 +492,11 @@ impl DatabaseService {
             Control::SetAudited(is_audited) => self.set_audited(is_audited),
             Control::SetHistory(is_kept) => self.set_history(is_kept),
             Control::ShowStatus(statuses) => self.show_status(now, &statuses),
+            Control::ShowIndex(applied) => {
+                let index = Index(self.tape.number(|| applied.take().0));
+                let update = member_row::update_index(applied.database(), index);
+                self.transact_as_server(now, &update);
+            }
             Control::SetRole(role, token) => self.set_role(now, role, token),
             Control::LogRows(table, is_logged) => self.row_log.set(table, is_logged),
             Control::Report(token) => {
@@ -607,6 +614,7 @@ impl DatabaseService {
                 | Control::SetAudited(_)
                 | Control::SetHistory(_)
                 | Control::ShowStatus(_)
+                | Control::ShowIndex(_)
                 | Control::LogRows(..),
             )
             | ToDatabase::Source(..)

@@ -5,6 +5,7 @@
 //! waits until those are complete. A database that is not served any more still answers earlier requests; it gets no new ones. Cost per
 //! request: one hash look-up for the session, one for the database, no copy of the message.
 
+mod held_deliveries;
 mod inbound_frame;
 mod local_requests;
 mod lock_notifications;
@@ -261,8 +262,7 @@ impl Frontend {
             }
             ToShard::DisconnectUnaware(reason, epoch) => self.disconnect(&reason, |session| {
                 let info = &session.info;
-                info.has_missed_cancellation()
-                    || (!info.is_aware() && epoch.is_none_or(|epoch| info.epoch < epoch))
+                info.has_missed_cancellation() || (!info.is_aware() && info.epoch < epoch)
             }),
             ToShard::CloseSession(id, reason) => {
                 self.disconnect_session(id, &reason);
@@ -275,6 +275,11 @@ impl Frontend {
     fn disconnect(&mut self, reason: &Arc<str>, is_affected: impl Fn(&Session) -> bool) {
         for (id, session) in &mut self.sessions {
             if is_affected(session) {
+                // They were posted before the session was to be closed.
+                for deliver in session.held.take_all() {
+                    let pieces = deliver.pieces.into_iter();
+                    self.outputs.send.extend(pieces.map(|piece| (*id, piece)));
+                }
                 session.is_closing = true;
                 session.is_dismissed = true;
                 self.outputs
@@ -285,13 +290,20 @@ impl Frontend {
     }
 
     fn deliver(&mut self, now_ms: u64, deliver: Deliver) {
+        let session = self.sessions.get(&deliver.session);
+        if session.is_some_and(|session| !session.is_dismissed)
+            && let Some(deliver) = self.hold(deliver)
+        {
+            self.pass_on(now_ms, deliver);
+        }
+    }
+
+    /// Passes a delivery on to its session.
+    fn pass_on(&mut self, now_ms: u64, deliver: Deliver) {
         let id = deliver.session;
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        if session.is_dismissed {
-            return;
-        }
         if deliver.report_drained && !session.updated_by.contains(&deliver.database) {
             session.updated_by.push(deliver.database);
         }
@@ -321,6 +333,7 @@ impl Frontend {
                 return;
             }
             Completion::LockNotification => return self.send_lock_notifications(now_ms, id),
+            Completion::IndexFence => return self.index_fence_passed(now_ms, id),
             Completion::NotificationFence => {
                 if self.fence_passed(id, deliver.database) {
                     self.resume_if_room(now_ms, id);

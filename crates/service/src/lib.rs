@@ -22,7 +22,8 @@
 //! | [`Model`] | how databases differ in who may write, where commits come from and when they are stored; further service models go there |
 //! | [`locks`] | the lock table of the server, shared by shards and databases |
 //! | [`server_db`], [`member_row`] | the `_Server` database |
-//! | [`schema_epoch`] | which sessions began before a conversion |
+//! | [`applied_index`] | the index of a clustered database on its way to `_Server` |
+//! | [`schema_epoch`] | which sessions began before a change of the databases that are served, or of their schemas |
 //! | [`member`] | the turns of a cluster member's thread: between the member, its connections, its file and its database |
 //! | [`replication`] | a backup's conversation with its source |
 //! | [`relay`] | a relay's conversation with its source |
@@ -32,6 +33,7 @@
 //! | [`session_limits`], [`reply_memory`] | limits of what clients make the server keep |
 //! | [`counters`], [`audit`], [`recording`] | what operators see: counts, the audit trail, the flight recorder and its replay |
 
+pub mod applied_index;
 pub mod audit;
 pub mod counters;
 pub mod database;

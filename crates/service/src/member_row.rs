@@ -6,11 +6,11 @@ use bstr::BString;
 use corvid_consensus::member::ServerRow;
 use corvid_data::{Schema, Uuid};
 use corvid_json::Value;
-use corvid_log::cluster::Cid;
+use corvid_log::cluster::{Cid, Index};
 
 use crate::server_db;
 
-/// Adds the row; `schema` is `None` while the server joins.
+/// Adds the row, without `index`; `schema` is `None` while the server joins.
 #[must_use]
 pub fn insert(name: &str, schema: Option<&Schema>, row: &ServerRow) -> Vec<u8> {
     let mut columns = columns(row);
@@ -27,6 +27,19 @@ pub fn insert(name: &str, schema: Option<&Schema>, row: &ServerRow) -> Vec<u8> {
 /// Changes the columns that the member decides.
 #[must_use]
 pub fn update(name: &str, row: &ServerRow) -> Vec<u8> {
+    update_columns(name, columns(row))
+}
+
+/// Changes `index`, which the database decides ([`crate::applied_index`]).
+pub(crate) fn update_index(name: &str, index: Index) -> Vec<u8> {
+    let value = match index {
+        Index(0) => empty(),
+        Index(index) => Value::Integer(i64::try_from(index).unwrap_or(i64::MAX)),
+    };
+    update_columns(name, BTreeMap::from([("index".into(), value)]))
+}
+
+fn update_columns(name: &str, columns: BTreeMap<BString, Value>) -> Vec<u8> {
     let is_named = [
         Value::string("name"),
         Value::string("=="),
@@ -36,23 +49,18 @@ pub fn update(name: &str, row: &ServerRow) -> Vec<u8> {
         ("op", Value::string("update")),
         ("table", Value::string("Database")),
         ("where", Value::Array(vec![Value::Array(is_named.into())])),
-        ("row", Value::Object(columns(row))),
+        ("row", Value::Object(columns)),
     ])
 }
 
 fn columns(row: &ServerRow) -> BTreeMap<BString, Value> {
     // The cluster of a server that has not joined yet is all zeros, not absent.
     let cid = row.cid.map_or(Uuid::ZERO, Cid::uuid);
-    let index = match row.index {
-        Some(index) => Value::Integer(i64::try_from(index.0).unwrap_or(i64::MAX)),
-        None => empty(),
-    };
     BTreeMap::from([
         ("connected".into(), Value::Bool(row.is_connected)),
         ("leader".into(), Value::Bool(row.is_leader)),
         ("cid".into(), uuid(cid)),
         ("sid".into(), uuid(row.sid.0)),
-        ("index".into(), index),
     ])
 }
 

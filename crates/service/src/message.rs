@@ -12,6 +12,7 @@ use corvid_log::cluster::{Eid, Index, Term};
 use corvid_log::storage::{StorageReply, StoreError};
 use corvid_monitor::{Frame, SessionId, Version};
 
+use crate::applied_index::AppliedIndex;
 use crate::counters::Counters;
 use crate::job::{JobNumber, JobResult};
 use crate::once::Once;
@@ -331,7 +332,12 @@ pub enum Control {
     LogRows(String, bool),
     /// Write this status to the rows behind watched columns.
     ShowStatus(Arc<RemoteStatuses>),
+    /// To `_Server`: show the newest index of a clustered database.
+    ShowIndex(AppliedIndex),
 }
+
+/// The end of a long reply, which leaves as a frame. Updates end otherwise.
+pub(crate) const REPLY_TAIL: &[u8] = b",\"error\":null}";
 
 /// A piece of an outgoing message stream; the pieces of one [`Deliver`] are whole messages, in order.
 #[derive(Clone, Debug)]
@@ -381,6 +387,8 @@ pub enum Completion {
     MonitorLost(Arc<[u8]>),
     /// The fence before a notification about a lock; no request.
     NotificationFence,
+    /// The fence in `_Server` before the reply of a clustered database; no request.
+    IndexFence,
 }
 
 /// Bytes for one session, in order.
@@ -407,9 +415,10 @@ pub enum ToShard {
     LockNotifications(SessionId),
     /// The served databases have changed.
     ServedDatabases(Arc<crate::served_databases::ServedDatabases>),
-    /// Close every session that is not change-aware, after its queued output; with an epoch: if it began before that. Nothing more is sent
-    /// to them. The main thread sends this before it shows the change to any client.
-    DisconnectUnaware(Arc<str>, Option<SchemaEpoch>),
+    /// Close every session that is not change-aware and began before this epoch, after its queued
+    /// output. Nothing more is sent to them. The main thread sends this before it shows the change
+    /// to any client.
+    DisconnectUnaware(Arc<str>, SchemaEpoch),
     /// Close this session, if it is still there, for this reason.
     CloseSession(SessionId, Arc<str>),
     /// Close every session.

@@ -30,7 +30,7 @@ pub use output::Output;
 
 use crate::counters::Counters;
 use crate::locks::Locks;
-use crate::message::{Deliver, Event, Report, ToDatabase};
+use crate::message::{Control, Deliver, Event, Report, ToDatabase};
 use crate::recording::{self, Tape};
 use crate::schema_epoch::SchemaEpochs;
 use crate::{DatabaseService, Now, Options};
@@ -290,7 +290,11 @@ impl Pump {
         for input in inputs {
             let may_be_short = matches!(
                 input,
-                ToDatabase::Request(_) | ToDatabase::Drained(_) | ToDatabase::Member(_)
+                ToDatabase::Request(_)
+                    | ToDatabase::Drained(_)
+                    | ToDatabase::Fence(..)
+                    | ToDatabase::Member(_)
+                    | ToDatabase::Control(Control::ShowIndex(_))
             );
             if !may_be_short {
                 left = Some(input);
@@ -348,6 +352,9 @@ impl Pump {
                         self.stage = Stage::Storing;
                         return Some(Output::Store(stores));
                     }
+                    // Before the member and the sessions learn what follows from the entries.
+                    let applied = self.service.take_applied();
+                    self.ready.extend(applied.map(Output::Applied));
                     self.ready
                         .extend(self.service.take_member_requests().map(Output::Member));
                     self.stage = Stage::Release;

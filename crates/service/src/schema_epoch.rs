@@ -1,15 +1,21 @@
-//! Schema epochs: which sessions began before a conversion (docs/spec/protocol.md 4.15). A conversion closes such sessions unless they are
+//! Schema epochs: which sessions began before a change of the databases that are served, or of
+//! their schemas (docs/spec/protocol.md 4.15). Such a change closes those sessions, unless they are
 //! aware of changes.
 //!
-//! Every conversion begins an epoch, at the moment of its swap. A session belongs to the epoch in which it began. Databases begin epochs
-//! and shards read the present one, so the counter is shared.
+//! A database begins an epoch at the moment at which a conversion swaps its contents. The main
+//! thread begins one when a database has been added, has been removed, or has got its first
+//! contents, just before it has sessions closed and then changes `_Server`. A session belongs to
+//! the epoch in which it began. Databases and the main thread begin epochs and shards read the
+//! present one, so the counter is shared.
 //!
-//! Invariant: a request of a session of epoch `n` is handled after the conversion that began epoch `n`.
+//! Invariants: a request of a session of epoch `n` is handled after the change that began epoch
+//! `n`. A session is closed only for a change that is newer than itself: a client that connects
+//! after it has seen the change in `_Server` stays.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of conversions of all databases of a server so far.
+/// The number of such changes of a server so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SchemaEpoch(pub u64);
 
@@ -24,8 +30,9 @@ impl SchemaEpochs {
         SchemaEpoch(self.0.load(Ordering::Acquire))
     }
 
-    /// Begins an epoch. Sessions of earlier epochs may have seen the schema that ends here.
-    pub(crate) fn advance(&self) -> SchemaEpoch {
+    /// Begins an epoch. Sessions of earlier epochs may have seen what ends here.
+    #[must_use]
+    pub fn advance(&self) -> SchemaEpoch {
         SchemaEpoch(self.0.fetch_add(1, Ordering::AcqRel) + 1)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::applied_index::AppliedIndex;
 use crate::message::DatabaseId;
 
 /// Served databases in name order, `_Server` included.
@@ -10,8 +11,9 @@ pub struct ServedDatabases {
     by_name: BTreeMap<String, DatabaseId>,
     /// Names of databases that are listed and have no contents yet: their servers are joining a cluster.
     joining: BTreeSet<String>,
-    /// Databases whose transactions may wait for other members of a cluster.
-    clustered: BTreeSet<DatabaseId>,
+    /// Databases whose transactions may wait for other servers, with the index that members of a
+    /// cluster show.
+    clustered: BTreeMap<DatabaseId, Option<AppliedIndex>>,
 }
 
 impl ServedDatabases {
@@ -59,16 +61,22 @@ impl ServedDatabases {
         self.by_name.insert(name.to_owned(), id);
     }
 
-    /// Adds or replaces a clustered database.
-    pub fn insert_clustered(&mut self, name: &str, id: DatabaseId) {
+    /// Adds or replaces a clustered database, with its index, or a relay, which has none.
+    pub fn insert_clustered(&mut self, name: &str, id: DatabaseId, applied: Option<AppliedIndex>) {
         self.insert(name, id);
-        self.clustered.insert(id);
+        self.clustered.insert(id, applied);
+    }
+
+    /// The index that a clustered database shows in `_Server`.
+    #[must_use]
+    pub fn applied_index(&self, id: DatabaseId) -> Option<&AppliedIndex> {
+        self.clustered.get(&id)?.as_ref()
     }
 
     /// Whether transactions of a database may wait for other members of its cluster.
     #[must_use]
     pub fn is_clustered(&self, id: DatabaseId) -> bool {
-        self.clustered.contains(&id)
+        self.clustered.contains_key(&id)
     }
 
     /// Removes a database.

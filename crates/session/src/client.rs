@@ -21,6 +21,7 @@ mod contents;
 mod handshake;
 mod inbound;
 mod lagging;
+mod lost_relay;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -42,6 +43,7 @@ use crate::metrics::SessionMetrics;
 use crate::plan::{Interest, Plan};
 use crate::server_db::{ServerDb, ServerRequirements, ServerStatus};
 use lagging::Lagging;
+use lost_relay::LostRelay;
 
 /// Messages handled at one call; the rest waits for the next, which is due at once.
 pub const MESSAGES_MAX: usize = 50;
@@ -64,6 +66,9 @@ pub struct Options {
     pub is_strict: bool,
     /// Whether the server's id is asked for at the beginning of each connection ([`Client::server_id`]).
     pub asks_server_id: bool,
+    /// Whether to stay at a relay that has lost its source where no other remote is better
+    /// ([`Client::is_at_lost_relay`]). For relays, which pass that on.
+    pub stays_at_lost_relays: bool,
     /// Seed of the random choices. Give each client another one, so that clients spread over servers and time.
     pub seed: u64,
 }
@@ -80,6 +85,7 @@ impl Options {
             version_max: 3,
             is_strict: false,
             asks_server_id: false,
+            stays_at_lost_relays: false,
             seed,
         }
     }
@@ -111,6 +117,8 @@ enum Purpose {
     ServerMonitor,
     DataSchema,
     ServerId,
+    /// Of a relay that has its source again.
+    SourceFence,
     /// By version.
     DataMonitor(u8),
     Conditions,
@@ -160,6 +168,8 @@ pub struct Client {
     seen: (Uuid, u64),
     /// Contents that may be behind those.
     lagging: Option<Lagging>,
+    /// Whether the server is a relay without a source.
+    lost_relay: LostRelay,
     /// The time of the input that is being handled.
     now_ms: u64,
     /// The length of the message that is being handled.
@@ -208,6 +218,7 @@ impl Client {
             seen_ms: 0,
             seen: (Uuid::ZERO, 0),
             lagging: None,
+            lost_relay: LostRelay::default(),
             now_ms: 0,
             message_bytes: 0,
             messages_max: MESSAGES_MAX,
@@ -567,7 +578,11 @@ impl Client {
     /// input.
     #[must_use]
     pub fn poll_timeout(&self, now_ms: u64) -> Option<u64> {
-        let deadlines = [self.link.deadline_ms(now_ms), self.lagging_until_ms()];
+        let deadlines = [
+            self.link.deadline_ms(now_ms),
+            self.lagging_until_ms(),
+            self.stay_until_ms(),
+        ];
         deadlines.into_iter().flatten().min()
     }
 
@@ -586,6 +601,7 @@ impl Client {
             self.message(&frame);
         }
         self.release_lagging_in_time();
+        self.look_for_source();
         if self.is_monitoring() {
             self.link.is_good(now_ms);
             self.send_conditions();
@@ -630,6 +646,9 @@ impl Client {
             self.link.disconnected(now_ms, end);
         }
         self.state = State::Down;
+        if is_attempt_over {
+            self.lost_relay.disconnected();
+        }
         self.version = 0;
         self.lagging = None;
         self.server_db = None;
@@ -659,7 +678,9 @@ impl Client {
         if matches!(self.state, State::Down | State::Retry) {
             return;
         }
-        let is_urgent = self.state == State::Monitoring
+        // It has waited already where it was.
+        let was_staying = self.is_at_lost_relay();
+        let is_urgent = (self.state == State::Monitoring || was_staying)
             && matches!(
                 failure,
                 Failure::NotLeader

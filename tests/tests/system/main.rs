@@ -16,6 +16,7 @@ mod cluster_network;
 mod cluster_operations;
 mod cluster_partitions;
 mod cluster_rehearsals;
+mod cluster_rows;
 mod cluster_swap;
 mod commands;
 mod config_file;

@@ -3,11 +3,17 @@
 //! An append carries the commit index, so under load the next entries tell it, without a message of their own and without an answer to that.
 //! A message of its own leaves when no entry follows soon, and at once while a follower's client waits for the commit. Invariant: what
 //! [`CommitNotice`] holds decides about time only; the algorithm repeats the commit index with each heartbeat.
+//!
+//! A heartbeat tells the commit index only as far as the follower is known to have it. A follower
+//! that was out of touch needs the whole index to know when it has caught up
+//! ([`super::catching_up`]). So each follower is sent an append, if need be without entries, after
+//! its first answer over a connection and once in an election period.
 
-use corvid_log::cluster::Index;
+use corvid_log::cluster::{Index, Sid};
 
 use super::Member;
 use crate::message::PeerMessage;
+use crate::raft_node::ELECTION_TICKS;
 
 /// How long a commit waits for the next entries, ms: longer than a client needs for its next transaction.
 const WAIT_MS: u64 = 1;
@@ -62,5 +68,24 @@ impl Member {
         notice.due_ms = u64::MAX;
         self.node.tell_commit();
         self.work();
+    }
+
+    /// A follower has answered a heartbeat: tells it the commit index, if that has not been done
+    /// for a while.
+    pub(super) fn repeat_commit(&mut self, to: Sid) {
+        // The index says nothing to a follower before this leader has committed an entry of its own
+        // term.
+        let commit = self.node.commit();
+        let is_own = self.node.term_of(commit) == Some(self.node.term());
+        if !self.node.is_leader() || !is_own {
+            return;
+        }
+        let ticks = self.lease.ticks;
+        let peer = self.peers.entry(to).or_default();
+        let is_due = |told: u64| ticks >= told + ELECTION_TICKS as u64;
+        if peer.told_tick.is_none_or(is_due) {
+            peer.told_tick = Some(ticks);
+            self.node.append_to(to);
+        }
     }
 }

@@ -407,6 +407,8 @@ impl Member {
                     self.log(Level::Info, text);
                 }
                 self.joined();
+                // The leader has appended this list after it had heard of this server.
+                self.catching_up.told(index);
             }
         }
         for sid in gone {

@@ -38,7 +38,7 @@ impl PeersSettings {
 }
 
 impl ServerRow {
-    /// The row until the member shows another one: the database has been loaded through the commit index.
+    /// The row until the member shows another one.
     #[must_use]
     pub fn of_file(file: &RecoveredFile) -> ServerRow {
         ServerRow {
@@ -46,7 +46,6 @@ impl ServerRow {
             is_leader: false,
             cid: file.cluster_id,
             sid: file.server_id,
-            index: file.joined().map(|joined| joined.commit),
         }
     }
 }
@@ -123,7 +122,6 @@ mod tests {
         let file = file(RecoveredMembership::Joining {
             remote_addresses: remote_addresses.clone(),
         });
-        assert_eq!(ServerRow::of_file(&file).index, None);
         let state = Recovered::of_file(file).expect("it has no entries");
         assert_eq!(state.remote_addresses, remote_addresses);
         assert_eq!((state.snapshot, state.repair), (None, None));
@@ -138,7 +136,6 @@ mod tests {
             last: (Term(3), Index(40)),
             election_timer_ms: 2000,
         }));
-        assert_eq!(ServerRow::of_file(&file).index, None);
         let state = Recovered::of_file(file).expect("it has no entries");
         assert_eq!((state.term, state.commit), (Term(3), Index(0)));
         assert!(state.snapshot.is_none() && state.entries.is_empty());

@@ -143,10 +143,12 @@ pub struct Rewrite {
     pub records: Vec<u8>,
 }
 
-/// The columns of the database's row in `_Server` that the member decides (docs/spec/distribution.md 1.8).
+/// The columns of the database's row in `_Server` that the member decides
+/// (docs/spec/distribution.md 1.8). The database itself tells `index`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerRow {
-    /// The member takes part in its cluster and knows of a leader.
+    /// The member takes part in its cluster, knows of a leader, and its database has caught up
+    /// ([`super::catching_up`]).
     pub is_connected: bool,
     /// The member leads, and its database executes transactions.
     pub is_leader: bool,
@@ -154,6 +156,4 @@ pub struct ServerRow {
     pub cid: Option<Cid>,
     /// The member.
     pub sid: Sid,
-    /// The last entry that the database has applied; `None` while there is none.
-    pub index: Option<Index>,
 }

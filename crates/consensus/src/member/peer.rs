@@ -23,6 +23,9 @@ pub(super) struct Peer {
     pub(super) last_message_ms: Option<u64>,
     /// The tick of its last answer to this member as leader ([`super::lease`]).
     pub(super) heard_tick: u64,
+    /// The tick at which this member, as leader, last told it the commit index although nothing was
+    /// new (`commit_notice.rs`); `None`: not over this connection.
+    pub(super) told_tick: Option<u64>,
     /// Its file is damaged: it has lost entries that the algorithm believes it to have, until it acknowledges one.
     pub(super) is_damaged: bool,
     /// Its vote in the present term, if this member knows.
@@ -189,6 +192,8 @@ impl Member {
             }
             _ => None,
         };
+        let is_append = matches!(&message, PeerMessage::Append { .. });
+        let is_heartbeat_reply = matches!(&message, PeerMessage::HeartbeatReply { .. });
         let stored = match &message {
             PeerMessage::AppendReply {
                 index,
@@ -210,6 +215,9 @@ impl Member {
         }
         if is_answer && term == Some(self.node.term()) {
             self.peers.entry(from).or_default().heard_tick = self.lease.ticks;
+            if is_heartbeat_reply {
+                self.repeat_commit(from);
+            }
         }
         // A timeout that began no election has changed neither role nor leader.
         if let Some(commit) = of_leader
@@ -218,6 +226,10 @@ impl Member {
         {
             self.view.leader_heard(self.now_ms);
             self.view.leader_committed(commit);
+            // A heartbeat tells no more than what this member is known to have.
+            if is_append && self.node.term_of(commit) == term {
+                self.catching_up.told(commit);
+            }
         }
         if let Some(index) = stored {
             self.peers.entry(from).or_default().is_damaged = false;
@@ -259,6 +271,7 @@ impl Member {
         };
         peer.is_up = true;
         peer.changed_ms = Some(now_ms);
+        peer.told_tick = None;
         self.node.unreachable(sid);
         self.sending_interrupted(sid);
         if self.node.leader() == Some(sid) {

@@ -265,12 +265,14 @@ impl Member {
             && !self.node.is_leader()
             && self.view.leader_commit > self.applied;
         let is_near = self.view.has_seen_leader && !self.view.is_retrying();
+        let is_leader = self.announced_term().is_some();
+        let is_in_touch = is_member && is_near;
+        let has_caught_up = self.catching_up.look(is_in_touch, is_leader, self.applied);
         let row = ServerRow {
-            is_connected: is_member && is_near && !is_stuck,
-            is_leader: self.announced_term().is_some(),
+            is_connected: is_in_touch && has_caught_up && !is_stuck,
+            is_leader,
             cid: self.cid,
             sid: self.settings.sid,
-            index: (self.applied > Index(0)).then_some(self.applied),
         };
         if self.view.row.as_ref() != Some(&row) {
             self.view.row = Some(row.clone());

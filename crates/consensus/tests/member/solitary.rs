@@ -1,6 +1,6 @@
 //! One member, whose peers and disk are the test's: messages of one turn, which a cluster of members seldom has.
 
-use corvid_consensus::member::{Command, CommandToken, Role};
+use corvid_consensus::member::{Command, CommandToken, Role, ServerRow};
 use corvid_consensus::message::{PeerMessage, Rejection};
 use corvid_consensus::{
     EntryBody, Input, KeptEntries, Member, MemberEvent, MemberRequest, Output, Proposal, Settings,
@@ -26,6 +26,12 @@ struct Solitary {
     sent: Vec<(Sid, PeerMessage)>,
     /// The database was told that it leads.
     leads: Option<Term>,
+    /// The database applies nothing now.
+    is_database_slow: bool,
+    /// It has not applied the entries through this one.
+    unapplied: Option<Index>,
+    /// All rows for `_Server`.
+    rows: Vec<ServerRow>,
     now_ms: u64,
 }
 
@@ -53,6 +59,9 @@ impl Solitary {
             kept: Vec::new(),
             sent: Vec::new(),
             leads: None,
+            is_database_slow: false,
+            unapplied: None,
+            rows: Vec::new(),
             now_ms: 0,
         };
         let opening = StorageReply::Appended(LogPosition::OPENING, Ok(()));
@@ -72,6 +81,7 @@ impl Solitary {
                 }
                 Output::Send { to, message } => self.sent.push((to, message)),
                 Output::Database(event) => self.event(&event),
+                Output::Row(row) => self.rows.push(row),
                 _ => {}
             }
         }
@@ -82,6 +92,9 @@ impl Solitary {
         match event {
             MemberEvent::Leads { term } => self.leads = Some(*term),
             MemberEvent::Follows { .. } => self.leads = None,
+            MemberEvent::Committed { through, .. } if self.is_database_slow => {
+                self.unapplied = Some(*through);
+            }
             MemberEvent::Committed { through, .. } => {
                 let applied = MemberRequest::Applied(*through);
                 self.member.handle(self.now_ms, Input::Database(applied));
@@ -97,6 +110,18 @@ impl Solitary {
                 self.member.handle(self.now_ms, Input::Storage(reply));
             }
         }
+    }
+
+    /// The database applies what it lacks.
+    fn apply(&mut self) {
+        self.is_database_slow = false;
+        if let Some(through) = self.unapplied.take() {
+            self.handle(Input::Database(MemberRequest::Applied(through)));
+        }
+    }
+
+    fn is_connected(&self) -> bool {
+        self.rows.last().is_some_and(|row| row.is_connected)
     }
 
     /// The disk is quick again.
@@ -387,4 +412,95 @@ fn a_leader_goes_on_from_where_a_member_says_that_it_has_committed() {
         let matched = peer.expect("a member").match_index;
         assert!(matched < Some(last), "{matched:?}");
     }
+}
+
+/// A client that connects then would read what is old, and lose its session when an old conversion
+/// is applied.
+#[test]
+fn a_member_is_connected_when_it_has_applied_what_was_committed_before() {
+    let mut member = Solitary::new(3);
+    let term = Term(2);
+    let append = |prev: u64, prev_term, commit, entries| PeerMessage::Append {
+        term,
+        prev_index: Index(prev),
+        prev_term,
+        commit: Index(commit),
+        entries,
+    };
+    member.is_database_slow = true;
+    let commit = Index(1);
+    member.hear(2, PeerMessage::Heartbeat { term, commit });
+    assert!(
+        !member.is_connected(),
+        "a heartbeat does not tell everything"
+    );
+    let entries = vec![
+        (Term(1), EntryBody::empty()),
+        (Term(1), EntryBody::empty()),
+        (term, EntryBody::empty()),
+    ];
+    member.hear(2, append(1, Term(1), 2, entries));
+    member.apply();
+    assert!(
+        !member.is_connected(),
+        "entry 3 may have been committed by a leader before"
+    );
+    member.is_database_slow = true;
+    member.hear(2, append(4, term, 4, Vec::new()));
+    assert!(!member.is_connected(), "its database lacks entries");
+    // From then on it may lag, as any follower does.
+    member.apply();
+    assert!(member.is_connected());
+    member.is_database_slow = true;
+    member.hear(2, append(4, term, 5, vec![(term, EntryBody::empty())]));
+    assert!(member.is_connected());
+}
+
+#[test]
+fn a_sole_member_is_connected_when_it_leads() {
+    let mut member = Solitary::new(1);
+    member.is_database_slow = true;
+    member.is_slow = true;
+    (0..3).for_each(|_| member.wait());
+    member.recover();
+    (0..STEPS).for_each(|_| member.wait());
+    member.apply();
+    member.wait();
+    let rows = &member.rows;
+    assert!(member.is_connected(), "{rows:?}");
+    let is_early = |row: &ServerRow| row.is_connected && !row.is_leader;
+    assert!(!rows.iter().any(is_early), "{rows:?}");
+}
+
+/// Otherwise a follower that has everything would not know it, and say for ever that it is not
+/// connected.
+#[test]
+fn a_leader_without_news_tells_each_follower_the_whole_commit_index() {
+    let mut member = Solitary::new(3);
+    let term = member.lead();
+    member.wait();
+    while let message @ [_, ..] = &member.take(2)[..] {
+        message.to_vec().into_iter().for_each(|it| member.agree(it));
+    }
+    let commit = member.commit();
+    member.handle(Input::PeerUp(sid(2)));
+    member.take(2);
+    let known = PeerMessage::HeartbeatReply { term, commit };
+    member.hear(2, known.clone());
+    let told = |sent: Vec<PeerMessage>| {
+        let is_news = |it: &PeerMessage| matches!(it, PeerMessage::Append { commit: it, .. } if *it == commit);
+        sent.iter().filter(|it| is_news(it)).count()
+    };
+    assert_eq!(told(member.take(2)), 1, "after the first answer");
+    member.hear(2, known.clone());
+    assert_eq!(told(member.take(2)), 0, "and then once in a while");
+    let mut repeated = 0;
+    for _ in 0..STEPS {
+        member.wait();
+        for message in member.take(2) {
+            repeated += told(vec![message.clone()]);
+            member.agree(message);
+        }
+    }
+    assert!((2..20).contains(&repeated), "{repeated}");
 }

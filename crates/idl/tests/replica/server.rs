@@ -221,7 +221,7 @@ impl Server {
                 if let Event::Converted(_, schema, epoch) = event {
                     about.push(server_db::update_schema(&schema));
                     let reason = Arc::from("converted");
-                    let message = ToShard::DisconnectUnaware(reason, Some(epoch));
+                    let message = ToShard::DisconnectUnaware(reason, epoch);
                     self.inbox.push_back(message);
                 }
             }

@@ -19,6 +19,7 @@ use crate::audit::AuditLog;
 use crate::coverage::{self, ReportedCounts};
 use crate::database::jobs::JobThreads;
 use crate::database::recorder::Recorder;
+use crate::database::shown_index::ShownIndex;
 use crate::database::storage::Storage;
 use crate::database::upstream::UpstreamHandle;
 use crate::liveness::Liveness;
@@ -43,6 +44,8 @@ pub(crate) struct Effects {
     pub(crate) storage: Option<Storage>,
     /// The thread that decides its commits, if it is clustered or a relay.
     pub(crate) upstream: Option<UpstreamHandle>,
+    /// The way of its index into `_Server`, if it is clustered.
+    pub(crate) shown_index: Option<ShownIndex>,
     /// The threads for its long jobs.
     pub(crate) job_threads: JobThreads,
     /// The receivers of deliveries.
@@ -144,6 +147,11 @@ impl Driver {
                         pump.stored(effects, answers);
                     }
                     effects.stamp_undelivered(pump);
+                }
+                Output::Applied(index) => {
+                    if let Some(shown) = &effects.shown_index {
+                        shown.show(index);
+                    }
                 }
                 Output::Member(request) => {
                     if let Some(upstream) = &effects.upstream {

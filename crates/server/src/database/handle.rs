@@ -130,6 +130,7 @@ pub(crate) mod tests {
         let effects = Effects {
             storage: None,
             upstream: None,
+            shown_index: None,
             job_threads: JobThreads::new(ReplySender(Weak::new()), Arc::default()).unwrap(),
             shards: shards.handles().to_vec(),
             main,

@@ -18,7 +18,7 @@ use super::handle::{MemberHandle, ToMember};
 use super::links::Links;
 use super::log_lines;
 use super::meter::Meter;
-use super::row::RowPacer;
+use super::row::RowSlot;
 use super::status_text;
 use crate::database::handle::DatabaseHandle;
 use crate::main_handle::{MainHandle, MainMessage};
@@ -43,7 +43,7 @@ pub(crate) struct ThreadEffects {
     /// The main thread.
     pub(crate) main: MainHandle,
     /// The columns of the row in `_Server` that the main thread has not shown yet.
-    pub(crate) row: RowPacer,
+    pub(crate) row: RowSlot,
     /// The figures.
     pub(crate) meter: Meter,
     /// The failure that is provoked.
@@ -66,11 +66,6 @@ impl MemberEffects for ThreadEffects {
             self.deliver(now_ms, message, pump);
         }
         self.mail = mail;
-    }
-
-    fn time(&mut self, now_ms: u64) {
-        let is_news = self.row.time(now_ms);
-        self.tell_of_row(is_news);
     }
 
     fn dial(&mut self, now_ms: u64, number: ConnectionNumber, address: &str, peers: &mut Peers) {
@@ -100,9 +95,10 @@ impl MemberEffects for ThreadEffects {
         }
     }
 
-    fn show_row(&mut self, now_ms: u64, row: ServerRow) {
-        let is_news = self.row.changed(now_ms, row);
-        self.tell_of_row(is_news);
+    fn show_row(&mut self, _: u64, row: ServerRow) {
+        if self.row.set(row) {
+            self.main.report(MainMessage::MemberRowChanged(self.id));
+        }
     }
 
     fn answer(&mut self, token: CommandToken, outcome: Result<String, String>) {
@@ -211,13 +207,6 @@ impl ThreadEffects {
         if let Some(contents) = pump.loaded(index, contents.ok()) {
             let message = MainMessage::Joined(self.id, Box::new(contents));
             self.main.report(message);
-        }
-    }
-
-    /// Tells the main thread that there is a row to be shown.
-    fn tell_of_row(&self, is_news: bool) {
-        if is_news {
-            self.main.report(MainMessage::MemberRowChanged(self.id));
         }
     }
 

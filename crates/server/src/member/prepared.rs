@@ -21,7 +21,7 @@ use super::file;
 use super::handle::{MemberHandle, ToMember};
 use super::links::{Links, WAKER};
 use super::meter::Meter;
-use super::row::{RowPacer, RowSlot};
+use super::row::RowSlot;
 use super::thread::MemberThread;
 use crate::database::handle::DatabaseHandle;
 use crate::liveness::Liveness;
@@ -132,7 +132,7 @@ impl PreparedMember {
             mail: Vec::new(),
             database,
             main,
-            row: RowPacer::new(slot.clone()),
+            row: slot.clone(),
             meter: Meter::new(figures),
             scenario: Scenario::Clear,
             sent_kinds: Vec::new(),

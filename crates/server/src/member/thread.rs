@@ -86,7 +86,6 @@ impl MemberThread {
         let deadlines = [
             Some(self.pump.deadline_ms(now.mono_ms, has_database)),
             self.effects.links.deadline_ms(),
-            self.effects.row.deadline_ms(),
             self.effects.meter.deadline_ms(),
             Some(now.mono_ms + WAIT_MAX_MS),
         ];

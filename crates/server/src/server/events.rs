@@ -66,12 +66,12 @@ impl Server {
                     true => format!("database {name} schema changed"),
                     false => format!("committed {name} database schema conversion"),
                 };
-                self.disconnect_unaware(&reason, Some(epoch));
+                self.disconnect_unaware_before(epoch, &reason);
                 self.update_server_db(server_db::update_schema(&schema));
             }
             Event::Removed(id) => {
                 if let Some(removal) = self.pending.removals.remove(&id) {
-                    self.disconnect_unaware(&removal.reason, None);
+                    self.disconnect_unaware(&removal.reason);
                     self.update_server_db(server_db::delete(&removal.name));
                     answer(removal.replier, Ok(String::new()));
                 }
@@ -143,7 +143,13 @@ impl Server {
         }
     }
 
-    pub(super) fn disconnect_unaware(&self, reason: &str, epoch: Option<SchemaEpoch>) {
+    /// The served databases have changed: closes the sessions that began before this moment and are
+    /// not aware of changes. A session that begins later has seen nothing else.
+    pub(super) fn disconnect_unaware(&self, reason: &str) {
+        self.disconnect_unaware_before(self.epochs.advance(), reason);
+    }
+
+    fn disconnect_unaware_before(&self, epoch: SchemaEpoch, reason: &str) {
         let reason: Arc<str> = Arc::from(reason);
         self.to_shards(|| ToShard::DisconnectUnaware(reason.clone(), epoch));
     }

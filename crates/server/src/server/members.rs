@@ -12,8 +12,8 @@ use corvid_consensus::peers::BACKLOG_CHECKED_FROM;
 use corvid_net::errno;
 use corvid_net::logging::{self, Module};
 use corvid_service::member::Contents;
-use corvid_service::member_row;
-use corvid_service::message::DatabaseId;
+use corvid_service::message::{Control, DatabaseId, ToDatabase};
+use corvid_service::{member_row, server_db};
 use corvid_shell::unixctl::Replier;
 
 use super::Server;
@@ -101,8 +101,9 @@ impl Server {
         let backing = Backing::Joined(id, upstream, contents.applied, contents.eid);
         match self.serve(&joining.name, contents.database, backing, None) {
             Ok(row) => {
-                self.disconnect_unaware(&format!("database {database} connected to storage"), None);
+                self.disconnect_unaware(&format!("database {database} connected to storage"));
                 self.update_server_db(row);
+                self.show_index(&database);
                 self.watch_columns_again(&database);
             }
             Err(error) => {
@@ -131,6 +132,17 @@ impl Server {
         if let Some(row) = member.take_row() {
             let update = member_row::update(name, &row);
             self.update_server_db(update);
+        }
+    }
+
+    /// Has `_Server` show the index of a database, if it is clustered. Its row is new, so the
+    /// indexes that the database has told may have found no row.
+    pub(super) fn show_index(&self, database: &str) {
+        let served = self.databases.get(database);
+        let applied = served.and_then(|served| served.applied.clone());
+        if let (Some(applied), Some(server_db)) = (applied, self.databases.get(server_db::NAME)) {
+            let show = ToDatabase::Control(Control::ShowIndex(applied));
+            let _ = server_db.mailbox.send(show);
         }
     }
 

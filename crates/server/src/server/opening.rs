@@ -211,9 +211,10 @@ impl Server {
             self.watch_columns_again(&name);
         }
         if self.is_started {
-            self.disconnect_unaware(&format!("adding {name} database"), None);
+            self.disconnect_unaware(&format!("adding {name} database"));
         }
         self.update_server_db(row);
+        self.show_index(&name);
         self.save();
         Ok(name)
     }

@@ -64,7 +64,7 @@ impl Server {
         self.joining.insert(name.clone(), joining);
         self.publish();
         if self.is_started {
-            self.disconnect_unaware(&format!("adding {name} database"), None);
+            self.disconnect_unaware(&format!("adding {name} database"));
         }
         self.update_server_db(server_db::insert_without_schema(&name, NOT_CONNECTED));
         self.save();

@@ -13,6 +13,7 @@ use corvid_engine::Database;
 use corvid_log::cluster::{Eid, Index};
 use corvid_net::errno;
 use corvid_reactor::mailbox::{MailSender, Mailbox};
+use corvid_service::applied_index::AppliedIndex;
 use corvid_service::message::{DatabaseId, ToDatabase};
 use corvid_service::pump::Limits as PumpLimits;
 use corvid_service::replication::SourceId;
@@ -30,6 +31,7 @@ use crate::database::handle::DatabaseHandle;
 use crate::database::jobs::JobThreads;
 use crate::database::open::RandomUuids;
 use crate::database::recorder::Recorder;
+use crate::database::shown_index::ShownIndex;
 use crate::database::storage::{FileOwner, ReplySender, Storage};
 use crate::database::thread::DatabaseThread;
 use crate::database::upstream::UpstreamHandle;
@@ -63,6 +65,8 @@ pub(super) struct ServedDatabase {
     pub(super) unforced_name: UnforcedName,
     /// The thread that decides its commits, if it is clustered or a relay.
     pub(super) upstream: Option<Upstream>,
+    /// The index that it shows in `_Server`, if it is clustered.
+    pub(super) applied: Option<AppliedIndex>,
     /// `None`: standalone, clustered or a relay.
     pub(super) replication: Option<ActiveBackup>,
     /// The connection to its source, and the source's remote, while it is a backup.
@@ -87,25 +91,34 @@ impl Server {
         let mut file = None;
         let mut member = None;
         let mut joined = None;
+        // Of a member: a relay shows no index.
+        let mut applied = None;
         let model = match backing {
             Backing::Memory => Model::server_db(),
             Backing::File(of_database, state) => {
                 file = Some((of_database, state));
                 Model::standalone()
             }
-            Backing::Member(of_member, applied, eid) => {
+            Backing::Member(of_member, index, eid) => {
                 member = Some(of_member);
-                Model::clustered(applied, eid)
+                applied = Some(index);
+                Model::clustered(index, eid)
             }
-            Backing::Joined(_, upstream, applied, eid) => {
+            Backing::Joined(_, upstream, index, eid) => {
                 let model = match &*upstream {
-                    Upstream::Member(_) => Model::clustered(applied, eid),
-                    Upstream::Relay(_) => Model::relay(applied, eid),
+                    Upstream::Member(_) => {
+                        applied = Some(index);
+                        Model::clustered(index, eid)
+                    }
+                    Upstream::Relay(_) => Model::relay(index, eid),
                 };
-                joined = Some((*upstream, applied));
+                joined = Some((*upstream, index));
                 model
             }
         };
+        let applied = applied.map(|index| AppliedIndex::new(&schema.name, index));
+        let server_db = self.databases.get(server_db::NAME);
+        let server_db = server_db.map(|served| served.handle.clone());
         let options = Options {
             id,
             model,
@@ -161,6 +174,10 @@ impl Server {
                 (None, Some((upstream, _))) => Some(upstream.handle()),
                 (None, None) => None,
             },
+            shown_index: applied
+                .clone()
+                .zip(server_db)
+                .map(|(applied, server_db)| ShownIndex::new(applied, server_db)),
             job_threads: jobs,
             shards: self.shards.handles().to_vec(),
             main: self.main.clone(),
@@ -194,8 +211,8 @@ impl Server {
                 let member = member.start(id, Some(handle.clone()), main, figures)?;
                 Some(Upstream::Member(member))
             }
-            (None, Some((upstream, applied))) => {
-                upstream.served(applied, handle.clone());
+            (None, Some((upstream, index))) => {
+                upstream.served(index, handle.clone());
                 Some(upstream)
             }
             (None, None) => None,
@@ -203,6 +220,7 @@ impl Server {
         let served = ServedDatabase {
             id,
             upstream,
+            applied,
             name: name.to_owned(),
             handle,
             mailbox: sender,
@@ -252,7 +270,7 @@ impl Server {
         }
         for (name, served) in &self.databases {
             match served.upstream {
-                Some(_) => directory.insert_clustered(name, served.id),
+                Some(_) => directory.insert_clustered(name, served.id, served.applied.clone()),
                 None => directory.insert(name, served.id),
             }
             handles.insert(served.id, served.handle.clone());

@@ -68,6 +68,8 @@ pub(super) struct Clustered {
     part: Part,
     /// The last entry that is applied.
     applied: Index,
+    /// The last entry that is applied, as [`DatabaseService::take_applied`] has told it.
+    told: Index,
     /// The id of the last entry with data that is applied.
     applied_eid: Eid,
     /// The commits of this batch.
@@ -91,6 +93,7 @@ impl Clustered {
         Clustered {
             part: Part::Follows(Term(0), None),
             applied,
+            told: applied,
             applied_eid,
             proposals: Vec::new(),
             requests: Vec::new(),
@@ -148,6 +151,17 @@ impl Clustered {
 }
 
 impl DatabaseService {
+    /// The last entry that a member's database has applied, if that is news. A relay shows no
+    /// index.
+    pub(crate) fn take_applied(&mut self) -> Option<Index> {
+        if self.model.is_relay() {
+            return None;
+        }
+        let cluster = self.model.cluster_mut()?;
+        let before = std::mem::replace(&mut cluster.told, cluster.applied);
+        (before != cluster.applied).then_some(cluster.applied)
+    }
+
     /// Takes the requests for the member of a clustered database, in order. No other database has any.
     pub(crate) fn take_member_requests(&mut self) -> impl Iterator<Item = MemberRequest> + use<> {
         let requests = self.model.cluster_mut().map(Clustered::take_requests);

@@ -9,7 +9,7 @@ use corvid_consensus::database::MemberEvent;
 use corvid_engine::WorkBudget;
 
 use super::{DatabaseService, Now, clustered};
-use crate::message::{DatabaseMethod, ToDatabase};
+use crate::message::{Control, DatabaseMethod, ToDatabase};
 
 /// Longer requests are not executed inline, bytes.
 const REQUEST_MAX: usize = 32 * 1024;
@@ -45,6 +45,19 @@ impl DatabaseService {
                     && !self.outputs.outboxes.has_requests(session) =>
             {
                 self.drained(session);
+                None
+            }
+            // The updates of `_Server` are short. Elsewhere those of a session that has not read
+            // its last ones may be long.
+            ToDatabase::Fence(session, answer)
+                if self.model.is_server_db() || !self.monitors.is_behind(session) =>
+            {
+                self.send_updates(session);
+                self.outputs.complete(session, answer);
+                None
+            }
+            ToDatabase::Control(Control::ShowIndex(applied)) => {
+                self.control(now, Control::ShowIndex(applied));
                 None
             }
             ToDatabase::Member(event) if self.may_execute_for_others() => match event {

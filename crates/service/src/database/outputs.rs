@@ -13,7 +13,7 @@ use super::outbox::Outboxes;
 use crate::audit::Entry;
 use crate::job::Job;
 use crate::job::garbage::Garbage;
-use crate::message::{Completion, DatabaseId, Deliver, Event, Piece};
+use crate::message::{Completion, DatabaseId, Deliver, Event, Piece, REPLY_TAIL};
 use crate::replication::{SourceId, SourceOrder};
 use crate::reply_memory::{COUNTED_BYTES, Charge, ReplyMemory};
 
@@ -174,6 +174,6 @@ pub(super) fn reply_around(id: &[u8], result: SharedBody) -> Frame {
     Frame {
         head: [b"{\"id\":", id, b",\"result\":"].concat(),
         body: result,
-        tail: b",\"error\":null}",
+        tail: REPLY_TAIL,
     }
 }

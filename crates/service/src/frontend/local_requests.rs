@@ -254,7 +254,7 @@ mod tests {
     fn frontend() -> Frontend {
         let locks = Arc::new(Mutex::new(Locks::new()));
         let mut served = ServedDatabases::default();
-        served.insert_clustered("C", CLUSTERED);
+        served.insert_clustered("C", CLUSTERED, None);
         served.insert("S", STANDALONE);
         let epochs = SchemaEpochs::default();
         let mut frontend = Frontend::new(0, Arc::new(served), locks, epochs, Uuid::ZERO);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use super::held_deliveries::HeldDeliveries;
 use super::inbound_frame::InboundFrame;
 use crate::message::{DatabaseId, SessionInfo};
 use crate::served_databases::ServedDatabases;
@@ -52,6 +53,8 @@ pub(super) struct Session {
     pub(super) contacted: Vec<DatabaseId>,
     /// Databases that sent updates since the output was last drained.
     pub(super) updated_by: Vec<DatabaseId>,
+    /// Deliveries that wait for an update of `_Server`.
+    pub(super) held: HeldDeliveries,
 }
 
 /// A notification, or the reply to a request about a lock. It may be sent once these databases have sent their updates and the earlier ones
@@ -122,6 +125,7 @@ impl Session {
             monitors: BTreeMap::new(),
             contacted: Vec::new(),
             updated_by: Vec::new(),
+            held: HeldDeliveries::default(),
         }
     }
 

@@ -23,11 +23,6 @@ pub trait MemberEffects {
     /// Passes on the messages of other threads that have arrived, in order. Together, so that what they propose is stored and sent together.
     fn deliver_mail(&mut self, now_ms: u64, pump: &mut MemberPump<Self::Storage>);
 
-    /// Time has passed.
-    fn time(&mut self, now_ms: u64) {
-        let _ = now_ms;
-    }
-
     /// Begins a connection.
     fn dial(&mut self, now_ms: u64, number: ConnectionNumber, address: &str, peers: &mut Peers);
 

@@ -2,13 +2,13 @@
 //! carried out.
 //!
 //! One turn: what has arrived on connections, then messages of other threads, then time; after each of these all outputs, in order; then bytes to
-//! the connections, and events to the database. Bytes are received before time passes, so a process that was stopped hears its peers before it
-//! gives them up.
+//! the connections, events to the database, and then the row for `_Server`. Bytes are received
+//! before time passes, so a process that was stopped hears its peers before it gives them up.
 //!
 //! Invariant: outputs of the member are carried out before those of the connections, and an input that an output leads to is handled before the next
 //! output. Used by the server's thread and by the simulator, which have the effects ([`MemberEffects`]); it knows neither.
 
-use corvid_consensus::member::{Command, CommandToken};
+use corvid_consensus::member::{Command, CommandToken, ServerRow};
 use corvid_consensus::{Input, Member, MemberEvent, MemberRequest, Output, Peers, PeersOutput};
 use corvid_log::cluster::{Index, Sid};
 use corvid_log::storage::{StorageReply, StoreError};
@@ -36,6 +36,8 @@ pub struct MemberPump<F: FileEffects> {
     pub file: MemberFile<F>,
     /// Events for the database, in order.
     to_database: DatabaseQueue<Contents>,
+    /// The newest row for `_Server`, if it is not shown yet.
+    row: Option<ServerRow>,
     ending: Ending,
 }
 
@@ -64,6 +66,7 @@ impl<F: FileEffects> MemberPump<F> {
             peers,
             file,
             to_database: DatabaseQueue::new(has_database),
+            row: None,
             ending: Ending::Running,
         }
     }
@@ -75,7 +78,6 @@ impl<F: FileEffects> MemberPump<F> {
         effects.deliver_mail(now_ms, self);
         self.carry_out(now_ms, effects);
         self.peers.time(now_ms);
-        effects.time(now_ms);
         if effects.has_database() && self.file.is_compaction_due(now_ms) {
             effects.observe_growth();
             self.make_snapshot();
@@ -92,6 +94,11 @@ impl<F: FileEffects> MemberPump<F> {
         let events = self.to_database.ready();
         if effects.has_database() && !events.is_empty() {
             effects.post(events);
+        }
+        // A client that has read the row finds a database that has heard what the row says: that it
+        // leads, above all.
+        if let Some(row) = self.row.take() {
+            effects.show_row(now_ms, row);
         }
     }
 
@@ -284,7 +291,7 @@ impl<F: FileEffects> MemberPump<F> {
             Output::Dial(targets) => self.peers.set_targets(now_ms, &targets),
             Output::Refuse { from, reason } => self.peers.refuse(now_ms, from, &reason),
             Output::ElectionTimer(timer_ms) => self.peers.set_election_timer(timer_ms),
-            Output::Row(row) => effects.show_row(now_ms, row),
+            Output::Row(row) => self.row = Some(row),
             Output::CommandDone(END, _) => self.ending = Ending::Done,
             Output::CommandDone(token, outcome) => effects.answer(token, outcome),
             Output::Log(level, kind, text) => effects.log(now_ms, level, kind, &text),

@@ -9,6 +9,7 @@ use crate::audit::Entry;
 use crate::job::Job;
 use crate::message::{Deliver, Event};
 use crate::replication::{SourceId, SourceOrder};
+use corvid_log::cluster::Index;
 use corvid_log::storage::StorageRequest;
 
 /// One output.
@@ -17,7 +18,7 @@ use corvid_log::storage::StorageRequest;
 /// outputs for sessions and the main thread:
 ///
 /// ```text
-/// Job* Store  ... Job* Store  Member*  Job*  Audit? Event* AwaitMain?  Deliver*  SourceOrder*  CloseFile?  Event*
+/// Job* Store  ... Job* Store  Applied?  Member*  Job*  Audit? Event* AwaitMain?  Deliver*  SourceOrder*  CloseFile?  Event*
 /// ```
 ///
 /// Where composing updates may take long, everything behind the last `Store` comes twice, with [`Output::PostDeliveries`] between.
@@ -31,6 +32,11 @@ pub enum Output {
     /// Replies of the storage that come at once are given to [`super::Pump::stored`] before the next output is asked for; others are inputs
     /// of a later batch. Ordinary records among them may be written with one write. No holder skips this.
     Store(Vec<StorageRequest>),
+    /// A clustered database has applied the entries through this one. Set its
+    /// [`AppliedIndex`](crate::applied_index::AppliedIndex), and send `_Server` the message that
+    /// this asks for, before the next output is carried out: nothing that follows from an entry may
+    /// be seen before its index can be read. No holder with a `_Server` skips this.
+    Applied(Index),
     /// Post this to the member of a clustered database, which has its own thread and file. A batch yields at most one
     /// [`MemberRequest::Propose`], with all its commits. No holder skips this.
     Member(MemberRequest),

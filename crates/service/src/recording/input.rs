@@ -3,6 +3,7 @@
 //! Only parts that the database does not read are left out: the stamp of a request, and the result of a job, which the replay does again.
 //! The description of a session is written with its first request.
 
+use corvid_log::cluster::Index;
 use corvid_log::storage::{
     FileSize, LogPosition, RewriteNumber, RewriteStage, StorageReply, StoreError,
 };
@@ -14,6 +15,7 @@ use corvid_json::Pieces;
 use corvid_monitor::{SessionId, Version};
 
 use super::codec::{Damage, Reader, Writer};
+use crate::applied_index::AppliedIndex;
 use crate::job::{JobKey, JobResult};
 use crate::message::{Completion, Control, DatabaseMethod, Request, SessionInfo, ToDatabase};
 use crate::once::Once;
@@ -329,6 +331,7 @@ fn write_handled(out: &mut Writer<'_>, completion: &Completion) {
         }
         Completion::NotificationFence => out.number(6),
         Completion::LockNotification => out.number(7),
+        Completion::IndexFence => out.number(8),
     }
 }
 
@@ -342,6 +345,7 @@ fn read_handled(from: &mut Reader<'_>) -> Result<Completion, Damage> {
         5 => Completion::MonitorLost(from.bytes()?.into()),
         6 => Completion::NotificationFence,
         7 => Completion::LockNotification,
+        8 => Completion::IndexFence,
         _ => return Err(unknown()),
     })
 }
@@ -370,6 +374,11 @@ fn write_control(out: &mut Writer<'_>, control: &Control) {
         }
         Control::EnableColumnDiff => out.number(2),
         Control::EnableNoDataConversion => out.number(15),
+        // The index is read when it is shown, and recorded there.
+        Control::ShowIndex(applied) => {
+            out.number(16);
+            out.text(applied.database());
+        }
         Control::Snapshot(token) => {
             out.number(3);
             out.number(*token);
@@ -452,6 +461,7 @@ fn read_control(from: &mut Reader<'_>) -> Result<Control, Damage> {
         1 => Control::Compact(from.option(Reader::number)?),
         2 => Control::EnableColumnDiff,
         15 => Control::EnableNoDataConversion,
+        16 => Control::ShowIndex(AppliedIndex::new(&from.text()?, Index(0))),
         3 => Control::Snapshot(from.number()?),
         4 => Control::Remove,
         5 => {

@@ -1,9 +1,29 @@
 //! Whether `_Server` shows a relay as connected: while it can send to its source, and for a while after that (docs/spec/distribution.md 2.4).
 //!
 //! Clients of a relay leave it when it is not connected. The delay keeps them there while the relay finds another source.
+//!
+//! A source that is a relay itself and says that it is not connected has waited that long already.
+//! Its relays have looked at all others by then, and pass it on at once
+//! ([`Client::is_at_lost_relay`](corvid_session::Client::is_at_lost_relay)). So the delay does not
+//! grow with the depth of a tree.
+//!
+//! Invariant: a relay that was not connected becomes so when its database has applied everything
+//! that it lacked. A client that came earlier would read what the source had long ago, and a new
+//! schema among what is missing would close its session.
 
 /// So long after the source was lost a relay counts as connected, ms.
 pub(super) const LINGER_MS: u64 = 30_000;
+
+/// The source of a relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The relay has its contents, and can send requests to it.
+    Reachable,
+    /// There is none at present.
+    Lost,
+    /// It is a relay that is not connected to a source, and there is no better one.
+    WithoutSource,
+}
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -17,17 +37,21 @@ pub(super) struct Reachability {
 }
 
 impl Reachability {
-    /// Requests can be sent now, or cannot. Returns what is to be shown from now on, if that is news.
-    pub(super) fn set(&mut self, now_ms: u64, is_reachable: bool) -> Option<bool> {
-        if is_reachable {
-            self.lost_ms = None;
-        } else if self.is_reachable {
-            self.lost_ms = Some(now_ms);
+    /// The source is this. `has_caught_up`: the database has applied what the source had when that
+    /// began. Returns what is to be shown from now on, if that is news.
+    pub(super) fn set(&mut self, now_ms: u64, source: Source, has_caught_up: bool) -> Option<bool> {
+        let was_reachable = std::mem::replace(&mut self.is_reachable, source == Source::Reachable);
+        match source {
+            Source::Reachable | Source::WithoutSource => self.lost_ms = None,
+            Source::Lost if was_reachable => self.lost_ms = Some(now_ms),
+            Source::Lost => {}
         }
-        self.is_reachable = is_reachable;
         self.lost_ms
             .take_if(|lost_ms| now_ms >= *lost_ms + LINGER_MS);
-        let is_connected = is_reachable || self.lost_ms.is_some();
+        let is_connected = match self.is_reachable {
+            true => self.is_shown || has_caught_up,
+            false => self.is_shown && self.lost_ms.is_some(),
+        };
         let is_news = std::mem::replace(&mut self.is_shown, is_connected) != is_connected;
         is_news.then_some(is_connected)
     }
@@ -50,18 +74,59 @@ mod tests {
     #[test]
     fn a_lost_source_counts_for_thirty_seconds() {
         let mut it = Reachability::default();
-        assert_eq!(it.set(0, false), None, "there never were contents");
-        assert_eq!((it.set(10, true), it.set(20, true)), (Some(true), None));
-        assert_eq!((it.set(100, false), it.deadline_ms()), (None, Some(30_100)));
-        assert_eq!(it.set(20_000, false), None);
-        assert_eq!((it.set(25_000, true), it.deadline_ms()), (None, None));
-        assert_eq!(it.set(26_000, false), None);
-        assert_eq!(it.set(55_999, false), None);
+        let mut set = |now_ms, is_reachable| {
+            let source = if is_reachable {
+                Source::Reachable
+            } else {
+                Source::Lost
+            };
+            let news = it.set(now_ms, source, true);
+            (news, it.deadline_ms())
+        };
+        assert_eq!(set(0, false), (None, None), "there never were contents");
+        assert_eq!(set(10, true), (Some(true), None));
+        assert_eq!(set(20, true), (None, None));
+        assert_eq!(set(100, false), (None, Some(30_100)));
+        assert_eq!(set(20_000, false), (None, Some(30_100)));
+        assert_eq!(set(25_000, true), (None, None));
+        assert_eq!(set(26_000, false), (None, Some(56_000)));
+        assert_eq!(set(55_999, false), (None, Some(56_000)));
+        assert_eq!(set(56_000, false), (Some(false), None));
+        assert_eq!(set(90_000, false), (None, None));
+        assert_eq!(set(90_001, true), (Some(true), None));
+    }
+
+    #[test]
+    fn a_relay_is_connected_when_it_has_applied_what_it_lacked() {
+        let mut it = Reachability::default();
+        assert_eq!(it.set(0, Source::Reachable, false), None);
         assert_eq!(
-            (it.set(56_000, false), it.deadline_ms()),
-            (Some(false), None)
+            it.set(10, Source::Lost, false),
+            None,
+            "it never was connected"
         );
-        assert_eq!(it.set(90_000, false), None);
-        assert_eq!(it.set(90_001, true), Some(true));
+        assert_eq!(it.set(20, Source::Reachable, false), None);
+        assert_eq!(it.set(30, Source::Reachable, true), Some(true));
+        assert_eq!(it.set(40, Source::Lost, false), None);
+        assert_eq!(
+            it.set(50, Source::Reachable, false),
+            None,
+            "it has not been away for long"
+        );
+        assert_eq!(it.set(60, Source::Lost, false), None);
+        assert_eq!(it.set(30_060, Source::Lost, false), Some(false));
+        assert_eq!(it.set(40_000, Source::Reachable, false), None);
+        assert_eq!(it.set(40_001, Source::Reachable, true), Some(true));
+    }
+
+    #[test]
+    fn a_relay_whose_source_has_lost_its_own_passes_that_on_at_once() {
+        let mut it = Reachability::default();
+        assert_eq!(it.set(0, Source::Reachable, true), Some(true));
+        assert_eq!(it.set(10, Source::Lost, true), None, "it tries others");
+        assert_eq!(it.set(20, Source::WithoutSource, true), Some(false));
+        assert_eq!(it.set(30, Source::Lost, true), None);
+        assert_eq!(it.deadline_ms(), None);
+        assert_eq!(it.set(40, Source::Reachable, true), Some(true));
     }
 }

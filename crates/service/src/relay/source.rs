@@ -20,7 +20,7 @@ use corvid_session::{Client, Event, Input, Options, Output, Update};
 
 use super::changes;
 use super::outcomes::Outcomes;
-use super::reachability::Reachability;
+use super::reachability::{Reachability, Source};
 use super::source_locks::{News, SourceLocks};
 use super::unapplied::Unapplied;
 use super::{RelayEvent, TERM, server_row};
@@ -86,6 +86,9 @@ pub struct RelaySource {
     is_current: bool,
     /// The database has been told that requests may be forwarded.
     is_followed: bool,
+    source: Source,
+    /// The last change or contents that the source had told when `source` became that.
+    caught_up_from: Index,
     outcomes: Outcomes,
     locks: SourceLocks,
     reachability: Reachability,
@@ -107,6 +110,7 @@ impl RelaySource {
         let mut client = Client::new(Options {
             is_strict: true,
             asks_server_id: true,
+            stays_at_lost_relays: true,
             ..Options::new(&database, seed)
         });
         client.set_leader_only(0, false);
@@ -121,6 +125,8 @@ impl RelaySource {
             arriving: None,
             is_current: false,
             is_followed: false,
+            source: Source::Lost,
+            caught_up_from: Index(0),
             outcomes: Outcomes::default(),
             locks: SourceLocks::default(),
             reachability: Reachability::default(),
@@ -317,7 +323,19 @@ impl RelaySource {
                 self.decided(id, outcome);
             }
         }
-        if let Some(is_connected) = self.reachability.set(now_ms, is_reachable) {
+        let source = if self.client.is_at_lost_relay() {
+            Source::WithoutSource
+        } else if is_reachable {
+            Source::Reachable
+        } else {
+            Source::Lost
+        };
+        if std::mem::replace(&mut self.source, source) != source {
+            self.caught_up_from = self.last;
+        }
+        let has_caught_up = self.unapplied.has_applied(self.caught_up_from);
+        let news = self.reachability.set(now_ms, source, has_caught_up);
+        if let Some(is_connected) = news {
             let row = server_row(is_connected);
             self.events.push_back(RelayEvent::Row(row));
         }

@@ -36,6 +36,13 @@ impl Unapplied {
         }
     }
 
+    /// Whether the changes through this one have been applied, or will not be.
+    pub(super) fn has_applied(&self, through: Index) -> bool {
+        self.changes
+            .front()
+            .is_none_or(|(index, _)| *index > through)
+    }
+
     /// How many bytes these are.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
@@ -59,6 +66,7 @@ mod tests {
         it.push(Index(2), 1);
         assert!(!it.has_room());
         it.applied(Index(1));
+        assert!(it.has_applied(Index(1)) && !it.has_applied(Index(2)));
         assert!(it.has_room());
         it.applied(Index(9));
         assert_eq!((it.bytes, it.changes.len()), (0, 0));

@@ -107,8 +107,12 @@ impl World {
                 Output::SourceOrder(source, connection, order) => {
                     served.source_orders.push((source, connection, order));
                 }
-                // No client connects to configured remotes; every delivery is posted at once; the file is checked afterwards.
-                Output::AwaitMain | Output::PostDeliveries | Output::CloseFile => {}
+                // No client connects to configured remotes; every delivery is posted at once; the
+                // file is checked afterwards; no database is a member of a cluster.
+                Output::Applied(_)
+                | Output::AwaitMain
+                | Output::PostDeliveries
+                | Output::CloseFile => {}
             }
         }
         served.recording.extend(served.pump.drain_tape());

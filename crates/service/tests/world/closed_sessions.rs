@@ -166,3 +166,24 @@ fn a_session_that_becomes_aware_after_a_missed_cancellation_is_closed() {
         });
     }
 }
+
+/// A client that connects when the change has been made has seen nothing else, even if its shard
+/// hears of the change later.
+#[test]
+fn a_session_that_begins_after_a_change_stays() {
+    for change in [Change::Added, Change::Removed] {
+        let mut world = World::new(1);
+        let asker = world.connect_aware();
+        let old = world.connect();
+        world.run();
+        bring_about(&mut world, asker, change);
+        if change == Change::Removed {
+            world.run_until(|world| world.removed.len() == 1);
+        }
+        let new = world.connect();
+        world.run();
+        let is_closed = |session| world.clients[&session].closed.is_some();
+        assert!(is_closed(old), "{change:?}");
+        assert!(!is_closed(new), "{change:?}");
+    }
+}

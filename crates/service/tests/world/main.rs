@@ -30,6 +30,7 @@ mod ordering;
 mod positions;
 mod random;
 mod recording;
+mod relay_depth;
 mod relay_locks;
 mod relay_locks_random;
 mod relay_once;

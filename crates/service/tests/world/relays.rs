@@ -111,7 +111,8 @@ impl World {
             let notification = ToShard::LockNotifications(session);
             self.shards[shard].inbox.push_back(notification);
         }
-        self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("connected to storage"), None));
+        let epoch = self.epochs.advance();
+        self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("connected to storage"), epoch));
         self.tell_server_db(server_db::update_schema(&schema));
     }
 

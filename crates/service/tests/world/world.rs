@@ -155,7 +155,7 @@ pub(crate) struct World {
     pub(crate) shards: Vec<Shard>,
     texts: BTreeMap<SessionId, VecDeque<Vec<u8>>>,
     pub(crate) main: VecDeque<Event>,
-    epochs: SchemaEpochs,
+    pub(crate) epochs: SchemaEpochs,
     /// Steps that databases spend on selections.
     select_steps_max: u64,
     /// Changed rows up to which databases write updates themselves.
@@ -331,7 +331,8 @@ impl World {
     /// Adds a database while clients are connected, as the main thread does.
     pub(crate) fn add(&mut self, schema: Schema) {
         let id = self.open(&corvid_data::Arc::new(schema));
-        self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("added"), None));
+        let epoch = self.epochs.advance();
+        self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("added"), epoch));
         let schema = self.databases[&id].pump.service().schema().clone();
         self.tell_server_db(server_db::insert(&schema, Model::standalone().server_row()));
     }
@@ -350,7 +351,7 @@ impl World {
         let mut served = ServedDatabases::default();
         for (name, id) in &self.names {
             match self.databases[id].pump.service().model().is_relay() {
-                true => served.insert_clustered(name, *id),
+                true => served.insert_clustered(name, *id, None),
                 false => served.insert(name, *id),
             }
         }
@@ -682,16 +683,15 @@ impl World {
     fn take_event(&mut self, event: Event) {
         match event {
             Event::Converted(_, schema, epoch) => {
-                self.tell_shards(|| {
-                    ToShard::DisconnectUnaware(Arc::from("converted"), Some(epoch))
-                });
+                self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("converted"), epoch));
                 self.tell_server_db(server_db::update_schema(&schema));
             }
             Event::Removed(id) => {
                 self.removed.insert(id);
                 if !self.is_exiting {
                     let name = self.databases[&id].pump.service().schema().name.to_string();
-                    self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("removed"), None));
+                    let epoch = self.epochs.advance();
+                    self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("removed"), epoch));
                     self.tell_server_db(server_db::delete(&name));
                 } else if self.databases.len() == self.removed.len() + 1 {
                     self.post(SERVER, ToDatabase::Control(Control::Remove));

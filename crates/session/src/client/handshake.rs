@@ -121,8 +121,11 @@ impl Client {
             return;
         };
         match server_db.judge(&self.requirements) {
+            Err(failure) if self.stays(&failure) => {}
             Err(failure) => self.retry(failure),
             Ok(accepted) => {
+                // Its contents are asked for from here on, so nothing of them can be missing.
+                self.lost_relay.come_home();
                 self.requirements.index_min = accepted.index.or(self.requirements.index_min);
                 self.shown_schema = Some(accepted.schema.clone());
                 if self.is_schema_doubted {
@@ -140,7 +143,9 @@ impl Client {
             return;
         };
         match server_db.judge(&self.requirements) {
+            Err(failure) if self.stays(&failure) => {}
             Err(failure) => self.retry(failure),
+            Ok(_) if self.has_source_again() => self.judge(),
             Ok(accepted) => {
                 self.requirements.index_min = accepted.index.or(self.requirements.index_min);
                 self.look_at_schema(accepted.schema);

@@ -56,6 +56,7 @@ impl Client {
                 self.events.push_back(Event::Reply { id, outcome });
             }
             (Purpose::Courtesy | Purpose::ServerId, Err(_)) | (Purpose::Courtesy, Ok(_)) => {}
+            (Purpose::SourceFence, _) => self.source_fence_passed(id),
             (Purpose::ServerId, Ok(result)) => self.server_id = uuid(result).ok(),
             (Purpose::ServerSchema, answer) => self.server_schema(answer.ok()),
             (Purpose::ServerMonitor, answer) => self.server_contents(answer.ok()),

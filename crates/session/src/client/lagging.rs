@@ -2,8 +2,10 @@
 //!
 //! Members of a cluster, and relays, apply a commit at different times. A client that leaves one of them just after it has seen a commit asks
 //! the next one for what came after. If that has not applied the commit yet, it does not know its id and sends everything that it
-//! has, which is older. `index` in `_Server` does not tell: it follows the commits with some delay. So such contents are held back with the updates
-//! that follow them, until the update of that commit comes, or until a server that is in contact with its cluster is no longer behind.
+//! has, which is older. `index` in `_Server` tells only a client that has seen the index of that
+//! commit: relays show none, and an update may come before the index does. So such contents are
+//! held back with the updates that follow them, until the update of that commit comes, or until a
+//! server that is in contact with its cluster is no longer behind.
 //!
 //! The same holds for contents of another schema: the next server may be behind a conversion. A conversion at the present server is no reason to
 //! wait.

@@ -1,6 +1,6 @@
 //! Which server will do.
 
-use corvid_session::Failure;
+use corvid_session::{Failure, Options};
 use expect_test::expect;
 
 use crate::play::{Play, SERVER_ROW, id, server_row};
@@ -201,4 +201,72 @@ fn the_log_says_why_a_server_is_left() {
         let trace = play.take();
         assert!(trace.contains(&format!("* log: {line}\n")), "{trace}");
     }
+}
+
+#[test]
+fn a_relay_stays_at_a_relay_that_has_lost_its_source_where_no_other_is_better() {
+    let mut options = Options::new("D", 1);
+    options.stays_at_lost_relays = true;
+    let mut play = Play::with(options);
+    play.client.set_leader_only(0, false);
+    play.client.set_shuffle_remotes(false);
+    play.client.set_remote(0, "tcp:a:1,tcp:b:1", true);
+    let relay = |is: bool| server_row("relay", &format!(r#""connected":{is}"#));
+    play.connect();
+    play.go_to_contents(&relay(true));
+    play.reply(&format!(r#"[false,"{}",{{}}]"#, id(5)));
+    play.reply("{}");
+    play.take();
+    // The other one may be better, and is not.
+    server_update(&mut play, r#"{"modify":{"connected":false}}"#);
+    assert!(play.take().ends_with("connect tcp:b:1\n"));
+    assert!(!play.client.is_at_lost_relay());
+    play.connect();
+    play.go_to_contents(&relay(false));
+    assert!(!play.take().contains("disconnect"));
+    assert!(play.client.is_at_lost_relay());
+    // It has a look at the first one after a while.
+    play.wait(1999);
+    assert_eq!(play.take(), "");
+    play.wait(1);
+    assert!(play.take().ends_with("connect tcp:a:1\n"));
+    play.connect();
+    play.go_to_contents(&relay(false));
+    assert!(play.client.is_at_lost_relay());
+    play.take();
+    server_update(&mut play, r#"{"modify":{"connected":true}}"#);
+    assert!(play.take().contains("monitor_cond_since"));
+    assert!(!play.client.is_at_lost_relay());
+    play.reply(&format!(r#"[true,"{}",{{}}]"#, id(5)));
+    play.reply("{}");
+    play.take();
+    assert!(play.client.is_monitoring());
+}
+
+#[test]
+fn a_relay_with_one_source_is_told_when_that_has_everything_again() {
+    let mut options = Options::new("D", 1);
+    options.stays_at_lost_relays = true;
+    let mut play = Play::with(options);
+    play.client.set_leader_only(0, false);
+    play.client.set_probe_interval(Some(0));
+    play.client.set_remote(0, "tcp:a:1", true);
+    play.connect();
+    play.go_to_contents(&server_row("relay", r#""connected":true"#));
+    play.reply(&format!(r#"[false,"{}",{{}}]"#, id(5)));
+    play.reply("{}");
+    play.take();
+    server_update(&mut play, r#"{"modify":{"connected":false}}"#);
+    assert_eq!(play.take(), "", "it stays, and monitors");
+    play.wait(60_000);
+    assert!(play.client.is_at_lost_relay() && play.client.is_monitoring());
+    play.take();
+    server_update(&mut play, r#"{"modify":{"connected":true}}"#);
+    assert!(
+        play.take().contains("echo"),
+        "what comes before the answer counts"
+    );
+    assert!(play.client.is_at_lost_relay());
+    play.reply("[]");
+    assert!(!play.client.is_at_lost_relay());
 }

@@ -26,6 +26,8 @@ enum RequestKind {
     Awareness,
     /// The content with which a replica begins.
     Monitor,
+    /// The rows of `_Server`.
+    ServerMonitor,
     Transaction {
         number: i64,
         seq_operation: usize,
@@ -53,6 +55,13 @@ pub(crate) trait Outcomes {
 
     /// Whether no client may ever see this transaction.
     fn is_void(&self, number: i64) -> bool;
+
+    /// The index of the entry of a committed transaction in the log of its cluster, if there is
+    /// one.
+    fn index_of(&self, number: i64) -> Option<i64> {
+        let _ = number;
+        None
+    }
 }
 
 /// The columns of monitored tables.
@@ -130,7 +139,12 @@ pub(crate) struct Client {
     pub(crate) continued: u64,
     /// The outcome of the conversion that it requested.
     pub(crate) converted: Option<Result<(), String>>,
+    /// The index that `_Server` showed last, if it monitors `_Server`.
+    shown_index: Option<i64>,
 }
+
+/// The id under which `_Server` is monitored.
+const SERVER_MONITOR: &str = "server";
 
 impl Client {
     /// A client that continues with the replica of an earlier one.
@@ -160,6 +174,7 @@ impl Client {
             went_back: None,
             continued: 0,
             converted: None,
+            shown_index: None,
         }
     }
 
@@ -210,6 +225,35 @@ impl Client {
             "[true]",
         );
         self.start_monitor(ids);
+    }
+
+    /// Monitors the index in `_Server`.
+    pub(crate) fn watch_server(&mut self, ids: &mut i64) {
+        *ids += 1;
+        let params = format!(
+            r#"["_Server","{SERVER_MONITOR}",{{"Database":[{{"columns":["name","index"]}}]}}]"#
+        );
+        self.ask(*ids, RequestKind::ServerMonitor, "monitor_cond", &params);
+    }
+
+    /// Takes the index from rows of `_Server`. It never goes back.
+    fn see_index(&mut self, updates: &Value) -> Result<(), String> {
+        let rows = updates.get("Database").and_then(Value::as_object);
+        for row in rows.into_iter().flat_map(|rows| rows.values()) {
+            let kinds = ["initial", "insert", "modify"];
+            let index = kinds.iter().find_map(|kind| row.get(kind)?.get("index"));
+            let Some(index) = index.and_then(Value::as_integer) else {
+                continue;
+            };
+            if self.shown_index.is_some_and(|shown| shown >= index) {
+                return Err(format!(
+                    "`_Server` shows {index} after {:?}",
+                    self.shown_index
+                ));
+            }
+            self.shown_index = Some(index);
+        }
+        Ok(())
     }
 
     fn start_monitor(&mut self, ids: &mut i64) {
@@ -272,6 +316,9 @@ impl Client {
         let first = params.first().ok_or("empty params")?;
         let name = first.as_str().unwrap_or_default();
         let is_mine = first.as_integer() == Some(self.monitor_id);
+        if name == SERVER_MONITOR && method == "update2" {
+            return self.see_index(&params[1]);
+        }
         match method {
             "locked" => self.own(name, ids),
             "stolen" => drop(self.owned.remove(name)),
@@ -319,6 +366,13 @@ impl Client {
                             .and_then(Value::as_integer);
                         let seq = seq.ok_or_else(|| format!("no seq: {message}"))?;
                         outcomes.acknowledged(*number, seq)?;
+                        let index = outcomes.index_of(*number);
+                        if self.shown_index.is_some() && self.shown_index < index {
+                            return Err(format!(
+                                "transaction {number} is acknowledged while `_Server` shows {:?} and not {index:?}",
+                                self.shown_index
+                            ));
+                        }
                         if self.is_current && !self.shown_transactions().contains(number) {
                             return Err(format!(
                                 "transaction {number} is acknowledged before its update"
@@ -338,6 +392,7 @@ impl Client {
             _ if error.is_some() => return Err(format!("{asked:?} is refused: {message}")),
             RequestKind::Awareness => {}
             RequestKind::Monitor => self.take_first(view, outcomes, result)?,
+            RequestKind::ServerMonitor => self.see_index(result)?,
             RequestKind::Lock { is_unlock, lock } => {
                 if *is_unlock {
                     self.owned.remove(*lock);

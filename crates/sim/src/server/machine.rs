@@ -17,6 +17,7 @@ use corvid_data::{HashSeed, Uuid};
 use corvid_engine::{Database, WorkBudget};
 use corvid_log::LogWriter;
 use corvid_monitor::SessionId;
+use corvid_service::applied_index::AppliedIndex;
 use corvid_service::frontend::{Close, InboundFrame, session_id, shard_of};
 use corvid_service::job::Job;
 use corvid_service::job::body_scheduler::BodyScheduler;
@@ -169,8 +170,8 @@ struct Content {
     model: Model,
     file: Option<(Storage, FileState)>,
     history: bool,
-    /// Its row in `_Server`, if its member decides it.
-    row: Option<ServerRow>,
+    /// Its row in `_Server`, if its member decides it, and the index that the row shows.
+    row: Option<(ServerRow, AppliedIndex)>,
 }
 
 /// A running server.
@@ -181,6 +182,8 @@ pub(crate) struct Machine {
     databases: BTreeMap<DatabaseId, Served>,
     /// `None`: the database is clustered, and its member has the file.
     storage: Option<Storage>,
+    /// The index of the clustered database.
+    applied: Option<AppliedIndex>,
     locks: Arc<Mutex<Locks>>,
     epochs: SchemaEpochs,
     execution: Execution,
@@ -237,18 +240,24 @@ impl Machine {
     fn assemble(now: Now, seed: u64, disk: &SimDisk, content: Content) -> Machine {
         let mut directory = ServedDatabases::default();
         let schema = content.database.schema().clone();
-        match content.row {
-            Some(_) => directory.insert_clustered(&schema.name, STORED),
+        match &content.row {
+            Some((_, applied)) => {
+                directory.insert_clustered(&schema.name, STORED, Some(applied.clone()));
+            }
             None => directory.insert(&schema.name, STORED),
         }
         let hash_seed = content.database.hash_seed();
         let mut machine = Machine::bare(now, seed, disk, hash_seed, directory);
         let insertion = match &content.row {
-            Some(row) => member_row::insert(&schema.name, Some(&schema), row),
+            Some((row, _)) => member_row::insert(&schema.name, Some(&schema), row),
             None => server_db::insert(&schema, content.model.server_row()),
         };
+        machine.applied = content.row.as_ref().map(|(_, applied)| applied.clone());
         machine.serve(now, content);
         machine.update_server_db(insertion);
+        if let Some(applied) = machine.applied.clone() {
+            machine.post(SERVER, ToDatabase::Control(Control::ShowIndex(applied)));
+        }
         machine
     }
 
@@ -283,6 +292,7 @@ impl Machine {
             shards: (0..SHARDS).map(shard).collect(),
             databases: BTreeMap::new(),
             storage: None,
+            applied: None,
             locks: locks.clone(),
             epochs,
             execution: Execution::draw(&mut Dice::new(seed.rotate_left(32))),
@@ -643,6 +653,7 @@ impl Machine {
         let Some(served) = self.databases.get_mut(&id) else {
             return;
         };
+        let mut shown = None;
         while let Some(output) = served.pump.next_output() {
             match output {
                 // Some updates are precomputed before the record is written.
@@ -684,6 +695,13 @@ impl Machine {
                     inbox.push_back(ToShard::Deliver(deliver));
                 }
                 Output::Event(event) => self.main.push_back(event),
+                Output::Applied(index) => {
+                    if let Some(applied) = self.applied.clone()
+                        && applied.set(index)
+                    {
+                        shown = Some(applied);
+                    }
+                }
                 // No client connects to configured remotes; every delivery is posted at once; the file stays with the machine.
                 Output::Member(request) => self.to_member.push(request),
                 Output::Audit(_)
@@ -692,15 +710,17 @@ impl Machine {
                 | Output::CloseFile => {}
             }
         }
+        // Nothing else has acted since the output.
+        if let Some(applied) = shown {
+            self.post(SERVER, ToDatabase::Control(Control::ShowIndex(applied)));
+        }
     }
 
     /// The main thread handles an event.
     fn take_event(&mut self, event: Event) {
         match event {
             Event::Converted(_, schema, epoch) => {
-                self.post_to_shards(|| {
-                    ToShard::DisconnectUnaware(Arc::from("converted"), Some(epoch))
-                });
+                self.post_to_shards(|| ToShard::DisconnectUnaware(Arc::from("converted"), epoch));
                 self.update_server_db(server_db::update_schema(&schema));
             }
             Event::Compacted(token, result) => {

@@ -115,6 +115,7 @@ impl Host {
             file,
             recovered,
             contents,
+            owed: witness.commit(),
             now: self.clock.now(now_ms),
             seed: self.dice.draw(),
             trace: trace.clone(),

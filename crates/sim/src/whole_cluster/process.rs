@@ -101,6 +101,8 @@ pub(super) enum Observed {
     LearnedCluster(Cid),
     /// The server has left its cluster.
     Left,
+    /// `_Server` shows this row from now on.
+    Shown(ServerRow),
 }
 
 /// The leadership as the database knows it.
@@ -144,6 +146,10 @@ pub(super) struct Process {
     pub(super) has_left: bool,
     /// A snapshot in its file has been checked, and may be sent without another look.
     pub(super) has_checked: bool,
+    /// Everything through this entry was committed when the process began.
+    pub(super) owed: Index,
+    /// The row that `_Server` shows says that the server is connected.
+    pub(super) is_shown_connected: bool,
     pub(super) observed: Vec<Observed>,
 }
 
@@ -160,6 +166,8 @@ pub(super) struct Start {
     pub(super) file: Handle,
     pub(super) recovered: Recovered,
     pub(super) contents: Option<Contents>,
+    /// Everything through this entry is committed.
+    pub(super) owed: Index,
     pub(super) now: Now,
     pub(super) seed: u64,
     pub(super) trace: Trace,
@@ -177,6 +185,7 @@ impl Process {
             file,
             recovered,
             contents,
+            owed,
             now,
             seed,
             trace,
@@ -222,6 +231,8 @@ impl Process {
             disk_ms: 0,
             has_left: false,
             has_checked: false,
+            owed,
+            is_shown_connected: false,
             observed: Vec::new(),
         })
     }
@@ -389,6 +400,7 @@ impl Process {
             Some(ToMain::RowChanged) => {
                 if let (Some(machine), Some(row)) = (&mut self.machine, &self.row) {
                     machine.show_member(row);
+                    self.observed.push(Observed::Shown(row.clone()));
                 }
                 self.is_row_shown = true;
             }

@@ -61,6 +61,8 @@ pub(super) struct Witness {
     /// Committed entries with data.
     entries: BTreeMap<Index, Entry>,
     eids: BTreeMap<Eid, Index>,
+    /// The entry of each committed transaction, by its number.
+    indexes: BTreeMap<i64, Index>,
     /// The last entry that is known to be committed, with its term.
     commit: (Index, Term),
     /// Positions in the order of commits, by numbers of transactions.
@@ -85,6 +87,7 @@ impl Witness {
             proposed: BTreeMap::new(),
             entries: BTreeMap::new(),
             eids: BTreeMap::new(),
+            indexes: BTreeMap::new(),
             commit: (Index(1), Term(1)),
             positions: BTreeMap::new(),
             txns: BTreeMap::new(),
@@ -94,6 +97,12 @@ impl Witness {
             newly_acknowledged: Vec::new(),
             newly_canceled: Vec::new(),
         }
+    }
+
+    /// The newest term in which a server led.
+    pub(super) fn newest_term(&self) -> Term {
+        let newest = self.leaders.keys().next_back();
+        newest.copied().unwrap_or_default()
     }
 
     /// The last entry that is known to be committed.
@@ -252,6 +261,7 @@ impl Witness {
                     ));
                 }
                 content.apply(&known.txn)?;
+                self.indexes.insert(number, index);
                 if self.positions.insert(number, content.seq).is_some() {
                     self.repeated += 1;
                     if known.fate != Fate::Unknown || known.is_relayed {
@@ -450,6 +460,11 @@ impl Outcomes for Witness {
 
     fn is_void(&self, number: i64) -> bool {
         !self.positions.contains_key(&number)
+    }
+
+    fn index_of(&self, number: i64) -> Option<i64> {
+        let index = self.indexes.get(&number)?;
+        i64::try_from(index.0).ok()
     }
 }
 

@@ -108,9 +108,7 @@ impl Run {
             // The last member cannot leave, and says for ever that it is about to.
             let may_leave = self.faults.hosts.has_changes && self.oracle.members().len() == 1;
             let is_true = life.row.as_ref().is_some_and(|row| {
-                (row.is_connected || may_leave)
-                    && row.is_leader == life.registers.leads().is_some()
-                    && row.index == Some(applied)
+                (row.is_connected || may_leave) && row.is_leader == life.registers.leads().is_some()
             });
             if !is_true {
                 return Some(format!("the row of host {number} is {:?}", life.row));

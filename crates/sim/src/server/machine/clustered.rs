@@ -5,6 +5,7 @@
 use corvid_consensus::member::ServerRow;
 use corvid_engine::Database;
 use corvid_log::cluster::{Eid, Index};
+use corvid_service::applied_index::AppliedIndex;
 use corvid_service::message::ToDatabase;
 use corvid_service::{Model, Now, member_row};
 
@@ -22,12 +23,13 @@ impl Machine {
         row: ServerRow,
     ) -> Machine {
         let (index, eid) = applied;
+        let name = database.schema().name.to_string();
         let served = Content {
             database,
             model: Model::clustered(index, eid),
             file: None,
             history: true,
-            row: Some(row),
+            row: Some((row, AppliedIndex::new(&name, index))),
         };
         Machine::assemble(now, seed, disk, served)
     }
@@ -46,8 +48,8 @@ impl Machine {
     /// Checks what `_Server` shows of the clustered database.
     ///
     /// # Errors
-    /// It does not show this row.
-    pub(crate) fn check_row(&self, row: &ServerRow) -> Result<(), String> {
+    /// It does not show this row and this index.
+    pub(crate) fn check_row(&self, row: &ServerRow, index: Index) -> Result<(), String> {
         let database = self.databases[&SERVER].pump.service().database();
         let rows = database.schema().iter().flat_map(|(id, table)| {
             let columns = table.columns();
@@ -61,7 +63,6 @@ impl Machine {
         });
         let shown: Vec<String> = rows.collect();
         let (connected, leader) = (row.is_connected, row.is_leader);
-        let index = row.index.map_or(0, |index| index.0);
         let expected = [
             format!("connected: {connected}"),
             format!("leader: {leader}"),

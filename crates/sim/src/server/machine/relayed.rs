@@ -50,7 +50,7 @@ impl Machine {
         );
         let mut directory = ServedDatabases::default();
         directory.insert(server_db::NAME, SERVER);
-        directory.insert_clustered(&schema.name, STORED);
+        directory.insert_clustered(&schema.name, STORED, None);
         let directory = Arc::new(directory);
         self.post_to_shards(|| ToShard::ServedDatabases(directory.clone()));
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +61,8 @@ impl Machine {
             inbox.push_back(ToShard::LockNotifications(session));
         }
         let reason = Arc::from("connected to storage");
-        self.post_to_shards(|| ToShard::DisconnectUnaware(Arc::clone(&reason), None));
+        let epoch = self.epochs.advance();
+        self.post_to_shards(|| ToShard::DisconnectUnaware(Arc::clone(&reason), epoch));
         self.update_server_db(server_db::update_schema(&schema));
     }
 

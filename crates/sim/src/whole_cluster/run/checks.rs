@@ -1,7 +1,7 @@
 //! The checks after every step of a server: what it has reported, where that lasts, and what its database holds.
 
 use corvid_consensus::Finding;
-use corvid_consensus::member::{Connected, Role};
+use corvid_consensus::member::{Connected, Role, ServerRow, Status};
 use corvid_log::cluster::{Index, Sid, Term};
 
 use super::{QUEUED_MAX, Run, WIRE_BYTES_MAX};
@@ -104,12 +104,46 @@ impl Run {
                 }
                 Observed::LearnedCluster(cid) => self.hosts[number].identity.cid = Some(cid),
                 Observed::Left => self.left(number),
+                Observed::Shown(row) => self.check_shown(number, &row, &status)?,
             }
         }
         match applied {
             Some(index) => self.check_applied(number, index),
             None => Ok(()),
         }
+    }
+
+    /// Checks what `_Server` promises to a client that reads it now, and acts on it at once: from
+    /// the moment at which a server says that it is connected, it has everything that was committed
+    /// before it started, so no old conversion closes the client's session; and a server that is
+    /// alone in its cluster leads.
+    fn check_shown(
+        &mut self,
+        number: usize,
+        row: &ServerRow,
+        status: &Status,
+    ) -> Result<(), String> {
+        // A leader of an earlier term that is cut off cannot tell what others have committed since.
+        let is_newest = status.term == self.witness.newest_term();
+        let Some(process) = &mut self.hosts[number].process else {
+            return Ok(());
+        };
+        let was_connected = std::mem::replace(&mut process.is_shown_connected, row.is_connected);
+        if was_connected || !row.is_connected {
+            return Ok(());
+        }
+        if is_newest && status.applied < process.owed {
+            return Err(format!(
+                "host {number} says that it is connected, has applied {} and lacks entries through {}, which were committed when it started",
+                status.applied, process.owed
+            ));
+        }
+        if status.servers.len() == 1 && !row.is_leader {
+            return Err(format!(
+                "host {number} is alone and says that it is connected before it leads"
+            ));
+        }
+        Ok(())
     }
 
     /// A server has left its cluster.

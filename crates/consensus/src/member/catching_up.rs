@@ -1,0 +1,65 @@
+//! Whether this member has caught up with its cluster: `connected` in `_Server` promises it.
+//!
+//! A member that starts, joins or was out of touch may lack commits that clients of other members
+//! have seen long ago. A client that came now would read old contents, and a conversion among those
+//! commits would close its session. So the member first learns a *mark*, a commit index that the
+//! leader has told since, and shows `connected` when its database has applied everything through
+//! the mark.
+//!
+//! ```text
+//!    out of touch   |     in touch, catching up       |  caught up
+//! ------------------+----------------+----------------+------------->
+//!              leader heard   append tells mark   mark is applied
+//! ```
+//!
+//! A commit index counts as a mark only if its entry is of the leader's own term: an earlier one
+//! may lack commits of leaders before. Once caught up, a member stays so until it is out of touch
+//! again, although it follows its leader with some delay.
+
+use corvid_log::cluster::Index;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct CatchingUp {
+    mark: Option<Index>,
+    has_caught_up: bool,
+}
+
+impl CatchingUp {
+    /// The leader has committed through this entry, which is of its own term. The first mark is
+    /// enough: it includes everything that was committed when the member was in touch again.
+    pub(super) fn told(&mut self, commit: Index) {
+        self.mark.get_or_insert(commit);
+    }
+
+    /// Whether the member has caught up. `leads`: it leads, and its database has applied the entry
+    /// that begins its leadership, so there is nothing that it could lack.
+    pub(super) fn look(&mut self, is_in_touch: bool, leads: bool, applied: Index) -> bool {
+        if !is_in_touch {
+            *self = CatchingUp::default();
+            return false;
+        }
+        self.has_caught_up |= leads || self.mark.is_some_and(|mark| applied >= mark);
+        self.has_caught_up
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_catches_up_with_the_first_mark_each_time_it_comes_in_touch() {
+        let mut it = CatchingUp::default();
+        assert!(!it.look(true, false, Index(7)), "no mark yet");
+        it.told(Index(9));
+        it.told(Index(12));
+        assert!(!it.look(true, false, Index(8)));
+        assert!(it.look(true, false, Index(9)), "the first mark is enough");
+        assert!(it.look(true, false, Index(9)), "later entries do not count");
+        assert!(!it.look(false, false, Index(9)));
+        assert!(!it.look(true, false, Index(9)), "the old mark says nothing");
+        assert!(it.look(true, true, Index(9)), "a leader lacks nothing");
+        assert!(it.look(true, false, Index(9)));
+    }
+}
