@@ -12,6 +12,7 @@
 //! that of a remembered commit is never executed, whatever its client tells. Bounded by `IDS_MAX` and `RESULTS_BYTES_MAX`.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::hash::BuildHasher;
 
 use bytes::Bytes;
 use corvid_data::{TrustedKeys, Uuid};
@@ -215,6 +216,14 @@ pub(crate) enum Verdict<'o> {
     Unknown,
 }
 
+/// A transaction whose outcome is remembered.
+#[derive(Debug)]
+struct Remembered {
+    outcome: OnceOutcome,
+    /// A hash of its text; `None`: another server executed it.
+    text: Option<u64>,
+}
+
 /// The commits that are remembered.
 #[derive(Debug)]
 pub(crate) struct OnceTable {
@@ -229,7 +238,7 @@ pub(crate) struct OnceTable {
     generation: u32,
     /// Commits in this generation.
     in_generation: usize,
-    outcomes: BTreeMap<Key, OnceOutcome>,
+    outcomes: BTreeMap<Key, Remembered>,
     /// Transactions with outcomes, in the order in which those came; some may be forgotten.
     results: VecDeque<Key>,
     bytes: usize,
@@ -263,14 +272,29 @@ impl OnceTable {
 
     /// The outcome of a transaction, if it is remembered.
     pub(crate) fn get(&self, transaction: Uuid) -> Option<&OnceOutcome> {
-        self.outcomes.get(&Key::of(transaction))
+        let remembered = self.outcomes.get(&Key::of(transaction))?;
+        Some(&remembered.outcome)
+    }
+
+    /// The outcome of this transaction is that of this text.
+    pub(crate) fn bind(&mut self, transaction: Uuid, text: &[u8]) {
+        if let Some(remembered) = self.outcomes.get_mut(&Key::of(transaction)) {
+            remembered.text = Some(hash(text));
+        }
+    }
+
+    /// Whether the outcome that is remembered is known to be that of another text.
+    pub(crate) fn is_of_another(&self, transaction: Uuid, text: &[u8]) -> bool {
+        let remembered = self.outcomes.get(&Key::of(transaction));
+        let known = remembered.and_then(|remembered| remembered.text);
+        known.is_some_and(|known| known != hash(text))
     }
 
     /// Whether a transaction was executed.
     pub(crate) fn judge(&mut self, once: Once) -> Verdict<'_> {
         let key = Key::of(once.id);
-        if let Some(outcome) = self.outcomes.get(&key) {
-            return Verdict::Executed(outcome);
+        if let Some(remembered) = self.outcomes.get(&key) {
+            return Verdict::Executed(&remembered.outcome);
         }
         let commits = &self.commits;
         let known = self.known.get_or_insert_with(|| {
@@ -352,8 +376,12 @@ impl OnceTable {
             outcome => outcome,
         };
         self.bytes += len(&outcome);
-        if let Some(before) = self.outcomes.insert(key, outcome) {
-            self.bytes -= len(&before);
+        let remembered = Remembered {
+            outcome,
+            text: None,
+        };
+        if let Some(before) = self.outcomes.insert(key, remembered) {
+            self.bytes -= len(&before.outcome);
         } else {
             self.results.push_back(key);
         }
@@ -367,10 +395,14 @@ impl OnceTable {
 
     /// The outcome of a transaction is forgotten.
     pub(crate) fn forget(&mut self, key: Key) {
-        if let Some(outcome) = self.outcomes.remove(&key) {
-            self.bytes -= len(&outcome);
+        if let Some(remembered) = self.outcomes.remove(&key) {
+            self.bytes -= len(&remembered.outcome);
         }
     }
+}
+
+fn hash(text: &[u8]) -> u64 {
+    TrustedKeys::default().hash_one(text)
 }
 
 fn len(outcome: &OnceOutcome) -> usize {

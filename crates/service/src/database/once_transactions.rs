@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use corvid_consensus::database::ForwardOutcome;
-use corvid_data::Uuid;
+use corvid_data::{Tag, Uuid, WireError};
 
 use super::DatabaseService;
 use super::pending::{Answer, Pending};
@@ -85,6 +85,11 @@ impl OnceState {
         self.tentative.insert(id);
     }
 
+    /// An outcome that is remembered is that of this text.
+    pub(super) fn bind(&mut self, id: Uuid, text: &[u8]) {
+        self.table.bind(id, text);
+    }
+
     /// The reply of a transaction leaves.
     pub(super) fn released(&mut self, id: Option<Uuid>) {
         if let Some(id) = id {
@@ -128,7 +133,10 @@ impl DatabaseService {
             self.end_request(&request);
             return None;
         }
-        let answer = if let Some(outcome) = self.once.table.get(once.id) {
+        let answer = if self.once.table.is_of_another(once.id, request.params()) {
+            let details = "transact_once: another transaction has this id";
+            Answer::Error(Box::new(WireError::new(Tag::NotAllowed, details)))
+        } else if let Some(outcome) = self.once.table.get(once.id) {
             answer_of(outcome)
         } else if self.once.forwarded.contains_key(&once.id) {
             // It must not hold up the later replies of its session.
@@ -202,6 +210,7 @@ impl DatabaseService {
             self.send_answer(Box::new(request), answer, false);
         }
         self.once.table.remember(Key::of(once.id), outcome);
+        self.once.bind(once.id, request.params());
     }
 
     /// A transaction was not executed and will not be: those with the same id take its place.

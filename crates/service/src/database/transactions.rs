@@ -277,11 +277,15 @@ impl DatabaseService {
         if delta.is_none()
             && let Some(id) = origin.once_id()
         {
-            let may_write = match &origin {
-                Origin::Client(request) => TransactionKind::of(request.params()).may_write,
-                _ => true,
+            let text = match &origin {
+                Origin::Client(request) => Some(request.params()),
+                _ => None,
             };
+            let may_write = text.is_none_or(|text| TransactionKind::of(text).may_write);
             self.once.came_to_nothing(id, may_write, &answer);
+            if let Some(text) = text {
+                self.once.bind(id, text);
+            }
         }
         let commit = delta.map(|delta| {
             let once = origin.once_id();
@@ -303,6 +307,11 @@ impl DatabaseService {
                 None => self.once.committed(txn),
             }
             let (position, record_bytes) = recorded.unzip();
+            if let Origin::Client(request) = &origin
+                && let Some(id) = once
+            {
+                self.once.bind(id, request.params());
+            }
             Commit {
                 position,
                 record_bytes: record_bytes.unwrap_or(0),

@@ -164,7 +164,8 @@ fn an_id_is_executed_once_and_its_result_is_told_again() {
         world.ask(second, "6", "transact_once", r#"["A",0]"#);
         world.run();
         let text = world.take(second);
-        assert!(text.matches(r#""error":"aborted""#).count() == 2, "{text}");
+        assert_eq!(text.matches(r#""error":"aborted""#).count(), 1, "{text}");
+        assert!(text.contains("another transaction has this id"), "{text}");
         assert!(text.contains(r#"{"error":"canceled","id":5}"#), "{text}");
         assert!(
             text.contains(r#"{"error":"unknown method","id":6}"#),
