@@ -17,6 +17,8 @@ mod topology;
 use std::path::Path;
 use std::time::Instant;
 
+use corvid_shell::output;
+
 pub(crate) use replica::hold;
 
 use crate::cpu_interval::CpuTotals;
@@ -79,7 +81,10 @@ pub(crate) fn measure(options: &Clients) -> Result<(), Error> {
     for (place, kind) in (1..).zip(OTHERS) {
         match kind.unavailable_reason() {
             None => kinds.push((place, kind)),
-            Some(reason) => eprintln!("******* SKIPPED {}: {reason} *******", kind.name()),
+            Some(reason) => output::error_line(format_args!(
+                "******* SKIPPED {}: {reason} *******",
+                kind.name()
+            )),
         }
     }
     let program = Program::plain(options.server.clone());
@@ -89,14 +94,17 @@ pub(crate) fn measure(options: &Clients) -> Result<(), Error> {
         kinds,
     };
     let began = Instant::now();
-    print!("{}", head(options));
+    output::report_text(head(options));
     for part in [sync::measure, apply::measure, index::measure] {
         let rounds: Result<Vec<_>, Error> = (0..options.rounds).map(|_| part(&setup)).collect();
         for line in medians(&rounds?) {
-            print!("{}", text(&line));
+            output::report_text(text(&line));
         }
     }
-    println!("\ntotal time {}", report::seconds(began.elapsed()));
+    output::report(format_args!(
+        "\ntotal time {}",
+        report::seconds(began.elapsed())
+    ));
     Ok(())
 }
 

@@ -42,6 +42,8 @@ use std::process::ExitCode;
 use std::slice;
 use std::time::Instant;
 
+use corvid_shell::output;
+
 use clap::Parser;
 use database_file::History;
 use error::Error;
@@ -54,7 +56,7 @@ fn main() -> ExitCode {
     match run(&line.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("corvid-bench: {error}");
+            output::error_line(format_args!("corvid-bench: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -69,7 +71,7 @@ fn run(command: &Command) -> Result<(), Error> {
         }
         Command::Run(run) => measure(slice::from_ref(&run.server), &run.measure),
         Command::Allocators(options) => {
-            print!("{}", allocators::table(options)?);
+            output::report_text(allocators::table(options)?);
             Ok(())
         }
         Command::Ovn(ovn) => {
@@ -87,7 +89,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Hold(hold) => clients::hold(&hold.remote, &hold.schema),
         Command::List => {
             for workload in workloads::ALL {
-                println!("{:16} {}", workload.name(), workload.about());
+                output::report(format_args!("{:16} {}", workload.name(), workload.about()));
             }
             Ok(())
         }
@@ -120,20 +122,23 @@ fn measure(targets: &[Target], options: &Measure) -> Result<(), Error> {
         rounds: options.rounds,
         scale: options.scale,
     };
-    print!("{}", report::head(targets, options.scale, options.rounds));
+    output::report_text(report::head(targets, options.scale, options.rounds));
     let began = Instant::now();
     let (mut outcomes, mut failed) = (Vec::new(), Vec::new());
     rounds::measure(&plan, |workload, outcome| match outcome {
         Ok(outcome) => {
-            print!("{}", report::lines(&outcome));
+            output::report_text(report::lines(&outcome));
             outcomes.push(outcome);
         }
         Err(error) => {
-            println!("{:16} FAILED: {error}", workload.name());
+            output::report(format_args!("{:16} FAILED: {error}", workload.name()));
             failed.push(workload.name());
         }
     });
-    println!("\ntotal time {}", report::seconds(began.elapsed()));
+    output::report(format_args!(
+        "\ntotal time {}",
+        report::seconds(began.elapsed())
+    ));
     if let Some(file) = &options.json {
         let text = report::json(&outcomes, targets, options.scale, options.rounds);
         fs::write(file, text)?;

@@ -18,6 +18,8 @@ mod verdict;
 use std::path::Path;
 use std::process::ExitCode;
 
+use corvid_shell::output;
+
 use error::Error;
 use figures::Figures;
 
@@ -41,13 +43,13 @@ fn main() -> ExitCode {
         ["accept"] => accept(),
         ["list"] => {
             for path in paths::ALL {
-                println!("{:16} {}", path.name, path.about);
+                output::report(format_args!("{:16} {}", path.name, path.about));
             }
             Ok(true)
         }
         [callgrind::WORD, name] => callgrind::be_measured(name).map(|()| true),
         _ => {
-            eprintln!("{USAGE}");
+            output::error_line(USAGE);
             Ok(false)
         }
     };
@@ -55,7 +57,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("corvid-guard: {error}");
+            output::error_line(format_args!("corvid-guard: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -64,13 +66,15 @@ fn main() -> ExitCode {
 /// Returns whether all paths are within their limits. If instructions cannot be counted here, prints a warning and returns true.
 fn check() -> Result<bool, Error> {
     if let Err(reason) = callgrind::is_possible() {
-        eprintln!("SKIPPED the guard of instruction counts: {reason}");
-        eprintln!("******* REGRESSIONS WILL NOT BE NOTICED *******");
+        output::error_line(format_args!(
+            "SKIPPED the guard of instruction counts: {reason}"
+        ));
+        output::error_line("******* REGRESSIONS WILL NOT BE NOTICED *******");
         return Ok(true);
     }
     let expected = Figures::read(Path::new(FIGURES))?;
     let verdict = verdict::of(&count_all()?, &expected);
-    print!("{}", verdict.text);
+    output::report_text(verdict.text);
     Ok(verdict.is_good)
 }
 
@@ -78,7 +82,7 @@ fn accept() -> Result<bool, Error> {
     callgrind::is_possible().map_err(Error::Impossible)?;
     let counted = count_all()?;
     counted.write(Path::new(FIGURES))?;
-    print!("{}", counted.text());
+    output::report_text(counted.text());
     Ok(true)
 }
 

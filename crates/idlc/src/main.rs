@@ -1,20 +1,16 @@
 //! `ovsdb-idlc`: prints typed Rust, Python or C for a schema, or a schema with its annotations.
 
-use std::io::Write as _;
 use std::path::Path;
-use std::process::ExitCode;
 
 use corvid_idlc::options::Options;
-use corvid_shell::{args, program};
+use corvid_shell::{args, output, program};
 
-fn main() -> ExitCode {
+fn main() {
     program::init(&std::env::args_os().next().unwrap_or_default());
     let options = Options::parse(&args::from_env());
     let text = run(&options).unwrap_or_else(|problem| program::fatal(problem));
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
+    output::print(text);
+    program::exit(0)
 }
 
 /// The text to print, or the error.

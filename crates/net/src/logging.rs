@@ -54,6 +54,13 @@ pub fn dbg(module: Module, message: fmt::Arguments<'_>) {
     log(module, Level::Debug, message);
 }
 
+/// Whether something shows messages of this module and level: one atomic load where nothing does. For messages that cost something to make.
+#[inline]
+#[must_use]
+pub fn is_shown(module: Module, level: Level) -> bool {
+    log::log_enabled!(target: module.target(), level)
+}
+
 /// Logs a message unless `limit` says that there were too many of them. The next message that passes is preceded by the number of
 /// messages that were dropped.
 pub fn log_limited(limit: &RateLimit, module: Module, level: Level, message: fmt::Arguments<'_>) {

@@ -9,6 +9,7 @@
 //! log_event   the log's texts about that
 //! message     the envelope of each text that arrives or leaves
 //! session     which messages are handled without their user
+//! wire_log    messages as the debug log shows them
 //! ```
 
 pub mod backoff;
@@ -18,6 +19,7 @@ pub mod probe;
 pub mod reconnect;
 pub mod remote;
 pub mod session;
+pub mod wire_log;
 
 pub use backoff::Backoff;
 pub use log_event::{Level, LogEvent};

@@ -14,7 +14,7 @@ use corvid_net::target::Target;
 use corvid_rpc::remote::{ColumnRemote, RemoteList};
 use corvid_service::remote_rows::{RemoteColumn, RemoteRows};
 use corvid_service::server_db;
-use corvid_shell::program;
+use corvid_shell::{output, program};
 
 use crate::config::applied::{self, AppliedConfig, ConfigError};
 use crate::config::file::DatabaseConfig;
@@ -53,14 +53,14 @@ pub fn run(line: &CommandLine) {
     if check.has_failed {
         program::fatal("the configuration check failed");
     }
-    println!("the configuration is good");
+    output::line("the configuration is good");
     program::exit(0);
 }
 
 impl Check {
     fn fault(&mut self, what: impl Display) {
         self.has_failed = true;
-        eprintln!("ovsdb-server: {what}");
+        output::error_line(format_args!("ovsdb-server: {what}"));
     }
 
     fn command_line(&mut self, line: &CommandLine) {
@@ -103,7 +103,7 @@ impl Check {
     fn database(&mut self, shown: &str, file: &str, wanted: &DatabaseConfig) {
         match self.open(shown, file, wanted) {
             Ok((name, database)) => {
-                println!("database {name}: {file}");
+                output::line(format_args!("database {name}: {file}"));
                 self.files.push(file.to_owned());
                 self.names.push(name.clone());
                 if let Some(database) = database {
@@ -118,7 +118,11 @@ impl Check {
     fn relay(&mut self, shown: &str, relay: &RelaySettings) {
         match check_name(&relay.name, self.names.contains(&relay.name)) {
             Ok(()) => {
-                println!("database {}: {}", relay.name, relay.argument());
+                output::line(format_args!(
+                    "database {}: {}",
+                    relay.name,
+                    relay.argument()
+                ));
                 self.names.push(relay.name.clone());
             }
             Err(error) => self.fault(format_args!("failed to open database '{shown}': {error}")),
@@ -142,7 +146,7 @@ impl Check {
         let found = found.map_err(|error| error.to_string())?;
         if let Some(damage) = found.damage {
             // A server ignores everything behind the damage.
-            eprintln!("ovsdb-server: warning: {damage}");
+            output::error_line(format_args!("ovsdb-server: warning: {damage}"));
         }
         check_name(&found.name, self.names.contains(&found.name))?;
         Ok((found.name, found.database))
@@ -162,7 +166,7 @@ impl Check {
         } else {
             self.target(remote);
         }
-        println!("remote {remote}");
+        output::line(format_args!("remote {remote}"));
     }
 
     fn target(&mut self, target: &str) {
@@ -217,7 +221,7 @@ impl Check {
             }
         }
         if settings.credentials().are_sound() {
-            println!("SSL/TLS: key and certificate");
+            output::line("SSL/TLS: key and certificate");
         } else {
             self.fault("SSL/TLS cannot be used, see the messages of stream_ssl");
         }

@@ -119,6 +119,7 @@ pub fn run(line: CommandLine) {
             Module::OvsdbServer,
             format_args!("{}", program::version_line()),
         );
+        vlog::info(Module::OvsdbServer, format_args!("{}", program::CORVID));
     }
     if let Some(fd) = hangup::fd()
         && let Err(error) = control.watch(fd)

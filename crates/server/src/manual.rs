@@ -2,6 +2,8 @@
 //!
 //! Options come from the table in [`crate::options`], control commands from the registry that `control::commands` fills.
 
+mod topics;
+
 use corvid_shell::manual::{Chapter, Manual, shared};
 
 use crate::control::commands;
@@ -10,7 +12,7 @@ use crate::options;
 /// The manual.
 #[must_use]
 pub fn manual() -> Manual {
-    Manual {
+    let mut manual = Manual {
         name: "ovsdb-server",
         section: 1,
         purpose: "Open vSwitch database server",
@@ -44,7 +46,10 @@ pub fn manual() -> Manual {
             Chapter::prose("SEE ALSO", "`ovsdb-client`(1), `ovsdb-tool`(1), `ovs-appctl`(8)"),
         ],
         ..Manual::default()
-    }
+    };
+    // After the control commands, to which they refer.
+    manual.chapters.splice(1..1, topics::chapters());
+    manual
 }
 
 fn signals() -> Chapter {
@@ -92,6 +97,9 @@ const DESCRIPTION: &str = "\
 `{program}` serves databases of the Open vSwitch Database protocol (RFC 7047 and the extensions that Open vSwitch and OVN use) to any
 number of clients. Each database is a file, made by `ovsdb-tool create`, to which transactions are appended. The files are those of
 Open vSwitch's own server and can be handed to it and back.
+
+A server also serves the database `_Server`, which lists the databases with their schemas and roles; clients read there whether a member is connected \
+to its cluster and leads it.
 
 Clients reach it where `--remote` says; without one it can be reached by its control socket only, with `ovs-appctl`(8).";
 

@@ -9,6 +9,7 @@ mod listing;
 mod metrics;
 pub(crate) mod queues;
 mod sources;
+mod wire_log;
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -176,6 +177,7 @@ impl ShardSessions {
                 continue;
             };
             sent += 1;
+            wire_log::sent(io, *conn, &piece);
             match piece {
                 Piece::Message(bytes) => io.send(*conn, bytes),
                 Piece::Shared(frame) => {
@@ -281,6 +283,7 @@ impl ShardSessions {
             None => {}
             Some(Demand::Probe { .. }) => {
                 coverage::PROBE_SENT.bump();
+                wire_log::sent_text(io, conn, PROBE);
                 io.send(conn, PROBE.to_vec());
             }
             Some(Demand::Disconnect { unanswered_ms }) => {
@@ -360,6 +363,7 @@ impl Handler for ShardSessions {
     }
 
     fn frame(&mut self, now: Now, conn: ConnId, frame: Pieces, io: &mut Io) {
+        wire_log::received(io, conn, &frame);
         let Some(client) = self.sessions.get(&conn) else {
             self.sources.frame(conn, frame, io, &mut self.queues);
             return;

@@ -107,7 +107,7 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
     pub fn or_die(&mut self) -> Option<Item<I>> {
         self.next()?.map_or_else(
             |error| {
-                eprintln!("{}: {error}", self.program);
+                crate::output::error_line(format_args!("{}: {error}", self.program));
                 crate::program::exit(1)
             },
             Some,

@@ -16,7 +16,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use crate::args::{Arg, Spec};
 use crate::vlog::{self, Destination, Level, Module};
-use crate::{crash, pidfile, program, signals};
+use crate::{crash, output, pidfile, program, signals};
 use corvid_net::{cleanup, errno};
 
 use fork::Forked;
@@ -132,6 +132,8 @@ impl Options {
     /// a failure ends the process with a message.
     pub fn start(self) -> Startup {
         vlog::end_of_options();
+        // A forked child would print the buffered output once more. The exit reports an error.
+        let _ = output::flush();
         if let Some(user) = &self.user {
             user.switch_or_die();
         }
@@ -219,6 +221,7 @@ impl Startup {
 
 /// Points the standard descriptors at `/dev/null` and switches the console log off.
 fn close_standard_descriptors(kept: [bool; 3]) {
+    let _ = output::flush();
     if let Ok(null) = OpenOptions::new().read(true).write(true).open("/dev/null") {
         let redirects = [dup2_stdin, dup2_stdout, dup2_stderr];
         for (redirect, _) in redirects.into_iter().zip(kept).filter(|(_, kept)| !kept) {

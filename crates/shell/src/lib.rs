@@ -20,6 +20,7 @@ pub mod log_file;
 pub mod manual;
 pub mod memory;
 mod open_file;
+pub mod output;
 pub mod pidfile;
 pub mod program;
 #[cfg(feature = "progress")]

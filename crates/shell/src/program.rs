@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::vlog;
+use crate::{output, vlog};
 use corvid_net::{cleanup, errno};
 
 /// The version that programs report. Stop scripts require a dotted number that compares at least 2.5.90.
@@ -43,7 +43,11 @@ pub fn name() -> &'static str {
     NAME.get().map_or("corvid", String::as_str)
 }
 
-/// `PROG (Open vSwitch) VERSION`, the first line of `--version` and the reply of the `version` command.
+/// The name and the version of this implementation.
+pub const CORVID: &str = concat!("Corvid ", env!("CARGO_PKG_VERSION"));
+
+/// `PROG (Open vSwitch) VERSION`, the first line of `--version` and of the reply to the command `version`. Scripts take the last word of
+/// this line, or of the line with the words `Open vSwitch`. [`CORVID`] is the second line.
 #[must_use]
 pub fn version_line() -> String {
     format!("{} (Open vSwitch) {VERSION}", name())
@@ -51,18 +55,21 @@ pub fn version_line() -> String {
 
 /// Prints the text of an option such as `--help` and ends the process with status 0.
 pub fn answer(text: impl fmt::Display) -> ! {
-    print!("{text}");
-    exit(0)
+    output::print(text);
+    // As with the reference, an answer that cannot be written is not a failure.
+    let _ = output::flush();
+    cleanup::run();
+    std::process::exit(0)
 }
 
 /// Answers `--version`.
 pub fn answer_version() -> ! {
-    answer(format_args!("{}\n", version_line()))
+    answer(format_args!("{}\n{CORVID}\n", version_line()))
 }
 
 /// Prints `PROG: MESSAGE` on standard error, removes the files of the cleanup list, and ends the process with status 1.
 pub fn fatal(message: impl fmt::Display) -> ! {
-    eprintln!("{}: {message}", prefix());
+    output::error_line(format_args!("{}: {message}", prefix()));
     exit(1)
 }
 
@@ -78,8 +85,9 @@ pub fn fatal_logged(module: vlog::Module, message: impl fmt::Display) -> ! {
     fatal(message)
 }
 
-/// Removes the files of the cleanup list and ends the process.
+/// Writes buffered output, removes the files of the cleanup list and ends the process. Lost output makes status 0 a 1.
 pub fn exit(status: i32) -> ! {
+    let status = output::close(status);
     cleanup::run();
     std::process::exit(status)
 }

@@ -7,26 +7,24 @@ use std::cell::Cell;
 use std::io::IsTerminal;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Shorter work shows nothing.
 const HIDDEN: Duration = Duration::from_secs(1);
-/// Between two pictures of work of unknown length.
+/// Time between two pictures.
 const TICK: Duration = Duration::from_millis(200);
-/// Steps between two readings of the clock.
+/// Steps between two positions of the picture.
 const STRIDE: u64 = 1024;
 
 /// The progress of a piece of work. Ends when it is dropped.
 #[derive(Debug)]
 pub struct Progress {
     /// `None` without a terminal.
-    bar: Option<ProgressBar>,
-    begun: Instant,
-    is_shown: Cell<bool>,
+    picture: Option<Picture>,
     done: Cell<u64>,
-    /// The step at which the clock is read next.
+    /// The step at which the picture is told next.
     next: Cell<u64>,
     stride: u64,
 }
@@ -35,31 +33,23 @@ impl Progress {
     /// Work of `total` steps.
     #[must_use]
     pub fn new(what: &'static str, total: u64) -> Progress {
-        Progress::begin(what, total, STRIDE, "{msg} {wide_bar} {percent}% {eta}")
+        let template = "{msg} {wide_bar} {percent}% {elapsed}";
+        Progress::begin(what, total, STRIDE, template)
     }
 
-    /// Work on `total` bytes, in pieces large enough to read the clock after each; 0 when the total is unknown.
+    /// Work on `total` bytes, in large pieces; 0 when the total is unknown.
     #[must_use]
     pub fn of_bytes(what: &'static str, total: u64) -> Progress {
         let template = match total {
-            0 => "{msg} {spinner} {bytes}",
-            _ => "{msg} {wide_bar} {bytes}/{total_bytes} {eta}",
+            0 => "{msg} {spinner} {bytes} {elapsed}",
+            _ => "{msg} {wide_bar} {bytes}/{total_bytes} {elapsed}",
         };
         Progress::begin(what, total, 1, template)
     }
 
     fn begin(what: &'static str, total: u64, stride: u64, template: &str) -> Progress {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style);
-            }
-            bar.with_message(what)
-        });
         Progress {
-            bar,
-            begun: Instant::now(),
-            is_shown: Cell::new(false),
+            picture: Picture::begin(what, Some(total), template),
             done: Cell::new(0),
             next: Cell::new(stride),
             stride,
@@ -68,50 +58,50 @@ impl Progress {
 
     /// Adds steps that are done.
     pub fn advance(&self, steps: u64) {
-        let Some(bar) = &self.bar else {
+        let Some(picture) = &self.picture else {
             return;
         };
         let done = self.done.get() + steps;
         self.done.set(done);
-        if done < self.next.get() {
-            return;
-        }
-        self.next.set(done + self.stride);
-        if !self.is_shown.get() {
-            if self.begun.elapsed() < HIDDEN {
-                return;
-            }
-            self.is_shown.set(true);
-            bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        bar.set_position(done);
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+        if done >= self.next.get() {
+            self.next.set(done + self.stride);
+            picture.bar.set_position(done);
         }
     }
 }
 
-/// Work of another process: shows the seconds. Ends when it is dropped.
+/// Work of unknown length, of this process or another one: shows the seconds. Ends when it is dropped.
 #[derive(Debug)]
 pub struct Spinner {
-    /// `None` without a terminal. Dropping the sender ends the thread that draws the first picture.
-    drawn: Option<(ProgressBar, Sender<()>, JoinHandle<()>)>,
+    _picture: Option<Picture>,
 }
 
 impl Spinner {
     /// Begins.
     #[must_use]
     pub fn new(what: &'static str) -> Spinner {
-        if !std::io::stderr().is_terminal() {
-            return Spinner { drawn: None };
+        Spinner {
+            _picture: Picture::begin(what, None, "{msg} {spinner} {elapsed}"),
         }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        if let Ok(style) = ProgressStyle::with_template("{msg} {spinner} {elapsed}") {
+    }
+}
+
+/// The line on the terminal. A thread draws it, so it appears while one step takes long too.
+#[derive(Debug)]
+struct Picture {
+    bar: ProgressBar,
+    /// The thread that waits for the first picture, and the sender that ends its wait when it is dropped.
+    first: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Picture {
+    /// `None` without a terminal.
+    fn begin(what: &'static str, total: Option<u64>, template: &str) -> Option<Picture> {
+        if !std::io::stderr().is_terminal() {
+            return None;
+        }
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         bar.set_message(what);
@@ -123,18 +113,19 @@ impl Spinner {
                 shown.enable_steady_tick(TICK);
             }
         });
-        Spinner {
-            drawn: Some((bar, sender, thread)),
-        }
+        Some(Picture {
+            bar,
+            first: Some((sender, thread)),
+        })
     }
 }
 
-impl Drop for Spinner {
+impl Drop for Picture {
     fn drop(&mut self) {
-        if let Some((bar, sender, thread)) = self.drawn.take() {
+        if let Some((sender, thread)) = self.first.take() {
             drop(sender);
             let _ = thread.join();
-            bar.finish_and_clear();
         }
+        self.bar.finish_and_clear();
     }
 }

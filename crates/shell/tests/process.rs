@@ -288,7 +288,10 @@ fn is_alive(pid: i32) -> bool {
 fn detached_daemon(place: &Home) {
     place.started(&["--detach", "--pidfile", "-vconsole:off", "--log-file"]);
     let pid = place.pid().unwrap();
-    assert_eq!(place.answer(&["version"]), "testd (Open vSwitch) 3.7.0\n");
+    assert_eq!(
+        place.answer(&["version"]),
+        "testd (Open vSwitch) 3.7.0\nCorvid 0.1.0\n"
+    );
     assert_eq!(
         std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap(),
         Path::new("/")
@@ -487,7 +490,10 @@ fn second_daemon(place: &Home) {
         text(&second.stderr),
         format!("testd: {pidfile}: already running as pid {pid}, aborting\n")
     );
-    assert_eq!(place.answer(&["version"]), "testd (Open vSwitch) 3.7.0\n");
+    assert_eq!(
+        place.answer(&["version"]),
+        "testd (Open vSwitch) 3.7.0\nCorvid 0.1.0\n"
+    );
     let missing = place.daemon(&["--pidfile=/nonexistent/x.pid", "-vconsole:off"]);
     let expected = "testd: /nonexistent/x.pid.tmp: create failed (No such file or directory)\n";
     assert_eq!(

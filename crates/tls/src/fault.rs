@@ -1,7 +1,7 @@
 //! Why a session ended badly, in words that users of the reference search for.
 //!
-//! Texts of OpenSSL cannot be matched in full; kept are the names of alerts (`alert handshake failure` above all) and
-//! `certificate verify failed`.
+//! Texts of OpenSSL 3 are kept for peers that do not speak TLS or send no certificate. Others cannot be matched in full; kept are the names of
+//! alerts (`alert handshake failure` above all) and `certificate verify failed`.
 
 use std::fmt;
 
@@ -18,10 +18,13 @@ pub enum Fault {
 
 impl std::error::Error for Fault {}
 
+/// OpenSSL 3 says this of bytes that are not TLS.
+const WRONG_VERSION: &str = "error:0A00010B:SSL routines::wrong version number";
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::PlainJson => f.write_str("wrong version number"),
+            Fault::PlainJson => f.write_str(WRONG_VERSION),
             Fault::Tls(Error::AlertReceived(alert)) => {
                 write!(f, "ssl/tls alert {}", alert_words(*alert))
             }
@@ -29,10 +32,10 @@ impl fmt::Display for Fault {
                 write!(f, "certificate verify failed ({})", certificate_words(why))
             }
             Fault::Tls(Error::NoCertificatesPresented) => {
-                f.write_str("peer did not return a certificate")
+                f.write_str("error:0A0000C7:SSL routines::peer did not return a certificate")
             }
             Fault::Tls(Error::PeerIncompatible(why)) => write!(f, "no shared parameters ({why:?})"),
-            Fault::Tls(Error::InvalidMessage(why)) => write!(f, "wrong version number ({why:?})"),
+            Fault::Tls(Error::InvalidMessage(why)) => write!(f, "{WRONG_VERSION} ({why:?})"),
             Fault::Tls(error) => write!(f, "{error}"),
         }
     }
@@ -91,6 +94,10 @@ mod tests {
         assert!(text(AlertDescription::UnknownCA).ends_with("alert unknown ca"));
         assert!(
             text(AlertDescription::CertificateRequired).ends_with("alert certificate required")
+        );
+        assert_eq!(
+            Fault::PlainJson.to_string(),
+            "error:0A00010B:SSL routines::wrong version number"
         );
     }
 }

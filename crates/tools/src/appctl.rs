@@ -9,7 +9,9 @@ mod options;
 mod reply;
 
 use corvid_shell::unixctl::{Client, Format, socket_of};
-use corvid_shell::{args, program};
+use corvid_shell::{args, output, program};
+
+use crate::suggestion;
 
 use options::Options;
 use reply::Ending;
@@ -33,9 +35,26 @@ pub fn main() -> ! {
     }
     let ending = match run(&options.command, &options.args) {
         Ok(result) => reply::print(&result, &options),
-        Err(error) => reply::print_error(&error, target),
+        Err(error) => {
+            let ending = reply::print_error(&error, target);
+            if reply::is_unknown_command(&error)
+                && let Ok(commands) = client.transact("list-commands", &[])
+                && let Some(commands) = reply::plain_text(&commands)
+                && let Some(meant) = suggestion::nearest(&options.command, listed(&commands))
+            {
+                let question = suggestion::question(meant);
+                output::error_line(format_args!("{}: {question}", program::name()));
+            }
+            ending
+        }
     };
     ending.end()
+}
+
+/// The names in the text of `list-commands`: the first word of each line that is indented.
+fn listed(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().filter(|line| line.starts_with(' '));
+    lines.filter_map(|line| line.split_whitespace().next())
 }
 
 impl Ending {
@@ -43,7 +62,6 @@ impl Ending {
     fn end(self) -> ! {
         program::exit(match self {
             Ending::Answered => 0,
-            Ending::Unreachable => 1,
             Ending::Refused => 2,
         })
     }

@@ -4,6 +4,7 @@
 //! answers and keeps no copy of a database. The binary calls [`main`]; the generator of manual pages calls [`manual::manual`].
 
 pub(crate) mod commands;
+mod explanations;
 mod failure;
 mod leader;
 mod selection;
@@ -27,7 +28,7 @@ pub fn main() -> ! {
     let (settings, words) = Settings::parse(&args::from_env());
     match run(&settings, &words) {
         Ok(()) => program::exit(0),
-        Err(failure) => program::fatal(failure),
+        Err(failure) => failure.end(),
     }
 }
 

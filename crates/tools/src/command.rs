@@ -69,13 +69,18 @@ pub(crate) fn find<'a, 'b, A>(
         return Err(Failure::new("missing command name; use --help for help"));
     };
     let command = commands.iter().find(|command| command.name == name);
-    command
-        .map(|command| (command, args))
-        .ok_or_else(|| Failure::new(format!("unknown command '{name}'; use --help for help")))
+    command.map(|command| (command, args)).ok_or_else(|| {
+        let failure = Failure::new(format!("unknown command '{name}'; use --help for help"));
+        failure.suggesting(name, commands.iter().map(|command| command.name))
+    })
 }
 
-/// The commands as chapters of a manual, one for each topic.
-pub(crate) fn chapters<A>(topics: &[&'static str], commands: &[Command<A>]) -> Vec<Chapter> {
+/// The commands as chapters of a manual, one for each topic. `explain` has the paragraphs about a command.
+pub(crate) fn chapters<A>(
+    topics: &[&'static str],
+    commands: &[Command<A>],
+    explain: fn(&str) -> &'static str,
+) -> Vec<Chapter> {
     let of_topic = |topic| Chapter {
         title: topic,
         text: "",
@@ -85,7 +90,7 @@ pub(crate) fn chapters<A>(topics: &[&'static str], commands: &[Command<A>]) -> V
             .map(|command| Entry {
                 term: command.synopsis.to_owned(),
                 meaning: command.meaning,
-                detail: "",
+                detail: explain(command.name),
             })
             .collect(),
     };

@@ -1,4 +1,4 @@
-//! Why a program ends early: printed as `PROGRAM: MESSAGE` on standard error, with exit status 1.
+//! Why a program ends early: printed as `PROGRAM: MESSAGE` on standard error, with exit status 1. A suggestion follows on a line of its own.
 //!
 //! Messages that only one program has are made in `client/failure.rs` and `tool/failure.rs`.
 
@@ -6,15 +6,68 @@ use std::fmt;
 use std::path::Path;
 
 use corvid_data::WireError;
+use corvid_json::Value;
+use corvid_shell::{output, program};
 
-/// A fatal error: its message.
+use crate::suggestion;
+
+/// A fatal error: its message, and the name that the user may have meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure(String);
+pub(crate) struct Failure {
+    message: String,
+    meant: Option<String>,
+    status: i32,
+}
+
+/// The exit status of a program that fails.
+const FAILED: i32 = 1;
+
+/// The exit status after a transaction that was refused, with `--fail`.
+const REFUSED: i32 = 2;
 
 impl Failure {
     /// A failure with this message.
     pub(crate) fn new(message: impl Into<String>) -> Failure {
-        Failure(message.into())
+        Failure {
+            message: message.into(),
+            meant: None,
+            status: FAILED,
+        }
+    }
+
+    /// The first error among the results of a transaction, if there is one: the transaction was refused. The exit status is 2.
+    pub(crate) fn refused(results: &Value) -> Option<Failure> {
+        let mut results = results.as_array().unwrap_or_default().iter();
+        let (tag, result) = results.find_map(|it| Some((it.get("error")?.as_str()?, it)))?;
+        let mut message = format!("the transaction was refused: {tag}");
+        if let Some(details) = result.get("details").and_then(Value::as_str) {
+            message.push_str(&format!(": {details}"));
+        }
+        Some(Failure {
+            status: REFUSED,
+            ..Failure::new(message)
+        })
+    }
+
+    /// Adds a suggestion: the known name nearest to `name`, if there is one.
+    pub(crate) fn suggesting<'a>(
+        self,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Failure {
+        let meant = suggestion::nearest(name, known).map(str::to_owned);
+        Failure { meant, ..self }
+    }
+
+    /// Prints message and suggestion, and ends the process.
+    pub(crate) fn end(&self) -> ! {
+        let program = program::prefix();
+        output::error_line(format_args!("{program}: {self}"));
+        if let Some(meant) = &self.meant {
+            let question = suggestion::question(meant);
+            output::error_line(format_args!("{program}: {question}"));
+        }
+        program::exit(self.status)
     }
 }
 
@@ -25,18 +78,18 @@ pub(crate) fn shown(path: &Path) -> String {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 
 impl From<WireError> for Failure {
     fn from(error: WireError) -> Failure {
-        Failure(error.to_string())
+        Failure::new(error.to_string())
     }
 }
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Failure {
-        Failure(corvid_net::errno::text(&error))
+        Failure::new(corvid_net::errno::text(&error))
     }
 }

@@ -1,12 +1,13 @@
 //! The command-line programs `ovsdb-client`, `ovsdb-tool` and `ovs-appctl`.
 //!
 //! Each program is a module with a `main` function and a manual; its binary in `src/bin` adds the allocator. At the root are the parts
-//! that programs share: the table of commands, the type of a fatal error, common options, random UUIDs, schema files. No program uses the module of another one.
+//! that programs share: the table of commands, the type of a fatal error, common options, random UUIDs, schema files, suggestions. No program uses the module of another one.
 
 mod command;
 mod failure;
 mod schema_file;
 mod standard_options;
+mod suggestion;
 mod uuids;
 
 pub mod appctl;
@@ -30,9 +31,21 @@ mod tests {
     }
 
     #[test]
+    fn manuals_explain_every_command() {
+        for manual in [client::manual::manual(), tool::manual::manual()] {
+            let entries = manual.commands.iter().flat_map(|topic| &topic.entries);
+            let bare: Vec<&str> = entries
+                .filter(|entry| entry.detail.is_empty())
+                .map(|entry| entry.term.as_str())
+                .collect();
+            assert_eq!(bare, [""; 0], "{}", manual.name);
+        }
+    }
+
+    #[test]
     fn manuals_list_every_command() {
         fn missing<A>(topics: &[&'static str], commands: &[Command<A>]) -> usize {
-            let chapters = chapters(topics, commands);
+            let chapters = chapters(topics, commands, |_| "");
             let listed: usize = chapters.iter().map(|chapter| chapter.entries.len()).sum();
             commands.len() - listed
         }

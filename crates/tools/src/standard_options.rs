@@ -19,6 +19,18 @@ pub(crate) const fn listing<I: Copy>(id: I) -> Spec<I> {
     Spec::both("option", 'o', Arg::None, id).means("", "list the options and exit")
 }
 
+/// `--fail`
+pub(crate) const fn fail<I: Copy>(id: I) -> Spec<I> {
+    Spec::long("fail", Arg::None, id)
+        .means("", "transact: exit with status 2 if the transaction is refused")
+        .more(
+            "Without this option the exit status tells only whether there was an answer: a transaction of which nothing was done prints its \
+            errors among its results, with status 0. With it the first of these errors is printed on standard error too. `query` obeys it as \
+            well.",
+        )
+        .in_full()
+}
+
 /// `--timeout`, with the short form of the program
 pub(crate) const fn timeout<I: Copy>(short: char, id: I) -> Spec<I> {
     Spec::both("timeout", short, Arg::Required, id)

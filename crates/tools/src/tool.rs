@@ -8,23 +8,21 @@ mod answer;
 mod cluster_file;
 pub(crate) mod commands;
 mod database;
+mod explanations;
 mod failure;
 pub mod manual;
 mod new_file;
 mod options;
 mod replacement;
 
-use std::process::ExitCode;
-
 use corvid_shell::{args, program};
 
 /// Runs the program on the command line of this process.
-#[must_use]
-pub fn main() -> ExitCode {
+pub fn main() -> ! {
     program::init(&std::env::args_os().next().unwrap_or_default());
     let options = options::Options::parse(&args::from_env());
     match commands::run(&options) {
-        Ok(answer) => answer.into(),
-        Err(failure) => program::fatal(failure),
+        Ok(answer) => program::exit(answer.status()),
+        Err(failure) => failure.end(),
     }
 }

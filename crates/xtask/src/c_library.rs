@@ -7,6 +7,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use corvid_shell::output;
+
 use roff::{Roff, bold, roman};
 
 use crate::Outcome;
@@ -34,7 +36,7 @@ pub(crate) fn install(dir: &Path, archive: &Path, source: &Path) -> Outcome {
     symlink(SONAME, tree.root().join("lib/libcorvid.so"))?;
     let page = page(&header(source)?);
     tree.write("share/man/man3/libcorvid.3", 0o644, page.as_bytes())?;
-    println!("{}", dir.display());
+    output::report(dir.display());
     Ok(())
 }
 

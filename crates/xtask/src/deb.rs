@@ -10,6 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use corvid_shell::output;
+
 use crate::tree::{Tree, files_below, output, run};
 use crate::{Outcome, c_library, completion, page, programs};
 
@@ -90,7 +92,7 @@ pub(crate) fn pack(tree: &Tree, inputs: &Inputs, name: &str) -> Outcome {
         .arg(&package)
         .stdout(std::process::Stdio::null()))?;
     fs::remove_dir_all(tree.root())?;
-    println!("{}", package.display());
+    output::report(package.display());
     Ok(())
 }
 

@@ -19,6 +19,8 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use corvid_shell::output;
+
 use clap::builder::PathBufValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
@@ -143,7 +145,7 @@ fn main() -> ExitCode {
     match run(&command_line().get_matches()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("corvid-xtask: {error}");
+            output::error_line(format_args!("corvid-xtask: {error}"));
             ExitCode::FAILURE
         }
     }

@@ -14,6 +14,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use corvid_shell::output;
+
 use crate::Outcome;
 use crate::test_run::limits_of_jobs;
 use crate::timed_process::{End, Limits, TimedProcess};
@@ -125,7 +127,7 @@ pub(crate) fn run(only: &BTreeSet<&String>) -> Outcome {
             |mutant: &&Mutant| only.is_empty() || only.iter().any(|name| *name == mutant.name);
         let chosen: Vec<&Mutant> = rule.mutants.iter().filter(is_chosen).collect();
         if !chosen.is_empty() {
-            println!("{}. {}", rule.number, rule.text);
+            output::report(format_args!("{}. {}", rule.number, rule.text));
         }
         for mutant in chosen {
             let began = Instant::now();
@@ -136,7 +138,11 @@ pub(crate) fn run(only: &BTreeSet<&String>) -> Outcome {
                     "not found".to_owned()
                 }
             };
-            println!("   {}: {by}, {} s", mutant.name, began.elapsed().as_secs());
+            output::report(format_args!(
+                "   {}: {by}, {} s",
+                mutant.name,
+                began.elapsed().as_secs()
+            ));
         }
     }
     if survivors.is_empty() {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use corvid_json::Value;
 
-use corvid_shell::signals;
+use corvid_shell::{output, signals};
 
 use crate::Outcome;
 use crate::timed_process::{End, Limits, TimedProcess};
@@ -213,7 +213,10 @@ pub(crate) fn run(beside: Option<&String>) -> Outcome {
             .collect();
         let built = build(&workspace, &shared);
         let is_good = built.as_ref().is_ok_and(ExitStatus::success);
-        println!("tests are built after {} s", started.elapsed().as_secs());
+        output::report(format_args!(
+            "tests are built after {} s",
+            started.elapsed().as_secs()
+        ));
         if is_good {
             let mut command = Command::new("cargo");
             command.args(["test", "--workspace", "--doc"]);
@@ -457,7 +460,7 @@ fn show(report: Report) -> Report {
             text.push('\n');
         }
     }
-    print!("{text}");
+    output::report_text(text);
     report
 }
 
@@ -478,15 +481,15 @@ fn conclude(reports: Vec<Report>, took: Duration) -> Outcome {
         sum.add(report.tally);
     }
     for failure in &failures {
-        println!("FAILED {failure}");
+        output::report(format_args!("FAILED {failure}"));
     }
-    println!(
+    output::report(format_args!(
         "tests: {} passed, {} failed, {} ignored, in {} s",
         sum.passed,
         sum.failed.len(),
         sum.ignored,
         took.as_secs()
-    );
+    ));
     if failures.is_empty() {
         Ok(())
     } else {

@@ -27,6 +27,12 @@ class Later:
 # Options that 3.1 does not have; they appear among the possibilities of an abbreviation.
 NEWER_OPTIONS = ("config-file", "disable-file-no-data-conversion", "ssl-ciphersuites", "ssl-server-name")
 
+# What names our implementation, after the line that scripts parse: a line of its own, also in the log and in a reply that is printed as JSON.
+IMPLEMENTATION = re.compile(r"(?:[ !] )(?:TIME\|N\|ovsdb_server\|INFO\|)?Corvid [\d.]+")
+
+# Options of ours alone in a listing of options.
+OWN_OPTIONS = ("  --fail",)
+
 FAILED = re.compile(r"! TIME\|N\|ovsdb_server\|WARN\|failed to (?:open database '.*?'|configure remotes|configure SSL/TLS): (.*)")
 GAVE_UP = "! ovsdb-server: server configuration failed"
 
@@ -38,6 +44,9 @@ def ours(lines):
         if "is ambiguous; possibilities:" in line:
             for option in NEWER_OPTIONS:
                 line = line.replace(f" '--{option}'", "")
+        if IMPLEMENTATION.fullmatch(line) or line in OWN_OPTIONS:
+            continue
+        line = re.sub(r"\\nCorvid [\d.]+", "", line)
         found.append(line.replace("SSL/TLS protocol", "SSL protocol"))
     # Newer releases warn of the reason and then give up; 3.1 gives up with the reason.
     if GAVE_UP in found:

@@ -8,4 +8,5 @@ mod layering;
 mod libraries;
 mod links;
 mod makefile;
+mod output;
 mod words;

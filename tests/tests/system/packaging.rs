@@ -212,6 +212,102 @@ fn pages_are_sound() {
     }
 }
 
+/// Words of a page that explain something an operator of the replaced program could read up there, in no particular order.
+const EXPLAINED: [(&str, &[&str]); 4] = [
+    (
+        "ovsdb-tool",
+        &[
+            "never overwritten",
+            "Ephemeral columns",
+            "Warning: dropping a column",
+            "another server id",
+            "cluster/change-election-timer",
+            "For standalone files only",
+            "rights",
+            "disk has lost writes",
+            "cannot elect a leader",
+        ],
+    ),
+    (
+        "ovsdb-client",
+        &[
+            "Rows get new UUIDs",
+            "not outlive a restart",
+            "Warning: dropping a column",
+            "set_db_change_aware",
+            "RFC 4180",
+            "may be named once",
+            "not a list",
+            "--no-leader-only",
+        ],
+    ),
+    (
+        "ovs-appctl",
+        &[
+            "%D{FORMAT}",
+            "emer",
+            "SIGALRM",
+            "--pidfile",
+            "vlog/close",
+            "strftime",
+        ],
+    ),
+    (
+        "ovsdb-server",
+        &[
+            "inactivity_probe",
+            "accepts any peer",
+            "trusted from then on",
+            "two histories",
+            "never comes back with the same file",
+            "vlog/disable-rate-limit",
+            "core dump",
+            "at least ten minutes",
+        ],
+    ),
+];
+
+#[test]
+fn pages_say_no_less_than_those_they_replace() {
+    let dir = made("man");
+    for (program, phrases) in EXPLAINED {
+        let (_, page) = PROGRAMS
+            .iter()
+            .find(|(name, _)| *name == program)
+            .expect("a page");
+        let path = dir.path().join(page);
+        let source = fs::read_to_string(&path).expect("a page");
+        let words: Vec<&str> = source.split_whitespace().collect();
+        let source = words
+            .join(" ")
+            .replace("\\-", "-")
+            .replace("\\fB", "")
+            .replace("\\fR", "");
+        for phrase in phrases {
+            assert!(source.contains(phrase), "{program}: {phrase}");
+        }
+        let replaced = Path::new("/usr/share/man").join(format!("{page}.gz"));
+        if !has("man") || !replaced.exists() {
+            skip(&format!(
+                "{} is not here to be compared",
+                replaced.display()
+            ));
+            continue;
+        }
+        let count = |page: &Path| {
+            text(&run(Command::new("man").arg("-l").arg(page)))
+                .split_whitespace()
+                .count()
+        };
+        // Theirs has options of another system and explains common options once more in every page.
+        let (ours, theirs) = (count(&path), count(&replaced));
+        assert!(
+            4 * ours >= 3 * theirs,
+            "{program}: {ours} words for {theirs}"
+        );
+    }
+}
+
 #[test]
 fn completions_complete() {
     let dir = made("completions");

@@ -8,6 +8,7 @@ use corvid_data::{Arc, Schema};
 use corvid_driver::blocking::Client;
 use corvid_idl::Class;
 use corvid_json::Value;
+use corvid_shell::output;
 
 use crate::error::Error;
 
@@ -20,7 +21,7 @@ pub(crate) fn hold(remote: &str, schema: &Path) -> Result<(), Error> {
     let failed = |error: corvid_driver::Error| Error::Client(error.to_string());
     let mut client = Client::connect(class, remote).map_err(failed)?;
     client.wait_for_contents(None).map_err(failed)?;
-    println!("{SYNCED}");
+    output::report(SYNCED);
     client.wait_until(None, |_| false).map_err(failed)
 }
 

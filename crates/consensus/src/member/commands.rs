@@ -180,8 +180,10 @@ impl Member {
             return;
         };
         let name = self.name_of(to);
+        // The log begins as the reference's line about snapshots does, which is what people search for.
+        let text = format!("Transferring leadership to {name} because {reason}.");
+        self.log(Level::Info, text);
         let comment = format!("transferring leadership to {name} because {reason}");
-        self.log(Level::Info, comment.clone());
         let mut records = Records::default();
         records.note("transfer leadership", comment);
         let mut requests = Vec::new();

@@ -112,4 +112,6 @@ pub enum Rehearsal {
     ForceElection,
     /// The next time that this member, as leader, begins to add a server, it hands the leadership over.
     TransferAfterStartingToAdd,
+    /// Hand the leadership over now, if this member leads. The one before goes on.
+    Transfer,
 }

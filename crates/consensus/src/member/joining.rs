@@ -18,6 +18,9 @@ const JOINERS_MAX: usize = 64;
 /// Time between requests for admission, ms.
 const RETRY_MS: u64 = 1000;
 
+/// The answer to a server that is being added already.
+const IN_PROGRESS: &str = "in progress";
+
 impl Member {
     /// Asks for admission, if it is time.
     pub(super) fn joining_time(&mut self) {
@@ -50,7 +53,13 @@ impl Member {
         };
         let text = if is_success { "succeeded" } else { "failed" };
         let text = format!("{} {text} ({comment})", self.adding(from, address));
-        self.log(Level::Info, text);
+        // A joiner repeats its request until it is added; the repetitions say nothing new.
+        let level = if comment == IN_PROGRESS {
+            Level::Debug
+        } else {
+            Level::Info
+        };
+        self.log(level, text);
         self.answer_joiner(from, is_success, &comment);
     }
 
@@ -71,7 +80,7 @@ impl Member {
             return Some((true, "already in cluster".to_owned()));
         }
         if self.membership.joiners.contains_key(&from) {
-            return no("in progress");
+            return no(IN_PROGRESS);
         }
         if self.membership.removed.contains(&from) && self.file.is_list_pending() {
             return no("committing");

@@ -9,6 +9,9 @@ impl Member {
         if rehearsal == Rehearsal::ForceElection {
             return self.force_election();
         }
+        if rehearsal == Rehearsal::Transfer {
+            return self.transfer_for_test();
+        }
         self.rehearsal = rehearsal;
         if self
             .ticker
@@ -41,7 +44,11 @@ impl Member {
             return;
         }
         self.rehearsal = Rehearsal::None;
-        if self.hand_over_leadership() {
+        self.transfer_for_test();
+    }
+
+    fn transfer_for_test(&mut self) {
+        if self.transfer.is_none() && self.hand_over_leadership() {
             self.note_transfer("a test asked for it");
             self.await_transfer(None, false);
         }

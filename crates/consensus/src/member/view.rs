@@ -274,6 +274,11 @@ impl Member {
             cid: self.cid,
             sid: self.settings.sid,
         };
+        let known = self.view.row.as_ref();
+        if known.is_none_or(|known| known.is_connected != row.is_connected) {
+            let text = format!("raft_is_connected: {}", row.is_connected);
+            self.log(Level::Debug, text);
+        }
         if self.view.row.as_ref() != Some(&row) {
             self.view.row = Some(row.clone());
             self.outputs.push_back(Output::Row(row));

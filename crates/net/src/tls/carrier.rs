@@ -148,10 +148,13 @@ impl Carrier {
                 Ok(Received::Nothing) if sent.is_ok() => return Ok(false),
                 Ok(Received::End) if sent.is_ok() => {
                     let operation = self.operation();
-                    logging::err_limited(
+                    // In the words of OpenSSL 3. Probes of load balancers end so, which is nothing to act on.
+                    logging::warn_limited(
                         &PEER_LIMIT,
                         Module::StreamSsl,
-                        format_args!("{operation}: unexpected SSL_ERROR_ZERO_RETURN"),
+                        format_args!(
+                            "{operation}: error:0A000126:SSL routines::unexpected eof while reading"
+                        ),
                     );
                     self.fault =
                         Some("the peer closed the connection during the handshake".to_owned());

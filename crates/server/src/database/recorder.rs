@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use corvid_net::errno;
 use corvid_service::recording::{MAGIC, Replay};
+use corvid_shell::output;
 use corvid_shell::vlog::{self, Module};
 
 /// The maximum size of the queue, bytes.
@@ -181,21 +182,28 @@ pub fn replay_all(directory: &Path) -> bool {
     let mut paths = match recordings(directory) {
         Ok(paths) => paths,
         Err(error) => {
-            eprintln!("{}: {}", directory.display(), errno::text(&error));
+            output::error_line(format_args!(
+                "{}: {}",
+                directory.display(),
+                errno::text(&error)
+            ));
             return false;
         }
     };
     paths.sort();
     if paths.is_empty() {
-        eprintln!("{}: there is no recording", directory.display());
+        output::error_line(format_args!(
+            "{}: there is no recording",
+            directory.display()
+        ));
     }
     let mut all_good = !paths.is_empty();
     for path in paths {
         match replay(&path) {
-            Ok(line) => println!("{}: {line}", path.display()),
+            Ok(line) => output::line(format_args!("{}: {line}", path.display())),
             Err(problem) => {
                 all_good = false;
-                eprintln!("{}: {problem}", path.display());
+                output::error_line(format_args!("{}: {problem}", path.display()));
             }
         }
     }

@@ -240,7 +240,7 @@ impl ThreadEffects {
     /// Hands the leadership over for a scenario, which ends.
     fn transfer(&mut self, now_ms: u64, member: &mut Member) {
         self.scenario = Scenario::Clear;
-        command(now_ms, Command::TransferLeadership(None), member);
+        command(now_ms, Command::Rehearse(Rehearsal::Transfer), member);
     }
 }
 

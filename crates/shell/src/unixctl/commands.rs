@@ -12,7 +12,9 @@ pub fn register_builtin<C: 'static>(registry: &mut Registry<C>) {
     registry.register("set-options", "[--format text|json]", 1, 2, |_, _| {
         Ok(String::new())
     });
-    registry.register("version", "", 0, 0, |_, _| Ok(program::version_line()));
+    registry.register("version", "", 0, 0, |_, _| {
+        Ok(format!("{}\n{}", program::version_line(), program::CORVID))
+    });
     vlog::register_commands(registry);
     register_coverage(registry);
     registry.describe(&[

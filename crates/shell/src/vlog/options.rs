@@ -32,13 +32,16 @@ pub fn specs<I: Copy>(wrap: impl Fn(LogOption) -> I) -> [Spec<I>; 5] {
             .means("METHOD", "how to reach the system log")
             .within(GROUP)
             .more(
-                "`libc` (the default), `null` for not at all, `unix:FILE` or `udp:IP:PORT`. The variable `OVS_SYSLOG_METHOD` sets another \
-                default. Of several the first counts.",
+                "`libc` (the default) calls the function of the C library, which puts a prefix of its own before each message. `unix:FILE` \
+                writes to the socket of the system log, `udp:IP:PORT` sends datagrams; both send the message in the form that the pattern \
+                gives it. The system log must listen on that port, a packet filter must let the datagrams through, and they can be lost or \
+                forged. rsyslogd up to 8.9 reads messages from its socket in one fixed form: use `udp:` on the local host there. `null` sends \
+                nothing. The variable `OVS_SYSLOG_METHOD` sets another default. Of several the first counts.",
             ),
         Spec::long("syslog-target", Arg::Required, wrap(LogOption::SyslogTarget))
             .means("HOST:PORT", "also send log messages there, over UDP")
             .within(GROUP)
-            .more("In the form of RFC 5424. Deprecated in favour of `--syslog-method`."),
+            .more("In the form of RFC 5424. HOST is an address in numbers, not a name. Deprecated in favour of `--syslog-method`."),
         Spec::long("log-format", Arg::Required, wrap(LogOption::LogFormat))
             .in_full()
             .means("FORMAT", "how console and log file look: text or json (default: text)")
@@ -55,8 +58,13 @@ pub const fn verbose_spec<I: Copy>(id: I) -> Spec<I> {
         .more(
             "SPEC consists of words between colons, commas or spaces: at most one module, one destination (`syslog`, `console`, \
             `file`) and one level (`off`, `emer`, `err`, `warn`, `info`, `dbg`). A missing module or destination means all of them, a \
-            missing level means `dbg`. `PATTERN:DESTINATION:PATTERN` sets the form of lines, `FACILITY:NAME` the facility of the system \
-            log. May be given repeatedly.",
+            missing level means `dbg`. Case does not count, and the word `any`, of older versions, has no effect. Messages of the level and of \
+            more severe ones are logged; `off` logs none. Modules are those of the command `vlog/list`. Nothing goes to a file without \
+            `--log-file`. A program in the background has no console. May be given repeatedly.\n\n\
+            `PATTERN:DESTINATION:PATTERN` sets the form of lines; `ovs-appctl`(8) lists what a pattern may contain. `FACILITY:NAME` sets the \
+            facility of messages to the system log: `kern`, `user`, `mail`, `daemon`, `auth`, `syslog`, `lpr`, `news`, `uucp`, `clock`, `ftp`, \
+            `ntp`, `audit`, `alert`, `clock2` or `local0` to `local7`. Without it, it is `daemon` for the local system log and `local0` for \
+            `--syslog-target`.",
         )
 }
 

@@ -12,6 +12,7 @@ use corvid_log::storage::StorageRequest;
 use corvid_service::message::{Control, Piece, ToDatabase};
 use corvid_service::pump::Output;
 use corvid_service::recording::{Replay, ReplayEvent};
+use corvid_shell::output;
 use corvid_sim::relay_tree::{self, COSTS, Plan, plot};
 use corvid_sim::seeds::{Range, Runs, Simulation, Tracing, run_seed, run_seeds};
 use corvid_sim::{clients, cluster, server, whole_cluster};
@@ -111,7 +112,7 @@ fn main() -> ExitCode {
             Subject::Relays => simulate::<whole_cluster::RelaySummary>(&options),
         },
         None => {
-            eprintln!("{USAGE}");
+            output::error_line(USAGE);
             ExitCode::FAILURE
         }
     }
@@ -139,17 +140,17 @@ fn study(options: &Options) -> ExitCode {
             match relay_tree::run(&plan, &COSTS) {
                 Ok(levels) => outcomes.push((format!("{name}, {rate} commits/s"), levels)),
                 Err(problem) => {
-                    eprintln!("{name}: {problem}");
+                    output::error_line(format_args!("{name}: {problem}"));
                     return ExitCode::FAILURE;
                 }
             }
         }
     }
-    print!("{}", plot::table(&outcomes));
+    output::report_text(plot::table(&outcomes));
     if let Some(path) = &options.out
         && let Err(error) = std::fs::write(path, plot::svg(&outcomes))
     {
-        eprintln!("{path}: {error}");
+        output::error_line(format_args!("{path}: {error}"));
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
@@ -161,7 +162,7 @@ fn replay(directory: &str) -> ExitCode {
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) => {
-            eprintln!("{directory}: {error}");
+            output::error_line(format_args!("{directory}: {error}"));
             return ExitCode::FAILURE;
         }
     };
@@ -169,31 +170,35 @@ fn replay(directory: &str) -> ExitCode {
     paths.retain(|path| path.extension().is_some_and(|name| name == "recording"));
     paths.sort();
     for path in &paths {
-        println!("{}", path.display());
+        output::report(path.display());
         let bytes = match std::fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) => {
-                eprintln!("{}: {error}", path.display());
+                output::error_line(format_args!("{}: {error}", path.display()));
                 status = ExitCode::FAILURE;
                 continue;
             }
         };
         let mut show = |summary: ReplayEvent<'_>| match summary {
-            ReplayEvent::Batch(number) => println!("batch {number}"),
-            ReplayEvent::Input(input) => println!("  <- {}", brief(&input_text(input))),
-            ReplayEvent::Output(output) => println!("  -> {}", brief(&output_text(output))),
+            ReplayEvent::Batch(number) => output::report(format_args!("batch {number}")),
+            ReplayEvent::Input(input) => {
+                output::report(format_args!("  <- {}", brief(&input_text(input))));
+            }
+            ReplayEvent::Output(output) => {
+                output::report(format_args!("  -> {}", brief(&output_text(output))));
+            }
         };
         let problem = match Replay::open(&bytes) {
             Ok(mut replay) => replay.run(&mut show).problem,
             Err(damage) => Some(damage.0),
         };
         if let Some(problem) = problem {
-            eprintln!("{}: {problem}", path.display());
+            output::error_line(format_args!("{}: {problem}", path.display()));
             status = ExitCode::FAILURE;
         }
     }
     if paths.is_empty() {
-        eprintln!("{directory}: no recordings");
+        output::error_line(format_args!("{directory}: no recordings"));
         status = ExitCode::FAILURE;
     }
     status
@@ -262,11 +267,11 @@ fn simulate<P: Simulation + Debug>(options: &Options) -> ExitCode {
         };
         return match run_seed::<P>(seed, tracing) {
             Ok(summary) => {
-                println!("{summary:?}");
+                output::report(format_args!("{summary:?}"));
                 ExitCode::SUCCESS
             }
             Err(failure) => {
-                eprintln!("{failure}");
+                output::error_line(failure);
                 ExitCode::FAILURE
             }
         };
@@ -281,7 +286,7 @@ fn simulate<P: Simulation + Debug>(options: &Options) -> ExitCode {
         if let Some(failure) = failure
             && shown.fetch_add(1, Ordering::Relaxed) < SHOWN
         {
-            eprintln!("{failure}");
+            output::error_line(failure);
         }
         let every = if is_terminal {
             PROGRESS_EVERY
@@ -293,26 +298,28 @@ fn simulate<P: Simulation + Debug>(options: &Options) -> ExitCode {
             let rate = done as f64 / seconds.max(0.001);
             let left = (count - done) as f64 / rate;
             let end = if is_terminal { '\r' } else { '\n' };
-            eprint!("{done} of {count} seeds, {rate:.0} in a second, {left:.0} s left {end}");
+            output::error_text(format_args!(
+                "{done} of {count} seeds, {rate:.0} in a second, {left:.0} s left {end}"
+            ));
         }
     });
     let Runs {
         summary, failures, ..
     } = runs;
     let seconds = began.elapsed().as_secs_f64();
-    println!(
+    output::report(format_args!(
         "{count} seeds from {} in {seconds:.0} s: {summary:#?}",
         options.from
-    );
+    ));
     if failures.is_empty() {
-        println!("none of {count} seeds fails");
+        output::report(format_args!("none of {count} seeds fails"));
         return ExitCode::SUCCESS;
     }
     let seeds: Vec<String> = failures.iter().map(|it| it.seed.to_string()).collect();
-    eprintln!(
+    output::error_line(format_args!(
         "{} of {count} seeds fail: {}",
         failures.len(),
         seeds.join(", ")
-    );
+    ));
     ExitCode::FAILURE
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use corvid_json::Value;
+use corvid_shell::output::{self, Output};
 use corvid_shell::program;
 use corvid_shell::unixctl::Format;
 
@@ -13,8 +14,6 @@ use crate::appctl::options::Options;
 pub(crate) enum Ending {
     /// The daemon executed the command.
     Answered,
-    /// The answer could not be written.
-    Unreachable,
     /// The daemon answered with an error, or with a value that this format cannot show.
     Refused,
 }
@@ -23,17 +22,15 @@ pub(crate) enum Ending {
 pub(crate) fn print(result: &Value, options: &Options) -> Ending {
     let Some(text) = text(result, options.format, options.is_pretty) else {
         let kind = kind(result);
-        eprintln!(
+        output::error_line(format_args!(
             "{}: Unexpected reply type in JSON rpc reply: {kind}",
             program::name()
-        );
+        ));
         return Ending::Refused;
     };
-    let mut out = std::io::stdout().lock();
-    match out.write_all(&text).and_then(|()| out.flush()) {
-        Ok(()) => Ending::Answered,
-        Err(_) => Ending::Unreachable,
-    }
+    // The exit reports an error.
+    let _ = Output.write_all(&text);
+    Ending::Answered
 }
 
 /// Prints the error that `target` returned.
@@ -42,15 +39,25 @@ pub(crate) fn print_error(error: &Value, target: &str) -> Ending {
         Some(text) => line(text),
         None => line(error.to_string()),
     };
-    let mut out = std::io::stderr().lock();
-    // A failure of this write cannot be reported anywhere.
-    let _ = out.write_all(&text);
-    let _ = writeln!(
-        out,
+    output::error_text(String::from_utf8_lossy(&text));
+    output::error_line(format_args!(
         "{}: {target}: server returned an error",
         program::name()
-    );
+    ));
     Ending::Refused
+}
+
+/// Whether the daemon does not know the command.
+pub(crate) fn is_unknown_command(error: &Value) -> bool {
+    let text = error.as_str().map(ToString::to_string);
+    text.is_some_and(|text| text.contains("is not a valid command"))
+}
+
+/// The text of an answer: the answer itself, or its `reply` where the connection has been switched to JSON.
+pub(crate) fn plain_text(answer: &Result<Value, Value>) -> Option<String> {
+    let answer = answer.as_ref().ok()?;
+    let text = answer.get("reply").unwrap_or(answer).as_str()?;
+    Some(text.to_string())
 }
 
 /// The bytes to print; `None` if the format is text and the result is not a string.

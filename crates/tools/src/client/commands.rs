@@ -14,6 +14,9 @@ pub(crate) mod wait;
 use std::fmt;
 use std::io::Write;
 
+use corvid_data::{Schema, TableSchema};
+use corvid_shell::output::Output;
+
 use crate::client::session::Session;
 use crate::client::settings::Settings;
 use crate::command;
@@ -80,7 +83,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("wait", 2, 3, Action::Alone(wait::wait)).means(COORDINATION, "wait [SERVER] DATABASE STATE", "wait until DATABASE is \"added\", \"connected\" or \"removed\""),
     Command::new("dump", 0, usize::MAX, Action::Database(dump::dump)).means(LOOKING, "dump [SERVER] [DATABASE] [TABLE [COLUMN...]]", "print the contents of all tables, of TABLE, or of some of its columns"),
     Command::new("backup", 0, 0, Action::Database(backup::backup)).means(COPIES, "backup [SERVER] [DATABASE] > SNAPSHOT", "write the contents as a database file"),
-    Command::new("restore", 0, 0, Action::Database(restore::restore)).means(COPIES, "[--force] restore [SERVER] [DATABASE] < SNAPSHOT", "replace the contents with those of a database file"),
+    Command::new("restore", 0, 0, Action::Database(restore::restore)).means(COPIES, "[--force] [--keep-uuids] restore [SERVER] [DATABASE] < SNAPSHOT", "replace the contents with those of a database file"),
     Command::new("convert", 1, 1, Action::Connection(convert::convert)).means(SCHEMAS, "convert [SERVER] SCHEMA", "convert the database of that name to the schema in the file SCHEMA"),
     Command::new("needs-conversion", 1, 1, Action::Connection(convert::needs_conversion)).means(SCHEMAS, "needs-conversion [SERVER] SCHEMA", "print \"yes\" if the database's schema differs from SCHEMA, else \"no\""),
     Command::new("ping", 0, 2, Action::Alone(ping::ping)).means(LOOKING, "ping [SERVER] [DATABASE]", "print how long SERVER takes to answer; fail if it does not answer within 5 seconds or does not serve DATABASE"),
@@ -89,7 +92,17 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("unlock", 1, 1, Action::Connection(lock::unlock)).means(COORDINATION, "unlock [SERVER] LOCK", "release LOCK"),
 ];
 
+/// The names of a schema's tables, for suggestions.
+fn table_names(schema: &Schema) -> impl Iterator<Item = &str> {
+    schema.tables().iter().map(|table| table.name.as_str())
+}
+
+/// The names of a table's columns, for suggestions.
+fn column_names(table: &TableSchema) -> impl Iterator<Item = &str> {
+    table.columns().iter().map(|column| column.name.as_str())
+}
+
 /// Prints a line on standard output.
 fn print_line(text: impl fmt::Display) -> Result<(), Failure> {
-    Ok(writeln!(std::io::stdout(), "{text}")?)
+    Ok(writeln!(Output, "{text}")?)
 }

@@ -10,12 +10,14 @@ use std::sync::Arc;
 
 use corvid_data::Schema;
 use corvid_json::Value;
-use corvid_net::errno;
 use corvid_net::target::Target;
 use corvid_net::tls::Credentials;
+use corvid_net::{errno, logging};
 use corvid_rpc::Message;
 use corvid_rpc::message::{write_reply, write_request};
+use corvid_rpc::wire_log::{Direction, LoggedMessage};
 use corvid_shell::blocking::Connection;
+use corvid_shell::progress::Spinner;
 use corvid_shell::signals;
 use corvid_shell::vlog::{self, Module};
 
@@ -129,6 +131,7 @@ impl Session {
         params: &Value,
     ) -> Result<Result<Value, Value>, Failure> {
         let broken = |error: io::Error| Failure::transaction(&errno::text(&error));
+        let _progress = Spinner::new("Waiting for the server");
         let id = self.try_send(method, params).map_err(broken)?;
         loop {
             match self.try_receive(self.deadline_ms).map_err(broken)? {
@@ -245,6 +248,7 @@ impl Session {
             &params.to_bytes(),
             id.to_string().as_bytes(),
         );
+        self.log_message(Direction::Sent, &bytes);
         self.connection.send(&bytes, self.deadline_ms)?;
         Ok(RequestId(id))
     }
@@ -260,6 +264,7 @@ impl Session {
             }
             Err(error) => return Err(error),
         };
+        self.log_message(Direction::Received, &frame);
         let message = match Message::parse(&frame) {
             Ok(message) => message,
             Err(error) => return Err(self.protocol_error(&error)),
@@ -270,6 +275,7 @@ impl Session {
                 if &*method == b"echo" {
                     let mut bytes = Vec::new();
                     write_reply(&mut bytes, id, params);
+                    self.log_message(Direction::Sent, &bytes);
                     self.connection.send(&bytes, self.deadline_ms)?;
                 }
                 Ok(None)
@@ -291,6 +297,12 @@ impl Session {
                 Ok(own_id(id).map(|id| Incoming::Reply(id, Err(value(error)))))
             }
         }
+    }
+
+    fn log_message(&self, direction: Direction, text: &[u8]) {
+        let (name, message) = (self.name(), LoggedMessage::new(direction, text));
+        // Formatted only where the level is on.
+        logging::dbg(Module::Jsonrpc, format_args!("{name}: {message}"));
     }
 
     fn protocol_error(&self, error: &dyn std::fmt::Display) -> io::Error {

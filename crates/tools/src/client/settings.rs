@@ -27,6 +27,10 @@ pub(crate) struct Settings {
     pub is_timestamped: bool,
     /// `--force`
     pub force: bool,
+    /// `--fail`
+    pub fail: bool,
+    /// `--keep-uuids`
+    pub keep_uuids: bool,
     /// Of several servers, use only one that leads its cluster.
     pub leader_only: bool,
     /// Whether to send `set_db_change_aware`: `None` sends it and accepts a refusal.
@@ -49,6 +53,8 @@ enum Id {
     ColumnWidthMax,
     Timestamp,
     Force,
+    Fail,
+    KeepUuids,
     LeaderOnly(bool),
     Aware(bool),
     Timeout,
@@ -75,6 +81,16 @@ fn specs() -> Vec<Spec<Id>> {
             .means("", "print the time above each table of a monitor"),
         Spec::long("force", Arg::None, Id::Force)
             .means("", "restore: ignore differences between schemas"),
+        standard_options::fail(Id::Fail),
+        Spec::long("keep-uuids", Arg::None, Id::KeepUuids)
+            .means("", "restore: rows get the UUIDs that they have in the backup")
+            .more(
+                "Without this option every row gets a new UUID. References between the rows of the database follow, but clients, other \
+                databases and text columns that hold UUIDs of rows do not. Rows that the database and the backup both have are updated, so \
+                clients that monitor the database are told of changes only; a row of this kind cannot get other values in immutable columns. \
+                The server must accept `uuid` in `insert`; an older one refuses the transaction and nothing changes.",
+            )
+            .in_full(),
         standard_options::timeout('t', Id::Timeout).within(CONNECTION),
         connection("db-change-aware", Id::Aware(true)).means(
             "",
@@ -144,6 +160,8 @@ impl Settings {
                 style: Style::default(),
                 is_timestamped: false,
                 force: false,
+                fail: false,
+                keep_uuids: false,
                 leader_only: true,
                 aware: None,
                 credentials: Arc::default(),
@@ -235,6 +253,8 @@ impl Parser {
             Id::ColumnWidthMax => settings.style.column_width_max = column_width(text),
             Id::Timestamp => settings.is_timestamped = true,
             Id::Force => settings.force = true,
+            Id::Fail => settings.fail = true,
+            Id::KeepUuids => settings.keep_uuids = true,
             Id::LeaderOnly(only) => settings.leader_only = only,
             Id::Aware(aware) => settings.aware = Some(aware),
             Id::Timeout => match timeout::parse(text, 't') {

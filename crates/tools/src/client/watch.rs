@@ -6,6 +6,7 @@
 
 use corvid_json::Value;
 use corvid_shell::daemon::Startup;
+use corvid_shell::output;
 use corvid_shell::unixctl::{Registry, Server};
 
 use crate::client::session::{Incoming, Session};
@@ -70,7 +71,7 @@ impl Watch {
         }
     }
 
-    /// Calls `handle` for every message, until the control command `exit`.
+    /// Calls `handle` for every message, until the control command `exit` or until the reader of the output is gone.
     ///
     /// # Errors
     /// The connection broke, or `handle` returned an error.
@@ -83,11 +84,15 @@ impl Watch {
             loop {
                 let incoming = session.receive()?;
                 self.advance(handle(incoming)?);
+                // Nothing that is still to come can be read. The reference runs on.
+                if output::reader_is_gone() {
+                    return Ok(());
+                }
             }
         };
         socket.watch(session.fd())?;
         let mut control = Control::default();
-        while !control.is_exiting {
+        while !control.is_exiting && !output::reader_is_gone() {
             if !control.is_blocked {
                 while let Some(incoming) = session.poll()? {
                     self.advance(handle(incoming)?);

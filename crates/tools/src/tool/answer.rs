@@ -1,7 +1,5 @@
 //! The exit status of a command that ran to its end.
 
-use std::process::ExitCode;
-
 /// How a command that did not fail ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -17,11 +15,12 @@ impl From<bool> for Answer {
     }
 }
 
-impl From<Answer> for ExitCode {
-    fn from(answer: Answer) -> ExitCode {
-        match answer {
-            Answer::Yes => ExitCode::SUCCESS,
-            Answer::No => ExitCode::from(2),
+impl Answer {
+    /// The exit status.
+    pub(crate) fn status(self) -> i32 {
+        match self {
+            Answer::Yes => 0,
+            Answer::No => 2,
         }
     }
 }

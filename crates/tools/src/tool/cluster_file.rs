@@ -4,6 +4,7 @@ use std::path::Path;
 
 use corvid_log::Magic;
 use corvid_log::cluster::{ClusterReader, Header, Record};
+use corvid_shell::log_file::OpenMode;
 
 use crate::failure::Failure;
 use crate::tool::database::DatabaseFile;
@@ -19,12 +20,12 @@ pub(crate) struct ClusterFile {
 }
 
 impl ClusterFile {
-    /// Opens a file that must be a member's.
+    /// Opens a file that must be a member's. The caller shows the progress.
     ///
     /// # Errors
     /// As [`DatabaseFile::open`], and a standalone database, which is `cannot identify file type` here.
     pub(crate) fn open(path: &Path) -> Result<ClusterFile, Failure> {
-        let file = DatabaseFile::open(path)?;
+        let file = DatabaseFile::open_quietly(path, OpenMode::ReadOnly)?;
         if file.magic() != Magic::Clustered {
             let name = file.name().to_owned();
             return Err(Failure::format(

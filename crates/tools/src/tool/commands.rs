@@ -15,6 +15,7 @@ mod versions;
 use std::path::PathBuf;
 
 use corvid_net::dirs;
+use corvid_shell::output;
 
 use crate::command;
 use crate::failure::Failure;
@@ -260,14 +261,17 @@ fn default_database() -> PathBuf {
 }
 
 fn help(_: &Invocation<'_>) -> Outcome {
-    print!("{}", manual::help());
+    output::print(manual::help());
     Ok(Answer::Yes)
 }
 
 fn list(_: &Invocation<'_>) -> Outcome {
-    println!("The available commands are:");
+    output::line("The available commands are:");
     for command in &COMMANDS {
-        println!("  {:<23} {}", command.name, command.action.arguments);
+        output::line(format_args!(
+            "  {:<23} {}",
+            command.name, command.action.arguments
+        ));
     }
     Ok(Answer::Yes)
 }

@@ -35,7 +35,7 @@ pub(crate) struct Replay {
 }
 
 impl DatabaseFile {
-    /// Opens a file for reading, without locking it.
+    /// Opens a file for reading, without locking it. A terminal shows the progress.
     ///
     /// # Errors
     /// The file cannot be opened or is not a database.
@@ -43,11 +43,26 @@ impl DatabaseFile {
         DatabaseFile::open_as(path, OpenMode::ReadOnly)
     }
 
-    /// Opens a file, and locks it if the mode allows writing.
+    /// As [`DatabaseFile::open`], and locks the file if the mode allows writing.
     ///
     /// # Errors
     /// As [`DatabaseFile::open`], and another process has locked the file.
     pub(crate) fn open_as(path: &Path, mode: OpenMode) -> Result<DatabaseFile, Failure> {
+        // A pipe has no length, and may take long to deliver its first bytes.
+        let bytes = std::fs::metadata(path).map_or(0, |data| data.len());
+        let progress = Progress::of_bytes("Reading", bytes);
+        let file = DatabaseFile::open_quietly(path, mode)?;
+        Ok(DatabaseFile {
+            progress: Some(progress),
+            ..file
+        })
+    }
+
+    /// As [`DatabaseFile::open_as`] without a progress of its own, for commands that show another one or print as they read.
+    ///
+    /// # Errors
+    /// As [`DatabaseFile::open_as`].
+    pub(crate) fn open_quietly(path: &Path, mode: OpenMode) -> Result<DatabaseFile, Failure> {
         let name = shown(path);
         let mut file = log_file::open(&name, mode).map_err(|error| tagged(&error))?;
         let mut prefix = vec![0; LINE_BYTES_MAX];
@@ -67,14 +82,6 @@ impl DatabaseFile {
             prefix,
             progress: None,
         })
-    }
-
-    /// Shows the progress of reading on a terminal.
-    #[must_use]
-    pub(crate) fn with_progress(mut self) -> DatabaseFile {
-        let bytes = std::fs::metadata(self.file.disk().path()).map_or(0, |data| data.len());
-        self.progress = Some(Progress::of_bytes("Reading", bytes));
-        self
     }
 
     /// The kind of the database.

@@ -7,6 +7,7 @@ use corvid_shell::vlog;
 
 use crate::command;
 use crate::tool::commands::{COMMANDS, TOPICS};
+use crate::tool::explanations;
 use crate::tool::options;
 
 const DEFAULTS: &str = "\
@@ -27,7 +28,7 @@ pub fn manual() -> Manual {
         usage: &["[OPTIONS] COMMAND [ARG...]"],
         groups: vec![vlog::GROUP],
         options: options::entries(),
-        commands: command::chapters(&TOPICS, &COMMANDS),
+        commands: command::chapters(&TOPICS, &COMMANDS, explanations::of),
         notes: vec![Chapter::prose("Defaults", DEFAULTS)],
         description: DESCRIPTION,
         chapters: vec![
@@ -46,7 +47,7 @@ pub fn manual() -> Manual {
                     ("1", "error"),
                     (
                         "2",
-                        "no, for db-is-clustered, db-is-standalone and compare-versions; not known yet, for db-cid",
+                        "no, for db-is-clustered, db-is-standalone and compare-versions; not known yet, for db-cid; refused, for a transaction with `--fail`",
                     ),
                 ],
             ),
@@ -59,7 +60,16 @@ pub fn manual() -> Manual {
 
 const DESCRIPTION: &str = "\
 `{program}` works on database files without a server. Commands that change a file lock it, and so refuse a file that a server has open.
-Commands that only read can be used at any time.";
+Commands that only read can be used at any time. To work on a database that a server serves, use `ovsdb-client`(1).
+
+There are two kinds of files. A standalone file holds a database that one server serves, or that a server keeps as an active backup of another \
+one. The file of a cluster's member holds the log of one member. Most commands are for one kind and refuse the other; each says so below. \
+`db-is-clustered` and `db-is-standalone` tell which one a file is.
+
+A file whose server was killed needs no repair: the server, and the commands here, read every record that is complete. Damage within a file is \
+an error of every command that would lose rows by it, and the message names the record and its offset.
+
+Commands that take more than a second show their progress on a terminal. Nothing of it reaches a file or a pipe.";
 
 const EXAMPLES: &str = "\
 Create the database of a virtual switch:

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use corvid_log::DiskError;
 use corvid_shell::log_file::{self, LogFile, OpenMode, sync_directory_of};
+use corvid_shell::progress::Spinner;
 
 use crate::failure::{Failure, shown};
 use crate::tool::database::tagged;
@@ -13,6 +14,7 @@ use crate::tool::database::tagged;
 /// # Errors
 /// The file exists, another process has locked it, or it cannot be written. A failure leaves no file behind.
 pub(crate) fn create(path: &Path, records: &[u8]) -> Result<(), Failure> {
+    let _progress = Spinner::new("Writing");
     let name = shown(path);
     let mut file =
         log_file::open(&name, OpenMode::CreateExclusive).map_err(|error| tagged(&error))?;

@@ -17,6 +17,8 @@ pub(crate) struct Options {
     pub(crate) verbosity: u32,
     /// `--rbac-role`
     pub(crate) role: Option<String>,
+    /// `--fail`
+    pub(crate) fail: bool,
     /// `--cid`, not zero
     pub(crate) cluster_id: Option<Uuid>,
     /// `--election-timer`, within its range
@@ -29,6 +31,7 @@ pub(crate) struct Options {
 enum Id {
     More,
     Role,
+    Fail,
     Cid,
     ElectionTimer,
     Verbose,
@@ -37,11 +40,12 @@ enum Id {
     Version,
 }
 
-const SPECS: [Spec<Id>; 8] = [
+const SPECS: [Spec<Id>; 9] = [
     Spec::both("more", 'm', Arg::None, Id::More)
         .means("", "show-log: print rows (once) and columns (twice)"),
     Spec::long("rbac-role", Arg::Required, Id::Role)
         .means("ROLE", "execute transactions with the rights of ROLE"),
+    standard_options::fail(Id::Fail),
     Spec::long("cid", Arg::Required, Id::Cid).means("UUID", "join-cluster: join only this cluster"),
     Spec::long("election-timer", Arg::Required, Id::ElectionTimer)
         .means("MS", "create-cluster: election timer, 100 to 600000"),
@@ -74,6 +78,7 @@ impl Options {
         match id {
             Id::More => self.verbosity += 1,
             Id::Role => self.role = value,
+            Id::Fail => self.fail = true,
             Id::Cid => self.cluster_id = value.map(|text| or_die(parse_cluster_id(&text))),
             Id::ElectionTimer => {
                 self.election_timer_ms = value.map(|text| or_die(parse_election_timer(&text)));

@@ -9,7 +9,7 @@ use corvid_engine::Database;
 use corvid_log::{Stamp, write_schema, write_snapshot};
 use corvid_net::{clock, errno};
 use corvid_shell::lockfile::{Lockfile, follow_links};
-use corvid_shell::progress::Progress;
+use corvid_shell::progress::{Progress, Spinner};
 use corvid_shell::replacement::Replacement;
 
 use crate::failure::{Failure, shown};
@@ -161,6 +161,7 @@ impl Draft {
             temporary,
             target,
         } = self;
+        let _progress = Spinner::new("Bringing the file to disk");
         file.finish().map_err(|error| {
             Failure::new(format!(
                 "I/O error: failed to rename \"{}\" to \"{}\" ({})",

@@ -31,6 +31,16 @@ for level in ("emer", "err", "warn", "info"):
     setattr(ovs.vlog.Vlog, level, log_at(level))
 
 
+def log_messages(self, message, **kwargs):
+    """Of the lines at DBG those with messages of the protocol, of which ours cuts long ones; other traces are each library's own."""
+    if (": send " in message or ": received " in message) and len(message) < 4096:
+        log_at("dbg")(self, message)
+
+
+ovs.vlog.Vlog.dbg = log_messages
+ovs.vlog.Vlog.dbg_is_enabled = lambda self: True
+
+
 def shown(value):
     if isinstance(value, tuple):
         return [shown(x) for x in value]

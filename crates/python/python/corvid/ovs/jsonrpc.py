@@ -26,6 +26,8 @@ vlog = _vlog.Vlog("jsonrpc")
 _RECEIVE_SIZE = 4096
 # More than a socket takes at once, and little enough to be copied for each attempt.
 _SEND_SIZE = 1 << 18
+# Characters of a message that the log shows.
+_LOGGED_SIZE = 4096
 
 _PROBE_ID = "echo"
 
@@ -207,6 +209,7 @@ class Connection(object):
         """
         if self.status:
             return self.status
+        self.__log_message("send", msg)
         was_empty = not self.output
         self.output += ovs_json.to_string(msg.to_json()).encode("utf-8")
         if was_empty:
@@ -242,6 +245,7 @@ class Connection(object):
             if self.parser.is_done():
                 message = self.__take_message()
                 if message is not None:
+                    self.__log_message("received", message)
                     return 0, message
         return self.status, None
 
@@ -279,6 +283,14 @@ class Connection(object):
             self.error(errno.EPROTO)
             return None
         return message
+
+    def __log_message(self, verb, message):
+        """Logs a message, cut if it is long.  Nothing is formatted unless the log wants it."""
+        if vlog.dbg_is_enabled():
+            text = str(message)
+            if len(text) > _LOGGED_SIZE:
+                text = "%s... (%d characters in all)" % (text[:_LOGGED_SIZE], len(text))
+            vlog.dbg("%s: %s %s" % (self.name, verb, text))
 
     def recv_block(self):
         """Waits for a message.  Returns a pair of an error and the message."""

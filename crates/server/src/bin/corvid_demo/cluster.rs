@@ -10,7 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use corvid_shell::output;
+
 use crate::programs::{about, sibling, tool};
+use crate::running;
 
 const MEMBERS: usize = 3;
 const DATABASE: &str = "Inventory";
@@ -29,46 +32,58 @@ struct Member {
 
 /// Shows a cluster whose files are in `directory`.
 pub(crate) fn run(directory: &Path) -> Result<(), String> {
+    for number in 1..=MEMBERS {
+        running::refuse(directory, &folder(directory, number))?;
+    }
     let mut members = start(directory)?;
     let leader = await_leader(&members)?;
-    println!(
+    output::report(format_args!(
         "Corvid serves {DATABASE} on {MEMBERS} members, each a process with a file of its own.\n"
-    );
+    ));
     for member in &members {
         let role = if member.number == members[leader].number {
             "   leader"
         } else {
             ""
         };
-        println!("  member {}  {}{role}", member.number, member.remote());
+        output::report(format_args!(
+            "  member {}  {}{role}",
+            member.number,
+            member.remote()
+        ));
     }
     let remotes: Vec<String> = members.iter().map(Member::remote).collect();
     let remotes = remotes.join(",");
 
     let first = Site::new("written-before");
-    println!(
+    output::report(format_args!(
         "\nThe site {} is written through all members' addresses:",
         first.name
-    );
+    ));
     let took = first.insert(&remotes)?;
-    println!("  done after {} ms", took.as_millis());
+    output::report(format_args!("  done after {} ms", took.as_millis()));
 
     let killed = members.remove(leader);
     let number = killed.number;
-    println!(
+    output::report(format_args!(
         "\nMember {number}, the leader, is killed (kill -9), and another site is written at once:"
-    );
+    ));
     killed.kill();
     let second = Site::new("written-after");
     let took = second.insert(&remotes)?;
-    println!("  done after {} ms, by a new leader", took.as_millis());
+    output::report(format_args!(
+        "  done after {} ms, by a new leader",
+        took.as_millis()
+    ));
 
-    println!("\nMember {number} is started again. It has both sites:");
+    output::report(format_args!(
+        "\nMember {number} is started again. It has both sites:"
+    ));
     let returned = Member::launch(directory, number)?;
     returned.await_status(|status| !status.contains("Leader: unknown"))?;
     for site in [&first, &second] {
         site.await_at(&returned)?;
-        println!("  {}", site.name);
+        output::report(format_args!("  {}", site.name));
     }
     members.insert(leader, returned);
     introduce(&remotes, &members);
@@ -285,18 +300,20 @@ impl Site {
 fn introduce(remotes: &str, members: &[Member]) {
     let client = sibling("ovsdb-client").display().to_string();
     let control = sibling("ovs-appctl").display().to_string();
-    println!("\nTry, in another terminal:\n");
-    println!("  {client} dump {remotes} {DATABASE} Site name");
+    output::report(format_args!("\nTry, in another terminal:\n"));
+    output::report(format_args!(
+        "  {client} dump {remotes} {DATABASE} Site name"
+    ));
     for member in members {
         let socket = member.folder.join("ovsdb-server.ctl");
-        println!(
+        output::report(format_args!(
             "  {control} -t {} cluster/status {DATABASE}",
             socket.display()
-        );
+        ));
     }
-    println!(
+    output::report(format_args!(
         "\nCtrl-C ends all members; their files stay where they are, and are served again next time."
-    );
+    ));
 }
 
 /// Waits for Ctrl-C, which ends this process and the members, or for the end of a pipe.

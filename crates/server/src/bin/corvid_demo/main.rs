@@ -6,15 +6,19 @@
 //! if their packages have installed the schemas, so that their command-line tools can be tried.
 
 mod cluster;
+mod options;
 mod programs;
+mod running;
 
-use std::env;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
+use corvid_shell::{args, output, program};
+
+use options::Options;
 use programs::{about, sibling, tool};
 
 const SCHEMA: &str = include_str!("../../demo/inventory.ovsschema");
@@ -30,35 +34,24 @@ const INSTALLED: [(&str, &str); 3] = [
 /// The default port of OVSDB clients.
 const PORT: u16 = 6640;
 
-fn main() -> ExitCode {
-    let mut arguments = env::args_os().skip(1).peekable();
-    let is_cluster = arguments
-        .next_if(|argument| argument == "--cluster")
-        .is_some();
-    let name = if is_cluster {
-        "corvid-cluster"
-    } else {
-        "corvid-demo"
-    };
-    let outcome = directory(arguments.next().map(PathBuf::from), name).and_then(|directory| {
-        if is_cluster {
+fn main() {
+    program::init(&std::env::args_os().next().unwrap_or_default());
+    let options = Options::parse(&args::from_env());
+    let outcome = directory(options.directory).and_then(|directory| {
+        if options.is_cluster {
             cluster::run(&directory)
         } else {
             serve(&directory).map(|never| match never {})
         }
     });
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("corvid-demo: {error}");
-            ExitCode::FAILURE
-        }
+        Ok(()) => program::exit(0),
+        Err(error) => program::fatal(error),
     }
 }
 
-/// The directory for all files, as an absolute path.
-fn directory(given: Option<PathBuf>, name: &str) -> Result<PathBuf, String> {
-    let directory = given.unwrap_or_else(|| default_directory(name));
+/// Makes the directory for all files. Its path is absolute.
+fn directory(directory: PathBuf) -> Result<PathBuf, String> {
     let directory = std::path::absolute(&directory).unwrap_or(directory);
     fs::create_dir_all(&directory).map_err(|error| about(&directory, &error))?;
     Ok(directory)
@@ -66,6 +59,7 @@ fn directory(given: Option<PathBuf>, name: &str) -> Result<PathBuf, String> {
 
 /// Returns only an error: on success this process becomes `ovsdb-server`.
 fn serve(directory: &Path) -> Result<std::convert::Infallible, String> {
+    running::refuse(directory, directory)?;
     let names = make_missing(directory)?;
     let socket = directory.join("db.sock").display().to_string();
     let has_port = TcpListener::bind(("127.0.0.1", PORT)).is_ok();
@@ -84,12 +78,6 @@ fn serve(directory: &Path) -> Result<std::convert::Infallible, String> {
         .args(names.iter().map(|name| file(directory, name)))
         .exec();
     Err(about(&sibling("ovsdb-server"), &error))
-}
-
-fn default_directory(name: &str) -> PathBuf {
-    env::var_os("OVS_RUNDIR")
-        .map_or_else(|| PathBuf::from("/var/run/openvswitch"), PathBuf::from)
-        .join(name)
 }
 
 fn file(directory: &Path, name: &str) -> PathBuf {
@@ -138,30 +126,38 @@ fn make_missing(directory: &Path) -> Result<Vec<&'static str>, String> {
 }
 
 fn introduce(names: &[&str], socket: &str, has_port: bool) {
-    println!("Corvid serves {}.\n", names.join(", "));
-    println!("  unix:{socket}");
+    output::report(format_args!("Corvid serves {}.\n", names.join(", ")));
+    output::report(format_args!("  unix:{socket}"));
     if has_port {
-        println!("  tcp:127.0.0.1:{PORT}\n");
+        output::report(format_args!("  tcp:127.0.0.1:{PORT}\n"));
     } else {
-        println!("  (another program has port {PORT}, so there is no tcp:)\n");
+        output::report(format_args!(
+            "  (another program has port {PORT}, so there is no tcp:)\n"
+        ));
     }
-    println!("Try, in another terminal:\n");
+    output::report(format_args!("Try, in another terminal:\n"));
     let client = sibling("ovsdb-client").display().to_string();
-    println!("  {client} dump unix:{socket} Inventory Device name role labels");
-    println!(
+    output::report(format_args!(
+        "  {client} dump unix:{socket} Inventory Device name role labels"
+    ));
+    output::report(format_args!(
         "  {client} transact unix:{socket} '[\"Inventory\",{{\"op\":\"mutate\",\"table\":\"Device\",\
          \"where\":[[\"name\",\"==\",\"web-1\"]],\"mutations\":[[\"labels\",\"insert\",[\"map\",[[\"rack\",\"b11\"]]]]]}}]'"
-    );
-    println!("  {client} monitor unix:{socket} Inventory Device name,labels");
+    ));
+    output::report(format_args!(
+        "  {client} monitor unix:{socket} Inventory Device name,labels"
+    ));
     if names.contains(&"Open_vSwitch") {
-        println!(
+        output::report(format_args!(
             "  ovs-vsctl --db=unix:{socket} --no-wait -- --may-exist add-br br0 -- --may-exist add-port br0 p1"
-        );
+        ));
     }
     if names.contains(&"OVN_Northbound") {
-        println!(
+        output::report(format_args!(
             "  ovn-nbctl --db=unix:{socket} --may-exist ls-add sw0 -- --may-exist lsp-add sw0 port0 -- show"
-        );
+        ));
     }
-    println!("\nCtrl-C ends it; the databases stay where they are and are served again next time.");
+    output::report(format_args!(
+        "\nCtrl-C ends it; the databases stay where they are and are served again next time."
+    ));
 }

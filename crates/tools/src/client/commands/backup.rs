@@ -7,6 +7,7 @@ use corvid_data::{Arc, ColumnSchema, Datum, Row, Schema, TableId, TableSchema, U
 use corvid_json::{Object, Reader, Value};
 use corvid_log::{Stamp, write_schema, write_snapshot};
 use corvid_net::clock;
+use corvid_shell::output::Output;
 use corvid_shell::progress::{Progress, Spinner};
 
 use super::Invocation;
@@ -23,12 +24,12 @@ pub(crate) fn backup(session: &mut Session, invocation: &Invocation<'_>) -> Resu
     let schema = session.schema(database)?;
     let mut params = vec![Value::string(database)];
     params.extend(schema.tables().iter().map(select));
-    let progress = Spinner::new("Fetching rows");
     let result = session.call("transact", &Value::Array(params))?;
+    let progress = Spinner::new("Reading the rows");
     let tables = rows(&schema, &result)?;
     drop(progress);
 
-    let mut out = std::io::stdout().lock();
+    let mut out = Output;
     let mut record = Vec::new();
     write_schema(&mut record, &schema);
     out.write_all(&record)?;

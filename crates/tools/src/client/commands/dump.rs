@@ -1,14 +1,16 @@
 //! `dump`: prints whole tables with their rows in a stable order (docs/spec/cli.md 3.4).
 
 use std::cmp::Ordering;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::rc::Rc;
 
 use bstr::BString;
 use corvid_data::{AtomType, ColumnType, Datum, Schema, TableSchema};
 use corvid_json::{Object, Value};
+use corvid_shell::output::Output;
+use corvid_shell::progress::Spinner;
 
-use super::Invocation;
+use super::{Invocation, column_names, table_names};
 use crate::client::session::Session;
 use crate::client::table::{Cell, Printer, Table};
 use crate::failure::Failure;
@@ -37,7 +39,9 @@ pub(crate) fn dump(session: &mut Session, invocation: &Invocation<'_>) -> Result
             selected.len()
         )));
     }
-    let mut out = std::io::stdout().lock();
+    // On a terminal the rows themselves are the progress.
+    let _progress = (!std::io::stdout().is_terminal()).then(|| Spinner::new("Writing rows"));
+    let mut out = Output;
     let mut printer = Printer::new(invocation.settings.style);
     for ((table, columns), result) in selected.iter().zip(results) {
         let Some(rows) = result.get("rows").and_then(Value::as_array) else {
@@ -70,9 +74,9 @@ fn selection<'a>(
             .map(|table| (table, all_columns(table)))
             .collect());
     };
-    let id = schema
-        .table_id(name)
-        .ok_or_else(|| Failure::new(format!("No table \"{name}\" found.")))?;
+    let id = schema.table_id(name).ok_or_else(|| {
+        Failure::new(format!("No table \"{name}\" found.")).suggesting(name, table_names(schema))
+    })?;
     let table = schema.table(id);
     if columns.is_empty() {
         return Ok(vec![(table, all_columns(table))]);
@@ -88,9 +92,10 @@ fn selection<'a>(
 }
 
 fn named(table: &TableSchema, name: &str) -> Result<Column, Failure> {
-    let id = table
-        .column_id(name)
-        .ok_or_else(|| Failure::new(format!("Table \"{}\" has no column {name}.", table.name)))?;
+    let id = table.column_id(name).ok_or_else(|| {
+        let failure = Failure::new(format!("Table \"{}\" has no column {name}.", table.name));
+        failure.suggesting(name, column_names(table))
+    })?;
     let column_type = if id.is_standard() {
         ColumnType::scalar(AtomType::Uuid)
     } else {

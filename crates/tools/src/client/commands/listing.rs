@@ -4,14 +4,17 @@ use std::io::Write;
 
 use corvid_data::Schema;
 use corvid_json::Value;
+use corvid_shell::output::{self, Output};
+use corvid_shell::program;
 
-use super::{Invocation, print_line};
+use super::{Invocation, print_line, table_names};
 use crate::client::session::Session;
 use crate::client::table::{Cell, Printer, Table};
 use crate::failure::Failure;
+use crate::suggestion;
 
 pub(crate) fn list_dbs(session: &mut Session, _invocation: &Invocation<'_>) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
+    let mut out = Output;
     for name in session.list_dbs()? {
         writeln!(out, "{name}")?;
     }
@@ -30,7 +33,7 @@ pub(crate) fn get_schema(
         schema.write(&mut bytes);
     }
     bytes.push(b'\n');
-    Ok(std::io::stdout().write_all(&bytes)?)
+    Ok(Output.write_all(&bytes)?)
 }
 
 pub(crate) fn get_schema_version(
@@ -62,7 +65,7 @@ pub(crate) fn list_tables(
         rows,
         ..Table::default()
     };
-    Ok(Printer::new(invocation.settings.style).print(&table, &mut std::io::stdout().lock())?)
+    Ok(Printer::new(invocation.settings.style).print(&table, &mut Output)?)
 }
 
 pub(crate) fn list_columns(
@@ -74,6 +77,14 @@ pub(crate) fn list_columns(
     let mut headings = vec!["Column".to_owned(), "Type".to_owned()];
     if only.is_none() {
         headings.insert(0, "Table".to_owned());
+    }
+    if let Some(name) = only
+        && schema.table_id(name).is_none()
+        && let Some(meant) = suggestion::nearest(name, table_names(&schema))
+    {
+        // The reference prints an empty listing.
+        let question = suggestion::question(meant);
+        output::error_line(format_args!("{}: {question}", program::prefix()));
     }
     let mut rows = Vec::new();
     for table in schema
@@ -94,7 +105,7 @@ pub(crate) fn list_columns(
         rows,
         ..Table::default()
     };
-    Ok(Printer::new(invocation.settings.style).print(&table, &mut std::io::stdout().lock())?)
+    Ok(Printer::new(invocation.settings.style).print(&table, &mut Output)?)
 }
 
 /// Column names and types of a table in name order, the standard columns included.

@@ -4,6 +4,7 @@
 use std::io::Write;
 
 use corvid_json::Value;
+use corvid_shell::output::Output;
 
 use super::Invocation;
 use crate::client::session::{Incoming, RequestId, Session};
@@ -42,7 +43,7 @@ fn run(method: &str, session: &mut Session, invocation: &Invocation<'_>) -> Resu
 }
 
 fn print(incoming: Incoming, first: RequestId) -> Result<Progress, Failure> {
-    let mut out = std::io::stdout().lock();
+    let mut out = Output;
     match incoming {
         Incoming::Reply(_, Ok(result)) => writeln!(out, "{result}")?,
         Incoming::Reply(id, Err(error)) if id == first => {

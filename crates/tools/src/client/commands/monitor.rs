@@ -10,14 +10,15 @@ use std::io::{self, Write};
 
 use corvid_data::{Schema, TableSchema, Uuid};
 use corvid_json::{Object, Value};
+use corvid_shell::output::Output;
 
-use super::Invocation;
+use super::{Invocation, column_names, table_names};
 use crate::client::session::{Incoming, RequestId, Session};
 use crate::client::table::Printer;
 use crate::client::watch::{Progress, Watch};
 use crate::failure::Failure;
 
-use request::MonitoredTable;
+use request::{MonitoredTable, Problem};
 use updates::Phase;
 
 /// Version of the monitor protocol.
@@ -56,25 +57,17 @@ pub(crate) fn monitor(session: &mut Session, invocation: &Invocation<'_>) -> Res
         schema.tables().iter().collect()
     } else {
         let missing = || {
-            format!(
-                "{}: {} does not have a table named \"{name}\"",
-                session.name(),
-                schema.name
-            )
+            let text = missing_table(&schema, name);
+            let failure = Failure::new(format!("{}: {text}", session.name()));
+            failure.suggesting(name, table_names(&schema))
         };
-        vec![find(&schema, name).ok_or_else(|| Failure::new(missing()))?]
+        vec![find(&schema, name).ok_or_else(missing)?]
     };
     let tables = tables
         .into_iter()
         .map(|table| MonitoredTable::new(table, groups, None))
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|problem| {
-            Failure::new(format!(
-                "{}: {}",
-                session.name(),
-                problem.text(&schema.name)
-            ))
-        })?;
+        .map_err(|problem| bad_columns(&problem, session, &schema))?;
     run(Version::Plain, session, invocation, watch, tables, None)
 }
 
@@ -139,6 +132,22 @@ fn find<'a>(schema: &'a Schema, name: &str) -> Option<&'a TableSchema> {
     schema.table_id(name).map(|id| schema.table(id))
 }
 
+fn missing_table(schema: &Schema, name: &str) -> String {
+    format!("{} does not have a table named \"{name}\"", schema.name)
+}
+
+fn bad_columns(problem: &Problem, session: &Session, schema: &Schema) -> Failure {
+    let text = problem.text(&schema.name);
+    let failure = Failure::new(format!("{}: {text}", session.name()));
+    match problem {
+        Problem::Unknown { table, column } => {
+            let columns = find(schema, table).into_iter().flat_map(column_names);
+            failure.suggesting(column, columns)
+        }
+        Problem::Repeated(_) => failure,
+    }
+}
+
 /// The table of `COND TABLE [COLUMNS]...`.
 fn conditional(
     session: &Session,
@@ -149,19 +158,12 @@ fn conditional(
         return Err(Failure::new("a condition and a table are needed"));
     };
     let Some(table) = find(schema, name) else {
-        return Err(Failure::new(format!(
-            "{} does not have a table named \"{name}\"",
-            schema.name
-        )));
+        let failure = Failure::new(missing_table(schema, name));
+        return Err(failure.suggesting(name, table_names(schema)));
     };
     let condition = parse(condition).map_err(Failure::new)?;
-    let monitored = MonitoredTable::new(table, groups, Some(&condition)).map_err(|problem| {
-        Failure::new(format!(
-            "{}: {}",
-            session.name(),
-            problem.text(&schema.name)
-        ))
-    })?;
+    let monitored = MonitoredTable::new(table, groups, Some(&condition))
+        .map_err(|problem| bad_columns(&problem, session, schema))?;
     Ok(vec![monitored])
 }
 
@@ -252,7 +254,7 @@ impl Monitor<'_> {
     }
 
     fn print_initial(&mut self, result: &Value) -> Result<(), Failure> {
-        let mut out = std::io::stdout().lock();
+        let mut out = Output;
         let mut updates = result;
         if self.version == Version::CondSince {
             let [found, last_id, since] = result.as_array().unwrap_or_default() else {
@@ -271,7 +273,7 @@ impl Monitor<'_> {
     }
 
     fn print_update(&mut self, params: &[Value]) -> Result<(), Failure> {
-        let mut out = std::io::stdout().lock();
+        let mut out = Output;
         match (self.version, params) {
             (Version::CondSince, [_, last_id, updates]) => {
                 // The empty line before the tables ends this line.

@@ -8,6 +8,7 @@ use std::io::Write;
 use corvid_json::Value;
 use corvid_net::clock;
 use corvid_rpc::remote::RemoteList;
+use corvid_shell::output::Output;
 
 use crate::client::leader;
 use crate::client::selection;
@@ -32,7 +33,7 @@ pub(crate) fn ping(settings: &Settings, words: &[String]) -> Result<(), Failure>
         match answer_ns(server, database.map(String::as_str), &list, settings) {
             Ok(ns) => {
                 let ms = ns as f64 / 1e6;
-                return Ok(writeln!(std::io::stdout(), "{server}: {ms:.3} ms")?);
+                return Ok(writeln!(Output, "{server}: {ms:.3} ms")?);
             }
             Err(failure) => failures.push(failure.to_string()),
         }

@@ -1,8 +1,11 @@
 //! `restore`: replaces the contents of a database with those of a database file (docs/spec/storage.md 14). One transaction deletes
-//! every row and inserts the rows of the file with new UUIDs; references between them are named UUIDs.
+//! every row and inserts the rows of the file with new UUIDs; references between them are named UUIDs. `--keep-uuids` keeps the UUIDs of
+//! the file ([`kept_uuids`]).
+
+mod kept_uuids;
 
 use std::collections::HashSet;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::os::fd::AsRawFd;
 
 use bstr::BString;
@@ -14,6 +17,7 @@ use corvid_log::{Damage, Load, Magic};
 use corvid_net::errno;
 use corvid_shell::progress::Spinner;
 use corvid_shell::vlog::{self, Module};
+use corvid_shell::{output, program};
 
 use super::Invocation;
 use crate::client::session::Session;
@@ -30,18 +34,66 @@ pub(crate) fn restore(session: &mut Session, invocation: &Invocation<'_>) -> Res
     let backup = replay(&read_input()?)?;
     drop(progress);
     compare(&schema, backup.schema(), invocation.settings.force)?;
+    if !invocation.settings.keep_uuids {
+        warn_of_new_uuids();
+        let progress = Spinner::new("Preparing the transaction");
+        let operations = operations(&backup);
+        drop(progress);
+        return execute(session, database, operations)?.map_err(|bad| refused(&bad));
+    }
+    let mut attempts = 0;
+    loop {
+        let present = kept_uuids::read(session, &schema, backup.schema())?;
+        let progress = Spinner::new("Preparing the transaction");
+        let operations = kept_uuids::operations(&schema, &backup, &present)?;
+        drop(progress);
+        attempts += 1;
+        match execute(session, database, operations)? {
+            Err(bad) if kept_uuids::has_changed(&bad) && attempts < ATTEMPTS_MAX => {}
+            Err(bad) if kept_uuids::is_unsupported(&bad) => {
+                let server = session.name();
+                return Err(Failure::new(format!(
+                    "{server} does not accept UUIDs for new rows, which --keep-uuids needs: {bad}"
+                )));
+            }
+            outcome => return outcome.map_err(|bad| refused(&bad)),
+        }
+    }
+}
+
+/// How often a transaction is tried that fails because other clients insert or delete rows.
+const ATTEMPTS_MAX: usize = 5;
+
+/// Says on a terminal what scripts, which may compare standard error, know already.
+fn warn_of_new_uuids() {
+    if std::io::stderr().is_terminal() {
+        output::error_line(format_args!(
+            "{}: warning: all rows get new UUIDs; --keep-uuids keeps those of the backup",
+            program::prefix()
+        ));
+    }
+}
+
+fn refused(bad: &Value) -> Failure {
+    Failure::new(format!("server returned error reply: {bad}"))
+}
+
+/// Executes the operations as one transaction. The inner error is the first error among their results.
+fn execute(
+    session: &mut Session,
+    database: &str,
+    operations: Vec<Value>,
+) -> Result<Result<(), Value>, Failure> {
+    let expected = operations.len();
     let mut params = vec![Value::string(database)];
-    params.extend(operations(&backup));
-    let expected = params.len() - 1;
-    let progress = Spinner::new("Waiting for the server");
+    params.extend(operations);
     let result = session.call("transact", &Value::Array(params))?;
-    drop(progress);
     let results = result.as_array().unwrap_or_default();
     if let Some(bad) = results
         .iter()
         .find(|result| result.as_object().is_none() || result.get("error").is_some())
     {
-        return Err(Failure::new(format!("server returned error reply: {bad}")));
+        return Ok(Err(bad.clone()));
     }
     if results.len() != expected {
         let found = results.len();
@@ -49,7 +101,7 @@ pub(crate) fn restore(session: &mut Session, invocation: &Invocation<'_>) -> Res
             "transact reply has {found} results but {expected} were expected"
         )));
     }
-    Ok(())
+    Ok(Ok(()))
 }
 
 /// Reads all of standard input. It waits by `poll`, so that a signal ends the wait.

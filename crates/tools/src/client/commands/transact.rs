@@ -14,7 +14,16 @@ pub(crate) fn transact(session: &mut Session, invocation: &Invocation<'_>) -> Re
     }
     invocation.settings.detach_now();
     let result = session.call("transact", &params)?;
-    print_line(&result)
+    print(&result, invocation)
+}
+
+/// Prints results. With `--fail`, a transaction that was refused is a failure.
+fn print(results: &Value, invocation: &Invocation<'_>) -> Result<(), Failure> {
+    print_line(results)?;
+    match Failure::refused(results) {
+        Some(failure) if invocation.settings.fail => Err(failure),
+        _ => Ok(()),
+    }
 }
 
 /// As `transact`, with an `abort` at the end. The error of the `abort` is removed from the result.
@@ -39,7 +48,7 @@ pub(crate) fn query(session: &mut Session, invocation: &Invocation<'_>) -> Resul
     {
         results.pop();
     }
-    print_line(&result)
+    print(&result, invocation)
 }
 
 /// The database that a transaction names.

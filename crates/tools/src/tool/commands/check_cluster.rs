@@ -14,11 +14,14 @@ use crate::tool::answer::Answer;
 use crate::tool::cluster_file::ClusterFile;
 use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Membership, Sid, ids};
+use corvid_shell::output;
+use corvid_shell::progress::Spinner;
 use member::{Member, Warning};
 use properties::Properties;
 
 /// Checks the files. Prints warnings of events that are unusual but allowed, and nothing else if there is no fault.
 pub(super) fn check_cluster(invocation: &Invocation<'_>) -> Outcome {
+    let _progress = Spinner::new("Checking");
     let files = open_all(invocation.args)?;
     let names = Names::of(&files);
     let mut properties = Properties::default();
@@ -53,7 +56,7 @@ fn open_all(names: &[String]) -> Result<Vec<ClusterFile>, Failure> {
     for name in names {
         let file = ClusterFile::open(Path::new(name))?;
         if let Membership::Joining { .. } = file.header.membership {
-            println!("{name} has not joined the cluster, omitting");
+            output::line(format_args!("{name} has not joined the cluster, omitting"));
             continue;
         }
         if let Some(first) = files.first() {
@@ -95,8 +98,12 @@ fn compare(
 fn print_warning(file: &str, number: u64, warning: Warning) {
     match warning {
         Warning::Truncated(from, to) => {
-            println!("{file}: record {number} truncates log from {from} to {to} entries");
+            output::line(format_args!(
+                "{file}: record {number} truncates log from {from} to {to} entries"
+            ));
         }
-        Warning::Left => println!("{file}: record {number} shows that the server left the cluster"),
+        Warning::Left => output::line(format_args!(
+            "{file}: record {number} shows that the server left the cluster"
+        )),
     }
 }

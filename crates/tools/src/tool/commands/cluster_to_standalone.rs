@@ -14,7 +14,8 @@ use corvid_data::{Arc, Schema};
 use corvid_json::{Reader, Value};
 use corvid_log::cluster::{Data, Index, Kind, Parts, Replay};
 use corvid_log::{Magic, ReadError, Record, write_schema};
-use corvid_shell::program;
+use corvid_shell::log_file::OpenMode;
+use corvid_shell::{output, program};
 
 use super::{Invocation, Outcome};
 use crate::failure::Failure;
@@ -29,7 +30,7 @@ pub(super) fn cluster_to_standalone(invocation: &Invocation<'_>) -> Outcome {
     let [target, source] = invocation.args else {
         return Err(Failure::new("DB CLUSTERDB expected"));
     };
-    let file = DatabaseFile::open(Path::new(source))?.with_progress();
+    let file = DatabaseFile::open(Path::new(source))?;
     let target = Target::lock_new(Path::new(target), Wording::Tagged)?;
     if file.magic() == Magic::Standalone {
         // The reference prints this blank line too.
@@ -46,7 +47,7 @@ pub(super) fn cluster_to_standalone(invocation: &Invocation<'_>) -> Outcome {
     };
     draft.finish()?;
     for line in warnings {
-        eprintln!("{}: {source}: {line}", program::name());
+        output::error_line(format_args!("{}: {source}: {line}", program::name()));
     }
     Ok(Answer::Yes)
 }
@@ -189,7 +190,7 @@ impl Recovery {
             return Err(Failure::new("a conversion precedes every schema"));
         };
         let mut uuids = RandomUuids::new()?;
-        let (database, _) = DatabaseFile::open(draft.path())?
+        let (database, _) = DatabaseFile::open_quietly(draft.path(), OpenMode::ReadOnly)?
             .load()?
             .finish(&mut uuids)?;
         let database = database.convert(Arc::new(schema), &mut uuids)?;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use corvid_engine::Database;
 use corvid_shell::program;
+use corvid_shell::progress::Spinner;
 
 use super::{Invocation, Outcome};
 use crate::failure::Failure;
@@ -36,11 +37,10 @@ pub(super) fn rewrite(
         None => Target::lock(path)?,
     };
     let mut uuids = RandomUuids::new()?;
-    let (database, _) = DatabaseFile::open(path)?
-        .with_progress()
-        .load()?
-        .finish(&mut uuids)?;
+    let (database, _) = DatabaseFile::open(path)?.load()?.finish(&mut uuids)?;
+    let progress = Spinner::new("Converting");
     let database = change(database, &mut uuids)?;
+    drop(progress);
     target.fill(&database, comment)?;
     Ok(Answer::Yes)
 }

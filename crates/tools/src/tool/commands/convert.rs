@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use corvid_data::Arc;
-use corvid_shell::program;
+use corvid_shell::{output, program};
 
 use super::{Invocation, Outcome, compact, schema};
 use crate::failure::Failure;
@@ -31,6 +31,6 @@ pub(super) fn needs_conversion(invocation: &Invocation<'_>) -> Outcome {
     let stored = schema::of_database(&invocation.database(0))?;
     let wanted = schema_file::read(&invocation.schema(1))?;
     let differs = stored.to_json() != wanted.to_json();
-    println!("{}", if differs { "yes" } else { "no" });
+    output::line(if differs { "yes" } else { "no" });
     Ok(Answer::Yes)
 }

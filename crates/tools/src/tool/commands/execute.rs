@@ -9,6 +9,7 @@ use corvid_log::DiskError;
 use corvid_log::write_transaction;
 use corvid_net::clock;
 use corvid_shell::log_file::{LogFile, OpenMode};
+use corvid_shell::output::Output;
 
 use super::{Invocation, Outcome, default_database};
 use crate::failure::Failure;
@@ -48,8 +49,9 @@ fn run(invocation: &Invocation<'_>, mode: OpenMode) -> Outcome {
         .map_err(|error| Failure::new(format!("\"{text}\": {error}")))?;
     let (mut database, mut file) = file.load()?.finish(&mut uuids)?;
     if let Err(error) = check_request(&request, database.schema().name.as_str()) {
-        print_json(&error_object(&error))?;
-        return Ok(Answer::Yes);
+        let error = error_object(&error);
+        print_json(&error)?;
+        return judge(&Value::Array(vec![error]), invocation);
     }
     let (mut results, delta) = execute(
         &mut database,
@@ -65,7 +67,15 @@ fn run(invocation: &Invocation<'_>, mode: OpenMode) -> Outcome {
         results.push(error_object(&disk_error(&error)));
     }
     print_json(&results)?;
-    Ok(Answer::Yes)
+    judge(&results, invocation)
+}
+
+/// With `--fail`, a transaction that was refused is a failure.
+fn judge(results: &Value, invocation: &Invocation<'_>) -> Outcome {
+    match Failure::refused(results) {
+        Some(failure) if invocation.options.fail => Err(failure),
+        _ => Ok(Answer::Yes),
+    }
 }
 
 /// Checks the request as a whole: an array that begins with the database's name.
@@ -152,5 +162,5 @@ fn error_object(error: &WireError) -> Value {
 fn print_json(value: &Value) -> Result<(), Failure> {
     let mut line = value.to_bytes();
     line.push(b'\n');
-    std::io::Write::write_all(&mut std::io::stdout().lock(), &line).map_err(Failure::output)
+    std::io::Write::write_all(&mut Output, &line).map_err(Failure::output)
 }

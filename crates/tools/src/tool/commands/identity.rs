@@ -7,6 +7,7 @@ use crate::tool::cluster_file::ClusterFile;
 use crate::tool::database::DatabaseFile;
 use corvid_log::Magic;
 use corvid_log::cluster::Header;
+use corvid_shell::output;
 
 /// Answers whether the file is a member of a cluster.
 pub(super) fn is_clustered(invocation: &Invocation<'_>) -> Outcome {
@@ -22,11 +23,14 @@ pub(super) fn is_standalone(invocation: &Invocation<'_>) -> Outcome {
 pub(super) fn cluster_id(invocation: &Invocation<'_>) -> Outcome {
     match header(invocation)?.cluster_id {
         Some(cluster_id) => {
-            println!("{}", cluster_id.uuid());
+            output::line(cluster_id.uuid());
             Ok(Answer::Yes)
         }
         None => {
-            eprintln!("{}: cluster ID not yet known", invocation.args[0]);
+            output::error_line(format_args!(
+                "{}: cluster ID not yet known",
+                invocation.args[0]
+            ));
             Ok(Answer::No)
         }
     }
@@ -34,13 +38,13 @@ pub(super) fn cluster_id(invocation: &Invocation<'_>) -> Outcome {
 
 /// Prints the member's server id.
 pub(super) fn server_id(invocation: &Invocation<'_>) -> Outcome {
-    println!("{}", header(invocation)?.server_id.0);
+    output::line(header(invocation)?.server_id.0);
     Ok(Answer::Yes)
 }
 
 /// Prints the address at which the member listens for other members.
 pub(super) fn local_address(invocation: &Invocation<'_>) -> Outcome {
-    println!("{}", header(invocation)?.local_address);
+    output::line(header(invocation)?.local_address);
     Ok(Answer::Yes)
 }
 

@@ -9,6 +9,7 @@ use corvid_log::cluster::{
 };
 use corvid_log::{Magic, Stamp, snapshot};
 use corvid_net::clock;
+use corvid_shell::progress::Spinner;
 use corvid_shell::vlog::{self, Module};
 
 use super::{Invocation, Outcome};
@@ -106,6 +107,7 @@ fn read_contents(path: &Path, uuids: &mut RandomUuids) -> Result<(String, Data),
         let (database, _) = DatabaseFile::open(path)?.load()?.finish(uuids)?;
         let mut schema = Schema::clone(database.schema());
         warn_of_ephemeral(path, &schema.name.clone(), &schema.make_clustered());
+        let _progress = Spinner::new("Copying rows");
         let mut rows = Vec::new();
         let comment = format!("created from {}", shown(path));
         let stamp = Stamp {

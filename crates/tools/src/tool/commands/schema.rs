@@ -4,6 +4,7 @@ use std::path::Path;
 
 use corvid_data::{Arc, Schema};
 use corvid_log::Magic;
+use corvid_shell::output;
 
 use super::{Invocation, Outcome};
 use crate::failure::Failure;
@@ -58,6 +59,6 @@ fn stored_schema(file: DatabaseFile) -> Result<Arc<Schema>, Failure> {
 }
 
 fn print_line(text: &str) -> Outcome {
-    println!("{text}");
+    output::line(text);
     Ok(Answer::Yes)
 }

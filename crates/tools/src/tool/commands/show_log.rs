@@ -10,6 +10,8 @@ use corvid_json::{Object, Reader, Value};
 use corvid_log::decode::date_to_ms;
 use corvid_log::{Magic, RecordReader};
 use corvid_shell::date::utc_text;
+use corvid_shell::log_file::OpenMode;
+use corvid_shell::output::{self, Output};
 
 use super::{Invocation, Outcome};
 use crate::failure::Failure;
@@ -19,19 +21,19 @@ use names::Names;
 
 /// Prints every record up to the first damaged one.
 pub(super) fn show_log(invocation: &Invocation<'_>) -> Outcome {
-    let mut file = DatabaseFile::open(&invocation.database(0))?;
-    if !io::stdout().is_terminal() {
-        file = file.with_progress();
-    }
+    let path = invocation.database(0);
+    let file = if io::stdout().is_terminal() {
+        DatabaseFile::open_quietly(&path, OpenMode::ReadOnly)?
+    } else {
+        DatabaseFile::open(&path)?
+    };
     let mut listing = Listing {
-        out: io::BufWriter::new(io::stdout().lock()),
+        out: Output,
         verbosity: invocation.options.verbosity,
         schema: None,
         names: Names::default(),
     };
-    let outcome = listing.all(file);
-    let flushed = listing.out.flush().map_err(Failure::output);
-    outcome.and(flushed)?;
+    listing.all(file)?;
     Ok(Answer::Yes)
 }
 
@@ -60,6 +62,9 @@ impl<W: Write> Listing<W> {
             .next_object()
             .map_err(|error| Failure::read(&name, &error))?
         {
+            if output::reader_is_gone() {
+                break;
+            }
             write!(self.out, "record {number}:").map_err(Failure::output)?;
             match &record {
                 Value::Object(members) if number > 0 => self.transaction(members),

@@ -318,5 +318,8 @@ fn wrong_command_lines_are_explained() {
             && help.contains("/nonexistent/pkgdatadir/vswitch.ovsschema")
     );
     assert_eq!(sandbox.ok(&["help"]), help);
-    assert_eq!(sandbox.ok(&["-V"]), "ovsdb-tool (Open vSwitch) 3.7.0\n");
+    assert_eq!(
+        sandbox.ok(&["-V"]),
+        "ovsdb-tool (Open vSwitch) 3.7.0\nCorvid 0.1.0\n"
+    );
 }

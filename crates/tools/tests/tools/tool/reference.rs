@@ -51,6 +51,8 @@ fn normal(run: &Run, is_listing: bool) -> Run {
             .lines()
             // The reference does not report entries of a recovered cluster that may not have been committed.
             .filter(|line| !line.contains("not known to be committed"))
+            // Ours alone: the line that names the implementation, and an option in the listing of options.
+            .filter(|line| !line.starts_with("Corvid ") && *line != "--fail")
             .map(normal_line)
             .collect();
         if is_listing {

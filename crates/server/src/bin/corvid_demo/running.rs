@@ -1,0 +1,27 @@
+//! A demo that runs already: found by the control socket of its server.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use crate::programs::sibling;
+
+/// Refuses to start a second demo in `directory`, where the server whose sockets are in `folder` may run.
+///
+/// # Errors
+/// It runs; the text says how to reach it and how to end it.
+pub(crate) fn refuse(directory: &Path, folder: &Path) -> Result<(), String> {
+    let control = folder.join("ovsdb-server.ctl");
+    // The socket of a server that was killed stays in its directory and accepts nothing.
+    if UnixStream::connect(&control).is_err() {
+        return Ok(());
+    }
+    Err(format!(
+        "a demo runs in {} already, at unix:{}\n\
+         To end it: Ctrl-C in its terminal, or {} -t {} exit\n\
+         To start another one: corvid-demo DIRECTORY",
+        directory.display(),
+        folder.join("db.sock").display(),
+        sibling("ovs-appctl").display(),
+        control.display(),
+    ))
+}

@@ -1,0 +1,280 @@
+//! Standard output and standard error of the programs. Nothing that prints can panic.
+//!
+//! Standard output is buffered as the C library buffers it: line by line on a terminal, in blocks elsewhere. It is written when the buffer is
+//! full, when a program calls [`flush`], and when the process ends by [`program::exit`](crate::program::exit). A command that waits calls
+//! [`flush`] first. All programs print through this module; `tests/tests/repository/output.rs` finds other ways.
+//!
+//! A reader that stops early, as `| grep -q` and `| head` do, is not an error: the rest of the output is discarded, and the exit status is
+//! the status of the work. Commands with output that never ends look at [`reader_is_gone`]. Output that is lost for another reason, such as a
+//! full disk, makes the exit status 1 instead of 0.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use corvid_net::errno;
+
+use crate::program;
+
+/// The size at which buffered output is written, in bytes: the capacity of a pipe, so that shorter output is written in one piece.
+const BUFFERED_BYTES_MAX: usize = 64 * 1024;
+
+static OUTPUT: Mutex<Buffer<Stdout>> = Mutex::new(Buffer::new(Stdout));
+
+/// Standard output as a writer. Its errors are those of lost output; a reader that is gone is not an error.
+#[derive(Debug, Clone, Copy)]
+pub struct Output;
+
+/// Adds text to standard output.
+pub fn print(text: impl Display) {
+    // The exit reports an error.
+    let _ = output().print(format_args!("{text}"));
+}
+
+/// Adds a line to standard output.
+pub fn line(text: impl Display) {
+    let _ = output().print(format_args!("{text}\n"));
+}
+
+/// Adds text to standard output and writes it at once, for programs that report as they go.
+pub fn report_text(text: impl Display) {
+    print(text);
+    // The exit reports an error.
+    let _ = flush();
+}
+
+/// As [`report_text`], a line.
+pub fn report(text: impl Display) {
+    report_text(format_args!("{text}\n"));
+}
+
+/// Writes buffered output. Commands call this before they wait.
+///
+/// # Errors
+/// Output is lost, now or earlier, and not because its reader is gone.
+pub fn flush() -> io::Result<()> {
+    output().flush()
+}
+
+/// Whether output is discarded because its reader has closed the pipe.
+#[must_use]
+pub fn reader_is_gone() -> bool {
+    matches!(output().state, State::ReaderGone)
+}
+
+/// Prints a line on standard error, unbuffered. Nothing can report an error of that.
+pub fn error_line(text: impl Display) {
+    error_text(format_args!("{text}\n"));
+}
+
+/// Prints text on standard error, unbuffered.
+pub fn error_text(text: impl Display) {
+    // One write, so that lines of several processes do not mix.
+    let _ = io::stderr().write_all(text.to_string().as_bytes());
+}
+
+/// Writes buffered output at the end of the process, and returns the exit status: 1 instead of 0 if output was lost.
+pub(crate) fn close(status: i32) -> i32 {
+    match flush() {
+        Err(error) if status == 0 => {
+            error_line(format_args!(
+                "{}: cannot write output ({})",
+                program::prefix(),
+                errno::text(&error)
+            ));
+            1
+        }
+        _ => status,
+    }
+}
+
+fn output() -> MutexGuard<'static, Buffer<Stdout>> {
+    // The buffer is consistent after every push; a panic of another thread changes nothing.
+    OUTPUT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        output().add(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        flush()
+    }
+}
+
+/// A file that output goes to.
+trait Sink {
+    fn is_terminal(&self) -> bool;
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
+}
+
+#[derive(Debug)]
+struct Stdout;
+
+impl Sink for Stdout {
+    fn is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes)?;
+        // The library keeps an unfinished line.
+        out.flush()
+    }
+}
+
+/// Whether output can be written.
+#[derive(Debug)]
+enum State {
+    Open,
+    /// The reader closed the pipe: output is discarded.
+    ReaderGone,
+    /// Output was lost: the error code of the system.
+    Lost(i32),
+}
+
+#[derive(Debug)]
+struct Buffer<S> {
+    sink: S,
+    bytes: Vec<u8>,
+    /// `None` before the first output.
+    is_line_buffered: Option<bool>,
+    state: State,
+}
+
+impl<S: Sink> Buffer<S> {
+    const fn new(sink: S) -> Buffer<S> {
+        Buffer {
+            sink,
+            bytes: Vec::new(),
+            is_line_buffered: None,
+            state: State::Open,
+        }
+    }
+
+    fn print(&mut self, text: std::fmt::Arguments<'_>) -> io::Result<()> {
+        let before = self.bytes.len();
+        self.bytes.write_fmt(text)?;
+        self.after(before)
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.after(before)
+    }
+
+    /// Writes the buffer if it is full, or if the terminal shows a line that was completed after `before`.
+    fn after(&mut self, before: usize) -> io::Result<()> {
+        let is_line_buffered = *self
+            .is_line_buffered
+            .get_or_insert_with(|| self.sink.is_terminal());
+        let is_due = self.bytes.len() >= BUFFERED_BYTES_MAX
+            || is_line_buffered && self.bytes[before..].contains(&b'\n');
+        if is_due { self.flush() } else { self.outcome() }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if matches!(self.state, State::Open)
+            && !self.bytes.is_empty()
+            && let Err(error) = self.sink.write_all(&self.bytes)
+        {
+            self.state = match error.kind() {
+                io::ErrorKind::BrokenPipe => State::ReaderGone,
+                _ => State::Lost(error.raw_os_error().unwrap_or(libc::EIO)),
+            };
+        }
+        self.bytes.clear();
+        self.outcome()
+    }
+
+    fn outcome(&mut self) -> io::Result<()> {
+        match self.state {
+            State::Open | State::ReaderGone => Ok(()),
+            State::Lost(code) => Err(io::Error::from_raw_os_error(code)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Accepts so many bytes, then fails with an error code.
+    struct Script {
+        written: Vec<Vec<u8>>,
+        is_terminal: bool,
+        error: Option<i32>,
+    }
+
+    impl Sink for Script {
+        fn is_terminal(&self) -> bool {
+            self.is_terminal
+        }
+
+        fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+            match self.error {
+                Some(code) => Err(io::Error::from_raw_os_error(code)),
+                None => {
+                    self.written.push(bytes.to_vec());
+                    Ok(())
+                }
+            }
+        }
+    }
+
+    fn buffer(is_terminal: bool, error: Option<i32>) -> Buffer<Script> {
+        Buffer::new(Script {
+            written: Vec::new(),
+            is_terminal,
+            error,
+        })
+    }
+
+    #[test]
+    fn output_is_written_in_blocks_and_on_demand() {
+        let mut buffer = buffer(false, None);
+        buffer.print(format_args!("a\nb\n")).unwrap();
+        assert!(buffer.sink.written.is_empty());
+        buffer.add(&vec![b'c'; BUFFERED_BYTES_MAX]).unwrap();
+        assert_eq!(buffer.sink.written.len(), 1);
+        assert!(buffer.sink.written[0].starts_with(b"a\nb\nccc"));
+        buffer.add(b"d").unwrap();
+        buffer.flush().unwrap();
+        buffer.flush().unwrap();
+        assert_eq!(buffer.sink.written[1..], [b"d"]);
+    }
+
+    #[test]
+    fn a_terminal_shows_each_line() {
+        let mut buffer = buffer(true, None);
+        buffer.add(b"a").unwrap();
+        assert!(buffer.sink.written.is_empty());
+        buffer.add(b"b\n").unwrap();
+        assert_eq!(buffer.sink.written, [b"ab\n"]);
+    }
+
+    #[test]
+    fn output_without_a_reader_is_discarded() {
+        let mut buffer = buffer(false, Some(libc::EPIPE));
+        buffer.add(b"a").unwrap();
+        buffer.flush().unwrap();
+        assert!(matches!(buffer.state, State::ReaderGone));
+        buffer.add(&vec![b'b'; BUFFERED_BYTES_MAX]).unwrap();
+        assert!(buffer.bytes.is_empty());
+    }
+
+    #[test]
+    fn lost_output_stays_an_error() {
+        let mut buffer = buffer(false, Some(libc::ENOSPC));
+        buffer.add(b"a").unwrap();
+        for _ in 0..2 {
+            let error = buffer.flush().unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
+        }
+        assert!(buffer.add(b"b").is_err());
+        assert!(matches!(buffer.state, State::Lost(libc::ENOSPC)));
+    }
+}

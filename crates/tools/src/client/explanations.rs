@@ -1,0 +1,154 @@
+//! The commands of `ovsdb-client` explained in full: paragraphs of the manual page.
+//!
+//! One text for each command, found by its name. A test of the program checks that no command lacks one.
+
+/// The paragraphs about a command, with empty lines between them; empty for a command that does not exist.
+pub(crate) fn of(command: &str) -> &'static str {
+    match command {
+        "list-dbs" => LIST_DBS,
+        "get-schema" => GET_SCHEMA,
+        "get-schema-version" => GET_SCHEMA_VERSION,
+        "get-schema-cksum" => GET_SCHEMA_CKSUM,
+        "list-tables" => LIST_TABLES,
+        "list-columns" => LIST_COLUMNS,
+        "transact" => TRANSACT,
+        "query" => QUERY,
+        "monitor" => MONITOR,
+        "monitor-cond" => MONITOR_COND,
+        "monitor-cond-since" => MONITOR_COND_SINCE,
+        "wait" => WAIT,
+        "dump" => DUMP,
+        "backup" => BACKUP,
+        "restore" => RESTORE,
+        "convert" => CONVERT,
+        "needs-conversion" => NEEDS_CONVERSION,
+        "ping" => PING,
+        "lock" | "steal" | "unlock" => LOCK,
+        _ => "",
+    }
+}
+
+const LIST_DBS: &str = "\
+One name a line, sorted. These are the names that other commands take as DATABASE. `_Server` is there as well: it describes the server itself.";
+
+const GET_SCHEMA: &str = "\
+The schema in the form in which the server has it; `--pretty` indents it. The text can be given to `ovsdb-tool create` and to `convert`.";
+
+const GET_SCHEMA_VERSION: &str = "\
+The line is empty if the schema has no version, as very old ones do not. A version is three numbers, X.Y.Z. Nothing enforces their meaning. \
+The schemas of Open vSwitch and OVN raise X for a change that older clients do not survive, such as a removed column, Y for an addition, and Z \
+for a change of form. They have nothing to do with the versions of the programs. `ovsdb-tool compare-versions` compares two of them.";
+
+const GET_SCHEMA_CKSUM: &str = "\
+The line is empty if the schema has no checksum. It is text that the author of the schema has put there, so that scripts notice a changed \
+schema whose version was forgotten.";
+
+const LIST_TABLES: &str = "\
+A table with one column, in the output format.";
+
+const LIST_COLUMNS: &str = "\
+A table of columns with their types, as the schema has them in JSON; without TABLE, of all tables, with the table's name before each column. The \
+columns `_uuid` and `_version`, which every table has, are listed too.";
+
+const TRANSACT: &str = "\
+TRANSACTION is a JSON array: the name of the database, then operations, as RFC 7047 4.1.3 and 5.2 describe them. The reply is printed as the \
+server sends it: one result for each operation, and one more if the commit failed.
+
+An operation that fails is shown by its result, an object with a member `error`. Then nothing of the transaction has been done, and the exit \
+status is still 0, unless `--fail` is given. With `--fail` such a transaction ends the program with status 2.
+
+If the connection is lost before the reply, the transaction may or may not have been done.";
+
+const QUERY: &str = "\
+Sends the transaction with an operation `abort` at its end, so that it changes nothing, and leaves the result of that out. So the results of \
+changes can be seen without making them. `abort` comes last: what the server checks at a commit, such as references and indexes, is not checked.";
+
+const MONITOR: &str = "\
+Prints the rows of TABLE first, then each change as it comes, until the program is ended, the connection is lost or the database is removed. A \
+change of a row is printed as the old values of the changed columns and the new values of all. Changes that follow one another faster than they \
+are read may come as one.
+
+Each argument after TABLE is a group of columns, separated by commas; without one, all columns. A column may be named once in all groups. In a \
+group, `!initial` leaves out the rows that are there at first, `!insert` new rows, `!delete` deleted rows and `!modify` changes of rows. Several \
+groups let different columns have different choices. `ALL` instead of a table monitors all columns of all tables.
+
+With `--detach` the program goes to the background when it has printed the first rows. There `ovs-appctl`(8) can end it (`exit`), pause its \
+reading (`ovsdb-client/block`, `ovsdb-client/unblock`), and, for `monitor-cond` and `monitor-cond-since`, change its condition \
+(`ovsdb-client/cond_change TABLE CONDITION`).
+
+The program ends with status 0 when the reader of its output has gone.";
+
+const MONITOR_COND: &str = "\
+CONDITION is a JSON array of clauses, each `[COLUMN, FUNCTION, VALUE]` as in RFC 7047 5.1, or `true` or `false`. A row matches if any of the \
+clauses holds; an empty array matches every row. A row that begins to match is shown as an insertion, one that no longer does as a deletion. \
+Columns, choices and `--detach` are those of `monitor`. The method is `monitor_cond`, which `ovsdb-server`(1) describes.";
+
+const MONITOR_COND_SINCE: &str = "\
+Prints `found`, which tells whether the server still knows transaction LASTID, and the id of the last transaction, which a later run can give \
+as LASTID. If the server knows LASTID, only changes after it follow, else all rows first. The id is printed again with each change. Without \
+LASTID everything is new. The method is `monitor_cond_since`.";
+
+const WAIT: &str = "\
+\"added\" waits until the server has the database. \"connected\" also waits until the server is connected to the cluster, if the database is \
+clustered: it has joined, and a leader is known. \"removed\" waits until the server has the database no longer, and so until it has left its \
+cluster after `cluster/leave`.
+
+The state is of one server, not of a cluster: SERVER is one address, not a list. DATABASE must be named, because the default is chosen among \
+databases that exist. The command waits for a server that does not answer yet. Limit it with `--timeout`.";
+
+const DUMP: &str = "\
+All tables are read in one transaction, so what is printed is the contents at one time. Rows are sorted by their values, those of columns \
+without UUIDs first. `_version` is left out. Named columns are printed in the order of their names.";
+
+const BACKUP: &str = "\
+Writes the schema and all rows, read in one transaction, as a standalone database file to standard output, which must not be a terminal. The \
+file can be served by `ovsdb-server` as it is, given to `restore`, or made the first member of a cluster by `ovsdb-tool create-cluster`. This \
+works with any server, also with a cluster or through a relay.
+
+The contents of ephemeral columns are not part of it: they do not outlive a restart of the server either. Check the exit status, and keep an \
+older backup until the new one is complete: a full disk or a lost connection leaves a part of a file.
+
+The file of a standalone database can also be copied with `cp` while a server has it open. `ovs-appctl ovsdb-server/backup` has the server \
+write a copy by itself.";
+
+const RESTORE: &str = "\
+SNAPSHOT is a standalone database file, from `backup` or from a server. All rows of DATABASE are replaced by its rows in one transaction: \
+clients see all of it or nothing. If anything fails, nothing is changed.
+
+Rows get new UUIDs. References between rows follow, but UUIDs that clients, other databases or text columns keep do not, and every client sees \
+all rows deleted and inserted. `--keep-uuids` gives rows the UUIDs of the backup; it needs a server that accepts UUIDs for new rows, and says so \
+where it does not. For a standalone database there is another way to keep UUIDs: stop the server, put the backup in the place of its file and \
+start it. A warning about new UUIDs is printed when standard error is a terminal.
+
+Ephemeral columns get their defaults in any case. The schemas of backup and database must be equal. If they differ, convert the database to the \
+schema of the backup first. `--force` goes on in spite of differences: the transaction may fail, or succeed without what the schemas do not \
+share.";
+
+const CONVERT: &str = "\
+SCHEMA is a file with a schema in JSON; its name says which database to convert. The server converts all rows in one step: other clients see the \
+old schema or the new one.
+
+The rows must be valid under the new schema: types, ranges, enumerations, indexes, references and numbers of rows are all checked, and if \
+anything does not fit, nothing is changed. Columns and tables that the new schema lacks are dropped. Columns that only the new schema has get \
+their defaults. In a cluster every column is persistent: ephemeral columns of SCHEMA are made so, with a warning.
+
+Warning: dropping a column or a table deletes its contents, and no later conversion brings them back. Make a backup of a database that matters \
+before you convert it.
+
+Clients that have sent `set_db_change_aware` are told of the change, and their transactions that wait and their monitors are canceled. Other \
+clients are disconnected, and find the new schema when they connect again. The command works with standalone and clustered databases; \
+`ovsdb-tool convert` converts a standalone file without a server.";
+
+const NEEDS_CONVERSION: &str = "\
+Compares the schema in the file with that of the database of the same name. The answer is on standard output; the exit status is 0 for both.";
+
+const PING: &str = "\
+See HEALTH CHECKS below.";
+
+const LOCK: &str = "\
+For tests, and to keep a client of the same lock from work. The reply is printed, then each notification: `locked` when this session becomes the \
+owner, `stolen` when another one takes the lock. The lock is held for as long as the program runs, and belongs to the server, not to a database. \
+`steal` takes it from its owner at once, who is told. `unlock` gives up a lock, or the wait for it, that the same session has asked for.
+
+With `--detach` the program goes to the background when it has printed the first reply. `ovs-appctl`(8) then gives it further commands, `lock \
+LOCK`, `steal LOCK` and `unlock LOCK`, over the same session, and ends it with `exit`, which releases its locks.";

@@ -1,0 +1,156 @@
+//! The protocol's messages in the debug log of server and client: the reference's lines, and none at the levels of every day.
+
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use corvid_tests::binary;
+use corvid_tests::server::{Implementation, Server, Setup};
+use serde_json::{Value, json};
+
+/// How long anything may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The lines of `jsonrpc` at DBG, without times, numbers and names of sessions. JSON is printed alike.
+fn messages(log: &str) -> Vec<String> {
+    let lines = log
+        .lines()
+        .filter_map(|line| line.split_once("|jsonrpc|DBG|"));
+    lines.map(|(_, text)| normal(text)).collect()
+}
+
+/// A line without the name of its session, each of its JSON values in one form.
+fn normal(line: &str) -> String {
+    let verbs = ["send ", "received "];
+    let start = verbs.iter().filter_map(|verb| line.find(verb)).min();
+    let line = &line[start.expect("a direction")..];
+    let parts = line.split(", ").collect::<Vec<_>>().join(", ");
+    let mut text = String::new();
+    let mut rest = parts.as_str();
+    while let Some((before, after)) = rest.split_once('=') {
+        text.push_str(before);
+        text.push('=');
+        let mut values = serde_json::Deserializer::from_str(after).into_iter::<Value>();
+        let Some(Ok(value)) = values.next() else {
+            text.push_str(after);
+            return text;
+        };
+        text.push_str(&value.to_string());
+        rest = &after[values.byte_offset()..];
+    }
+    text + rest
+}
+
+fn play(implementation: Implementation) -> Vec<String> {
+    let schema = json!({"name": "D", "tables": {"T": {"isRoot": true, "columns": {"n": {"type": "integer"}}}}});
+    let setup = Setup {
+        databases: vec![schema],
+        ..Setup::default()
+    };
+    let server = Server::start(implementation, &setup).expect("a server");
+    let level = |level: &str| {
+        let spec = [format!("jsonrpc:file:{level}")];
+        server.control("vlog/set", &spec).expect("a reply");
+    };
+    let mut client = server.connect().expect("a connection");
+    let quiet = client.call("echo", &json!(["quiet"])).expect("a reply");
+    assert_eq!(quiet["result"], json!(["quiet"]));
+    level("dbg");
+    for (method, params) in [
+        ("echo", json!(["a", {"b": [1, null]}])),
+        ("list_dbs", json!([])),
+        ("get_schema", json!(["nosuch"])),
+        (
+            "transact",
+            json!(["D", {"op": "select", "table": "T", "where": []}]),
+        ),
+        ("monitor", json!(["D", "m", {"T": {}}])),
+        ("no_such_method", json!([])),
+        (
+            "transact",
+            json!(["D", {"op": "comment", "comment": "x".repeat(200_000)}]),
+        ),
+    ] {
+        client.call(method, &params).expect("a reply");
+    }
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let lines = messages(&server.log());
+        // Lines about the control socket are the reference's alone.
+        let lines: Vec<String> = lines
+            .into_iter()
+            .filter(|line| {
+                !line.contains("vlog/set") && !line.starts_with("send reply, result=\"\", id=")
+            })
+            .collect();
+        if lines.len() >= 14 {
+            assert!(!lines.iter().any(|line| line.contains("quiet")));
+            return lines;
+        }
+        assert!(Instant::now() < deadline, "{lines:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_server_logs_messages_in_the_form_of_the_reference() {
+    let mut ours = play(Implementation::Corvid);
+    let long = ours.iter().position(|line| line.contains("xxxxxxxx"));
+    let long = ours.remove(long.expect("the long message"));
+    assert!(
+        long.starts_with("received request, method=\"transact\", params="),
+        "{long}"
+    );
+    assert!(long.len() < 4096, "{} bytes", long.len());
+    assert!(
+        long.ends_with("bytes in all)"),
+        "{}",
+        &long[long.len() - 60..]
+    );
+    if Implementation::Reference.server_binary().is_ok() {
+        let mut reference = play(Implementation::Reference);
+        reference.retain(|line| !line.contains("xxxxxxxx"));
+        // The words of errors differ between releases.
+        let kind = |line: &String| {
+            line.split_once("error=")
+                .map_or(line.clone(), |it| it.0.to_owned())
+        };
+        let ours: Vec<String> = ours.iter().map(kind).collect();
+        let reference: Vec<String> = reference.iter().map(kind).collect();
+        assert_eq!(ours, reference);
+    }
+}
+
+#[test]
+fn a_client_logs_messages_in_the_form_of_the_reference() {
+    let schema = json!({"name": "D", "tables": {"T": {"columns": {"n": {"type": "integer"}}}}});
+    let setup = Setup {
+        databases: vec![schema],
+        ..Setup::default()
+    };
+    let server = Server::start(Implementation::Corvid, &setup).expect("a server");
+    let remote = format!("unix:{}", server.socket().display());
+    let mut programs = vec![binary::bin("ovsdb-client")];
+    programs.extend(binary::reference("ovsdb-client"));
+    for program in programs {
+        let output = Command::new(&program)
+            .args(["-vjsonrpc:dbg", "list-dbs", &remote])
+            .stdin(Stdio::null())
+            .output()
+            .expect("the client runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let lines: Vec<&str> = said
+            .lines()
+            .map(|line| line.split_once("|jsonrpc|DBG|").expect("a message").1)
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                format!("{remote}: send request, method=\"list_dbs\", params=[], id=0"),
+                format!("{remote}: received reply, result=[\"D\",\"_Server\"], id=0"),
+            ],
+            "{}",
+            program.display()
+        );
+    }
+}
