@@ -82,7 +82,7 @@ class TableRows(abc.Mapping):
 
     def _native(self):
         """The core's client; None while it does not have the table, which a program may have added since."""
-        return self._idl._native if self._table.name in self._idl._served else None
+        return self._idl._native if self._table.name in self._idl._replicated else None
 
     def __getitem__(self, key):
         row = self.get(key)

@@ -55,7 +55,10 @@ class Monitor(enum.Enum):
 
 
 class _Tables(dict):
-    """Tables by name. Programs may add and remove tables at run time; the Idl replicates what is there at its next run."""
+    """Tables by name. Programs may add and remove tables at run time.
+
+    The Idl replicates the tables that are there when it next connects, as the original does.
+    """
 
     has_changed = False
 
@@ -90,7 +93,8 @@ class Idl:
     def __init__(self, remote, schema_helper, probe_interval=None, leader_only=True):
         schema = schema_helper.get_idl_schema()
         self._native = None
-        self._served = frozenset()
+        self._replicated = {}
+        self._is_reconnection_asked = False
         self._events = None
         self._db = schema
         self._remote = remote
@@ -122,7 +126,7 @@ class Idl:
         for name, table in list(self.tables.items()):
             dict.__setitem__(self.tables, name, self._adopt(table))
         self._native = core_of(self)
-        self._served = frozenset(self.tables)
+        self._replicated = dict(self.tables)
         self._events = _native.Events(self._native)
         self._epoch = self._native.resync_epoch
         for table in self.tables.values():
@@ -148,7 +152,7 @@ class Idl:
         return table
 
     def _make_row(self, native, table_name, uuid):
-        return live_row(self, native, self.tables[table_name], uuid)
+        return live_row(self, native, self._replicated[table_name], uuid)
 
     # The main loop.
 
@@ -157,8 +161,11 @@ class Idl:
         assert self.txn is None, "a transaction is open"
         if self._closed:
             return False
-        if self.tables.has_changed:
+        # A set of tables that has changed takes effect with a new connection. Until then the rows
+        # stay as they are: a program that reads them meanwhile must not see them come anew.
+        if self.tables.has_changed and (self._is_reconnection_asked or not self._native.session.is_synced):
             self._connect()
+        self._is_reconnection_asked = False
         seqno = self.change_seqno
         failure = None
         is_heard = self._is_heard("notify", Idl.notify)
@@ -175,7 +182,7 @@ class Idl:
             for event, row, updates in self._events.take():
                 if yields:
                     self.cooperative_yield()
-                if is_heard and self._counts(row, updates):
+                if is_heard and row._table.name in self.tables and self._counts(row, updates):
                     try:
                         self.notify(event, row, updates)
                     except Exception as error:  # noqa: BLE001 - the others hear of their rows first
@@ -269,6 +276,7 @@ class Idl:
             # Programs that closed an Idl start it again so.
             self._closed = False
             self._native.set_remotes(self._remote)
+        self._is_reconnection_asked = True
         self._native.reconnect()
 
     def set_cluster_id(self, cluster_id):
@@ -321,7 +329,7 @@ class Idl:
         return self._send_condition(table, condition)
 
     def _send_condition(self, table, condition):
-        if table.name not in self._served:
+        if table.name not in self._replicated:
             # The connection that the next run makes begins with it.
             return self.cond_seqno + 1
         text = json_text(condition)
