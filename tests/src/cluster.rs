@@ -336,16 +336,13 @@ impl Cluster {
         &self.members
     }
 
-    /// Stops a member's process (`SIGSTOP`), or lets it continue.
+    /// Stops a member's process, or lets it continue, as [`Process::pause`].
     ///
     /// # Errors
     ///
-    /// The program `kill` cannot be run.
+    /// As [`Process::pause`].
     pub fn pause(&mut self, number: usize, is_paused: bool) -> io::Result<()> {
-        let signal = if is_paused { "-STOP" } else { "-CONT" };
-        let pid = self.members[number].pid().to_string();
-        peer::run(Command::new("kill").args([signal, &pid]))?;
-        Ok(())
+        self.members[number].pause(is_paused)
     }
 
     /// The logs of all members, for reports of failures.

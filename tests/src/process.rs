@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::client::Client;
+use crate::peer;
 
 /// How long a server may take to listen, or to stop, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -161,6 +162,15 @@ impl Process {
         }
     }
 
+    /// Stops its threads (`SIGSTOP`) and waits until the last one stands still, or lets them go on.
+    ///
+    /// # Errors
+    ///
+    /// The signal cannot be sent, or the process still runs after the time limit.
+    pub fn pause(&self, is_paused: bool) -> io::Result<()> {
+        pause(self.pid(), is_paused)
+    }
+
     /// Asks it to exit, and waits until it has.
     ///
     /// # Errors
@@ -254,6 +264,42 @@ impl Process {
     pub fn control(&self, command: &str, arguments: &[String]) -> io::Result<Value> {
         Client::connect(&self.control_socket())?.call(command, &Value::from(arguments.to_vec()))
     }
+}
+
+/// Stops the threads of any process (`SIGSTOP`) and waits until the last one stands still, or lets
+/// them go on. `kill` returns as soon as the signal is queued: a thread on another core may still
+/// answer a request.
+///
+/// # Errors
+///
+/// The signal cannot be sent, or the process still runs after the time limit.
+pub fn pause(pid: u32, is_paused: bool) -> io::Result<()> {
+    let signal = if is_paused { "-STOP" } else { "-CONT" };
+    peer::run(Command::new("kill").args([signal, &pid.to_string()]))?;
+    let deadline = Instant::now() + LIMIT;
+    while is_paused && !stands_still(pid)? {
+        if Instant::now() > deadline {
+            return Err(io::Error::other("the process does not stop"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Whether every thread of a process is stopped.
+fn stands_still(pid: u32) -> io::Result<bool> {
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread that ends meanwhile has no state any more.
+        let Ok(text) = fs::read_to_string(task?.path().join("stat")) else {
+            continue;
+        };
+        // The state follows the name of the program, which is in brackets and may contain any character.
+        let state = text.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+        if !state.is_some_and(|state| state.starts_with('T')) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl Drop for Process {

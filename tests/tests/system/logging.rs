@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use corvid_tests::client::Client;
+use corvid_tests::process::pause;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
@@ -188,9 +189,9 @@ fn a_thread_that_is_held_up_logs_it_in_the_words_of_the_reference() {
         while database_ticks(server.pid()) < idle + 2 {
             assert!(Instant::now() < deadline, "it does not begin");
         }
-        signal(server.pid(), "STOP");
+        pause(server.pid(), true).expect("stopped");
         std::thread::sleep(Duration::from_millis(1200));
-        signal(server.pid(), "CONT");
+        pause(server.pid(), false).expect("it goes on");
         drain(&mut client);
     }
     let log = log_with(&server, |log| log.contains("|coverage"));
@@ -215,13 +216,6 @@ fn database_ticks(pid: u32) -> u64 {
     let fields: Vec<&str> = after_name.split_whitespace().collect();
     let ticks = |field: usize| fields[field].parse::<u64>().expect("a number");
     ticks(11) + ticks(12)
-}
-
-fn signal(pid: u32, name: &str) {
-    let status = Command::new("kill")
-        .args([&format!("-{name}"), &pid.to_string()])
-        .status();
-    assert!(status.expect("sent").success());
 }
 
 /// Waits for the answer.

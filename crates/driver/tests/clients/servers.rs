@@ -7,6 +7,7 @@ use corvid_driver::blocking::Client;
 use corvid_driver::{Idl, Reason};
 use corvid_session::Failure;
 use corvid_tests::binary;
+use corvid_tests::process::pause;
 use corvid_tests::server::{Implementation, Server, Setup};
 
 use crate::fixture::{SCHEMA, TIMEOUT, class, column, insert, names, on_each, remote, server};
@@ -100,14 +101,6 @@ fn connections_that_are_asked_for_wait_for_nothing() {
     });
 }
 
-/// Sends a signal to a process.
-fn signal(name: &str, pid: u32) {
-    let status = Command::new("kill")
-        .args([format!("-{name}"), pid.to_string()])
-        .status();
-    assert!(status.expect("it runs").success());
-}
-
 #[test]
 fn a_server_that_falls_silent_is_left() {
     on_each(|implementation| {
@@ -117,9 +110,9 @@ fn a_server_that_falls_silent_is_left() {
         until_connected_to(&mut client, &first);
         set_remote(&mut client, &format!("{first},{second}"));
         client.idl_mut().session().set_probe_interval(Some(1000));
-        signal("STOP", one.pid());
+        pause(one.pid(), true).expect("stopped");
         until_connected_to(&mut client, &second);
-        signal("CONT", one.pid());
+        pause(one.pid(), false).expect("it goes on");
     });
 }
 

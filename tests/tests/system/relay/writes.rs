@@ -1,12 +1,10 @@
 //! Requests through a relay: forwarded whole, answered by the source, kept while it is away.
 
-use std::process::Command;
 use std::time::Duration;
 
 use corvid_tests::client::{Client, Received};
 use corvid_tests::ledger::{self, DATABASE};
 use corvid_tests::numbered_rows::{self, insert, numbers};
-use corvid_tests::peer;
 use corvid_tests::server::Implementation::Corvid;
 use serde_json::{Value, json};
 
@@ -118,8 +116,7 @@ fn a_request_that_was_under_way_when_the_source_died_has_no_wrong_answer() {
         await_contents(&relay, numbered_rows::DATABASE);
         let mut client = relay.client();
         numbered_rows::add(&mut client, 1).expect("inserted");
-        let pid = source.process.pid().to_string();
-        peer::run(Command::new("kill").args(["-STOP", &pid])).expect("stopped");
+        source.process.pause(true).expect("stopped");
         send(&mut client, "lost", &insert(2, ""));
         assert_eq!(
             client.receive(Duration::from_millis(500)).expect("open"),
