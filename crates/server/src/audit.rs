@@ -11,11 +11,11 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use corvid_net::{clock, errno};
+use corvid_net::{cleanup, clock, errno};
 use corvid_service::audit::{Entry, Exclusions};
 use corvid_shell::date;
 use corvid_shell::vlog::{self, Module, RateLimit};
@@ -62,7 +62,40 @@ struct Shared {
     missing: AtomicU64,
 }
 
+/// The audit trail of a server, once it has one; cheap to clone. Databases hold it from their start, so
+/// that a trail can begin at run time. A server has one trail in its life.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AuditSlot(Arc<OnceLock<AuditLog>>);
+
+impl AuditSlot {
+    /// The trail, if it has begun.
+    pub(crate) fn get(&self) -> Option<&AuditLog> {
+        self.0.get()
+    }
+
+    /// Begins the trail, as [`AuditLog::open`]. Entries that are queued when the process ends are
+    /// written however it ends, except by SIGKILL. Called by the main thread only, while there is no
+    /// trail.
+    ///
+    /// # Errors
+    /// As [`AuditLog::open`].
+    pub(crate) fn begin(&self, path: &Path, exclusions: Exclusions) -> std::io::Result<()> {
+        assert!(self.0.get().is_none(), "a server has one audit trail");
+        let audit = AuditLog::open(path, exclusions)?;
+        let last = audit.clone();
+        cleanup::at_exit(move || last.close());
+        // Nobody else begins a trail.
+        let _ = self.0.set(audit);
+        Ok(())
+    }
+}
+
 impl AuditLog {
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
     /// Opens the file of this absolute name, for appending, and starts the thread. Records omit the tables that `exclusions` name.
     ///
     /// # Errors

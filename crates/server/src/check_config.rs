@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::Path;
 
-use crate::http::Address;
 use corvid_engine::Database;
 use corvid_net::errno;
 use corvid_net::target::Target;
@@ -21,6 +20,7 @@ use crate::config::file::DatabaseConfig;
 use crate::config::relay::RelaySettings;
 use crate::database::open::{self, RandomUuids};
 use crate::main_loop::databases;
+use crate::metrics::listen::ListenAt;
 use crate::options::CommandLine;
 use crate::server::serving::{check_name, same_file};
 use crate::tls_settings::TlsSettings;
@@ -230,7 +230,7 @@ impl Check {
     /// Checks options that a start uses only later.
     fn rest(&mut self, line: &CommandLine) {
         if let Some(address) = &line.metrics_listen
-            && let Err(error) = Address::parse(address)
+            && let Err(error) = ListenAt::parse(address).and_then(|listen| listen.check())
         {
             self.fault(format_args!("--metrics-listen={address}: {error}"));
         }

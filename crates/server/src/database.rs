@@ -3,6 +3,7 @@
 
 pub(crate) mod backup;
 pub(crate) mod driver;
+pub(crate) mod file_name;
 pub(crate) mod handle;
 pub(crate) mod jobs;
 pub(crate) mod open;

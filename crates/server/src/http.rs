@@ -8,7 +8,7 @@ mod address;
 mod server;
 
 pub(crate) use address::Address;
-pub(crate) use server::start;
+pub(crate) use server::{Running, start};
 
 /// A request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::http::{self, Address};
 use corvid_net::{cleanup, clock, dirs};
 use corvid_service::reply_memory::ReplyMemory;
 use corvid_shell::memory::{self, MemoryLog};
@@ -15,18 +14,21 @@ use corvid_shell::vlog::{self, Module};
 use corvid_shell::{descriptors, hangup, program, signals};
 
 use crate::allocator;
-use crate::audit::AuditLog;
+use crate::audit::AuditSlot;
 use crate::config::applied::{AppliedConfig, ConfigError};
+use crate::config::relay::RelaySettings;
 use crate::config::replication::ReplicationSettings;
 use crate::config::saved_config::{SavedConfig, SavedConfigFile};
 use crate::control::cluster_commands;
 use crate::control::commands;
 use crate::control::replication_commands;
 use crate::coverage;
+use crate::database::file_name;
 use crate::database::recorder::RecorderSettings;
 use crate::metrics::Metrics;
 use crate::options::{self, CommandLine};
 use crate::remotes::options::RemoteOptions;
+use crate::server::pages::Pages;
 use crate::server::reconfiguration::{Reconfiguration, WantedDatabase};
 use crate::server::{Config, Server};
 use crate::tls_settings::TlsSettings;
@@ -42,6 +44,9 @@ pub fn run(line: CommandLine) {
         .then(|| save(&line))
         .transpose()
         .unwrap_or_else(|error| program::fatal_error("failed to create temporary file", &error));
+    // Read before the start directory is left, and before any database is opened: probes then see
+    // that the server is still opening them.
+    let names = line.metrics_listen.is_some().then(|| database_names(&line));
     // Relative names are relative to the start directory, which a daemon leaves.
     let tls = if line.daemon.is_detached() {
         TlsSettings::absolute(&line.tls)
@@ -67,12 +72,19 @@ pub fn run(line: CommandLine) {
     if line.disable_no_data_conversion {
         commands::register_no_data_conversion(control.registry());
     }
-    let metrics = line.metrics_listen.as_deref().map(serve_metrics);
+    let metrics = Arc::<Metrics>::default();
+    let mut pages = Pages::default();
+    if let Some(setting) = &line.metrics_listen {
+        let names = names.unwrap_or_default();
+        if let Err(why) = pages.set(&metrics, setting, &names) {
+            program::fatal(format_args!("--metrics-listen={setting}: {why}"));
+        }
+    }
     // Opened after the change of user, because the same user must be able to open it again.
-    let audit = audit_log.map(|path| {
-        commands::register_audit(control.registry());
-        keep_audit_log(&path, &line.audit_exclude)
-    });
+    let audit = AuditSlot::default();
+    if let Some(path) = &audit_log {
+        keep_audit_log(&audit, path, &line.audit_exclude);
+    }
     let config = Config {
         audit,
         shards: shard_count(),
@@ -93,8 +105,10 @@ pub fn run(line: CommandLine) {
         reply_memory: Arc::new(ReplyMemory::new(line.limits.reply_bytes_max())),
         metrics,
     };
+    let mut has_audit_commands = false;
     let mut server = Server::start(config, control.waker())
         .unwrap_or_else(|error| program::fatal_error("could not start", &error));
+    server.keep_pages(pages);
     match (config_file, &saved) {
         (Some(file), _) => server.configure(file),
         (None, saved) => begin(&mut server, saved.as_ref()),
@@ -104,6 +118,10 @@ pub fn run(line: CommandLine) {
         program::fatal("server configuration failed");
     }
     server.started(saved);
+    if server.is_audit_open() {
+        commands::register_audit(control.registry());
+        has_audit_commands = true;
+    }
     // The control socket comes last: its first command finds the server complete.
     if let Err(error) = control.listen(line.unixctl.as_deref()) {
         program::fatal(error);
@@ -147,6 +165,10 @@ pub fn run(line: CommandLine) {
             cluster_commands::register(control.registry());
             has_cluster_commands = true;
         }
+        if server.is_audit_open() && !has_audit_commands {
+            commands::register_audit(control.registry());
+            has_audit_commands = true;
+        }
         if let Err(error) = control.turn(&mut server, Some(timeout)) {
             program::fatal_error("poll failed", &error);
         }
@@ -177,18 +199,19 @@ pub fn run(line: CommandLine) {
     program::exit(0);
 }
 
-/// Serves the pages from now on, before databases are opened: probes see that the server is still opening.
-fn serve_metrics(address: &str) -> Arc<Metrics> {
-    let failed = |why: &dyn std::fmt::Display| -> ! {
-        program::fatal(format_args!("--metrics-listen={address}: {why}"))
+/// The names of the databases that the command line or the configuration file lists, as far as their
+/// files can be read.
+fn database_names(line: &CommandLine) -> Vec<String> {
+    let files = match &line.config_file {
+        // A fault in the file is reported when it is applied.
+        Some(file) => AppliedConfig::new(file).files().unwrap_or_default(),
+        None => databases(line),
     };
-    let parsed = Address::parse(address).unwrap_or_else(|why| failed(&why));
-    let metrics = Arc::<Metrics>::default();
-    if let Err(error) = http::start(&parsed, metrics.clone()) {
-        error.log();
-        failed(&format_args!("could not listen ({error})"));
-    }
-    metrics
+    let name = |file: &String| match RelaySettings::of_argument(file) {
+        Some(relay) => Some(relay.name),
+        None => file_name::database_of_file(Path::new(file)),
+    };
+    files.iter().filter_map(name).collect()
 }
 
 /// The absolute name: a daemon leaves the directory that relative names are relative to.
@@ -197,17 +220,14 @@ fn absolute(file: impl AsRef<Path>) -> PathBuf {
     std::path::absolute(file).unwrap_or_else(|_| file.to_owned())
 }
 
-/// Opens the audit log. Queued entries are written however the process ends, except by SIGKILL.
-fn keep_audit_log(file: &Path, exclude: &str) -> AuditLog {
+/// Opens the audit log.
+fn keep_audit_log(audit: &AuditSlot, file: &Path, exclude: &str) {
     // The option's parser has checked the list.
     let exclusions = options::exclusions(exclude).unwrap_or_default();
-    let audit = AuditLog::open(file, exclusions).unwrap_or_else(|error| {
+    if let Err(error) = audit.begin(file, exclusions) {
         let file = file.display();
         program::fatal_error(format_args!("{file}: cannot open audit log"), &error)
-    });
-    let last = audit.clone();
-    cleanup::at_exit(move || last.close());
-    audit
+    }
 }
 
 /// Saves the configuration of the command line, for this process and for restarted ones.

@@ -1,6 +1,7 @@
 //! The server's metrics and the pages that show them (`--metrics-listen`): `/metrics`, `/livez`, `/readyz`.
 //!
-//! Threads count in atomic cells of their own, which no other counting thread writes. Without the option nothing is measured. Totals (sessions,
+//! Threads count in atomic cells of their own, which no other counting thread writes. While metrics are switched off
+//! ([`switch`]) nothing is measured. Totals (sessions,
 //! atoms, queues) are not counted: a scrape *requests* them ([`status_request`]) from each database and each shard, which publish them
 //! between two batches of work. If one does not answer within a quarter of a second, its previous status is shown; if it does not answer for a
 //! minute, it is stuck. The pages are served by a thread that owns nothing and takes no lock for long, so they answer however busy the
@@ -12,12 +13,14 @@ pub(crate) mod database;
 mod exposition;
 pub(crate) mod families;
 mod health;
+pub(crate) mod listen;
 pub(crate) mod member;
 mod pages;
 mod plain;
 pub(crate) mod relay;
 pub(crate) mod shard;
 mod status_request;
+pub(crate) mod switch;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -28,16 +31,18 @@ use corvid_reactor::shard::{Refusals, ShardHandle};
 use corvid_service::locks::Locks;
 use corvid_service::reply_memory::ReplyMemory;
 
-use crate::audit::AuditLog;
+use crate::audit::AuditSlot;
 use crate::relay::handle::RelayHandle;
 use crate::shard::ShardMessage;
 use database::DatabaseFigures;
 use member::MemberFigures;
 use shard::ShardFigures;
+use switch::{Switch, Switched};
 
 /// The figures of one server.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
+    switch: Switch,
     stage: AtomicU8,
     databases: Mutex<BTreeMap<String, Arc<DatabaseFigures>>>,
     members: Mutex<BTreeMap<String, Arc<MemberFigures>>>,
@@ -64,8 +69,8 @@ pub(crate) struct SharedState {
     pub(crate) refusals: Refusals,
     /// The memory of replies.
     pub(crate) reply_memory: Arc<ReplyMemory>,
-    /// The audit log, if there is one.
-    pub(crate) audit: Option<AuditLog>,
+    /// The audit log, once there is one.
+    pub(crate) audit: AuditSlot,
 }
 
 /// The stage of the server's life.
@@ -94,12 +99,17 @@ impl Metrics {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
+    /// The switch of the measurements.
+    pub(crate) fn switch(&self) -> &Switch {
+        &self.switch
+    }
+
     /// Creates the figures of each shard, in order. Called once.
     #[must_use]
     pub(crate) fn add_shards(
         &self,
         handles: &[ShardHandle<ShardMessage>],
-    ) -> Vec<Arc<ShardFigures>> {
+    ) -> Vec<Switched<ShardFigures>> {
         let shards = self.shards.get_or_init(|| {
             let shard = |handle: &ShardHandle<ShardMessage>| Shard {
                 figures: Arc::default(),
@@ -107,7 +117,8 @@ impl Metrics {
             };
             handles.iter().map(shard).collect()
         });
-        shards.iter().map(|shard| shard.figures.clone()).collect()
+        let switched = |shard: &Shard| Switched::new(shard.figures.clone(), &self.switch);
+        shards.iter().map(switched).collect()
     }
 
     /// Sets the state of other parts. Called once.

@@ -219,9 +219,15 @@ fn specs() -> Vec<Spec<Id>> {
             ),
         Spec::long("metrics-listen", Arg::Required, Id::MetricsListen)
             .in_full()
-            .means("ADDRESS", "serve /metrics, /livez and /readyz over HTTP at ADDRESS")
+            .means(
+                "ADDRESS",
+                "serve /metrics, /livez and /readyz over HTTP at ADDRESS, or at DB=ADDRESS,... by database",
+            )
             .more(
                 "ADDRESS is `HOST:PORT`, `[IPV6]:PORT`, `:PORT` for all addresses, or `unix:FILE`; a port of 0 is any free one, which is logged. \
+                 Scripts that start several servers with the same options give each database an address of its own: \
+                 `OVN_Northbound=127.0.0.1:9476,OVN_Southbound=127.0.0.1:9477`; a server takes the first entry that names one of its databases. \
+                 `unix:DIRECTORY/` is the socket `DATABASE.metrics.sock` in that directory. `ovsdb-server/set-setting metrics-listen` changes the address at run time. \
                  Every client that can connect can read the pages: choose an address that only permitted clients reach. Without this option nothing is measured.",
             ),
     ]);

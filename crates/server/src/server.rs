@@ -8,6 +8,7 @@ mod commands;
 mod events;
 mod members;
 mod opening;
+pub(crate) mod pages;
 mod pending_replies;
 pub(crate) mod reconfiguration;
 mod relays;
@@ -41,7 +42,7 @@ use corvid_service::server_db;
 use corvid_shell::unixctl::Replier;
 use crossbeam_channel::Receiver;
 
-use crate::audit::AuditLog;
+use crate::audit::AuditSlot;
 use crate::config::applied::AppliedConfig;
 use crate::config::replication::ReplicationSettings;
 use crate::config::saved_config::{SavedConfig, SavedConfigFile};
@@ -58,6 +59,7 @@ use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
 use crate::tls_settings::TlsSettings;
 use crate::trusted_relays::TrustedRelays;
 use opening::Openings;
+use pages::Pages;
 use pending_replies::PendingReplies;
 use reconfiguration::Reconfigurations;
 use serving::{Backing, ServedDatabase};
@@ -76,8 +78,8 @@ pub(crate) struct Config {
     pub(crate) no_history: bool,
     /// Transactions that take this long are logged, ms.
     pub(crate) slow_ms: u64,
-    /// The audit log, if there is one.
-    pub(crate) audit: Option<AuditLog>,
+    /// The audit log, once there is one.
+    pub(crate) audit: AuditSlot,
     /// The flight recorder's settings, if databases are recorded.
     pub(crate) record: Option<RecorderSettings>,
     /// TLS: key, certificate, peers, protocols.
@@ -94,8 +96,8 @@ pub(crate) struct Config {
     pub(crate) limit_settings: limits::Settings,
     /// The memory of all replies, and its limit.
     pub(crate) reply_memory: Arc<ReplyMemory>,
-    /// The figures, with `--metrics-listen`.
-    pub(crate) metrics: Option<Arc<Metrics>>,
+    /// The figures and their switch.
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 /// The state of the main thread.
@@ -135,6 +137,8 @@ pub(crate) struct Server {
     has_clusters: bool,
     /// The scenario of `cluster/failure-test`, for members that are served later.
     failure_scenario: Scenario,
+    /// The served pages for monitoring.
+    pages: Pages,
 }
 
 impl Server {
@@ -157,22 +161,18 @@ impl Server {
         shards.set_limits(config.limits);
         shards.set_credentials(tls.credentials().clone());
         let handles = shards.handles().to_vec();
-        let mut figures = Vec::new();
-        if let Some(metrics) = &config.metrics {
-            figures = metrics.add_shards(&handles);
-            metrics.set_shared_state(SharedState {
-                credentials: tls.credentials().clone(),
-                locks: locks.clone(),
-                refusals: shards.refusals(),
-                reply_memory: config.reply_memory.clone(),
-                audit: config.audit.clone(),
-            });
-        }
+        let figures = config.metrics.add_shards(&handles);
+        config.metrics.set_shared_state(SharedState {
+            credentials: tls.credentials().clone(),
+            locks: locks.clone(),
+            refusals: shards.refusals(),
+            reply_memory: config.reply_memory.clone(),
+            audit: config.audit.clone(),
+        });
         let keeps_history = !config.no_history;
         let server_id = once::announce(RandomUuids::new()?.fresh());
         let hash_seed = crate::database::open::hash_seed()?;
         shards.start(|number| {
-            let figures = figures.get(number).cloned();
             let number = u16::try_from(number).unwrap_or(u16::MAX);
             let frontend = Frontend::new(
                 number,
@@ -183,7 +183,14 @@ impl Server {
             );
             let remotes = remote_options.clone();
             let relays = config.trusted_relays.clone();
-            ShardSessions::new(number, frontend, remotes, relays, handles.clone(), figures)
+            ShardSessions::new(
+                number,
+                frontend,
+                remotes,
+                relays,
+                handles.clone(),
+                figures[usize::from(number)].clone(),
+            )
         })?;
         let shards = Arc::new(shards);
         let remotes = Remotes::new(shards.clone(), remote_options);
@@ -216,6 +223,7 @@ impl Server {
             keeps_history,
             has_clusters: false,
             failure_scenario: Scenario::Clear,
+            pages: Pages::default(),
         };
         let schema =
             server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;
@@ -225,13 +233,16 @@ impl Server {
         Ok(server)
     }
 
+    /// Serves these pages until a setting changes them.
+    pub(crate) fn keep_pages(&mut self, pages: Pages) {
+        self.pages = pages;
+    }
+
     /// The first configuration has been applied. From now on changes of the set of databases close sessions that are not aware of changes, and
     /// the configuration is saved.
     pub(crate) fn started(&mut self, saved: Option<SavedConfigFile>) {
         self.is_started = true;
-        if let Some(metrics) = &self.config.metrics {
-            metrics.set_stage(Stage::Serving);
-        }
+        self.config.metrics.set_stage(Stage::Serving);
         self.saved = saved;
         self.save();
     }

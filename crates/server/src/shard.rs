@@ -35,6 +35,7 @@ use crate::coverage;
 use crate::database::handle::DatabaseHandle;
 use crate::main_handle::MainHandle;
 use crate::metrics::shard::{End, ShardFigures};
+use crate::metrics::switch::Switched;
 use crate::remotes::options::RemoteOptions;
 use crate::remotes::outgoing::{OutgoingRemote, SharedStatus};
 use crate::shard::queues::DatabaseQueues;
@@ -108,8 +109,8 @@ pub(crate) struct ShardSessions {
     shards: Vec<ShardHandle<ShardMessage>>,
     /// Sessions with new output in this wake-up.
     written: Vec<SessionId>,
-    /// The figures, with `--metrics-listen`.
-    figures: Option<Arc<ShardFigures>>,
+    /// The figures.
+    figures: Switched<ShardFigures>,
 }
 
 struct SessionConnection {
@@ -135,7 +136,7 @@ impl ShardSessions {
         remotes: RemoteTable,
         trusted_relays: Arc<TrustedRelays>,
         shards: Vec<ShardHandle<ShardMessage>>,
-        figures: Option<Arc<ShardFigures>>,
+        figures: Switched<ShardFigures>,
     ) -> ShardSessions {
         ShardSessions {
             number,
@@ -165,7 +166,7 @@ impl ShardSessions {
     /// Carries out the frontend's outputs. Messages to databases stay in their queues until the end of the batch.
     fn carry_out(&mut self, io: &mut Io) {
         let outputs = self.frontend.outputs();
-        if let Some(figures) = &self.figures {
+        if let Some(figures) = self.figures.counted() {
             let bytes: usize = outputs.send.iter().map(|(_, piece)| piece.len()).sum();
             figures
                 .sent_bytes
@@ -345,7 +346,7 @@ impl Handler for ShardSessions {
             },
         );
         coverage::SESSION_OPEN.bump();
-        if let Some(figures) = &self.figures {
+        if let Some(figures) = self.figures.counted() {
             figures.open(info);
         }
         self.conns.insert(session, conn);
@@ -369,16 +370,18 @@ impl Handler for ShardSessions {
             return;
         };
         coverage::JSONRPC_RECEIVED.bump();
-        let Some(figures) = self.figures.clone() else {
+        if !self.figures.is_on() {
+            self.frontend.set_stamp(0);
             self.frontend.frame(now.mono_ms, client.session, frame);
             self.carry_out(io);
             return;
-        };
+        }
         let began_ns = clock::mono_ns();
         let bytes = frame.len() as u64;
         self.frontend.set_stamp(began_ns);
         self.frontend.frame(now.mono_ms, client.session, frame);
         self.carry_out(io);
+        let figures = self.figures.state();
         figures.received_bytes.fetch_add(bytes, Ordering::Relaxed);
         figures.read.add(clock::mono_ns() - began_ns);
     }
@@ -401,7 +404,7 @@ impl Handler for ShardSessions {
             outgoing.closed(now, &reason);
         }
         let client = self.sessions.remove(&conn);
-        if let Some(figures) = &self.figures {
+        if let Some(figures) = self.figures.counted() {
             let end = client.as_ref().map(|client| client.end);
             figures.ended(is_ours, end, &reason);
         }

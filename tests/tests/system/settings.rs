@@ -1,10 +1,12 @@
 //! Settings that can be changed while the server runs: `ovsdb-server/set-setting` and `ovsdb-server/list-settings`.
 
 use std::fs;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use corvid_tests::client::Client;
+use corvid_tests::http;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
@@ -65,7 +67,7 @@ fn settings_are_listed_and_bad_ones_change_nothing() {
         "--max-message=2M",
         "--slow-transaction=0",
     ]);
-    let before = "audit-exclude=\naudit-log=none\nmax-backlog=4294967296\nmax-message=2097152\nmax-replies=1073741824\nmax-sessions=50\nslow-transaction=0\ntrusted-relays=\n";
+    let before = "audit-exclude=\naudit-log=none\nmax-backlog=4294967296\nmax-message=2097152\nmax-replies=1073741824\nmax-sessions=50\nmetrics-listen=none\nslow-transaction=0\ntrusted-relays=\n";
     assert!(settings(&server).starts_with("audit-exclude=\naudit-log=none\n"));
     for line in before.lines() {
         assert!(
@@ -73,7 +75,7 @@ fn settings_are_listed_and_bad_ones_change_nothing() {
             "{line}"
         );
     }
-    let none = "there is no audit log (--audit-log)";
+    let none = "there is no audit log: set audit-log to an absolute file name first";
     for (name, value, error) in [
         ("max-speed", "1", "no setting named max-speed"),
         ("max-message", "1", "1: too little (at least 1K)"),
@@ -88,6 +90,16 @@ fn settings_are_listed_and_bad_ones_change_nothing() {
             "\"soon\" is not a number of milliseconds",
         ),
         ("audit-log", "on", none),
+        (
+            "audit-log",
+            "audit.log",
+            "audit.log: neither on nor off nor an absolute file name",
+        ),
+        (
+            "metrics-listen",
+            "D=127.0.0.1",
+            "it must be HOST:PORT or unix:FILE",
+        ),
         ("audit-exclude", "D:T", none),
         (
             "audit-exclude",
@@ -112,6 +124,108 @@ fn settings_are_listed_and_bad_ones_change_nothing() {
     control.call("set-options", &format).expect("a reply");
     let reply = control.call("ovsdb-server/list-settings", &json!([]));
     assert_eq!(reply.expect("a reply")["result"]["max-message"], "4194304");
+}
+
+/// The value of a metric on the page of a server.
+fn metric(server: &Server, socket: &Path, name: &str) -> f64 {
+    let page = http::get(socket, "/metrics", "*/*").expect("a page");
+    let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
+    let found = page.body.lines().find_map(value);
+    found.unwrap_or_else(|| panic!("no {name} in\n{}\n{}", page.body, server.log()))
+}
+
+#[test]
+fn metrics_are_switched_on_and_off() {
+    let server = serve(&[]);
+    let mut client = is_served(&server).expect("a session");
+    insert(&mut client, "T", 1);
+    let directory = format!("unix:{}/", server.dir().display());
+    let socket = server.dir().join("D.metrics.sock");
+    assert_eq!(set(&server, "metrics-listen", &directory), "");
+    assert!(settings(&server).contains(&format!("metrics-listen={directory}\n")));
+    let transactions = "corvid_database_transaction_seconds_count{database=\"D\"}";
+    let before = metric(&server, &socket, transactions);
+    for n in 2..5 {
+        insert(&mut client, "T", n);
+    }
+    until("its transactions are counted", &server, || {
+        metric(&server, &socket, transactions) == before + 3.0
+    });
+    assert_eq!(metric(&server, &socket, "corvid_ready"), 1.0);
+    // An address that cannot be taken leaves the pages where they are.
+    let taken = set(&server, "metrics-listen", "unix:/nonexistent/metrics");
+    assert!(taken.starts_with("could not listen ("), "{taken}");
+    assert_eq!(metric(&server, &socket, "corvid_ready"), 1.0);
+    let other = server.dir().join("other");
+    let address = format!("X=:1,D=unix:{}", other.display());
+    assert_eq!(set(&server, "metrics-listen", &address), "");
+    assert!(!socket.exists(), "it has moved");
+    insert(&mut client, "T", 5);
+    until("counts go on", &server, || {
+        metric(&server, &other, transactions) == before + 4.0
+    });
+    assert_eq!(set(&server, "metrics-listen", "none"), "");
+    assert!(!other.exists());
+    assert!(settings(&server).contains("metrics-listen=none\n"));
+    insert(&mut client, "T", 6);
+}
+
+#[test]
+fn servers_that_are_started_with_the_same_options_have_sockets_of_their_own() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let option = format!("--metrics-listen=unix:{}/", directory.path().display());
+    let server_of = |name: &str| {
+        let columns = json!({"n": {"type": "integer"}});
+        let schema = json!({"name": name, "tables": {"T": {"columns": columns}}});
+        let setup = Setup {
+            databases: vec![schema],
+            options: vec![option.clone()],
+            ..Setup::default()
+        };
+        Server::start(Implementation::Corvid, &setup).expect("a server")
+    };
+    for name in ["North", "South"].map(|name| (name, server_of(name))) {
+        let (name, server) = name;
+        let socket = directory.path().join(format!("{name}.metrics.sock"));
+        let atoms = format!("corvid_database_atoms{{database=\"{name}\"}}");
+        assert_eq!(metric(&server, &socket, &atoms), 0.0);
+    }
+}
+
+#[test]
+fn an_audit_log_begins_while_the_server_runs() {
+    let server = serve(&[]);
+    let mut client = is_served(&server).expect("a session");
+    insert(&mut client, "T", 1);
+    let file = server.dir().join("audit.log");
+    let name = file.display().to_string();
+    assert_eq!(
+        set(&server, "audit-log", "/nonexistent/audit.log"),
+        "/nonexistent/audit.log: cannot open audit log (No such file or directory)"
+    );
+    assert!(settings(&server).contains("audit-log=none\n"));
+    assert_eq!(set(&server, "audit-log", &name), "");
+    assert!(settings(&server).contains("audit-log=on\n"));
+    insert(&mut client, "T", 2);
+    let records = || fs::read_to_string(&file).unwrap_or_default();
+    until("the second row is recorded", &server, || {
+        records().contains("\"n\":2")
+    });
+    assert!(!records().contains("\"n\":1"), "{}", records());
+    assert_eq!(
+        set(&server, "audit-log", "/tmp/other.log"),
+        format!("the audit log is {name}; move that file and run vlog/reopen to begin another")
+    );
+    let moved = server.dir().join("audit.log.1");
+    fs::rename(&file, &moved).expect("moved");
+    let reply = server.control("ovsdb-server/audit-reopen", &[]);
+    assert!(reply.expect("a reply")["error"].is_null());
+    insert(&mut client, "T", 3);
+    until("the third row is in the new file", &server, || {
+        records().contains("\"n\":3")
+    });
+    assert_eq!(set(&server, "audit-log", "off"), "");
+    assert!(settings(&server).contains("audit-log=off\n"));
 }
 
 #[test]
@@ -195,7 +309,7 @@ fn the_audit_log_is_turned_off_and_on_and_leaves_out_other_tables() {
     insert(&mut client, "T", 2);
     assert_eq!(
         set(&server, "audit-log", "maybe"),
-        "maybe: neither on nor off"
+        "maybe: neither on nor off nor an absolute file name"
     );
     assert_eq!(set(&server, "audit-log", "on"), "");
     insert(&mut client, "T", 3);

@@ -76,6 +76,18 @@ impl AppliedConfig {
         Ok(Reconfiguration::new(wanted, config.remotes))
     }
 
+    /// The files and relays that the file lists, as arguments. Logs nothing.
+    ///
+    /// # Errors
+    /// The file cannot be read or is invalid.
+    pub(crate) fn files(&self) -> Result<Vec<String>, ConfigError> {
+        let text = std::fs::read(&self.path).map_err(|_| ConfigError)?;
+        let (config, _) = ConfigFile::parse(&text);
+        let databases = config.ok_or(ConfigError)?.databases;
+        let file = |(entry, config): (&String, &DatabaseConfig)| self.file_of(entry, config);
+        Ok(databases.iter().map(file).collect())
+    }
+
     /// The name of the database that an entry has added.
     #[must_use]
     pub(crate) fn database_of(&self, entry: &str) -> Option<&str> {

@@ -5,8 +5,6 @@
 //! batches are not limited in time, or a shard that executes inline ([`crate::database::handle`]). Deliveries are posted to shards before
 //! the mailbox is released, so they arrive in the order of the batches.
 
-use std::sync::Arc;
-
 use corvid_engine::WorkBudget;
 use corvid_net::clock;
 use corvid_reactor::shard::ShardHandle;
@@ -15,7 +13,7 @@ use corvid_service::message::{DatabaseMethod, Deliver, Event, ToDatabase, ToShar
 use corvid_service::pump::{Holder, Output};
 use corvid_service::{Now, Pump};
 
-use crate::audit::AuditLog;
+use crate::audit::AuditSlot;
 use crate::coverage::{self, ReportedCounts};
 use crate::database::jobs::JobThreads;
 use crate::database::recorder::Recorder;
@@ -25,6 +23,7 @@ use crate::database::upstream::UpstreamHandle;
 use crate::liveness::Liveness;
 use crate::main_handle::MainHandle;
 use crate::metrics::database::DatabaseFigures;
+use crate::metrics::switch::Switched;
 use crate::shard::{ShardMessage, ToSource};
 
 /// The capacity for deliveries that is kept between two batches, for each shard.
@@ -52,12 +51,12 @@ pub(crate) struct Effects {
     pub(crate) shards: Vec<ShardHandle<ShardMessage>>,
     /// The receiver of events.
     pub(crate) main: MainHandle,
-    /// The audit log, if there is one.
-    pub(crate) audit: Option<AuditLog>,
+    /// The audit log, once there is one.
+    pub(crate) audit: AuditSlot,
     /// Records when the present batch began.
     pub(crate) liveness: Liveness,
-    /// The figures, with `--metrics-listen`.
-    pub(crate) figures: Option<Arc<DatabaseFigures>>,
+    /// The figures.
+    pub(crate) figures: Switched<DatabaseFigures>,
     /// The recording, with `--record`.
     pub(crate) recorder: Option<Recorder>,
     /// The state of the present batch.
@@ -91,13 +90,15 @@ impl Holder for Effects {
         if let (ToDatabase::Storage(reply), Some(storage)) = (input, &mut self.storage) {
             storage.observe_reply(reply);
         }
-        let is_timed = self.figures.is_some()
+        let is_timed = self.figures.is_on()
             && matches!(input, ToDatabase::Request(request) if request.method == DatabaseMethod::Transact);
         self.batch.began_ns = is_timed.then(clock::mono_ns);
     }
 
     fn executed(&mut self) {
-        if let (Some(figures), Some(began_ns)) = (&self.figures, self.batch.began_ns.take()) {
+        if let (Some(figures), Some(began_ns)) =
+            (self.figures.counted(), self.batch.began_ns.take())
+        {
             figures.execute.add(clock::mono_ns() - began_ns);
         }
     }
@@ -108,10 +109,9 @@ impl Driver {
     pub(crate) fn work(&mut self, inputs: &mut impl ExactSizeIterator<Item = ToDatabase>) -> bool {
         self.pump.execute_batch(&mut self.effects, inputs);
         self.carry_out();
-        if let Some(figures) = &self.effects.figures {
-            let orders = || self.effects.storage.as_ref().map_or(0, Storage::orders);
-            figures.report_if_requested(|| self.pump.report(), orders);
-        }
+        let orders = || self.effects.storage.as_ref().map_or(0, Storage::orders);
+        let figures = self.effects.figures.state();
+        figures.report_if_requested(|| self.pump.report(), orders);
         inputs.len() > 0 || self.pump.has_postponed()
     }
 
@@ -159,7 +159,7 @@ impl Driver {
                     }
                 }
                 Output::Audit(entries) => {
-                    if let Some(audit) = &effects.audit {
+                    if let Some(audit) = effects.audit.get() {
                         audit.push(entries);
                     }
                 }
@@ -243,7 +243,7 @@ impl Effects {
 
     /// Records when the first of the commits was stored whose updates are not posted yet.
     fn stamp_undelivered(&mut self, pump: &Pump) {
-        if self.figures.is_some()
+        if self.figures.is_on()
             && self.batch.undelivered_since_ns == 0
             && pump.has_pending_updates()
         {
@@ -253,7 +253,10 @@ impl Effects {
 
     /// Counts the durations of replies and updates that have been posted.
     fn count_delivered(&mut self, pump: &mut Pump) {
-        let Some(figures) = &self.figures else {
+        let Some(figures) = self.figures.counted() else {
+            // Stamps of a time when metrics were on are dropped.
+            self.batch.undelivered_since_ns = 0;
+            pump.answered_stamps().clear();
             return;
         };
         let is_delivered = self.batch.undelivered_since_ns != 0 && !pump.has_pending_updates();

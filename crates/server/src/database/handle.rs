@@ -95,6 +95,7 @@ pub(crate) mod tests {
     use corvid_service::schema_epoch::SchemaEpochs;
     use corvid_service::{DatabaseService, Model, Options, Pump, server_db};
 
+    use crate::audit::AuditSlot;
     use crate::database::driver::{BatchState, Effects, read_clock};
     use crate::database::jobs::JobThreads;
     use crate::database::open::RandomUuids;
@@ -102,6 +103,8 @@ pub(crate) mod tests {
     use crate::database::thread::DatabaseThread;
     use crate::liveness::Liveness;
     use crate::main_handle::MainHandle;
+    use crate::metrics::database::DatabaseFigures;
+    use crate::metrics::switch::{Switch, Switched};
     use crate::shard::ShardMessage;
 
     /// A database in memory without a thread, with one shard that does not run.
@@ -134,9 +137,12 @@ pub(crate) mod tests {
             job_threads: JobThreads::new(ReplySender(Weak::new()), Arc::default()).unwrap(),
             shards: shards.handles().to_vec(),
             main,
-            audit: None,
+            audit: AuditSlot::default(),
             liveness: Liveness::default(),
-            figures: None,
+            figures: Switched::new(
+                Arc::new(DatabaseFigures::new(Weak::new())),
+                &Switch::default(),
+            ),
             recorder: None,
             batch: BatchState::default(),
         };

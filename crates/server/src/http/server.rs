@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,7 +19,7 @@ use hyper::service::service_fn;
 use hyper::{Method, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::task::AbortHandle;
 
 use super::{Address, Request, Response, Site, TICK_MS};
@@ -40,25 +41,60 @@ const GATHER_POLL: Duration = Duration::from_millis(2);
 /// The pause after a connection could not be accepted because no descriptor was free.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Listens at `address` and serves `site` there from a thread of its own, until the process ends. A port chosen by the system is logged.
+/// A running HTTP server, which ends when this is dropped: its thread drops all connections, stops
+/// listening and removes its socket file.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// The thread waits for the end of the stream that this is the other end of.
+    alive: Option<std::os::unix::net::UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.alive = None;
+        if let Some(thread) = self.thread.take() {
+            // The thread never waits for this one. A panic was reported when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Listens at `address` and serves `site` there from a thread of its own. A port chosen by the system is logged.
 ///
 /// # Errors
 /// The address cannot be listened at, or the thread cannot be created.
-pub(crate) fn start(address: &Address, site: Arc<dyn Site>) -> Result<(), ListenError> {
+pub(crate) fn start(address: &Address, site: Arc<dyn Site>) -> Result<Running, ListenError> {
     let listener = Listener::open(&address.target, 0, None)?;
     let socket = Socket::new(&listener, matches!(address.target, Passive::Unix(_)))?;
+    let (alive, end) = std::os::unix::net::UnixStream::pair()?;
+    end.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
         .build()?;
-    std::thread::Builder::new()
+    let thread = std::thread::Builder::new()
         .name("http".to_owned())
         .spawn(move || {
             // Dropping the listener removes its socket file.
             let _open = listener;
-            runtime.block_on(run(socket, site));
+            runtime.block_on(async {
+                tokio::spawn(run(socket, site));
+                until_dropped(end).await;
+            });
         })?;
-    Ok(())
+    Ok(Running {
+        alive: Some(alive),
+        thread: Some(thread),
+    })
+}
+
+/// Waits until the other end of a stream is dropped. Nothing is ever written there.
+async fn until_dropped(end: std::os::unix::net::UnixStream) {
+    // Registering fails only if the runtime could not have been created.
+    if let Ok(end) = UnixStream::from_std(end) {
+        let _ = end.readable().await;
+    }
 }
 
 /// A listening socket, not yet registered with a runtime.
@@ -228,6 +264,7 @@ mod tests {
     struct ServedDatabase {
         directory: tempfile::TempDir,
         site: Arc<Mirror>,
+        running: Option<Running>,
     }
 
     impl ServedDatabase {
@@ -235,8 +272,12 @@ mod tests {
             let directory = tempfile::tempdir().unwrap();
             let site = Arc::new(Mirror::default());
             let address = format!("unix:{}", directory.path().join("http").display());
-            start(&Address::parse(&address).unwrap(), site.clone()).unwrap();
-            ServedDatabase { directory, site }
+            let running = start(&Address::parse(&address).unwrap(), site.clone()).unwrap();
+            ServedDatabase {
+                directory,
+                site,
+                running: Some(running),
+            }
         }
 
         fn connect(&self) -> UnixStream {
@@ -317,6 +358,16 @@ mod tests {
         );
         assert!(before.elapsed() >= GATHER_TIMEOUT);
         assert!(before.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_server_that_is_dropped_ends_its_connections_and_removes_its_socket() {
+        let mut served = ServedDatabase::start();
+        let mut stream = served.connect();
+        stream.write_all(b"GET /never").unwrap();
+        served.running = None;
+        assert!(!served.directory.path().join("http").exists());
+        assert_eq!(stream.read_to_end(&mut Vec::new()).unwrap(), 0);
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::database::handle::DatabaseHandle;
 use crate::liveness::Liveness;
 use crate::main_handle::MainHandle;
 use crate::metrics::member::MemberFigures;
+use crate::metrics::switch::Switched;
 
 /// Bytes of one message of another member, at most: four times the longest transaction that a client may send by default.
 const MESSAGE_BYTES_MAX: usize = 1 << 30;
@@ -102,7 +103,7 @@ impl PreparedMember {
         id: DatabaseId,
         database: Option<DatabaseHandle>,
         main: MainHandle,
-        figures: Option<Arc<MemberFigures>>,
+        figures: Switched<MemberFigures>,
     ) -> std::io::Result<ServedMember> {
         let PreparedMember {
             recovered,

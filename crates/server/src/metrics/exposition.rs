@@ -475,7 +475,7 @@ impl Scrape {
 
     fn of_audit(&mut self, metrics: &Metrics) {
         let shared_state = metrics.shared_state.get();
-        let audit = shared_state.and_then(|it| it.audit.as_ref());
+        let audit = shared_state.and_then(|it| it.audit.get());
         let counts = audit.map(AuditLog::counts);
         self.whole(
             families::AUDIT_RECORDS,

@@ -196,6 +196,7 @@ mod tests {
     use crate::database::handle::tests::database;
     use crate::database::thread::DatabaseThread;
     use crate::metrics::database::DatabaseFigures;
+    use crate::metrics::switch::Switched;
 
     #[test]
     fn each_client_gets_the_format_that_it_prefers() {
@@ -240,8 +241,9 @@ mod tests {
         let driver = handle.driver().clone();
         let sender = Arc::new(mailbox.sender());
         let figures = Arc::new(DatabaseFigures::new(Arc::downgrade(&sender)));
-        lock(&driver).effects.figures = Some(figures.clone());
         let metrics = Metrics::default();
+        metrics.switch().set(true);
+        lock(&driver).effects.figures = Switched::new(figures.clone(), metrics.switch());
         metrics.set_stage(Stage::Serving);
         metrics.add_database("D", figures.clone());
         let thread = DatabaseThread {

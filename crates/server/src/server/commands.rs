@@ -103,9 +103,14 @@ impl Server {
         }
     }
 
+    /// Whether there is an audit log, on or off.
+    pub(crate) fn is_audit_open(&self) -> bool {
+        self.config.audit.get().is_some()
+    }
+
     /// Opens the audit log again after rotation, if there is one. `replier` is answered when all earlier entries are in the old file.
     pub(crate) fn reopen_audit_log(&self, replier: Replier) {
-        match &self.config.audit {
+        match self.config.audit.get() {
             None => replier.reply(Ok(String::new())),
             Some(audit) => audit.reopen(|outcome| {
                 let outcome = outcome.map(|()| String::new());

@@ -25,6 +25,7 @@ use crate::member::failure::Scenario;
 use crate::member::handle::ToMember;
 use crate::member::prepared::{PreparedMember, ServedMember};
 use crate::metrics::member::MemberFigures;
+use crate::metrics::switch::Switched;
 
 /// The answer to a command about a database that is not clustered.
 const UNKNOWN: &str = "unknown cluster";
@@ -80,12 +81,12 @@ impl Server {
         Ok(row)
     }
 
-    /// Figures for the member of a database, with `--metrics-listen`.
-    pub(super) fn member_figures(&self, database: &str) -> Option<Arc<MemberFigures>> {
-        let metrics = self.config.metrics.as_ref()?;
+    /// Figures for the member of a database.
+    pub(super) fn member_figures(&self, database: &str) -> Switched<MemberFigures> {
+        let metrics = &self.config.metrics;
         let figures = Arc::<MemberFigures>::default();
         metrics.add_member(database, figures.clone());
-        Some(figures)
+        Switched::new(figures, metrics.switch())
     }
 
     /// The initial contents of a database have come, because its server has joined the cluster or its relay has reached its source: it is served.

@@ -53,9 +53,7 @@ impl Server {
             main: self.main.clone(),
         };
         let relay = prepared.start().map_err(|error| errno::text(&error))?;
-        if let Some(metrics) = &self.config.metrics {
-            metrics.add_relay(&name, relay.handle.clone());
-        }
+        self.config.metrics.add_relay(&name, relay.handle.clone());
         let joining = JoiningDatabase {
             id,
             name: argument,

@@ -40,7 +40,7 @@ impl Server {
         vlog::info(Module::OvsdbServer, format_args!("{what}"));
         // A failure is logged. It is none when there is no log file.
         let _ = vlog::reopen_file();
-        if let Some(audit) = &self.config.audit {
+        if let Some(audit) = self.config.audit.get() {
             audit.reopen(|outcome| {
                 if let Err(error) = outcome {
                     let text = errno::text(&error);

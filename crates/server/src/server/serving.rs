@@ -25,6 +25,7 @@ use corvid_shell::vlog::{self, Module};
 
 use super::Server;
 use super::upstream::Upstream;
+use crate::audit::AuditSlot;
 use crate::config::replication::ActiveBackup;
 use crate::database::driver::{BatchState, Driver, Effects, read_clock};
 use crate::database::handle::DatabaseHandle;
@@ -37,6 +38,7 @@ use crate::database::thread::DatabaseThread;
 use crate::database::upstream::UpstreamHandle;
 use crate::member::prepared::PreparedMember;
 use crate::metrics::database::DatabaseFigures;
+use crate::metrics::switch::Switched;
 use crate::shard::ShardMessage;
 
 /// The place where the commits of a database are kept.
@@ -130,11 +132,10 @@ impl Server {
         let sender = Arc::new(mailbox.sender());
         let weak: Weak<MailSender<ToDatabase>> = Arc::downgrade(&sender);
         let replies = ReplySender(weak);
-        let figures = self.config.metrics.as_ref().map(|metrics| {
-            let figures = Arc::new(DatabaseFigures::new(replies.0.clone()));
-            metrics.add_database(&schema.name, figures.clone());
-            figures
-        });
+        let metrics = &self.config.metrics;
+        let figures = Arc::new(DatabaseFigures::new(replies.0.clone()));
+        metrics.add_database(&schema.name, figures.clone());
+        let figures = Switched::new(figures, metrics.switch());
         let unforced_name = file
             .as_ref()
             .map_or_else(UnforcedName::default, |(file, _)| {
@@ -142,11 +143,11 @@ impl Server {
             });
         let storage = file
             .map(|(file, _)| {
-                Storage::new(file, FileOwner::Database(replies.clone()), figures.clone())
+                let owner = FileOwner::Database(replies.clone());
+                Storage::new(file, owner, Some(figures.state().clone()))
             })
             .transpose()?;
-        let freeing = figures.as_ref().map(|figures| figures.freeing.clone());
-        let jobs = JobThreads::new(replies, freeing.unwrap_or_default())?;
+        let jobs = JobThreads::new(replies, figures.state().freeing.clone())?;
         let uuids = Box::new(RandomUuids::new()?);
         let (locks, epochs) = (self.locks.clone(), self.epochs.clone());
         let now = read_clock();
@@ -165,8 +166,11 @@ impl Server {
         service.set_slow_ms(self.config.slow_ms);
         service.set_data_conversion(self.config.data_conversion);
         service.set_reply_memory(self.config.reply_memory.clone());
-        let audit = self.config.audit.clone().filter(|_| !is_server_db);
-        service.set_audited(audit.is_some() && self.config.is_audited);
+        let audit = match is_server_db {
+            true => AuditSlot::default(),
+            false => self.config.audit.clone(),
+        };
+        service.set_audited(audit.get().is_some() && self.config.is_audited);
         let effects = Effects {
             storage,
             upstream: match (&member, &joined) {

@@ -1,7 +1,10 @@
 //! Settings that can be changed while the server runs (`ovsdb-server/list-settings`, `ovsdb-server/set-setting`). Each has the name of the
 //! option that sets it at the start. A change is logged, and lasts until the server ends. Part of the main thread.
 
+use std::path::Path;
+
 use corvid_json::{Object, Value};
+use corvid_net::errno;
 use corvid_service::message::{Control, ToDatabase};
 use corvid_service::server_db;
 use corvid_shell::unixctl::Replier;
@@ -13,6 +16,9 @@ use crate::options::{exclusions, slow_ms};
 
 const AUDIT_EXCLUDE: &str = "audit-exclude";
 const AUDIT_LOG: &str = "audit-log";
+const METRICS_LISTEN: &str = "metrics-listen";
+/// The answer to a setting of a log that is not there.
+const NO_AUDIT: &str = "there is no audit log: set audit-log to an absolute file name first";
 const SLOW_TRANSACTION: &str = "slow-transaction";
 const TRUSTED_RELAYS: &str = "trusted-relays";
 
@@ -37,7 +43,7 @@ impl Server {
     /// All settings, sorted by name.
     fn settings(&self) -> Vec<(&'static str, String)> {
         let config = &self.config;
-        let audit = match (&config.audit, config.is_audited) {
+        let audit = match (config.audit.get(), config.is_audited) {
             (None, _) => "none",
             (Some(_), true) => "on",
             (Some(_), false) => "off",
@@ -50,6 +56,7 @@ impl Server {
             let limit = option.of(&config.limits, &config.limit_settings);
             (option.name(), limit.to_string())
         }));
+        settings.push((METRICS_LISTEN, self.pages.setting().to_owned()));
         let slow_ms = match config.slow_ms {
             u64::MAX => 0,
             ms => ms,
@@ -67,6 +74,7 @@ impl Server {
         match name {
             AUDIT_EXCLUDE => self.set_audit_exclude(value)?,
             AUDIT_LOG => self.set_audited(value)?,
+            METRICS_LISTEN => self.set_metrics_listen(value)?,
             SLOW_TRANSACTION => {
                 self.config.slow_ms = slow_ms(value)?;
                 let slow_ms = self.config.slow_ms;
@@ -102,14 +110,21 @@ impl Server {
         Ok(())
     }
 
+    fn set_metrics_listen(&mut self, value: &str) -> Result<(), String> {
+        let names = self
+            .database_names()
+            .filter(|name| *name != server_db::NAME);
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        self.pages.set(&self.config.metrics, value, &names)
+    }
+
     fn set_audited(&mut self, value: &str) -> Result<(), String> {
-        let audit = self.config.audit.as_ref();
-        let audit = audit.ok_or("there is no audit log (--audit-log)")?;
         let is_audited = match value {
             "on" => true,
             "off" => false,
-            _ => return Err(format!("{value}: neither on nor off")),
+            file => self.begin_audit(Path::new(file))?,
         };
+        let audit = self.config.audit.get().ok_or(NO_AUDIT)?;
         if is_audited != self.config.is_audited {
             audit.turned(is_audited);
         }
@@ -118,10 +133,37 @@ impl Server {
         Ok(())
     }
 
+    /// Begins an audit log in this file, unless it is there already. Returns true: it is wanted on.
+    fn begin_audit(&mut self, file: &Path) -> Result<bool, String> {
+        if !file.is_absolute() {
+            let file = file.display();
+            return Err(format!(
+                "{file}: neither on nor off nor an absolute file name"
+            ));
+        }
+        match self.config.audit.get() {
+            Some(audit) if audit.path() == file => {}
+            Some(audit) => {
+                let present = audit.path().display();
+                return Err(format!(
+                    "the audit log is {present}; move that file and run vlog/reopen to begin another"
+                ));
+            }
+            None => {
+                let exclusions = exclusions(&self.config.audit_exclude)?;
+                let begun = self.config.audit.begin(file, exclusions);
+                begun.map_err(|error| {
+                    let (file, reason) = (file.display(), errno::text(&error));
+                    format!("{file}: cannot open audit log ({reason})")
+                })?;
+            }
+        }
+        Ok(true)
+    }
+
     fn set_audit_exclude(&mut self, list: &str) -> Result<(), String> {
         let excluded = exclusions(list)?;
-        let audit = self.config.audit.as_ref();
-        let audit = audit.ok_or("there is no audit log (--audit-log)")?;
+        let audit = self.config.audit.get().ok_or(NO_AUDIT)?;
         audit.exclude(excluded);
         list.clone_into(&mut self.config.audit_exclude);
         Ok(())

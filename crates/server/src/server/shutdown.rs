@@ -38,9 +38,7 @@ impl Server {
         let refusal = if name.starts_with('_') {
             "Cannot remove reserved database."
         } else if let Some(served) = self.databases.remove(name) {
-            if let Some(metrics) = &self.config.metrics {
-                metrics.remove_database(name);
-            }
+            self.config.metrics.remove_database(name);
             self.close_source(&served);
             self.publish();
             // The thread ends by itself, after the database has reported its removal.
@@ -49,9 +47,7 @@ impl Server {
             self.save();
             return;
         } else if let Some(joining) = self.joining.remove(name) {
-            if let Some(metrics) = &self.config.metrics {
-                metrics.remove_database(name);
-            }
+            self.config.metrics.remove_database(name);
             self.publish();
             drop(self.end_joining(name, joining, reason, replier));
             self.save();
@@ -107,9 +103,7 @@ impl Server {
 
     /// Ends every thread. Pending requests and control commands are answered, and queued log records are written.
     pub(crate) fn shut_down(mut self) {
-        if let Some(metrics) = &self.config.metrics {
-            metrics.set_stage(Stage::Ending);
-        }
+        self.config.metrics.set_stage(Stage::Ending);
         self.pending.is_exiting.store(true, Ordering::Relaxed);
         let began = Instant::now();
         let deadline = began + EXIT_MAX;

@@ -56,7 +56,7 @@ impl ShardSessions {
         let ToShard::Deliver(deliver) = message else {
             return;
         };
-        if self.figures.is_none() || !deliver.report_drained {
+        if !self.figures.is_on() || !deliver.report_drained {
             return;
         }
         let conn = self.conns.get(&deliver.session);
@@ -69,7 +69,7 @@ impl ShardSessions {
 
     /// Counts how long a session's updates were queued, when all its output is written. The clock is read once for all sessions.
     pub(super) fn count_drained(&mut self, conn: ConnId, now_ns: &mut Option<u64>) {
-        let Some(figures) = &self.figures else {
+        let Some(figures) = self.figures.counted() else {
             return;
         };
         if let Some(client) = self.sessions.get_mut(&conn)
@@ -85,9 +85,6 @@ impl ShardSessions {
 
     /// Publishes the totals of the sessions.
     pub(super) fn publish_totals(&self, io: &Io) {
-        let Some(figures) = &self.figures else {
-            return;
-        };
         let now_ns = clock::mono_ns();
         let mut totals = SessionTotals::default();
         for (conn, client) in &self.sessions {
@@ -104,6 +101,6 @@ impl ShardSessions {
                 lag_max_ns: lag_ns,
             };
         }
-        figures.set_totals(totals);
+        self.figures.state().set_totals(totals);
     }
 }
