@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::database::{Forward, ForwardOutcome};
 use crate::entry::EntryBody;
+use crate::limits::{self, TEXT_BYTES_MAX};
 use crate::member::Repeated;
 use crate::message::{CHUNK_BYTES_MAX, LIST_MAX, PeerMessage, Rejection, SnapshotMeta};
 pub use committed::{CommittedLog, Divergence};
@@ -24,8 +25,6 @@ pub const NUMBER_END: u64 = 1 << 62;
 pub const TERMS_AHEAD_MAX: u64 = 1 << 32;
 /// Servers of a cluster, at most.
 pub const SERVERS_MAX: usize = 1024;
-/// Bytes of an address, a name or a comment, at most.
-pub const TEXT_BYTES_MAX: usize = 4096;
 
 /// The state of a member, as far as checks need it.
 #[derive(Clone, Copy, Debug)]
@@ -489,13 +488,8 @@ fn check_outcome(outcome: &ForwardOutcome) -> Result<(), Refusal> {
 fn check_forward(forward: &Forward) -> Result<(), Refusal> {
     malformed_if(forward.id.0 == Uuid::ZERO, "a transaction's id is zero")?;
     check_numbers(&[forward.elapsed_ms])?;
-    let client = &forward.client;
-    let further = client.further.iter();
-    let further = further.flat_map(|(role, client_id)| [role].into_iter().chain(client_id));
-    let names = client.locks.iter().chain(&client.client_id).chain(further);
-    names
-        .chain([&client.role])
-        .try_for_each(|name| check_text(name))
+    // The sender has made the same check, so an honest one is never refused here.
+    limits::check_forward(forward).map_err(|why| Refusal::Malformed(why.reason()))
 }
 
 fn check_membership(message: &PeerMessage) -> Result<(), Refusal> {

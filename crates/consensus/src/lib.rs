@@ -15,6 +15,7 @@
 //! | `database.rs` | the messages between a member and its database |
 //! | `member.rs` | the member: its inputs and outputs, its state |
 //! | `guard.rs` | the checks that a peer's message must pass before it reaches the consensus library |
+//! | `limits.rs` | what members take from each other, which senders check before they queue |
 //! | `wire.rs` | the text of the messages between members |
 //! | `peers.rs` | the connections between members: dialling, identities, probes, limits |
 //!
@@ -24,6 +25,7 @@
 pub mod database;
 pub mod entry;
 pub mod guard;
+pub mod limits;
 pub mod member;
 pub mod message;
 pub mod peers;

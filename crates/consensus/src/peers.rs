@@ -21,6 +21,7 @@
 mod assembler;
 mod backlog;
 mod connection;
+mod long_messages;
 mod output;
 mod receive;
 mod remote;
@@ -40,6 +41,7 @@ use corvid_rpc::session::Action;
 
 pub use backlog::APPEND_BACKLOG_BYTES_MAX;
 pub use connection::IDENTIFICATION_MS;
+pub use long_messages::{LONG_BYTES, PART_BYTES};
 pub use output::{ConnectionNumber, PeersOutput};
 pub use receive::HELLO_BYTES_MAX;
 pub use settings::{BacklogLimits, DialTarget, PeersSettings};
@@ -179,6 +181,7 @@ impl Peers {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.backlog.written(bytes);
         }
+        self.send_queued(number);
     }
 
     /// A connection, or an attempt, has ended.
@@ -302,7 +305,7 @@ impl Peers {
     pub fn backlog_bytes(&self) -> u64 {
         let connections = self.connections.values();
         connections
-            .map(|connection| connection.backlog.bytes())
+            .map(|connection| connection.backlog.bytes() + connection.outbound.bytes())
             .sum()
     }
 

@@ -7,6 +7,8 @@
 //! The framing, the common members and `hello_request` are the reference's; every other method is our own, so a member of the reference and
 //! one of ours refuse each other at the first message. The comment of `hello_request` announces the codec ([`CODEC`]).
 //!
+//! A long message is sent in parts: `part` messages with pieces of its text, as strings ([`encode_part`]).
+//!
 //! The texts of log entries, transactions and results are spliced in and cut out as bytes. A text that arrives is validated in the pass that
 //! reads it, and what was cut out shares its memory. Nobody trusts what was decoded here to be sensible: [`crate::guard`] checks values,
 //! this module only forms. Called by [`crate::peers`].
@@ -23,13 +25,14 @@ mod generate;
 #[cfg(test)]
 mod tests;
 
+use bytes::Bytes;
 use corvid_data::WireError;
 use corvid_log::cluster::{Cid, Sid};
 use corvid_rpc::{Message, MessageError};
 use thiserror::Error;
 
 pub use decode::decode;
-pub use encode::{encode, encode_hello};
+pub use encode::{encode, encode_hello, encode_part};
 
 use crate::message::PeerMessage;
 
@@ -83,6 +86,15 @@ pub enum Incoming<'a> {
         cluster: Option<Cid>,
         /// The message.
         message: PeerMessage,
+    },
+    /// A part of a long message.
+    Part {
+        /// The sender.
+        from: Sid,
+        /// Its bytes.
+        bytes: Bytes,
+        /// The message ends with it.
+        is_last: bool,
     },
     /// An `echo` request, or the reply to one.
     Echo(Message<'a>),

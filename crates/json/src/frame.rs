@@ -7,7 +7,7 @@
 
 use crate::error::Fault;
 use crate::scan::{self, BLOCK, Masks};
-use crate::{DEPTH_MAX, Error, lex};
+use crate::{DEPTH_MAX, Error, PEER_DEPTH_MAX, lex};
 
 /// Finds the end of each JSON text in a byte stream; state is kept across calls, so no byte is scanned twice.
 ///
@@ -21,6 +21,8 @@ use crate::{DEPTH_MAX, Error, lex};
 #[derive(Debug, Default)]
 pub struct Framer {
     brackets: Brackets,
+    /// The present text, or the last one, nests deeper than [`DEPTH_MAX`].
+    is_deep: bool,
     /// How far the input has advanced since the end of the last text; for errors only. Line breaks inside a text are
     /// not counted across calls.
     passed: Position,
@@ -57,14 +59,16 @@ pub enum Framed {
 ///
 /// ```
 /// use corvid_json::frame::unfinishable;
-/// assert!(unfinishable(br#"{"a":[tru"#).is_none());
-/// assert!(unfinishable(br#"{"a":[}"#).is_some());
+/// use corvid_json::DEPTH_MAX;
+/// assert!(unfinishable(br#"{"a":[tru"#, DEPTH_MAX).is_none());
+/// assert!(unfinishable(br#"{"a":[}"#, DEPTH_MAX).is_some());
 /// ```
 #[must_use]
-pub fn unfinishable(begun: &[u8]) -> Option<Error> {
+pub fn unfinishable(begun: &[u8], depth_max: usize) -> Option<Error> {
     // An error's position is the end of the offending token, so a token at the very end may still be completed by
     // further bytes.
     crate::Reader::new(begun)
+        .with_depth_max(depth_max)
         .skip()
         .err()
         .filter(|error| error.byte < begun.len())
@@ -77,14 +81,24 @@ impl Framer {
         Framer::default()
     }
 
+    /// Starts between two texts that may nest as deeply as `depth_max` says.
+    #[must_use]
+    pub fn with_depth_max(depth_max: usize) -> Self {
+        Framer {
+            brackets: Brackets::new(depth_max),
+            ..Framer::default()
+        }
+    }
+
     /// Scans `input` (bytes that follow those of earlier calls). Call again with the rest after `Complete`.
     ///
     /// # Errors
-    /// The outermost value is neither object nor array, or nests deeper than [`crate::DEPTH_MAX`]. The framer cannot be
-    /// used any further: it does not know where the next text begins.
+    /// The outermost value is neither object nor array, or nests deeper than [`crate::DEPTH_MAX`], or the limit of
+    /// [`Framer::with_depth_max`]. The framer cannot be used any further: it does not know where the next text begins.
     pub fn advance(&mut self, input: &[u8]) -> Result<Framed, Error> {
         let mut start = 0;
         if !self.is_mid_text() {
+            self.is_deep = false;
             start = lex::skip_space(input, 0);
             match input.get(start) {
                 None => {
@@ -95,7 +109,9 @@ impl Framer {
                 Some(_) => return Err(self.locate(&lex::unexpected(input, start, lex::BEGINNING))),
             }
         }
-        match self.brackets.close(&input[start..]) {
+        let scan = self.brackets.close(&input[start..]);
+        self.is_deep |= std::mem::take(&mut self.brackets.is_deep);
+        match scan {
             Scan::Closed(length) => {
                 self.passed = Position::default();
                 Ok(Framed::Complete {
@@ -107,8 +123,18 @@ impl Framer {
                 self.pass(input);
                 Ok(Framed::Partial { start })
             }
-            Scan::TooDeep(at) => Err(self.locate(&lex::too_deep(input, start + at))),
+            Scan::TooDeep(at) => {
+                let error = lex::too_deep(input, start + at, self.brackets.depth_max);
+                Err(self.locate(&error))
+            }
         }
+    }
+
+    /// Whether the text that has begun, or the one that has just ended, nests deeper than
+    /// [`crate::DEPTH_MAX`].
+    #[must_use]
+    pub fn is_deep(&self) -> bool {
+        self.is_deep
     }
 
     /// Whether a text has begun and not ended.
@@ -154,17 +180,21 @@ impl Framer {
 
 /// Length of the array or object at the start of `text`, which was validated before; `None` when it does not end.
 pub(crate) fn container_length(text: &[u8]) -> Option<usize> {
-    match Brackets::default().close(text) {
+    match Brackets::new(PEER_DEPTH_MAX).close(text) {
         Scan::Closed(length) => Some(length),
         Scan::Open | Scan::TooDeep(_) => None,
     }
 }
 
 /// The scanner's whole state between two blocks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Brackets {
     /// Open brackets.
     depth: usize,
+    /// Open brackets, at most.
+    depth_max: usize,
+    /// There were more than [`DEPTH_MAX`] since this was last looked at.
+    is_deep: bool,
     /// All ones inside a string.
     in_string: u64,
     /// 1 when the next byte is escaped.
@@ -201,8 +231,24 @@ impl scan::Visitor for Blocks<'_> {
     }
 }
 
+impl Default for Brackets {
+    fn default() -> Brackets {
+        Brackets::new(DEPTH_MAX)
+    }
+}
+
 impl Brackets {
-    /// Scans on until the outermost bracket closes. Leaves the default state when it does.
+    fn new(depth_max: usize) -> Brackets {
+        Brackets {
+            depth: 0,
+            depth_max,
+            is_deep: false,
+            in_string: 0,
+            escaped: 0,
+        }
+    }
+
+    /// Scans on until the outermost bracket closes. Is ready for the next text when it does.
     fn close(&mut self, input: &[u8]) -> Scan {
         let mut blocks = Blocks {
             brackets: self,
@@ -220,7 +266,10 @@ impl Brackets {
             None => Scan::Open,
             Some((Stop::TooDeep(at), base)) => Scan::TooDeep(base + at),
             Some((Stop::Closed(at), base)) => {
-                *self = Brackets::default();
+                *self = Brackets {
+                    is_deep: self.is_deep,
+                    ..Brackets::new(self.depth_max)
+                };
                 Scan::Closed(base + at + 1)
             }
         }
@@ -316,10 +365,11 @@ impl Brackets {
         while brackets != 0 {
             let at = brackets.trailing_zeros() as usize;
             if open >> at & 1 == 1 {
-                if self.depth == DEPTH_MAX {
+                if self.depth == self.depth_max {
                     return Some(Stop::TooDeep(at));
                 }
                 self.depth += 1;
+                self.is_deep |= self.depth > DEPTH_MAX;
             } else {
                 self.depth -= 1;
                 if self.depth == 0 {

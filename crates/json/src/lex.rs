@@ -5,10 +5,10 @@
 //! quote of a string, behind a number or keyword, at any other byte itself. These rules are here so that the hot reader
 //! is free of them. Called by the reader and the framer when they have already failed.
 
+use crate::Error;
 use crate::escape;
 use crate::number;
 use crate::scan;
-use crate::{DEPTH_MAX, Error};
 
 /// White space between tokens. Nothing else counts, form feed and byte-order mark included.
 #[inline]
@@ -146,10 +146,10 @@ pub(crate) const BEGINNING: &str = "syntax error at beginning of input";
 
 /// The bracket at `at` is one too many.
 #[cold]
-pub(crate) fn too_deep(text: &[u8], at: usize) -> Error {
+pub(crate) fn too_deep(text: &[u8], at: usize, depth_max: usize) -> Error {
     Error::at(
         text,
         at,
-        format!("input exceeds maximum nesting depth {DEPTH_MAX}"),
+        format!("input exceeds maximum nesting depth {depth_max}"),
     )
 }

@@ -42,3 +42,14 @@ pub use writer::{ArrayWriter, ObjectWriter};
 
 /// The deepest nesting that is accepted, counting the outermost bracket as 1 (observed: 1000 passes, 1001 does not).
 pub const DEPTH_MAX: usize = 1000;
+
+/// Levels that servers of ours add around the text of a client when they pass it on, at most: 4 between members of a cluster, 1 from a relay
+/// to its source. So wrapping never makes a legal text illegal.
+pub const WRAPPING_LEVELS: usize = 8;
+
+/// Bytes that a relay adds around the text of a client when it passes it on, at most: ids, and the
+/// names and roles of the client.
+pub const WRAPPING_BYTES: usize = 512 * 1024;
+
+/// The deepest nesting of a text that one server sends to another.
+pub const PEER_DEPTH_MAX: usize = DEPTH_MAX + WRAPPING_LEVELS;

@@ -6,7 +6,10 @@
 
 use std::borrow::Cow;
 
-use crate::{DEPTH_MAX, Error, Number, Value, escape, frame, lex, number, scan, tree, validator};
+use crate::{
+    DEPTH_MAX, Error, Number, PEER_DEPTH_MAX, Value, escape, frame, lex, number, scan, tree,
+    validator,
+};
 
 /// The kind of a value, known from its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +57,8 @@ pub struct Reader<'a> {
     at: usize,
     /// Open brackets.
     depth: usize,
+    /// Open brackets, at most.
+    depth_max: usize,
     /// A bracket was just opened: no comma is due before the next value.
     fresh: bool,
     trusted: bool,
@@ -76,9 +81,21 @@ impl<'a> Reader<'a> {
             bytes,
             at: 0,
             depth: 0,
+            depth_max: DEPTH_MAX,
             fresh: false,
             trusted: false,
         }
+    }
+
+    /// The same reader with another limit than [`DEPTH_MAX`], for a text that wraps another one;
+    /// at most [`PEER_DEPTH_MAX`].
+    #[must_use]
+    pub fn with_depth_max(self, depth_max: usize) -> Self {
+        assert!(
+            depth_max <= PEER_DEPTH_MAX,
+            "levels are tracked up to there"
+        );
+        Reader { depth_max, ..self }
     }
 
     /// Starts before a value that was read successfully before: [`Reader::skip`] then only matches brackets.
@@ -86,6 +103,7 @@ impl<'a> Reader<'a> {
     pub fn trusted(bytes: &'a [u8]) -> Self {
         Reader {
             trusted: true,
+            depth_max: PEER_DEPTH_MAX,
             ..Reader::new(bytes)
         }
     }
@@ -376,8 +394,8 @@ impl<'a> Reader<'a> {
         if self.bytes.get(self.at) != Some(&bracket) {
             return Err(self.unexpected(expected));
         }
-        if self.depth == DEPTH_MAX {
-            return Err(lex::too_deep(self.bytes, self.at));
+        if self.depth == self.depth_max {
+            return Err(lex::too_deep(self.bytes, self.at, self.depth_max));
         }
         self.at += 1;
         self.depth += 1;
@@ -542,7 +560,7 @@ impl<'a> Reader<'a> {
 
     /// Validates an array or object and all in it, which begins here.
     fn skip_container(&mut self) -> Result<(), Error> {
-        if self.depth + validator::LEVELS_MAX <= DEPTH_MAX
+        if self.depth + validator::LEVELS_MAX <= self.depth_max
             && let Some(end) = validator::container_end(self.bytes, self.at)
         {
             self.at = end;
@@ -590,7 +608,7 @@ impl<'a> Reader<'a> {
 /// One bit for each depth: whether the bracket open there is that of an object.
 #[derive(Default)]
 struct Levels {
-    bits: [u64; DEPTH_MAX / 64 + 1],
+    bits: [u64; PEER_DEPTH_MAX / 64 + 1],
 }
 
 impl Levels {

@@ -12,6 +12,7 @@
 
 pub mod address;
 pub mod data;
+pub mod data_length;
 pub mod fields;
 pub mod header;
 mod header_scan;
@@ -33,6 +34,7 @@ pub mod unfit;
 
 pub use address::AddressError;
 pub use data::{Data, Parts};
+pub use data_length::data_fits;
 pub use header::{Header, Membership, Snapshot};
 pub use ids::{Cid, Eid, Index, Sid, Term};
 pub use promises::{Obstacle, Promises};

@@ -39,6 +39,9 @@ use corvid_json::Pieces;
 
 use corvid_net::clock::Now;
 
+/// Bytes that are kept of a text which is too long.
+pub const BEGINNING_BYTES: usize = 1024;
+
 /// Names a connection for the life of the process; never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId(u64);
@@ -102,6 +105,23 @@ pub trait Handler: Send + 'static {
 
     /// One JSON text (an object or array, not yet parsed) has arrived. A long one is in pieces, because joining them takes time.
     fn frame(&mut self, now: Now, conn: ConnId, frame: Pieces, io: &mut Io);
+
+    /// Whether a text that begins like this is a request of a peer that passes on texts of its own
+    /// clients. Such a text may nest [`corvid_json::WRAPPING_LEVELS`] deeper and be
+    /// [`corvid_json::WRAPPING_BYTES`] longer than others. Where it is too long all the same, the connection
+    /// stays: the rest of the text is dropped as it arrives, and [`Handler::overlong`] is called
+    /// when it ends. The default knows no such text.
+    #[must_use]
+    fn is_passed_on(begun: &[u8]) -> bool {
+        let _ = begun;
+        false
+    }
+
+    /// A text of [`Handler::is_passed_on`] was longer than `bytes_max`. `begun` is its beginning,
+    /// at most [`BEGINNING_BYTES`].
+    fn overlong(&mut self, now: Now, conn: ConnId, begun: Pieces, bytes_max: usize, io: &mut Io) {
+        let _ = (now, conn, begun, bytes_max, io);
+    }
 
     /// No further text will be delivered: the peer has closed its sending side, has sent malformed bytes, or a text that is too long. The
     /// default sends the queued output and closes.

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use corvid_json::{Kind, Reader};
+use corvid_json::{DEPTH_MAX, Kind, Reader};
 use thiserror::Error;
 
 /// One message.
@@ -106,7 +106,15 @@ impl<'a> Message<'a> {
     /// # Errors
     /// [`MessageError`].
     pub fn parse(text: &'a [u8]) -> Result<Message<'a>, MessageError> {
-        let members = Members::read(text)?;
+        Message::parse_nested(text, DEPTH_MAX)
+    }
+
+    /// The same for a text that may nest as deeply as `depth_max` says, because it wraps another.
+    ///
+    /// # Errors
+    /// [`MessageError`].
+    pub fn parse_nested(text: &'a [u8], depth_max: usize) -> Result<Message<'a>, MessageError> {
+        let members = Members::read(text, depth_max)?;
         if members
             .params
             .is_some_and(|params| params.first() != Some(&b'['))
@@ -145,8 +153,8 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Members<'a> {
-    fn read(text: &'a [u8]) -> Result<Members<'a>, MessageError> {
-        let mut reader = Reader::new(text);
+    fn read(text: &'a [u8], depth_max: usize) -> Result<Members<'a>, MessageError> {
+        let mut reader = Reader::new(text).with_depth_max(depth_max);
         if reader.peek()? != Kind::Object {
             return Err(MessageError::NotObject);
         }

@@ -25,7 +25,7 @@ use corvid_rpc::message::PROBE;
 use corvid_rpc::probe::Demand;
 use corvid_rpc::{LogEvent, Probe};
 use corvid_service::Frontend;
-use corvid_service::frontend::{Close, InboundFrame, session_id};
+use corvid_service::frontend::{Close, InboundFrame, is_passed_on, session_id};
 use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToShard};
 use corvid_service::replication::{SourceId, SourceOrder};
 use corvid_service::served_databases::ServedDatabases;
@@ -384,6 +384,18 @@ impl Handler for ShardSessions {
         let figures = self.figures.state();
         figures.received_bytes.fetch_add(bytes, Ordering::Relaxed);
         figures.read.add(clock::mono_ns() - began_ns);
+    }
+
+    fn is_passed_on(begun: &[u8]) -> bool {
+        is_passed_on(begun)
+    }
+
+    fn overlong(&mut self, _now: Now, conn: ConnId, begun: Pieces, bytes_max: usize, io: &mut Io) {
+        if let Some(client) = self.sessions.get(&conn) {
+            let session = client.session;
+            self.frontend.overlong(session, begun.first(), bytes_max);
+            self.carry_out(io);
+        }
     }
 
     /// The client has ended its side. The requests before that are answered before the connection closes.

@@ -10,6 +10,7 @@ mod inbound_frame;
 mod local_requests;
 mod lock_notifications;
 mod outputs;
+mod passed_on;
 mod session;
 
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ use corvid_monitor::SessionId;
 pub use inbound_frame::InboundFrame;
 use inbound_frame::{Method, Parsed, ParsedRequest, only_param};
 pub use outputs::{Close, Outputs};
+pub use passed_on::is_passed_on;
 use session::Session;
 
 use crate::locks::Locks;

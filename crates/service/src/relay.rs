@@ -9,6 +9,7 @@
 //! | `source.rs` | the machine: the session with the source, and what the database learns of it |
 //! | `changes.rs` | an update of the source as a change of rows, or as new contents |
 //! | `outcomes.rs` | the forwarded requests, and their outcomes |
+//! | `repetition.rs` | which of them are sent again, and which of them the source refuses by closing the connection |
 //! | `source_locks.rs` | the locks that the relay claims at the source |
 //! | `reachability.rs` | whether `_Server` shows the relay as connected |
 //! | `unapplied.rs` | the updates that the database has not applied, and their limit |
@@ -34,6 +35,7 @@
 mod changes;
 mod outcomes;
 mod reachability;
+mod repetition;
 mod source;
 mod source_locks;
 mod unapplied;

@@ -23,7 +23,7 @@ use crate::message::{Request, SessionInfo};
 /// Roles under which a transaction is judged: one for each level of a tree of relays.
 const ROLES_MAX: usize = 8;
 /// The longest role or common name, bytes: as between members of a cluster.
-const NAME_BYTES_MAX: usize = 4096;
+const NAME_BYTES_MAX: usize = corvid_consensus::limits::TEXT_BYTES_MAX;
 /// The longest description of the client for the audit log, bytes.
 const WHO_BYTES_MAX: usize = 4096;
 /// A longer text in it is cut, bytes.

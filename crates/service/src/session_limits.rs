@@ -9,8 +9,8 @@ use corvid_data::{Tag, WireError};
 /// Locks that a session may have requested at a time.
 pub const LOCKS_MAX: usize = 1024;
 
-/// Length of the name of a lock, bytes.
-pub const LOCK_NAME_BYTES_MAX: usize = 4096;
+/// Length of the name of a lock, bytes: as long as members of a cluster forward.
+pub const LOCK_NAME_BYTES_MAX: usize = corvid_consensus::limits::TEXT_BYTES_MAX;
 
 /// Monitors of a session in one database.
 pub const MONITORS_MAX: usize = 1024;

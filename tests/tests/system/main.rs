@@ -39,6 +39,7 @@ mod operating_pages;
 mod options;
 mod own_references;
 mod packaging;
+mod poison;
 mod programs;
 mod progress;
 mod python;

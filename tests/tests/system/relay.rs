@@ -5,7 +5,7 @@ mod clusters;
 mod copies;
 mod faults;
 mod locks;
-mod node;
+pub(crate) mod node;
 mod operators;
 mod plays;
 mod roles;

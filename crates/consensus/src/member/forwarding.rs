@@ -11,12 +11,15 @@ use corvid_log::cluster::{Eid, Sid, Term};
 
 use super::{Member, Output};
 use crate::database::{Forward, ForwardOrigin, ForwardOutcome, MemberEvent};
+use crate::limits;
 use crate::message::PeerMessage;
 
 /// Transactions that a follower has sent and that are not answered; further ones wait.
 const SENT_MAX: usize = 1024;
 /// Bytes of them.
 const SENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// A slow network carries so many bytes in a millisecond.
+const SLOW_BYTES_PER_MS: u64 = 4096;
 /// Bytes of outcomes that wait for the others of their turn.
 const GATHERED_BYTES_MAX: usize = 1024 * 1024;
 /// Outcomes that the leader keeps for one follower; beyond it ignores further transactions of that follower, which sends them again.
@@ -176,7 +179,7 @@ impl Member {
             match waiting {
                 Some(forward) => {
                     first.get_or_insert(number);
-                    forwarding.sent_bytes += forward.params.len();
+                    forwarding.sent_bytes += limits::forward_bytes(forward);
                     forwards.push(forward.clone());
                 }
                 // Numbers in one message follow one another.
@@ -191,7 +194,9 @@ impl Member {
             answered: forwarding.first - 1,
             forwards,
         };
-        forwarding.resend_ms = resend_ms;
+        // Long ones are still on their way when short ones would be taken for lost.
+        let way_ms = forwarding.sent_bytes as u64 / SLOW_BYTES_PER_MS;
+        forwarding.resend_ms = resend_ms + way_ms;
         self.send(leader, message);
     }
 
@@ -260,11 +265,28 @@ impl Member {
                 }
             }
         }
-        if !again.is_empty() {
-            let outcomes = again;
-            self.send(from, PeerMessage::Outcomes { term, outcomes });
-        }
+        self.send_outcomes_again(from, term, again);
         self.execute_forwards();
+    }
+
+    /// Sends kept outcomes, in messages that are no longer than those of one turn: all of them
+    /// together may be longer than a peer takes.
+    fn send_outcomes_again(&mut self, to: Sid, term: Term, outcomes: Vec<Numbered>) {
+        let mut part = Vec::new();
+        let mut bytes = 0;
+        for numbered in outcomes {
+            bytes += numbered.2.result().map_or(0, bytes::Bytes::len);
+            part.push(numbered);
+            if bytes > GATHERED_BYTES_MAX {
+                bytes = 0;
+                let outcomes = std::mem::take(&mut part);
+                self.send(to, PeerMessage::Outcomes { term, outcomes });
+            }
+        }
+        if !part.is_empty() {
+            let outcomes = part;
+            self.send(to, PeerMessage::Outcomes { term, outcomes });
+        }
     }
 
     /// Passes accepted transactions to the database, once it leads.
@@ -337,14 +359,15 @@ impl Member {
             if waiting.as_ref().is_some_and(|forward| forward.id == id)
                 && let Some(forward) = waiting.take()
             {
-                let bytes = forward.params.len();
+                let bytes = limits::forward_bytes(&forward);
                 self.forwarding.sent_bytes = self.forwarding.sent_bytes.saturating_sub(bytes);
                 let event = MemberEvent::Outcome { id, outcome };
                 self.outputs.push_back(Output::Database(event));
             }
         }
         self.forwarding.drop_answered();
-        self.forwarding.resend_ms = self.now_ms + 2 * self.ticker.timer_ms();
+        let way_ms = self.forwarding.sent_bytes as u64 / SLOW_BYTES_PER_MS;
+        self.forwarding.resend_ms = self.now_ms + 2 * self.ticker.timer_ms() + way_ms;
         self.send_forwards();
     }
 

@@ -9,6 +9,7 @@ use corvid_log::cluster::{Eid, Index, Sid};
 
 use super::{Member, Output};
 use crate::database::{Finding, ForwardOutcome, MemberEvent};
+use crate::limits::RESULT_BYTES_MAX;
 use crate::message::{LIST_MAX, PeerMessage};
 
 /// Rounds of an election timer after which members without a connection are not waited for any more.
@@ -116,6 +117,12 @@ impl Member {
         let ids: BTreeSet<Eid> = ids.into_iter().collect();
         let mut outcomes = self.recent.outcomes_of(&ids);
         outcomes.extend(self.forwarding.outcomes_of(from, &ids));
+        // One message carries no more; the member asks again for what it still lacks.
+        let mut bytes = 0;
+        outcomes.retain(|(_, outcome)| {
+            bytes += outcome.result().map_or(0, bytes::Bytes::len);
+            bytes <= RESULT_BYTES_MAX
+        });
         let message = PeerMessage::FoundEntries {
             after,
             through,

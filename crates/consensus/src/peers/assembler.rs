@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use corvid_json::frame::Framed;
-use corvid_json::{Framer, Pieces};
+use corvid_json::{Framer, PEER_DEPTH_MAX, Pieces};
 use corvid_rpc::MessageError;
 use thiserror::Error;
 
@@ -18,10 +18,20 @@ pub(super) enum StreamError {
 }
 
 /// The text that is being gathered.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Assembler {
     framer: Framer,
     begun: Pieces,
+}
+
+impl Default for Assembler {
+    /// A forwarded transaction may nest as deeply as a client's message may, and is wrapped here.
+    fn default() -> Assembler {
+        Assembler {
+            framer: Framer::with_depth_max(PEER_DEPTH_MAX),
+            begun: Pieces::default(),
+        }
+    }
 }
 
 impl Assembler {

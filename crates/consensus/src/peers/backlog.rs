@@ -25,6 +25,8 @@ pub(super) struct Backlog {
     old_bytes: u64,
     /// The number of old messages at which the next line is logged.
     next_report: usize,
+    /// Bytes that are queued in front of the unsent ones.
+    queued_bytes: u64,
     /// Big messages are not sent.
     is_restricted: bool,
 }
@@ -98,14 +100,25 @@ impl Backlog {
             self.lengths.pop_front();
             self.old_messages = self.old_messages.saturating_sub(1);
         }
-        if self.bytes < APPEND_BACKLOG_BYTES_MAX / 2 {
+        self.admit_again();
+    }
+
+    /// So many bytes wait to be written after the unsent ones.
+    pub(super) fn set_queued(&mut self, bytes: u64) {
+        self.queued_bytes = bytes;
+        self.admit_again();
+    }
+
+    fn admit_again(&mut self) {
+        if self.bytes + self.queued_bytes < APPEND_BACKLOG_BYTES_MAX / 2 {
             self.is_restricted = false;
         }
     }
 
     /// Whether big messages may be added; `Err(true)` when this was so until now.
     pub(super) fn admits_big(&mut self) -> Result<(), bool> {
-        if self.bytes < APPEND_BACKLOG_BYTES_MAX && !self.is_restricted {
+        let bytes = self.bytes + self.queued_bytes;
+        if bytes < APPEND_BACKLOG_BYTES_MAX && !self.is_restricted {
             return Ok(());
         }
         Err(!std::mem::replace(&mut self.is_restricted, true))

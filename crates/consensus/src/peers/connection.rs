@@ -7,6 +7,7 @@ use corvid_rpc::session::Action;
 use super::BacklogLimits;
 use super::assembler::Assembler;
 use super::backlog::{Backlog, Report};
+use super::long_messages::{InboundParts, OutboundQueue};
 
 /// A peer that has not said who it is within this time is disconnected, ms.
 pub const IDENTIFICATION_MS: u64 = 10_000;
@@ -34,6 +35,10 @@ pub(super) struct Connection {
     /// The probe.
     pub(super) session: Session,
     pub(super) backlog: Backlog,
+    /// Messages that wait until parts of a long one have left.
+    pub(super) outbound: OutboundQueue,
+    /// The parts of a long message that arrive.
+    pub(super) inbound: InboundParts,
 }
 
 impl Connection {
@@ -55,7 +60,14 @@ impl Connection {
             assembler: Assembler::default(),
             session: Session::new(now_ms, probe_ms),
             backlog: Backlog::default(),
+            outbound: OutboundQueue::default(),
+            inbound: InboundParts::default(),
         }
+    }
+
+    /// Bytes of messages that have begun to arrive.
+    pub(super) fn begun_bytes(&self) -> usize {
+        self.assembler.begun_bytes() + self.inbound.bytes()
     }
 
     /// When the peer must have identified itself.

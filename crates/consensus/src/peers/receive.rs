@@ -34,12 +34,9 @@ impl Peers {
                 None => HELLO_BYTES_MAX.min(self.settings.message_bytes_max),
             };
             match connection.assembler.next(&mut rest, bytes_max) {
-                Ok(Some(text)) => self.receive_text(now_ms, number, &text),
+                Ok(Some(text)) => self.receive_text(now_ms, number, &text, false),
                 Ok(None) => {
-                    if connection.assembler.begun_bytes() > BEGUN_BYTES_CHECKED_FROM {
-                        self.limit_begun(now_ms);
-                    }
-                    return;
+                    return self.limit_begun(now_ms, number);
                 }
                 Err(error) => {
                     return self.refuse_connection(now_ms, number, Level::Warn, &error.to_string());
@@ -49,8 +46,12 @@ impl Peers {
     }
 
     /// Resets the connection with the longest text that has begun, if all of them together are too long.
-    fn limit_begun(&mut self, now_ms: u64) {
-        let begun = |connection: &Connection| connection.assembler.begun_bytes();
+    fn limit_begun(&mut self, now_ms: u64, number: ConnectionNumber) {
+        let begun = Connection::begun_bytes;
+        let connection = self.connections.get(&number);
+        if connection.map_or(0, begun) <= BEGUN_BYTES_CHECKED_FROM {
+            return;
+        }
         let total: usize = self.connections.values().map(begun).sum();
         if total <= 2 * self.settings.message_bytes_max {
             return;
@@ -65,7 +66,14 @@ impl Peers {
         }
     }
 
-    fn receive_text(&mut self, now_ms: u64, number: ConnectionNumber, text: &Bytes) {
+    /// A text has arrived; `is_joined`: in parts.
+    fn receive_text(
+        &mut self,
+        now_ms: u64,
+        number: ConnectionNumber,
+        text: &Bytes,
+        is_joined: bool,
+    ) {
         let receiver = Receiver {
             sid: self.settings.sid,
             cid: self.settings.cid,
@@ -97,6 +105,20 @@ impl Peers {
                 }
                 self.receive_hello(now_ms, number, from, cluster, &address);
             }
+            // A part of parts would be read by a function that calls itself, as deep as a stranger likes.
+            Ok(Incoming::Part { .. }) if is_joined => {
+                let problem = "a message in parts that is itself a part";
+                self.refuse_connection(now_ms, number, Level::Warn, problem);
+            }
+            Ok(Incoming::Part {
+                from,
+                bytes,
+                is_last,
+            }) => {
+                if self.is_of(now_ms, number, from) {
+                    self.receive_part(now_ms, number, &bytes, is_last);
+                }
+            }
             Ok(Incoming::Echo(message)) => self.receive_echo(number, message),
             Err(DecodeError::ReferenceMethod(method)) => {
                 let found = format!("it sent {method}");
@@ -105,6 +127,22 @@ impl Peers {
             Err(error) => {
                 self.refuse_connection(now_ms, number, Level::Info, &error.to_string());
             }
+        }
+    }
+
+    /// A part of a long message. Other messages may come between two of them.
+    fn receive_part(&mut self, now_ms: u64, number: ConnectionNumber, part: &[u8], is_last: bool) {
+        let bytes_max = self.settings.message_bytes_max;
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return;
+        };
+        if connection.inbound.bytes() + part.len() > bytes_max {
+            let problem = format!("message is longer than {bytes_max} bytes");
+            return self.refuse_connection(now_ms, number, Level::Warn, &problem);
+        }
+        match connection.inbound.add(part, is_last) {
+            Some(text) => self.receive_text(now_ms, number, &text, true),
+            None => self.limit_begun(now_ms, number),
         }
     }
 

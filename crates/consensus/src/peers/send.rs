@@ -5,6 +5,7 @@ use corvid_log::cluster::Sid;
 use corvid_rpc::Level;
 
 use super::backlog::{Report, Verdict};
+use super::long_messages::{LONG_BYTES, Next, WINDOW_BYTES, is_urgent};
 use super::{ConnectionNumber, Peers, PeersOutput};
 use crate::message::PeerMessage;
 use crate::wire::{self, Envelope};
@@ -20,7 +21,46 @@ impl Peers {
         }
         let envelope = self.envelope(Some(to));
         let text = wire::encode(&envelope, message);
+        if text.len() > self.settings.message_bytes_max {
+            // The peer would reset the connection, and would be sent the same over the next one. The
+            // limits of parts ([`crate::limits`]) leave no such message, so this is a bug of ours.
+            let (method, bytes) = (wire::method_name(message), text.len());
+            let text = format!("{method} of {bytes} bytes is longer than members take, not sent");
+            return self.log(Level::Error, text);
+        }
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return;
+        };
+        // Messages that are not urgent keep their order.
+        let is_long = text.len() > LONG_BYTES;
+        if is_long || !(connection.outbound.is_empty() || is_urgent(message)) {
+            connection.outbound.push(text.into());
+            return self.send_queued(number);
+        }
         self.write(number, text.into());
+    }
+
+    /// Writes queued messages, and parts of them, until so much is unsent that an urgent message
+    /// would wait.
+    pub(super) fn send_queued(&mut self, number: ConnectionNumber) {
+        while let Some((to, next)) = self.take_queued(number) {
+            let text = match next {
+                Next::Whole(text) => text,
+                Next::Part(part, is_last) => {
+                    wire::encode_part(&self.envelope(to), &part, is_last).into()
+                }
+            };
+            self.write(number, text);
+        }
+    }
+
+    fn take_queued(&mut self, number: ConnectionNumber) -> Option<(Option<Sid>, Next)> {
+        let connection = self.connections.get_mut(&number)?;
+        let is_free = connection.backlog.bytes() < WINDOW_BYTES;
+        let next = is_free.then(|| connection.outbound.pop()).flatten();
+        let queued = connection.outbound.bytes();
+        connection.backlog.set_queued(queued);
+        Some((connection.peer, next?))
     }
 
     pub(super) fn send_hello(&mut self, number: ConnectionNumber, to: Option<Sid>) {
@@ -46,7 +86,8 @@ impl Peers {
             Ok(()) => true,
             Err(is_first) => {
                 if is_first {
-                    let (name, bytes) = (&connection.name, connection.backlog.bytes());
+                    let bytes = connection.backlog.bytes() + connection.outbound.bytes();
+                    let name = &connection.name;
                     let text = format!(
                         "{name}: {bytes} bytes are unsent, no entries are sent until there are fewer"
                     );

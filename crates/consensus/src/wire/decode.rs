@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use corvid_data::{Kinds, Members, Subject, Tag, WireError, members};
-use corvid_json::{Kind, Reader};
+use corvid_json::{Kind, PEER_DEPTH_MAX, Reader};
 use corvid_log::cluster::fields::{
     take_required_number, take_required_text, take_required_uuid, take_text, take_uuid,
 };
@@ -35,7 +35,7 @@ pub fn decode<'a>(text: &'a Bytes, receiver: &Receiver) -> Result<Incoming<'a>, 
 
 /// One pass over a message as [`super::encode()`] writes it; `None` for all others and for every error.
 pub(super) fn decode_own_form(text: &Bytes, receiver: &Receiver) -> Option<Incoming<'static>> {
-    let mut reader = Reader::new(text);
+    let mut reader = Reader::new(text).with_depth_max(PEER_DEPTH_MAX);
     reader.begin_object().ok()?;
     if !reader.try_member(b"id") {
         return None;
@@ -60,7 +60,7 @@ pub(super) fn decode_own_form(text: &Bytes, receiver: &Receiver) -> Option<Incom
 /// The slow way.
 #[cold]
 fn decode_any_form<'a>(text: &'a Bytes, receiver: &Receiver) -> Result<Incoming<'a>, DecodeError> {
-    let kind = match Message::parse(text)? {
+    let kind = match Message::parse_nested(text, PEER_DEPTH_MAX)? {
         Message::Notification { method, params } => {
             return decode_notification(text, &method, params, receiver);
         }
@@ -105,7 +105,7 @@ fn decode_notification(
         let problem = format!("{name} RPC has {count} parameters (expected 1)");
         return Err(WireError::new(Tag::OvsdbError, problem).into());
     }
-    let mut reader = Reader::new(params);
+    let mut reader = Reader::new(params).with_depth_max(PEER_DEPTH_MAX);
     let found = reader
         .begin_array()
         .and_then(|()| reader.next_element().map(drop));
@@ -143,6 +143,16 @@ fn decode_parameter<'a>(
             cluster,
             address,
             codec: comment,
+        });
+    }
+    if method == Method::Part {
+        let bytes = take_chunk(&mut fields)?;
+        let is_last = take_flag(&mut fields, "last")?.unwrap_or_default();
+        fields.finish()?;
+        return Ok(Incoming::Part {
+            from,
+            bytes,
+            is_last,
         });
     }
     let message = match method {
@@ -222,7 +232,9 @@ fn take_message(
 ) -> Result<PeerMessage, WireError> {
     let name = method.name();
     let message = match method {
-        Method::Hello | Method::Append => unreachable!("read by its own function"),
+        Method::Hello | Method::Part | Method::Append => {
+            unreachable!("read by its own function")
+        }
         Method::AppendReply => PeerMessage::AppendReply {
             term: take_term(fields, "term")?,
             index: take_index(fields, "index")?,

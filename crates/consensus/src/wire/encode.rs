@@ -34,6 +34,18 @@ pub fn encode_hello(envelope: &Envelope, address: &str) -> Vec<u8> {
     out
 }
 
+/// The text of a part of a long message; `is_last`: the message ends with it.
+#[must_use]
+pub fn encode_part(envelope: &Envelope, part: &[u8], is_last: bool) -> Vec<u8> {
+    let mut out = Vec::with_capacity(OVERHEAD_BYTES + part.len() + part.len() / 16);
+    let mut object = begin(&mut out, Method::Part, envelope);
+    chunk::write(object.member("text"), part);
+    write_flag(&mut object, "last", is_last);
+    end(object);
+    out.extend_from_slice(b"]}");
+    out
+}
+
 fn begin<'a>(out: &'a mut Vec<u8>, method: Method, envelope: &Envelope) -> ObjectWriter<'a> {
     out.extend_from_slice(b"{\"id\":null,\"method\":\"");
     out.extend_from_slice(method.name().as_bytes());

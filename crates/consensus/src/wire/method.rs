@@ -6,6 +6,7 @@ use crate::message::PeerMessage;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     Hello,
+    Part,
     Append,
     AppendReply,
     Heartbeat,
@@ -29,7 +30,7 @@ pub(super) enum Method {
 }
 
 impl Method {
-    const ALL: [Method; 21] = [
+    const ALL: [Method; 22] = [
         Method::Append,
         Method::AppendReply,
         Method::Heartbeat,
@@ -43,6 +44,7 @@ impl Method {
         Method::Vote,
         Method::VoteReply,
         Method::TimeoutNow,
+        Method::Part,
         Method::Hello,
         Method::AddServer,
         Method::AddServerReply,
@@ -57,6 +59,7 @@ impl Method {
     pub(super) fn name(self) -> &'static str {
         match self {
             Method::Hello => "hello_request",
+            Method::Part => "part",
             Method::Append => "append_entries",
             Method::AppendReply => "append_entries_result",
             Method::Heartbeat => "heartbeat",

@@ -10,10 +10,11 @@ use corvid_log::cluster::{Eid, Index};
 
 use super::decode::{Fields, TOO_MANY, strings, take_flag, take_string};
 use crate::database::{ClientIdentity, Forward, ForwardMethod, ForwardOnce, ForwardOutcome};
+use crate::limits::FORWARD_OVERHEAD_BYTES;
 use crate::message::LIST_MAX;
 
 /// Bytes of a transaction or an outcome beside its texts, about.
-pub(super) const OVERHEAD_BYTES: usize = 160;
+pub(super) const OVERHEAD_BYTES: usize = FORWARD_OVERHEAD_BYTES;
 
 /// Bytes of an id in an array.
 pub(super) const ID_BYTES: usize = 39;

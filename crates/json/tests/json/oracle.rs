@@ -1,7 +1,7 @@
 //! Generated texts: against an independent JSON parser, round trips, and streams cut anywhere.
 
 use corvid_json::frame::{Framed, Framer, unfinishable};
-use corvid_json::{Number, Reader, Value};
+use corvid_json::{DEPTH_MAX, Number, Reader, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value as Theirs;
@@ -200,14 +200,14 @@ proptest! {
     fn no_prefix_of_a_good_text_is_unfinishable(value in tree(), cut in any::<prop::sample::Index>()) {
         let text = Value::Array(vec![value]).to_bytes();
         let cut = cut.index(text.len() + 1);
-        prop_assert_eq!(unfinishable(&text[..cut]), None);
+        prop_assert_eq!(unfinishable(&text[..cut], DEPTH_MAX), None);
     }
 
     #[test]
     fn an_unfinishable_prefix_is_never_completed(prefix in nearly(), rest in nearly()) {
-        if let Some(fault) = unfinishable(&prefix) {
+        if let Some(fault) = unfinishable(&prefix, DEPTH_MAX) {
             let whole = [prefix, rest].concat();
-            prop_assert_eq!(unfinishable(&whole).map(|fault| fault.byte), Some(fault.byte));
+            prop_assert_eq!(unfinishable(&whole, DEPTH_MAX).map(|fault| fault.byte), Some(fault.byte));
             prop_assert!(Value::parse(&whole).is_err());
         }
     }

@@ -6,14 +6,14 @@ use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use corvid_json::Pieces;
 use corvid_json::frame::{Framed, Framer, unfinishable};
+use corvid_json::{DEPTH_MAX, PEER_DEPTH_MAX, Pieces, Reader, WRAPPING_BYTES};
 
 use super::accept::ConnGuard;
 use super::limits::{Accounts, Charge};
 use super::output::{Output, Progress};
 use super::timers::Timer;
-use super::{CloseReason, ConnId, ConnInfo};
+use super::{BEGINNING_BYTES, CloseReason, ConnId, ConnInfo};
 use corvid_net::stream::Stream;
 
 /// The beginning of a text is checked for faults up to this length.
@@ -27,6 +27,24 @@ pub(super) enum InputEnd {
     BadFraming(String),
     TooLong,
 }
+
+/// A text that has arrived.
+#[derive(Debug)]
+pub(super) enum Frame {
+    Whole(Pieces),
+    /// The beginning of one that was too long.
+    Overlong(Pieces),
+}
+
+impl Frame {
+    fn len(&self) -> usize {
+        let (Frame::Whole(pieces) | Frame::Overlong(pieces)) = self;
+        pieces.len()
+    }
+}
+
+/// See [`Handler::is_passed_on`](super::Handler::is_passed_on).
+pub(super) type IsPassedOn = fn(&[u8]) -> bool;
 
 pub(super) struct Conn {
     pub(super) id: ConnId,
@@ -65,7 +83,7 @@ pub(super) struct Conn {
     pub(super) guard: Option<ConnGuard>,
     pub(super) output: Output,
     /// Texts cut but not delivered.
-    pub(super) frames: VecDeque<Pieces>,
+    pub(super) frames: VecDeque<Frame>,
     pub(super) input_end: Option<InputEnd>,
     /// The end was reported to the handler, which may close later.
     pub(super) is_end_reported: bool,
@@ -74,6 +92,8 @@ pub(super) struct Conn {
     partial: Pieces,
     /// Its length.
     partial_bytes: usize,
+    /// The incomplete text is too long: only its beginning is kept.
+    is_overlong: bool,
     /// The charge for it, and for earlier texts until they are handled.
     charge: Charge,
     /// The bytes of a trusted peer, which are not charged.
@@ -115,9 +135,10 @@ impl Conn {
             frames: VecDeque::new(),
             input_end: None,
             is_end_reported: false,
-            framer: Framer::default(),
+            framer: Framer::with_depth_max(PEER_DEPTH_MAX),
             partial: Pieces::default(),
             partial_bytes: 0,
+            is_overlong: false,
             charge: Charge::new(accounts),
             is_trusted: false,
             checked: 0,
@@ -134,7 +155,7 @@ impl Conn {
     }
 
     /// Reads once and cuts texts; returns how many bytes came. Zero means that there is nothing more now.
-    pub(super) fn read(&mut self, scratch: &mut [u8]) -> usize {
+    pub(super) fn read(&mut self, scratch: &mut [u8], is_passed_on: IsPassedOn) -> usize {
         let received = loop {
             match self.stream.read(scratch) {
                 Ok(0) => {
@@ -155,7 +176,7 @@ impl Conn {
         // A short read has emptied the socket: the next edge reports further input.
         self.may_read = received == scratch.len() || (self.is_read_closed && received > 0);
         self.charge.raise(self.partial_bytes + received);
-        if let Err(end) = self.cut(&scratch[..received]) {
+        if let Err(end) = self.cut(&scratch[..received], is_passed_on) {
             self.input_end = Some(end);
         }
         received
@@ -180,7 +201,7 @@ impl Conn {
 
     /// Charges the incomplete text and the bytes of earlier texts that the handler still holds.
     pub(super) fn update_charge(&mut self, held_bytes: usize) {
-        let waiting: usize = self.frames.iter().map(Pieces::len).sum();
+        let waiting: usize = self.frames.iter().map(Frame::len).sum();
         self.charge.set(self.partial_bytes + waiting + held_bytes);
     }
 
@@ -191,47 +212,97 @@ impl Conn {
         self.charge.set(0);
     }
 
-    fn cut(&mut self, mut input: &[u8]) -> Result<(), InputEnd> {
+    fn cut(&mut self, mut input: &[u8], is_passed_on: IsPassedOn) -> Result<(), InputEnd> {
         while !input.is_empty() {
-            match self
-                .framer
-                .advance(input)
-                .map_err(|error| bad_framing(&error))?
-            {
-                Framed::Complete { start, end } => {
-                    if self.charge.forbids(self.partial_bytes + end - start) {
-                        return Err(InputEnd::TooLong);
-                    }
-                    self.partial_bytes = 0;
-                    let mut frame = std::mem::take(&mut self.partial);
-                    self.checked = 0;
-                    frame.extend(&input[start..end]);
-                    self.frames.push_back(frame);
-                    input = &input[end..];
-                }
-                Framed::Partial { start } => {
-                    let begun = &input[start..];
-                    self.partial_bytes += begun.len();
-                    if self.charge.forbids(self.partial_bytes) {
-                        return Err(InputEnd::TooLong);
-                    }
-                    self.partial.extend(begun);
-                    return self.check_partial().map_err(|error| bad_framing(&error));
-                }
+            let framed = self.framer.advance(input);
+            let (part, rest, is_whole) = match framed.map_err(|error| bad_framing(&error))? {
+                Framed::Complete { start, end } => (&input[start..end], &input[end..], true),
+                Framed::Partial { start } => (&input[start..], &input[input.len()..], false),
+            };
+            self.add(part, is_passed_on)?;
+            self.check_depth(is_passed_on)?;
+            if !is_whole {
+                return self.check_partial();
             }
+            let text = std::mem::take(&mut self.partial);
+            self.partial_bytes = 0;
+            self.checked = 0;
+            let is_overlong = std::mem::take(&mut self.is_overlong);
+            self.frames.push_back(match is_overlong {
+                true => Frame::Overlong(text),
+                false => Frame::Whole(text),
+            });
+            input = rest;
         }
         Ok(())
     }
 
+    /// Adds the next part of a text.
+    fn add(&mut self, part: &[u8], is_passed_on: IsPassedOn) -> Result<(), InputEnd> {
+        if self.is_overlong {
+            return Ok(());
+        }
+        let bytes = self.partial_bytes + part.len();
+        if !self.charge.forbids(bytes) {
+            self.partial_bytes = bytes;
+            self.partial.extend(part);
+            return Ok(());
+        }
+        let mut begun = self.beginning().to_vec();
+        let missing = BEGINNING_BYTES - begun.len();
+        begun.extend_from_slice(&part[..part.len().min(missing)]);
+        if !is_passed_on(&begun) {
+            return Err(InputEnd::TooLong);
+        }
+        if self.charge.forbids(bytes - WRAPPING_BYTES.min(bytes)) {
+            // Its peer would send it again over the next connection, so the connection stays. The
+            // bytes that were kept are freed now, and nothing more of the text is kept.
+            self.is_overlong = true;
+            self.partial_bytes = begun.len();
+            self.partial = begun.into();
+        } else {
+            self.partial_bytes = bytes;
+            self.partial.extend(part);
+        }
+        Ok(())
+    }
+
+    /// The beginning of the incomplete text, as far as [`BEGINNING_BYTES`].
+    fn beginning(&self) -> &[u8] {
+        let first = self.partial.first();
+        &first[..first.len().min(BEGINNING_BYTES)]
+    }
+
+    /// Refuses a text that nests deeper than a client's may.
+    fn check_depth(&self, is_passed_on: IsPassedOn) -> Result<(), InputEnd> {
+        if !self.framer.is_deep() || is_passed_on(self.beginning()) {
+            return Ok(());
+        }
+        // In the words of the fault that a shallower framer would have found.
+        let text = self.partial.clone().into_bytes();
+        match Reader::new(&text).skip() {
+            Err(error) => Err(bad_framing(&error)),
+            Ok(_) => Ok(()),
+        }
+    }
+
     /// Finds bad bytes before the end of their text arrives, which may be never. Checks again only when the beginning has grown by a
     /// thousandth, which keeps the cost below that of the reads; long texts are checked when they are complete.
-    fn check_partial(&mut self) -> Result<(), corvid_json::Error> {
+    fn check_partial(&mut self) -> Result<(), InputEnd> {
         let length = self.partial_bytes;
         if length > PARTIAL_CHECKED_BYTES_MAX || length < self.checked + self.checked / 1024 {
             return Ok(());
         }
         self.checked = length;
-        unfinishable(self.partial.first()).map_or(Ok(()), Err)
+        let depth_max = match self.framer.is_deep() {
+            true => PEER_DEPTH_MAX,
+            false => DEPTH_MAX,
+        };
+        let begun = self.partial.first();
+        match unfinishable(begun, depth_max) {
+            Some(error) => Err(bad_framing(&error)),
+            None => Ok(()),
+        }
     }
 
     /// Writes queued output. A write counts as activity of the peer only when earlier output was unsent.

@@ -8,12 +8,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use corvid_json::Pieces;
 use mio::{Events, Poll, Token};
 use slab::Slab;
 
 use super::accept::{Accepted, Acceptor};
 use super::closed_queue::ClosedQueue;
-use super::conn::InputEnd;
+use super::conn::{Frame, InputEnd};
 use super::group::WAKER;
 use super::inbox::Envelope;
 use super::io::Io;
@@ -304,9 +305,12 @@ impl<H: Handler> Shard<H> {
                 self.io.schedule(id);
                 return;
             }
-            if let Some(frame) = conn.frames.pop_front() {
+            if let Some(text) = conn.frames.pop_front() {
                 frames += 1;
-                self.handler.frame(now, id, frame, &mut self.io);
+                match text {
+                    Frame::Whole(frame) => self.handler.frame(now, id, frame, &mut self.io),
+                    Frame::Overlong(begun) => self.refuse_overlong(id, begun, now),
+                }
             } else if let Some(end) = conn.input_end.clone() {
                 if conn.is_hung_up && end == InputEnd::EndOfFile {
                     // The handler must not wait until the last request is answered: that may be never.
@@ -316,7 +320,7 @@ impl<H: Handler> Shard<H> {
                 }
                 return;
             } else if conn.may_read {
-                let received = conn.read(&mut self.scratch);
+                let received = conn.read(&mut self.scratch, H::is_passed_on);
                 bytes += received;
                 if received > 0 {
                     conn.received_ms = now.mono_ms;
@@ -329,6 +333,23 @@ impl<H: Handler> Shard<H> {
                 return;
             }
         }
+    }
+
+    /// A peer has passed on a text that is too long. Its connection stays.
+    fn refuse_overlong(&mut self, id: ConnId, begun: Pieces, now: Now) {
+        let limit = self.io.accounts.text_bytes_max();
+        self.log_too_long(id, limit);
+        (self.handler).overlong(now, id, begun, limit, &mut self.io);
+    }
+
+    fn log_too_long(&self, id: ConnId, limit: usize) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        let name = self.io.name(id);
+        logging::warn_limited(
+            &LIMIT,
+            Module::Jsonrpc,
+            format_args!("{name}: message exceeds the limit of {limit} bytes"),
+        );
     }
 
     /// Reduces the charge of a connection by the texts that the handler has finished with.
@@ -354,12 +375,7 @@ impl<H: Handler> Shard<H> {
                 self.io.close_with(id, CloseReason::Failed(code));
             }
             InputEnd::TooLong => {
-                let limit = self.io.accounts.text_bytes_max();
-                logging::warn_limited(
-                    &LIMIT,
-                    Module::Jsonrpc,
-                    format_args!("{name}: message exceeds the limit of {limit} bytes"),
-                );
+                self.log_too_long(id, self.io.accounts.text_bytes_max());
                 self.tell_end_of_input(id, now);
             }
             InputEnd::BadFraming(text) => {

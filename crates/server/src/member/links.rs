@@ -156,6 +156,12 @@ impl Links {
         }
     }
 
+    /// Whether there is output that the kernel may take: parts of long messages follow what was
+    /// written.
+    pub(super) fn may_write(&self) -> bool {
+        !self.is_stopped && self.links.iter().any(|(_, link)| link.may_write())
+    }
+
     /// Sends what the kernel takes.
     pub(super) fn flush(&mut self, now_ms: u64, peers: &mut Peers) {
         if self.is_stopped {

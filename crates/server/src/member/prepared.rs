@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use corvid_consensus::limits::MESSAGE_BYTES_MAX;
 use corvid_consensus::member::{KeptEntries, ServerRow};
 use corvid_consensus::{Member, Peers, PeersSettings, Recovered as MemberState, Settings};
 use corvid_data::HashSeed;
@@ -28,9 +29,6 @@ use crate::liveness::Liveness;
 use crate::main_handle::MainHandle;
 use crate::metrics::member::MemberFigures;
 use crate::metrics::switch::Switched;
-
-/// Bytes of one message of another member, at most: four times the longest transaction that a client may send by default.
-const MESSAGE_BYTES_MAX: usize = 1 << 30;
 
 /// A member whose thread does not run yet.
 pub(crate) struct PreparedMember {

@@ -76,7 +76,8 @@ impl MemberThread {
 
     /// How long to wait for events.
     fn timeout(&self) -> Option<Duration> {
-        let is_busy = self.effects.links.has_more() || self.pump.is_done();
+        let links = &self.effects.links;
+        let is_busy = links.has_more() || links.may_write() || self.pump.is_done();
         // Requests that the database has made in this turn are in the queue.
         if is_busy || !self.effects.inbox.sleep() {
             return Some(Duration::ZERO);

@@ -14,6 +14,7 @@
 //! | `seeking.rs` | those that an installed snapshot may contain |
 //! | `answering.rs` | their order within a session: replies, and execution here |
 //! | `executing.rs` | transactions that other members have forwarded |
+//! | `entry_limit.rs` | transactions that other members would refuse |
 //! | `applying.rs` | committed entries |
 //! | `replacing.rs` | contents that replace the present ones: conversions of others, installed snapshots |
 //! | `converting.rs` | conversions, from the request to the entry |
@@ -27,6 +28,7 @@
 mod answering;
 mod applying;
 mod converting;
+mod entry_limit;
 mod executing;
 mod forwarding;
 mod identity;
@@ -46,6 +48,7 @@ use corvid_log::storage::StoreError;
 use super::{DatabaseService, Now};
 use crate::message::{Event, ToDatabase};
 use crate::relay::TERM;
+use entry_limit::EntryLimits;
 use replacing::Replacement;
 
 pub(super) use applying::is_short;
@@ -86,6 +89,7 @@ pub(super) struct Clustered {
     replacement: Option<Replacement>,
     /// An entry that could not be applied: nothing is applied any more.
     is_broken: bool,
+    limits: EntryLimits,
 }
 
 impl Clustered {
@@ -103,6 +107,7 @@ impl Clustered {
             has_data_conversion: false,
             replacement: None,
             is_broken: false,
+            limits: EntryLimits::default(),
         }
     }
 

@@ -190,8 +190,10 @@ impl DatabaseService {
             uuids: &mut *self.uuids,
             locks: &locks,
         };
-        self.database
-            .execute_within(request.params(), &mut context, budget)
+        let outcome = self
+            .database
+            .execute_within(request.params(), &mut context, budget)?;
+        Ok(self.limit_entry(outcome))
     }
 
     /// Queues the reply of an executed request, or blocks it. Returns its commit.
@@ -227,7 +229,7 @@ impl DatabaseService {
                     let result = LongResult::new(result, deferred_selections);
                     Answer::Long(Box::new(result), StdArc::new(charge))
                 };
-                if tally.error == Some(Tag::ResourcesExhausted) {
+                if tally.error == Some(Tag::ResourcesExhausted) && !tally.has_failed_at_commit {
                     self.outputs.reply_memory.refuse();
                 }
                 let committed = delta.clone();

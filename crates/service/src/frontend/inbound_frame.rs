@@ -6,10 +6,12 @@
 
 use std::ops::Range;
 
-use corvid_json::{Pieces, Value};
+use corvid_json::{DEPTH_MAX, Pieces, Value};
 use corvid_monitor::Version;
+use corvid_rpc::MessageError;
 use corvid_rpc::message::{self, Message};
 
+use super::passed_on;
 use crate::message::DatabaseMethod;
 use crate::once::{Once, OnceParams};
 use crate::relayed_client::RelayedClient;
@@ -169,7 +171,20 @@ impl InboundFrame {
 
 impl Parsed {
     fn parse(bytes: &[u8]) -> Parsed {
-        match Message::parse(bytes) {
+        let message = match Message::parse(bytes) {
+            // A relay has wrapped a transaction that was as deep as a client's may be.
+            Err(MessageError::Syntax(error)) if passed_on::wraps_transaction(bytes) => {
+                let depth_max = DEPTH_MAX + passed_on::ONCE_LEVELS;
+                match Message::parse_nested(bytes, depth_max) {
+                    Ok(Message::Request { method, params, id }) if &*method == b"transact_once" => {
+                        Ok(Message::Request { method, params, id })
+                    }
+                    _ => Err(MessageError::Syntax(error)),
+                }
+            }
+            message => message,
+        };
+        match message {
             Ok(Message::Request { method, params, id }) => {
                 let id = message::canonical_id(id);
                 if &*method == b"echo" {

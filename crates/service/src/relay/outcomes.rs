@@ -24,6 +24,7 @@ use corvid_json::{ArrayWriter, Reader};
 use corvid_log::cluster::{Eid, Index};
 use corvid_session::{Client, Outcome, RequestId};
 
+use super::repetition::{ACCUSATIONS_MAX, REFUSED, Repetition};
 use super::source_locks::SourceLocks;
 use crate::once::{self, CANCELED};
 
@@ -39,7 +40,15 @@ struct Sent {
     is_guarded: bool,
     /// How many contents had come by then.
     contents: u64,
+    /// Connections that the source has closed while it had the request.
+    losses: u32,
+    /// Those of them that it has closed upon this request.
+    accusations: u32,
 }
+
+/// Connections that the source may close while it has a request. Then the request is canceled: it
+/// may be the reason in a way that [`Repetition`] does not see, for instance by its reply.
+const LOSSES_MAX: u32 = 16;
 
 /// A request that has not been sent.
 #[derive(Debug)]
@@ -85,6 +94,7 @@ pub(super) struct Outcomes {
     fences: BTreeMap<RequestId, (Eid, Bytes)>,
     /// How many contents have come.
     contents: u64,
+    repetition: Repetition,
 }
 
 impl Outcomes {
@@ -131,15 +141,24 @@ impl Outcomes {
                 decided.push((sent.forward.id, canceled(last)));
                 continue;
             }
+            if !self.repetition.may_send() {
+                self.unresolved.push_front(sent);
+                return decided;
+            }
             let form = Form::of(&sent.forward, once_at, Some(sent.after), judges_clients);
             sent.is_guarded = form.is_guarded;
-            match client.send_request(form.method, &form.params) {
-                Some(request) => self.begin(request, sent),
-                None => {
-                    self.unresolved.push_front(sent);
-                    return decided;
-                }
-            }
+            let Some(request) = client.send_request(form.method, &form.params) else {
+                self.unresolved.push_front(sent);
+                return decided;
+            };
+            self.begin(request, sent);
+            let is_last = self.unresolved.is_empty();
+            self.repetition
+                .sent(request, is_last, || client.send_request("echo", b"[]"));
+        }
+        // Newer requests come behind those that are on trial.
+        if !self.repetition.may_send() {
+            return decided;
         }
         while let Some(waiting) = self.waiting.front() {
             let forward = match waiting {
@@ -169,6 +188,8 @@ impl Outcomes {
                 after: after.unwrap_or(last_id),
                 contents: self.contents,
                 is_guarded,
+                losses: 0,
+                accusations: 0,
                 forward,
             };
             self.begin(request, sent);
@@ -221,6 +242,15 @@ impl Outcomes {
         Some(canceled(last))
     }
 
+    /// The connection is over; `is_by_source`: the source has closed it. The requests that it has
+    /// end next ([`Outcomes::ended`]).
+    pub(super) fn connection_ends(&mut self, is_by_source: bool) {
+        self.repetition.connection_ends(is_by_source);
+        if is_by_source {
+            self.sent.values_mut().for_each(|sent| sent.losses += 1);
+        }
+    }
+
     /// The session tells how a request ended, after the change `last`; `is_current` if that is the last one which the source had made by then.
     /// Returns the outcome, unless it has to wait for contents.
     pub(super) fn ended(
@@ -231,6 +261,9 @@ impl Outcomes {
         is_current: bool,
         client: &mut Client,
     ) -> Option<(Eid, ForwardOutcome)> {
+        if self.repetition.passed(request, self.unresolved.is_empty()) {
+            return None;
+        }
         if let Some((id, result)) = self.fences.remove(&request) {
             if !is_current || outcome == Outcome::Lost {
                 self.held.push((id, result));
@@ -238,7 +271,8 @@ impl Outcomes {
             }
             return Some((id, ForwardOutcome::Unchanged(last, result)));
         }
-        let sent = self.sent.remove(&request)?;
+        let mut sent = self.sent.remove(&request)?;
+        sent.accusations += u32::from(self.repetition.accuses(request));
         let (id, method) = (sent.forward.id, sent.forward.method);
         let contents = sent.contents;
         self.by_id.remove(&id);
@@ -266,7 +300,10 @@ impl Outcomes {
             }
             Outcome::Result(result) => ForwardOutcome::Unchanged(last, result.into()),
             Outcome::Error(error) => ForwardOutcome::Refused(last, error.into()),
-            Outcome::Lost if sent.once_at.is_some() => {
+            Outcome::Lost if sent.accusations >= ACCUSATIONS_MAX => {
+                ForwardOutcome::Refused(last, Bytes::from_static(REFUSED))
+            }
+            Outcome::Lost if sent.once_at.is_some() && sent.losses < LOSSES_MAX => {
                 self.unresolved.push_back(sent);
                 return None;
             }

@@ -16,6 +16,7 @@ use corvid_consensus::database::{Committed, ForwardOutcome, MemberEvent, MemberR
 use corvid_data::{HashSeed, Uuid, UuidSource};
 use corvid_engine::Database;
 use corvid_log::cluster::{Eid, Index, Sid};
+use corvid_rpc::log_event::End;
 use corvid_session::{Client, Event, Input, Options, Output, Update};
 
 use super::changes;
@@ -203,6 +204,9 @@ impl RelaySource {
         let is_of_connection = matches!(input, Input::Received(_) | Input::Sent);
         if is_of_connection && !self.client.is_connected() {
             return;
+        }
+        if let Input::Disconnected(end) = &input {
+            self.outcomes.connection_ends(*end != End::Local);
         }
         self.client.handle(now_ms, input);
         self.advance(now_ms);

@@ -27,6 +27,7 @@ use corvid_service::{DatabaseService, Model, Now, Options, Pump};
 
 use crate::cluster_search::{Findings, Search};
 use crate::databases::contents;
+use crate::limits::assert_is_taken;
 use crate::world::Dice;
 
 /// The index of the state that all members begin with.
@@ -419,6 +420,7 @@ impl Cluster {
                 }
             }
             MemberRequest::Forward { term, forward } => {
+                assert_is_taken(&forward);
                 self.nodes[node].forwards.push_back((term.0, *forward));
             }
             MemberRequest::Outcome {

@@ -52,6 +52,12 @@ pub(crate) struct Relay {
     pub(crate) downloads: usize,
     /// Nothing moves between it and its source.
     pub(crate) is_held: bool,
+    /// Its source closes the connection upon a text with this in it.
+    pub(crate) refused: Option<&'static str>,
+    /// How often it has done so.
+    pub(crate) resets: usize,
+    /// It has, and the relay has not noticed yet.
+    is_reset: bool,
 }
 
 fn server_id(world: u64, is_once: bool) -> Uuid {
@@ -169,6 +175,9 @@ impl Tree {
             log: Vec::new(),
             downloads: 0,
             is_held: false,
+            refused: None,
+            resets: 0,
+            is_reset: false,
         });
         self.carry_out(self.worlds.len() - 1);
     }
@@ -192,12 +201,13 @@ impl Tree {
             .machine
             .poll_timeout(self.now_ms())
             .is_some_and(|at_ms| at_ms <= self.now_ms());
-        let has_input = relay.link.is_some_and(|(source, session)| {
-            let client = &self.worlds[source].clients[&session];
-            let is_over = client.closed.is_some() || self.is_down[source];
-            let has_more = client.received.len() > relay.passed;
-            is_over || (has_more && relay.machine.wants_input())
-        });
+        let has_input = relay.is_reset
+            || relay.link.is_some_and(|(source, session)| {
+                let client = &self.worlds[source].clients[&session];
+                let is_over = client.closed.is_some() || self.is_down[source];
+                let has_more = client.received.len() > relay.passed;
+                is_over || (has_more && relay.machine.wants_input())
+            });
         let has_requests = relay.is_served
             && self.worlds[world]
                 .databases
@@ -243,6 +253,13 @@ impl Tree {
         let Some((source, session)) = self.relay(world).link else {
             return;
         };
+        if std::mem::take(&mut self.relay(world).is_reset) {
+            self.close(world);
+            let end = End::Failed("Connection reset by peer".to_owned());
+            let relay = self.relay(world);
+            relay.resets += 1;
+            return relay.machine.handle(now_ms, Input::Disconnected(end));
+        }
         let passed = self.relay(world).passed;
         let client = &self.worlds[source].clients[&session];
         let is_over = self.is_down[source];
@@ -266,6 +283,7 @@ impl Tree {
 
     /// The connection of a relay is over; what is under way is lost.
     fn close(&mut self, world: usize) {
+        self.relay(world).is_reset = false;
         if let Some((source, session)) = self.relay(world).link.take()
             && !self.worlds[source].clients[&session].is_gone
         {
@@ -299,6 +317,12 @@ impl Tree {
                 }
                 Output::Send(text) => {
                     let text = String::from_utf8(text).expect("text");
+                    let relay = self.relay(world);
+                    let is_refused = relay.refused.is_some_and(|part| text.contains(part));
+                    relay.is_reset |= is_refused && relay.link.is_some();
+                    if relay.is_reset {
+                        continue;
+                    }
                     if let Some((source, session)) = self.relay(world).link
                         && !self.worlds[source].clients[&session].is_gone
                     {

@@ -87,7 +87,7 @@ impl Dice {
 }
 
 pub(crate) struct Shard {
-    frontend: Frontend,
+    pub(crate) frontend: Frontend,
     pub(crate) inbox: VecDeque<ToShard>,
     /// Long frames that are to be parsed.
     texts: VecDeque<(SessionId, InboundFrame)>,
@@ -179,6 +179,8 @@ pub(crate) struct World {
     pub(crate) removed: BTreeSet<DatabaseId>,
     is_exiting: bool,
     sessions: u64,
+    /// `--max-message`
+    pub(crate) text_bytes_max: usize,
     /// Databases of relays that have no contents yet.
     pub(crate) listed: BTreeSet<String>,
     /// Added to the numbers that stand for random UUIDs: two worlds that exchange rows draw different ones.
@@ -244,6 +246,7 @@ impl World {
             removed: BTreeSet::new(),
             is_exiting: false,
             sessions: 0,
+            text_bytes_max: usize::MAX,
             listed: BTreeSet::new(),
             uuid_base: 0,
         };
@@ -606,9 +609,7 @@ impl World {
             Choice::Frame(session) => {
                 let shard = usize::from(shard_of(session));
                 if let Some(text) = self.texts.get_mut(&session).and_then(VecDeque::pop_front) {
-                    self.shards[shard]
-                        .frontend
-                        .frame(self.now_ms, session, text);
+                    self.text_arrives(session, text);
                 }
                 self.collect_shard(shard);
             }

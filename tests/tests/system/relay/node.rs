@@ -16,7 +16,7 @@ pub(super) fn relay(implementation: Implementation, remotes: &str) -> Node {
 }
 
 /// A relay of a database.
-pub(super) fn relay_of(implementation: Implementation, database: &str, remotes: &str) -> Node {
+pub(crate) fn relay_of(implementation: Implementation, database: &str, remotes: &str) -> Node {
     let argument = format!("relay:{database}:{remotes}");
     Node::with_arguments(implementation, &[argument])
 }
@@ -29,7 +29,7 @@ pub(super) fn serving(implementation: Implementation, source: &Node) -> Node {
 }
 
 /// Waits until a relay serves its database. It closes older connections at that moment, whose clients know of no such changes.
-pub(super) fn await_contents(relay: &Node, database: &str) {
+pub(crate) fn await_contents(relay: &Node, database: &str) {
     wait_for("the relay has contents", &[relay], || {
         let row = try_row_by(&mut relay.client(), database).unwrap_or_default();
         row["schema"].is_string() && row["connected"] == true

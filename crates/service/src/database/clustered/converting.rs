@@ -128,9 +128,17 @@ impl DatabaseService {
         let id = forwarded.map(|forwarded| forwarded.id);
         let eid = id.unwrap_or_else(|| Eid(self.uuids.fresh()));
         let schema = conversion.schema.to_json().to_bytes();
+        let data = Data::of(Some(&schema), rows.as_deref());
+        if data.json().len() > cluster.limits.entry_bytes_max {
+            let details = format!(
+                "conversion makes an entry of {} bytes, more than members of a cluster take",
+                data.json().len()
+            );
+            self.refuse_conversion(&WireError::new(Tag::ResourcesExhausted, details));
+            return true;
+        }
         conversion.entry = Some(eid);
         conversion.file = NewFile::Swapping;
-        let data = Data::of(Some(&schema), rows.as_deref());
         cluster.propose(Proposal {
             eid,
             data: Bytes::copy_from_slice(data.json()),
@@ -141,6 +149,17 @@ impl DatabaseService {
             self.report_outcome(forwarded, outcome);
         }
         true
+    }
+
+    /// The conversion under way is not proposed, because members would refuse its entry.
+    fn refuse_conversion(&mut self, error: &WireError) {
+        let Some(mut conversion) = self.conversion.take() else {
+            return;
+        };
+        let database = conversion.take_database();
+        self.free_database(database);
+        self.fail_conversion(&conversion.request, error);
+        self.end_conversion(conversion);
     }
 
     /// Whether the conversion under way has been proposed as this entry.

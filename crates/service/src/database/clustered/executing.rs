@@ -118,6 +118,16 @@ impl DatabaseService {
             &mut uuids,
             budget,
         )?;
+        let outcome = match self.limit_result(outcome) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                // Nothing has changed and nothing is remembered: sent again, it fails again.
+                self.pending
+                    .push(Pending::answer(Answer::Error(error), origin));
+                self.release();
+                return Ok(());
+            }
+        };
         match outcome {
             Outcome::Done {
                 result,
@@ -177,7 +187,8 @@ impl DatabaseService {
             uuids,
             locks: &ForwardedLocks(&client.locks),
         };
-        self.database.execute_within(params, &mut context, budget)
+        let outcome = self.database.execute_within(params, &mut context, budget)?;
+        Ok(self.limit_entry(outcome))
     }
 
     /// A forwarded transaction is released: its commit and everything that it has seen is committed.

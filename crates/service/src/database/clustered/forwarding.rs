@@ -9,6 +9,7 @@ use bytes::Bytes;
 use corvid_consensus::database::{
     Forward, ForwardMethod, ForwardOnce, ForwardOutcome, MemberRequest,
 };
+use corvid_consensus::limits;
 use corvid_data::WireError;
 use corvid_engine::Outcome;
 use corvid_log::cluster::Eid;
@@ -207,6 +208,11 @@ impl DatabaseService {
                 after: once.after.map(Eid),
             }),
         });
+        // The leader would refuse the message and not only the transaction, so it does not leave.
+        if !is_relay && let Err(why) = limits::check_forward(&forward) {
+            self.refuse_forward(number, why);
+            return true;
+        }
         let Some(cluster) = self.model.cluster_mut() else {
             return false;
         };

@@ -1,0 +1,138 @@
+//! Long messages of one connection, cut into parts between which short ones pass.
+//!
+//! ```text
+//! sender:    long message ---> queue ---> part, part, last part    as fast as the socket takes them
+//!            heartbeat, vote ------------------------> at once
+//! receiver:  part, part, last part ---> the text, read as if it had come in one
+//! ```
+//!
+//! An entry of a gigabyte is seconds on its way. If heartbeats had to wait for it, its receiver
+//! would take the leader for dead. Invariant: messages that are not urgent keep their order, so
+//! while a long one is queued, the later ones are queued after it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use corvid_json::Pieces;
+
+use crate::message::PeerMessage;
+
+/// A longer message is sent in parts, bytes.
+pub const LONG_BYTES: usize = 2 * 1024 * 1024;
+/// Bytes of one part.
+pub const PART_BYTES: usize = 256 * 1024;
+/// Unsent bytes of a connection up to which further parts are written: what a heartbeat has in
+/// front of it.
+pub(super) const WINDOW_BYTES: u64 = 1024 * 1024;
+
+/// Whether a message may overtake others.
+pub(super) fn is_urgent(message: &PeerMessage) -> bool {
+    matches!(
+        message,
+        PeerMessage::Heartbeat { .. }
+            | PeerMessage::HeartbeatReply { .. }
+            | PeerMessage::Vote { .. }
+            | PeerMessage::VoteReply { .. }
+            | PeerMessage::AppendReply { .. }
+    )
+}
+
+/// Messages that wait for their turn.
+#[derive(Debug, Default)]
+pub(super) struct OutboundQueue {
+    texts: VecDeque<Bytes>,
+    /// Parts of the first one have left.
+    is_begun: bool,
+    bytes: u64,
+}
+
+/// The bytes that leave next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A short message.
+    Whole(Bytes),
+    /// A part of a long one, and whether it is the last.
+    Part(Bytes, bool),
+}
+
+impl OutboundQueue {
+    pub(super) fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// Bytes of the messages that have not left.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn push(&mut self, text: Bytes) {
+        self.bytes += text.len() as u64;
+        self.texts.push_back(text);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Next> {
+        let first = self.texts.front_mut()?;
+        if !self.is_begun && first.len() <= LONG_BYTES {
+            self.bytes -= first.len() as u64;
+            return self.texts.pop_front().map(Next::Whole);
+        }
+        let part = first.split_to(first.len().min(PART_BYTES));
+        self.bytes -= part.len() as u64;
+        self.is_begun = !first.is_empty();
+        if !self.is_begun {
+            self.texts.pop_front();
+        }
+        Some(Next::Part(part, !self.is_begun))
+    }
+}
+
+/// The parts of a message that has begun to arrive.
+#[derive(Debug, Default)]
+pub(super) struct InboundParts(Pieces);
+
+impl InboundParts {
+    /// Bytes so far.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds a part; returns the message with the last one.
+    pub(super) fn add(&mut self, part: &[u8], is_last: bool) -> Option<Bytes> {
+        self.0.extend(part);
+        is_last.then(|| std::mem::take(&mut self.0).into_bytes().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_leave_in_order_and_long_ones_in_parts() {
+        let text = |length: usize, byte: u8| Bytes::from(vec![byte; length]);
+        let messages = [
+            text(LONG_BYTES + 1, b'a'),
+            text(10, b'b'),
+            text(LONG_BYTES, b'c'),
+            text(3 * LONG_BYTES, b'd'),
+        ];
+        let mut queue = OutboundQueue::default();
+        messages.iter().for_each(|text| queue.push(text.clone()));
+        let mut parts = InboundParts::default();
+        let mut arrived = Vec::new();
+        while let Some(next) = queue.pop() {
+            match next {
+                Next::Whole(text) => {
+                    assert_eq!(parts.bytes(), 0, "no message comes between parts");
+                    arrived.push(text);
+                }
+                Next::Part(part, is_last) => {
+                    assert!(part.len() <= PART_BYTES);
+                    arrived.extend(parts.add(&part, is_last));
+                }
+            }
+        }
+        assert!(queue.is_empty() && queue.bytes() == 0);
+        assert!(arrived == messages);
+    }
+}

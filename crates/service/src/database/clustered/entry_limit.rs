@@ -1,0 +1,128 @@
+//! Transactions that other members would refuse, refused here instead, with an error for their client alone.
+//!
+//! A message that a peer refuses resets the connection, and its sender sends it again: one client
+//! would stop its member for all others, and an entry that members do not take would stop the
+//! cluster. So the leader checks what it is about to propose or to return, before the commit
+//! counts, and a follower checks what it is about to forward. The limits are those by which the
+//! receiver checks (`corvid_consensus::limits`).
+
+use corvid_consensus::limits::{ENTRY_BYTES_MAX, RESULT_BYTES_MAX, Unforwardable};
+use corvid_data::{Tag, WireError};
+use corvid_engine::Outcome;
+use corvid_log::cluster::data_fits;
+
+use super::super::DatabaseService;
+use super::super::pending::Answer;
+use super::in_flight::Number;
+
+/// The limits of what a leader proposes and returns.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EntryLimits {
+    /// Bytes of an entry's data.
+    pub(super) entry_bytes_max: usize,
+    /// Bytes of the result of a forwarded transaction.
+    pub(super) result_bytes_max: usize,
+}
+
+impl Default for EntryLimits {
+    fn default() -> EntryLimits {
+        EntryLimits {
+            entry_bytes_max: ENTRY_BYTES_MAX,
+            result_bytes_max: RESULT_BYTES_MAX,
+        }
+    }
+}
+
+impl DatabaseService {
+    /// Sets smaller limits of entries and results than members take, for tests.
+    pub fn set_entry_limits(&mut self, entry_bytes_max: usize, result_bytes_max: usize) {
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.limits = EntryLimits {
+                entry_bytes_max: entry_bytes_max.min(ENTRY_BYTES_MAX),
+                result_bytes_max: result_bytes_max.min(RESULT_BYTES_MAX),
+            };
+        }
+    }
+
+    /// The outcome of a transaction that was just executed. If the leader may not propose its
+    /// commit, the commit is undone, and the transaction has failed at it.
+    pub(in super::super) fn limit_entry(&mut self, outcome: Outcome) -> Outcome {
+        let Some(cluster) = self.model.cluster().filter(|cluster| !cluster.follows()) else {
+            return outcome;
+        };
+        let bytes_max = cluster.limits.entry_bytes_max;
+        let Outcome::Done {
+            mut result,
+            deferred_selections,
+            deferred_bytes,
+            delta: Some(delta),
+            durable,
+            mut tally,
+        } = outcome
+        else {
+            return outcome;
+        };
+        if data_fits(self.database.schema(), &delta, self.column_diff, bytes_max) {
+            return Outcome::Done {
+                result,
+                deferred_selections,
+                deferred_bytes,
+                delta: Some(delta),
+                durable,
+                tally,
+            };
+        }
+        self.database.undo(&delta);
+        let details = format!(
+            "transaction makes an entry of more than {bytes_max} bytes, the most that members of a cluster take"
+        );
+        let error = WireError::new(Tag::ResourcesExhausted, details);
+        // As every error of a commit, it follows the results of all operations.
+        assert_eq!(result.pop(), Some(b']'), "a result is an array");
+        if result.len() > 1 {
+            result.push(b',');
+        }
+        error.write_json(&mut result);
+        result.push(b']');
+        tally.error = Some(error.tag);
+        tally.has_failed_at_commit = true;
+        Outcome::Done {
+            result,
+            deferred_selections,
+            deferred_bytes: 0,
+            delta: None,
+            durable: false,
+            tally,
+        }
+    }
+
+    /// The outcome of a forwarded transaction, unless its result is longer than the member takes
+    /// that has forwarded it: then its changes are undone, and the error is returned.
+    pub(super) fn limit_result(&mut self, outcome: Outcome) -> Result<Outcome, Box<WireError>> {
+        let limits = self.model.cluster().map(|cluster| cluster.limits);
+        let bytes_max = limits.unwrap_or_default().result_bytes_max;
+        match outcome {
+            Outcome::Done { result, delta, .. } if result.len() > bytes_max => {
+                if let Some(delta) = delta {
+                    self.database.undo(&delta);
+                }
+                let details = format!(
+                    "result is longer than {bytes_max} bytes, the most that members of a cluster take"
+                );
+                Err(Box::new(WireError::new(Tag::ResourcesExhausted, details)))
+            }
+            outcome => Ok(outcome),
+        }
+    }
+
+    /// A waiting request cannot be forwarded: its client gets the reason, and the next one has its turn.
+    pub(super) fn refuse_forward(&mut self, number: Number, why: Unforwardable) {
+        let taken = self.in_flight_mut().and_then(|it| it.take(number));
+        let Some((entry, _)) = taken else {
+            return;
+        };
+        let error = WireError::new(Tag::ResourcesExhausted, why.to_string());
+        self.drop_once(&entry.request);
+        self.finish(entry, Answer::Error(Box::new(error)), false);
+    }
+}

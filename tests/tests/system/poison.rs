@@ -1,0 +1,139 @@
+//! One request of one client must not stop a server for others: requests that the next server
+//! would refuse get an error, and everybody else goes on writing.
+
+use std::time::Duration;
+
+use corvid_tests::client::{Client, Received};
+use corvid_tests::cluster::Cluster;
+use corvid_tests::numbered_rows::{self, DATABASE, schema};
+use corvid_tests::process::Process;
+use corvid_tests::server::Implementation::Corvid;
+use serde_json::{Value, json};
+
+use crate::active_backup::node::Node;
+use crate::relay::node::{await_contents, relay_of};
+
+/// How long an answer may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The deepest message that a client may send.
+const DEPTH_MAX: usize = 1000;
+
+/// A transaction with a value so deep that its request has this depth.
+fn deep_request(depth: usize) -> Vec<u8> {
+    let levels = depth - 4;
+    let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+    let operation = format!(r#"{{"op":"insert","table":"T","row":{{"text":{open}{close}}}}}"#);
+    let params = format!(r#"["{DATABASE}",{operation}]"#);
+    format!(r#"{{"id":"deep","method":"transact","params":{params}}}"#).into_bytes()
+}
+
+fn answer(client: &mut Client) -> Value {
+    match client.receive(LIMIT).expect("a connection") {
+        Received::Text(text) => serde_json::from_slice(&text).expect("JSON"),
+        other => panic!("no answer: {other:?}"),
+    }
+}
+
+/// Requests as deep as they may be are answered with an error, and others are served.
+fn check_depth(name: &str, connect: &dyn Fn() -> Client, first: u64) {
+    let mut deep = connect();
+    for depth in DEPTH_MAX - 10..=DEPTH_MAX {
+        deep.send(&deep_request(depth)).expect("sent");
+        let answer = answer(&mut deep);
+        let error = &answer["result"][0]["error"];
+        assert_eq!(error, "syntax error", "{name}, depth {depth}: {answer}");
+    }
+    numbered_rows::add(&mut connect(), first).expect("others write");
+    deep.send(&deep_request(DEPTH_MAX + 1)).expect("sent");
+    assert_eq!(deep.receive(LIMIT).expect("a socket"), Received::Closed);
+    numbered_rows::add(&mut connect(), first + 1).expect("others write");
+}
+
+fn remotes(cluster: &Cluster) -> String {
+    let sockets = cluster.members().iter().map(Process::socket);
+    let remotes: Vec<String> = sockets
+        .map(|socket| format!("unix:{}", socket.display()))
+        .collect();
+    remotes.join(",")
+}
+
+#[test]
+fn the_deepest_requests_are_answered_by_every_kind_of_server() {
+    let (cluster, _) = numbered_rows::three();
+    for member in 0..3 {
+        let connect = || cluster.connect(member).expect("connected");
+        check_depth("a member", &connect, 10 * member as u64);
+    }
+    let relay = relay_of(Corvid, DATABASE, &remotes(&cluster));
+    await_contents(&relay, DATABASE);
+    check_depth("a relay of a cluster", &|| relay.client(), 30);
+    let below = relay_of(Corvid, DATABASE, &relay.remote());
+    await_contents(&below, DATABASE);
+    check_depth("a relay of a relay", &|| below.client(), 40);
+    let source = Node::started(Corvid, &schema(), &[]);
+    check_depth("a standalone server", &|| source.client(), 50);
+    let relay = relay_of(Corvid, DATABASE, &source.remote());
+    await_contents(&relay, DATABASE);
+    check_depth("a relay", &|| relay.client(), 60);
+}
+
+#[test]
+fn a_request_that_is_too_long_for_the_source_is_answered_and_stops_nobody() {
+    let limit = ["--max-message=1M".to_owned()];
+    let source = Node::started(Corvid, &schema(), &limit);
+    let relay = relay_of(Corvid, DATABASE, &source.remote());
+    await_contents(&relay, DATABASE);
+    let below = relay_of(Corvid, DATABASE, &relay.remote());
+    await_contents(&below, DATABASE);
+    for (number, node) in [&relay, &below].into_iter().enumerate() {
+        let mut client = node.client();
+        for bytes in [2 << 20, 3 << 20] {
+            let params = numbered_rows::insert(0, &"x".repeat(bytes));
+            let answer = client.call("transact", &params).expect("an answer");
+            let error = &answer["error"];
+            assert_eq!(error["error"], "resources exhausted", "{answer}");
+            let details = error["details"].as_str().unwrap_or_default();
+            assert!(details.contains("1048576 bytes"), "{answer}");
+        }
+        // As long as a client of the source may send.
+        let envelope =
+            json!({"id": "call", "method": "transact", "params": numbered_rows::insert(7, "")});
+        let text = "x".repeat((1 << 20) - envelope.to_string().len());
+        numbered_rows::add_with(&mut client, 7, &text).expect("as long as at the source");
+        numbered_rows::add(&mut node.client(), 10 + number as u64).expect("others write");
+    }
+    let log = relay.process.log();
+    assert!(!log.contains("connection closed by peer"), "{log}");
+}
+
+#[test]
+fn an_entry_that_members_do_not_take_is_refused_and_leadership_stays() {
+    let (cluster, leader) = numbered_rows::three();
+    let term = |member: usize| -> String {
+        let status = cluster.status(member).expect("a status");
+        let term = status.lines().find(|line| line.starts_with("Term:"));
+        term.expect("a term").to_owned()
+    };
+    let mut writer = cluster.connect(leader).expect("connected");
+    for n in 0..112 {
+        numbered_rows::add(&mut writer, n).expect("inserted");
+    }
+    let before = term(leader);
+    for member in 0..3 {
+        let text = "x".repeat(10 << 20);
+        let update =
+            json!([DATABASE, {"op": "update", "table": "T", "where": [], "row": {"text": text}}]);
+        let mut client = cluster.connect(member).expect("connected");
+        let answer = client.call("transact", &update).expect("an answer");
+        let error = &answer["result"][1];
+        assert_eq!(error["error"], "resources exhausted", "{answer}");
+        let honest = &mut cluster.connect(member).expect("connected");
+        numbered_rows::add(honest, 1000 + member as u64).expect("others write");
+    }
+    assert_eq!(term(leader), before);
+    for member in 0..3 {
+        let bytes = cluster.file(member).metadata().expect("a file").len();
+        assert!(bytes < 10 << 20, "{bytes} bytes in the file of {member}");
+    }
+}
