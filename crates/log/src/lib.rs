@@ -14,7 +14,7 @@
 //! reading    source --> split (buffer) --> reader                   raw records, for tools
 //!                                      --> load   --> decode        one transaction at a time: Recorded
 //!                                      --> feed   --> rows, decode  the same as jobs for several threads
-//!            salvage                                                whole records behind damage
+//!            salvage, interruption --> ending                       what damage means for its file
 //! writing    encode, snapshot --> record, header                    Delta or snapshot to a record
 //!            storage: routing --> committer (pace, status)          requests of a database: which thread writes, and when
 //!                             --> rewriter                          a new file beside the present one
@@ -31,11 +31,13 @@ pub mod cluster;
 pub mod decode;
 pub mod disk;
 pub mod encode;
+pub mod ending;
 pub mod error;
 pub mod feed;
 #[cfg(test)]
 mod fixture;
 pub mod header;
+mod interruption;
 pub mod load;
 pub mod reader;
 pub mod record;
@@ -50,6 +52,7 @@ pub mod writer;
 
 pub use disk::{Disk, DiskError, DiskFile, Fault};
 pub use encode::{Stamp, is_recorded, write_long_transaction, write_schema, write_transaction};
+pub use ending::{Ending, Rot};
 pub use error::{FormatError, ReadError};
 pub use feed::{Feed, Job};
 pub use header::Magic;

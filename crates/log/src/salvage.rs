@@ -1,8 +1,13 @@
-//! Counting whole records behind damage. A file with such records must not be cut off without a copy.
+//! Finding what a damaged file still holds: whole records behind damage ([`records_behind`]), damaged
+//! records that can be restored ([`pieces`]), and rows in the text of the others ([`fragments`]).
 //!
 //! A record is whole when its header line is found, at any offset, and the body behind it has the hash. Nothing else is checked: without
 //! the records before it, its meaning is unknown. Bytes are read at offsets, in pieces, so memory does not grow with the size of records.
-//! Called by the code that opens a file for writing.
+//! Called by the code that judges damage before a file is opened, and by the tool that salvages.
+
+pub mod fragments;
+pub mod pieces;
+pub(crate) mod restore;
 
 use memchr::memmem;
 use sha1::{Digest, Sha1};

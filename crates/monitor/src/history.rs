@@ -32,7 +32,7 @@ pub(crate) struct History {
 #[derive(Debug)]
 struct Entry {
     txn: Uuid,
-    /// `None` for the state that the history began with.
+    /// `None` for the first entry: the history begins with the state after it.
     delta: Option<Arc<Delta>>,
     atoms: u64,
 }
@@ -90,6 +90,20 @@ impl History {
             && (self.entries.len() > ENTRIES_MAX || self.atoms > database_atoms)
         {
             self.drop_first();
+        }
+        self.release_first();
+    }
+
+    /// Lets go of the changes of the first entry: the history begins with the state after it, so
+    /// nobody can ask for them. Its atoms stay counted until it is dropped. Without this, a large
+    /// deletion that nothing follows would keep all that it freed.
+    fn release_first(&mut self) {
+        if let Some(first) = self.entries.front_mut()
+            && let Some(delta) = first.delta.take()
+            && first.atoms > LARGE_ATOMS
+            && frees_much(&delta)
+        {
+            self.dropped.push((delta, first.atoms));
         }
     }
 
@@ -280,6 +294,23 @@ mod tests {
         assert_eq!(history.take_dropped().len(), 1);
         history.record(txn(3), &delta(100), 100, true);
         assert!(history.take_dropped().is_empty());
+    }
+
+    #[test]
+    fn changes_that_nobody_can_ask_for_are_released_at_once() {
+        let mut history = History::new(Uuid::ZERO);
+        history.record(txn(1), &delta(10), 100, true);
+        let deletion = delta(LARGE_ATOMS + 1);
+        history.record(txn(2), &deletion, 0, true);
+        assert_eq!((later(&history, 2), history.size()), (Some(0), (0, 0)));
+        let dropped = history.take_dropped();
+        assert_eq!(dropped.len(), 1);
+        drop(dropped);
+        assert_eq!(
+            Arc::strong_count(&deletion),
+            1,
+            "the history does not hold it"
+        );
     }
 
     #[test]

@@ -1,20 +1,45 @@
 //! Work before this process ends: files to be removed (pidfile and sockets), and actions of other parts.
 //!
 //! There is one list of each per process. A program runs them on orderly exit, after fatal errors and after caught fatal signals, and clears
-//! them in a forked child, which does not own its parent's files. A path in the list exists or is about to be made by this process. A program
-//! that embeds the client library need not run them: a listener removes its socket file itself when it is closed.
+//! them in a forked child, which does not own its parent's files. A path in the list was made by this process. Another process may have put
+//! a file of its own in its place since; that one stays. A program that embeds the client library need not run them: a listener removes its
+//! socket file itself when it is closed.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::errno;
 use crate::logging::{self, Module};
 
-static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static FILES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 static AT_EXIT: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
 
-fn files() -> MutexGuard<'static, Vec<PathBuf>> {
+/// A file that this process has made.
+struct Entry {
+    path: PathBuf,
+    /// Device and inode. As long as the process has the file open, no other file gets them.
+    identity: Option<(u64, u64)>,
+}
+
+impl Entry {
+    /// Whether the path still leads to the file that this process made. True when nobody can tell.
+    fn is_ours(&self) -> bool {
+        match (self.identity, identity(&self.path)) {
+            (Some(made), Some(present)) => made == present,
+            _ => true,
+        }
+    }
+}
+
+/// Device and inode of a file or socket.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = std::fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+fn files() -> MutexGuard<'static, Vec<Entry>> {
     FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -24,26 +49,34 @@ pub fn at_exit(action: impl FnOnce() + Send + 'static) {
     all.push(Box::new(action));
 }
 
-/// Adds a file to be removed before the process ends.
+/// Adds a file that this process has made, to be removed before the process ends.
 pub fn add(path: &Path) {
-    files().push(absolute(path));
+    let path = absolute(path);
+    let identity = identity(&path);
+    files().push(Entry { path, identity });
 }
 
 /// Removes a path from the list; the file stays.
 pub fn unregister(path: &Path) {
-    let path = absolute(path);
-    let mut files = files();
-    if let Some(position) = files.iter().position(|file| *file == path) {
-        files.swap_remove(position);
-    }
+    let _ = take(path);
 }
 
-/// Removes a file now, and its path from the list.
+fn take(path: &Path) -> Option<Entry> {
+    let path = absolute(path);
+    let mut files = files();
+    let position = files.iter().position(|file| file.path == path)?;
+    Some(files.swap_remove(position))
+}
+
+/// Removes a file now, and its path from the list. A file that another process has put in its place
+/// stays.
 ///
 /// # Errors
 /// The file cannot be removed; logged as well.
 pub fn unlink_now(path: &Path) -> io::Result<()> {
-    unregister(path);
+    if take(path).is_some_and(|entry| !entry.is_ours()) {
+        return Ok(());
+    }
     std::fs::remove_file(path).inspect_err(|error| could_not_unlink(path, error))
 }
 
@@ -55,7 +88,9 @@ pub fn run() {
     }
     let files = std::mem::take(&mut *files());
     for file in files {
-        let _ = std::fs::remove_file(&file);
+        if file.is_ours() {
+            let _ = std::fs::remove_file(&file.path);
+        }
     }
 }
 
@@ -102,6 +137,20 @@ mod tests {
         unregister(&kept);
         unlink_now(&removed).unwrap();
         assert!(kept.exists() && !removed.exists());
-        assert!(!files().contains(&kept) && !files().contains(&removed));
+        let listed = |path: &PathBuf| files().iter().any(|file| file.path == *path);
+        assert!(!listed(&kept) && !listed(&removed));
+    }
+
+    #[test]
+    fn a_file_of_another_process_in_its_place_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, other) = (directory.path().join("a"), directory.path().join("b"));
+        let ours = std::fs::File::create(&path).unwrap();
+        add(&path);
+        std::fs::write(&other, "theirs").unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        unlink_now(&path).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
+        drop(ours);
     }
 }

@@ -7,6 +7,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use crate::os_name;
+
 /// [`run`], unless its variable is set.
 pub const RUNDIR: &str = built_in(option_env!("CORVID_RUNDIR"), "/var/run/openvswitch");
 /// [`log`], unless its variable is set.
@@ -64,5 +66,5 @@ fn from_env(variable: &str) -> Option<PathBuf> {
 #[must_use]
 pub fn absolute_under(directory: &Path, name: &str) -> PathBuf {
     // `Path::join` replaces the base by an absolute name.
-    directory.join(name)
+    directory.join(os_name::path(name))
 }

@@ -14,6 +14,7 @@ pub mod errno;
 pub mod interrupt;
 pub mod listener;
 pub mod logging;
+pub mod os_name;
 pub mod poll;
 pub mod random;
 pub mod readiness;

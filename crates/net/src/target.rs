@@ -90,6 +90,13 @@ pub enum TargetError {
     UnknownScheme,
     /// A host is missing or malformed.
     BadHost(String),
+    /// The zone of an IPv6 address is neither a number nor the name of an interface.
+    BadScope {
+        /// what follows the scheme
+        suffix: String,
+        /// the offending zone
+        scope: String,
+    },
     /// There are more colons than `HOST:PORT` has, so the position of the port is ambiguous.
     NoPort(String),
     /// A port is not a number between 0 (1 for active methods) and 65535.
@@ -132,6 +139,10 @@ impl fmt::Display for TargetError {
         match self {
             TargetError::UnknownScheme => f.write_str(&crate::errno::text_of(self.errno())),
             TargetError::BadHost(suffix) => write!(f, "{suffix}: host must be specified"),
+            TargetError::BadScope { suffix, scope } => {
+                let reason = crate::errno::text_of(libc::ENODEV);
+                write!(f, "{suffix}: bad IPv6 scope \"{scope}\" ({reason})")
+            }
             TargetError::NoPort(suffix) => write!(f, "{suffix}: port must be specified"),
             TargetError::BadPort { suffix, port } => {
                 write!(f, "{suffix}: bad port number \"{port}\"")
@@ -228,7 +239,7 @@ fn parse_peer(suffix: &str) -> Result<Peer, TargetError> {
     if host.is_empty() {
         return Err(bad_host());
     }
-    Ok(match parse_ip(host) {
+    Ok(match parse_ip(suffix, host)? {
         Some((ip, scope)) => Peer {
             host: Host::Ip(ip),
             port,
@@ -283,7 +294,7 @@ fn parse_local(suffix: &str) -> Result<Local, TargetError> {
         }
         None => ip,
     };
-    let (ip, scope, name) = match parse_ip(bare) {
+    let (ip, scope, name) = match parse_ip(suffix, bare)? {
         Some((ip, scope)) => (ip, scope, None),
         // Brackets mean an address.
         None if ip.starts_with('[') => return Err(TargetError::BadHost(suffix_owned)),
@@ -316,15 +327,24 @@ fn parse_port(suffix: &str, port: &str) -> Result<u16, TargetError> {
     })
 }
 
-/// An address, with the interface number of an IPv6 `%INTERFACE`.
-fn parse_ip(text: &str) -> Option<(IpAddr, u32)> {
-    match text.split_once('%') {
-        None => text.parse().ok().map(|ip| (ip, 0)),
-        Some((ip, interface)) => {
-            let ip: std::net::Ipv6Addr = ip.parse().ok()?;
-            Some((ip.into(), crate::socket::interface_index(interface)?))
-        }
-    }
+/// An address, with the zone of an IPv6 `%ZONE` (RFC 4007 11): the name of an interface, a number, or nothing, which is the default zone.
+fn parse_ip(suffix: &str, text: &str) -> Result<Option<(IpAddr, u32)>, TargetError> {
+    let Some((ip, zone)) = text.split_once('%') else {
+        return Ok(text.parse().ok().map(|ip| (ip, 0)));
+    };
+    let Ok(ip) = ip.parse::<std::net::Ipv6Addr>() else {
+        return Ok(None);
+    };
+    let number = match zone {
+        "" => Some(0),
+        zone if zone.bytes().all(|byte| byte.is_ascii_digit()) => zone.parse().ok(),
+        zone => crate::socket::interface_index(zone),
+    };
+    let scope = number.ok_or_else(|| TargetError::BadScope {
+        suffix: suffix.to_owned(),
+        scope: zone.to_owned(),
+    })?;
+    Ok(Some((ip.into(), scope)))
 }
 
 #[cfg(test)]
@@ -355,6 +375,13 @@ mod tests {
         assert_eq!(local("ptcp:[::1]"), ("::1".into(), 6640));
         assert_eq!(local("ptcp::127.0.0.1"), ("127.0.0.1".into(), 6640));
         assert_eq!(local("ptcp:7:[fe80::1%lo]"), ("fe80::1".into(), 7));
+        for (zone, scope) in [("", 0), ("1", 1), ("99", 99), ("lo", 1)] {
+            let text = format!("ptcp:7:[fe80::1%{zone}]");
+            let Ok(Target::Passive(Passive::Tcp(zoned))) = Target::parse(&text) else {
+                panic!("{text}")
+            };
+            assert_eq!(zoned.scope, scope, "{text}");
+        }
         let Ok(Target::Passive(Passive::Tcp(named))) = Target::parse("ptcp:7:db.example") else {
             panic!()
         };
@@ -394,6 +421,14 @@ mod tests {
         assert_eq!(text("bogus:1"), "Address family not supported by protocol");
         assert_eq!(text("nothing"), "Address family not supported by protocol");
         assert_eq!(text("tcp::6640"), ":6640: host must be specified");
+        assert_eq!(
+            text("tcp:[::1%nosuch]:1"),
+            "[::1%nosuch]:1: bad IPv6 scope \"nosuch\" (No such device)"
+        );
+        assert_eq!(
+            text("ptcp:1:[::1%4294967296]"),
+            "1:[::1%4294967296]: bad IPv6 scope \"4294967296\" (No such device)"
+        );
         assert_eq!(text("tcp:a:0"), "a:0: bad port number \"0\"");
         assert_eq!(text("tcp:a:1:2"), "a:1:2: port must be specified");
         assert_eq!(text("ptcp:0:::1"), "0:::1: port must be specified");

@@ -116,6 +116,20 @@ class Programs(unittest.TestCase):
         """)
         self.assertEqual(os.listdir(self.directory), [])
 
+    def test_a_pidfile_that_another_process_has_replaced_stays(self):
+        status, output, errors = self.run_program("""
+            import os
+            from corvid.ovs import daemon
+            daemon.set_pidfile("mine.pid")
+            daemon.daemonize()
+            with open("theirs", "w") as file:
+                file.write("1\\n")
+            os.rename("theirs", "mine.pid")
+        """)
+        self.assertEqual((status, output, errors), (0, "", ""))
+        with open(os.path.join(self.directory, "mine.pid")) as file:
+            self.assertEqual(file.read(), "1\n")
+
     def test_a_daemon_that_dies_at_its_start_is_a_failure(self):
         status, _, errors = self.run_program("""
             import os, resource, signal

@@ -8,8 +8,8 @@ use std::fmt::Display;
 use std::path::Path;
 
 use corvid_engine::Database;
-use corvid_net::errno;
 use corvid_net::target::Target;
+use corvid_net::{errno, os_name};
 use corvid_rpc::remote::{ColumnRemote, RemoteList};
 use corvid_service::remote_rows::{RemoteColumn, RemoteRows};
 use corvid_service::server_db;
@@ -235,7 +235,7 @@ impl Check {
             self.fault(format_args!("--metrics-listen={address}: {error}"));
         }
         if let Some(file) = &line.audit_log {
-            let outcome = appendable(Path::new(file));
+            let outcome = appendable(&os_name::path(file));
             if let Err(error) = outcome {
                 let reason = errno::text(&error);
                 self.fault(format_args!("{file}: cannot open audit log ({reason})"));

@@ -24,7 +24,7 @@ pub(crate) enum MainMessage {
     /// The outcome of the opening with this token.
     Opened(u64, Box<Result<Opened, String>>),
     /// The outcome of the backup with this token.
-    BackedUp(u64, Result<(), String>),
+    BackedUp(u64, Result<String, String>),
     /// The sessions of one shard, for the list with this token.
     SessionsListed(u64, Vec<ListedSession>),
     /// Whether the session exists, for the order to close it with this token.
@@ -80,7 +80,7 @@ impl MainHandle {
     }
 
     /// Sends the outcome of a backup.
-    pub(crate) fn backed_up(&self, token: u64, outcome: Result<(), String>) {
+    pub(crate) fn backed_up(&self, token: u64, outcome: Result<String, String>) {
         self.report(MainMessage::BackedUp(token, outcome));
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use corvid_net::{cleanup, clock, dirs};
+use corvid_net::{cleanup, clock, dirs, os_name};
 use corvid_service::reply_memory::ReplyMemory;
 use corvid_shell::memory::{self, MemoryLog};
 use corvid_shell::service_manager;
@@ -53,7 +53,8 @@ pub fn run(line: CommandLine) {
     } else {
         line.tls
     };
-    let audit_log = line.audit_log.as_deref().map(absolute);
+    let audit_log = line.audit_log.as_deref();
+    let audit_log = audit_log.map(|file| absolute(os_name::path(file)));
     let record = line.record.as_deref().map(absolute);
     // The variable names this process's id, so it is read before the fork.
     let watchdog = service_manager::Watchdog::from_env();
@@ -323,7 +324,7 @@ pub(crate) fn databases(line: &CommandLine) -> Vec<String> {
         }
     }
     if databases.is_empty() && !line.no_default_database {
-        databases.push(dirs::db().join("conf.db").display().to_string());
+        databases.push(os_name::text(dirs::db().join("conf.db").as_os_str()));
     }
     databases
 }

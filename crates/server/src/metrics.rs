@@ -23,6 +23,7 @@ mod status_request;
 pub(crate) mod switch;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -130,6 +131,13 @@ impl Metrics {
     /// Adds a database.
     pub(crate) fn add_database(&self, name: &str, figures: Arc<DatabaseFigures>) {
         self.databases().insert(name.to_owned(), figures);
+    }
+
+    /// Records that the file of a database ended in damage, and was copied.
+    pub(crate) fn set_salvage_copy(&self, name: &str, copy: PathBuf) {
+        if let Some(figures) = self.databases().get(name) {
+            figures.set_salvage_copy(copy);
+        }
     }
 
     /// Removes a database, and its member if it is clustered, or its relay.

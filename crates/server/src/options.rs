@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use corvid_net::dirs;
 use corvid_net::tls;
+use corvid_net::{dirs, os_name};
 use corvid_service::audit::Exclusions;
 use corvid_shell::args::{Arg, Args, Item, OptionEntry, Spec};
 use corvid_shell::daemon::{self, DaemonOption};
@@ -355,7 +355,7 @@ impl CommandLine {
 
 /// The directory that `--record` or `--replay` names.
 fn recordings(named: Option<String>) -> PathBuf {
-    dirs::run().join(named.unwrap_or_default())
+    dirs::run().join(os_name::path(&named.unwrap_or_default()))
 }
 
 /// The default of `--slow-transaction`, ms: the duration at which the reference warns about a pass of its main loop.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use corvid_net::os_name;
 use corvid_net::tls::{Authority, Credentials, Settings};
 use corvid_rpc::remote::ColumnRemote;
 use corvid_service::remote_rows::RemoteRows;
@@ -39,8 +40,8 @@ impl TlsSettings {
     /// The same settings with absolute names of files.
     #[must_use]
     pub(crate) fn absolute(settings: &Settings) -> Settings {
-        let absolute = |name: &String| match std::path::absolute(name) {
-            Ok(path) if !ColumnRemote::matches(name) => path.display().to_string(),
+        let absolute = |name: &String| match std::path::absolute(os_name::path(name)) {
+            Ok(path) if !ColumnRemote::matches(name) => os_name::text(path.as_os_str()),
             _ => name.clone(),
         };
         let authority = settings.authority.as_ref().map(|authority| Authority {

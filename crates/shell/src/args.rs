@@ -22,6 +22,8 @@ pub mod spec;
 
 use std::collections::VecDeque;
 
+use corvid_net::os_name;
+
 pub use spec::{OptionEntry, Spec};
 
 /// Whether an option takes an argument.
@@ -236,11 +238,11 @@ pub fn listing<I>(specs: &[Spec<I>]) -> String {
     out
 }
 
-/// The command line of this process. Words that are not UTF-8 are shown with replacement characters.
+/// The command line of this process. Words need not be UTF-8: see [`os_name`].
 #[must_use]
 pub fn from_env() -> Vec<String> {
     std::env::args_os()
-        .map(|word| word.to_string_lossy().into_owned())
+        .map(|word| os_name::text(&word))
         .collect()
 }
 

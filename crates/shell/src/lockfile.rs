@@ -5,6 +5,7 @@
 //! refused before it is opened, because closing it again would drop the first lock. Lock files are never removed.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -36,8 +37,10 @@ impl Lockfile {
     #[must_use]
     pub fn path_for(database: &Path) -> PathBuf {
         let target = follow_links(database);
-        let base = target.file_name().unwrap_or_default().to_string_lossy();
-        target.with_file_name(format!(".{base}.~lock~"))
+        let mut name = OsString::from(".");
+        name.push(target.file_name().unwrap_or_default());
+        name.push(".~lock~");
+        target.with_file_name(name)
     }
 
     /// Locks a database file, which need not exist.
@@ -93,6 +96,9 @@ impl Lockfile {
                 return Err(error);
             }
             match pidfile::lock_holder(&file) {
+                Ok(Some(0)) => warn(
+                    "cannot lock file because it is already locked by a process of another PID namespace",
+                ),
                 Ok(Some(pid)) => warn(&format!(
                     "cannot lock file because it is already locked by pid {pid}"
                 )),

@@ -19,7 +19,7 @@ use crate::lockfile::{Lockfile, follow_links};
 use crate::open_file::OpenFile;
 use crate::vlog::{self, Module, RateLimit};
 use crate::write_back::write_back;
-use corvid_net::{clock, errno};
+use corvid_net::{clock, errno, os_name};
 
 /// Mode of database files, less the umask.
 const MODE: u32 = 0o660;
@@ -67,11 +67,12 @@ pub fn open(name: &str, mode: OpenMode) -> Result<LogFile, OpenError> {
     if name.is_empty() {
         return Err(failed(what)(io::Error::from_raw_os_error(libc::ENOENT)));
     }
-    let path = std::path::absolute(name).map_err(failed(what))?;
+    let given = os_name::path(name);
+    let path = std::path::absolute(&given).map_err(failed(what))?;
     let lock = match mode {
         OpenMode::ReadOnly => None,
         // By the name as the user gave it, which warnings about the lock show.
-        _ => Some(Lockfile::lock(Path::new(name)).map_err(failed("failed to lock lockfile"))?),
+        _ => Some(Lockfile::lock(&given).map_err(failed("failed to lock lockfile"))?),
     };
     let file = open_file(&path, mode).map_err(failed(what))?;
     let place = Location {

@@ -43,11 +43,12 @@ pub(crate) fn lock_holder(file: &File) -> io::Result<Option<i32>> {
 pub fn create_or_die(path: &Path, overwrite: bool) {
     let shown = path.display();
     let pid = std::process::id();
-    let temporary = PathBuf::from(if overwrite {
-        format!("{shown}.tmp{pid}")
-    } else {
-        format!("{shown}.tmp")
-    });
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    if overwrite {
+        temporary.push(pid.to_string());
+    }
+    let temporary = PathBuf::from(temporary);
     let temporary_shown = temporary.display();
     let give_up = |what: &str, error: &io::Error| -> ! {
         let text = errno::text(error);
@@ -87,65 +88,98 @@ pub fn create_or_die(path: &Path, overwrite: bool) {
 
 /// Ends the process when another one holds the pidfile. A stale file is ignored.
 fn check_or_die(path: &Path) {
-    match read_quietly(path) {
-        Ok(pid) => {
-            let line = format_args!("{}: already running as pid {pid}, aborting", path.display());
+    let owner = match Owner::of(path) {
+        Ok(Owner::Nobody) => return,
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return,
+        owner => owner,
+    };
+    let shown = path.display();
+    let text = match owner {
+        Ok(Owner::Process(pid)) => {
+            let line = format_args!("{shown}: already running as pid {pid}, aborting");
             program::fatal_logged(Module::DaemonUnix, line);
         }
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENOENT)) => {}
+        // A held lock is proof of a live process, even if this process cannot see which one it is.
+        Ok(Owner::Hidden { written, holder }) => {
+            let line = format_args!(
+                "{shown}: the file names pid {written}, and pid {holder} holds its lock (0: a process of another PID namespace)"
+            );
+            vlog::warn(Module::DaemonUnix, line);
+            errno::text(&errno::from_code(libc::ESRCH))
+        }
+        Ok(Owner::Nobody) => return,
         Err(error) => {
             let text = errno::text(&error);
-            vlog::warn(
-                Module::DaemonUnix,
-                format_args!("{}: open: {text}", path.display()),
-            );
-            let line = format_args!(
-                "{}: pidfile check failed ({text}), aborting",
-                path.display()
-            );
-            program::fatal_logged(Module::DaemonUnix, line);
+            vlog::warn(Module::DaemonUnix, format_args!("{shown}: open: {text}"));
+            text
         }
-    }
+    };
+    let line = format_args!("{shown}: pidfile check failed ({text}), aborting");
+    program::fatal_logged(Module::DaemonUnix, line);
 }
 
 /// The pid of the live process whose pidfile this is.
 ///
 /// # Errors
-/// ESRCH when nobody holds the lock (the file is stale), else what opening and reading give; logged as well.
+/// ESRCH when nobody holds the lock (the file is stale), or a process that this one cannot see; else what opening and reading give; logged
+/// as well.
 pub fn read(path: &Path) -> io::Result<i32> {
-    read_quietly(path).inspect_err(|error| {
-        if error.raw_os_error() != Some(libc::ESRCH) {
-            let text = errno::text(error);
-            vlog::warn(
-                Module::DaemonUnix,
-                format_args!("{}: open: {text}", path.display()),
-            );
+    match Owner::of(path) {
+        Ok(Owner::Process(pid)) => Ok(pid),
+        Ok(Owner::Nobody | Owner::Hidden { .. }) => Err(errno::from_code(libc::ESRCH)),
+        Err(error) => {
+            let text = errno::text(&error);
+            let line = format_args!("{}: open: {text}", path.display());
+            vlog::warn(Module::DaemonUnix, line);
+            Err(error)
         }
-    })
+    }
 }
 
-fn read_quietly(path: &Path) -> io::Result<i32> {
-    // A process must not ask about its own pidfile: closing the descriptor would drop its lock.
-    let mut file = File::open(path)?;
-    // A directory cannot be locked, and would look like an unlocked file.
-    if file.metadata()?.is_dir() {
-        return Err(errno::from_code(libc::EISDIR));
-    }
-    let Some(holder) = lock_holder(&file)? else {
-        return Err(errno::from_code(libc::ESRCH));
-    };
-    let mut text = String::new();
-    file.read_to_string(&mut text)?;
-    let pid = text
-        .trim_end()
-        .parse()
-        .map_err(|_| errno::from_code(libc::EINVAL))?;
-    // A file renamed over the open one belongs to a newer process.
-    let same = std::fs::metadata(path)
-        .is_ok_and(|now| file.metadata().is_ok_and(|then| now.ino() == then.ino()));
-    if holder != pid || !same {
-        Err(errno::from_code(libc::ESRCH))
-    } else {
-        Ok(pid)
+/// The owner of a pidfile.
+enum Owner {
+    /// Nobody holds the lock: the file is stale.
+    Nobody,
+    /// This process, which holds the lock.
+    Process(i32),
+    /// A process holds the lock that the file does not name: one of another PID namespace, whose pid is 0 here and another one there.
+    Hidden { written: i32, holder: i32 },
+}
+
+/// A pidfile may be replaced while it is read; so many times in a row is a fault.
+const REPLACED_MAX: u32 = 100;
+
+impl Owner {
+    /// Asks the kernel.
+    fn of(path: &Path) -> io::Result<Owner> {
+        for _ in 0..REPLACED_MAX {
+            // A process must not ask about its own pidfile: closing the descriptor would drop its lock.
+            let mut file = File::open(path)?;
+            // A directory cannot be locked, and would look like an unlocked file.
+            if file.metadata()?.is_dir() {
+                return Err(errno::from_code(libc::EISDIR));
+            }
+            let holder = lock_holder(&file)?;
+            let mut text = String::new();
+            if holder.is_some() {
+                file.read_to_string(&mut text)?;
+            }
+            // A file renamed over the open one belongs to a newer process, which is asked about instead.
+            let (now, then) = (std::fs::metadata(path)?, file.metadata()?);
+            if (now.dev(), now.ino()) != (then.dev(), then.ino()) {
+                continue;
+            }
+            let Some(holder) = holder else {
+                return Ok(Owner::Nobody);
+            };
+            let written = text.trim_end().parse();
+            let written = written.map_err(|_| errno::from_code(libc::EINVAL))?;
+            return Ok(if holder == written {
+                Owner::Process(written)
+            } else {
+                Owner::Hidden { written, holder }
+            });
+        }
+        Err(errno::from_code(libc::EAGAIN))
     }
 }

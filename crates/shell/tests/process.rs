@@ -131,7 +131,7 @@ fn play_waiter() -> ExitCode {
 type Case = (&'static str, fn(&Home));
 
 fn run_cases() -> ExitCode {
-    let cases: [Case; 9] = [
+    let cases: [Case; 11] = [
         (
             "a_detached_daemon_is_found_by_the_reference_client",
             detached_daemon,
@@ -147,6 +147,14 @@ fn run_cases() -> ExitCode {
         (
             "a_second_daemon_of_the_same_pidfile_gives_up",
             second_daemon,
+        ),
+        (
+            "a_held_pidfile_is_respected_although_its_owner_is_hidden",
+            hidden_owner,
+        ),
+        (
+            "a_pidfile_that_another_daemon_has_replaced_stays",
+            replaced_pidfile,
         ),
         ("a_failing_start_reaches_the_caller", failing_start),
         ("sigterm_cleans_up_and_kills", sigterm),
@@ -500,6 +508,71 @@ fn second_daemon(place: &Home) {
         (missing.status.code(), text(&missing.stderr).as_str()),
         (Some(1), expected)
     );
+}
+
+/// A second daemon in another PID namespace sees the lock, and 0 as the pid of its holder.
+fn hidden_owner(place: &Home) {
+    place.started(&["--detach", "--pidfile", "-vconsole:off"]);
+    let path = place.path("testd.pid");
+    let pidfile = path.display().to_string();
+    let before = std::fs::read(&path).unwrap();
+    let expected = format!("testd: {pidfile}: pidfile check failed (No such process), aborting\n");
+    // Within one namespace, the file names another process than the one that holds its lock.
+    std::fs::write(&path, "1\n").unwrap();
+    let second = place.daemon(&["--detach", "--pidfile", "-vconsole:off"]);
+    assert_eq!(
+        (second.status.code(), text(&second.stderr)),
+        (Some(1), expected.clone())
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), b"1\n");
+    std::fs::write(&path, &before).unwrap();
+    // Only root may make a namespace.
+    let is_allowed = Command::new("unshare")
+        .args(["-p", "-f", "--mount-proc", "true"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !is_allowed {
+        println!("no PID namespace can be made here: not tried in one");
+        return;
+    }
+    let second = place
+        .command("unshare")
+        .args(["-p", "-f", "--mount-proc", "bash", "-c"])
+        .arg("exec -a testd \"$0\" --pidfile -vconsole:off")
+        .arg(std::env::current_exe().unwrap())
+        .env("CORVID_TEST_ROLE", "daemon")
+        .output()
+        .unwrap();
+    assert_eq!(
+        (second.status.code(), text(&second.stderr)),
+        (Some(1), expected)
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert_eq!(place.answer(&["version"]), "testd (Open vSwitch) 3.7.0\n");
+}
+
+/// A daemon that ends removes only files of its own.
+fn replaced_pidfile(place: &Home) {
+    place.started(&["--detach", "--pidfile", "-vconsole:off"]);
+    let first = place.pid().unwrap();
+    let control = place.path(&format!("testd.{first}.ctl"));
+    std::fs::remove_file(&control).unwrap();
+    std::fs::write(&control, "of somebody else").unwrap();
+    place.started(&[
+        "--detach",
+        "--pidfile",
+        "--overwrite-pidfile",
+        "-vconsole:off",
+    ]);
+    let second = place.pid().unwrap();
+    assert_ne!(first, second);
+    kill(first, "-TERM");
+    eventually("the first daemon's end", || {
+        (!is_alive(first)).then_some(())
+    });
+    assert_eq!(place.pid(), Some(second));
+    assert_eq!(std::fs::read(&control).unwrap(), b"of somebody else");
+    assert_eq!(place.answer(&["version"]), "testd (Open vSwitch) 3.7.0\n");
 }
 
 fn failing_start(place: &Home) {

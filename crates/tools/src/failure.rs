@@ -73,7 +73,7 @@ impl Failure {
 
 /// A path as messages show it.
 pub(crate) fn shown(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
+    corvid_net::os_name::text(path.as_os_str())
 }
 
 impl fmt::Display for Failure {

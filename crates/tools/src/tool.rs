@@ -14,6 +14,7 @@ pub mod manual;
 mod new_file;
 mod options;
 mod replacement;
+mod salvage;
 
 use corvid_shell::{args, program};
 

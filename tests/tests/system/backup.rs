@@ -91,6 +91,26 @@ fn a_backup_holds_one_moment_and_opens_anywhere() {
     }
 }
 
+/// A daemon has left the directory that a relative name seems to be relative to.
+#[test]
+fn the_reply_names_the_file_of_a_relative_name() {
+    let server = start();
+    let arguments = ["D".to_owned(), "relative.db".to_owned()];
+    let reply = server.control("ovsdb-server/backup", &arguments);
+    let reply = reply.expect("a reply");
+    let written = reply["result"].as_str().expect("a name").trim();
+    assert!(
+        written.starts_with('/') && written.ends_with("/relative.db"),
+        "{reply}"
+    );
+    assert!(std::fs::metadata(written).is_ok(), "{reply}");
+    let again = server.control("ovsdb-server/backup", &arguments);
+    let again = again.expect("a reply");
+    let error = again["error"].as_str().expect("an error");
+    assert!(error.contains(written), "{error}");
+    std::fs::remove_file(written).expect("ours");
+}
+
 #[test]
 fn a_backup_refuses_existing_files_and_missing_folders() {
     let server = start();

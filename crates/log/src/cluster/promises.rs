@@ -25,23 +25,15 @@ use super::header::{Header, Membership};
 use super::header_scan::HeaderScan;
 use super::reader::check_object;
 use super::record::{Kind, Record};
-use super::tail::is_unsynced;
 use super::{ELECTION_TIMER_DEFAULT_MS, Index, Servers, Sid, Term, Unfit};
-use crate::header::{Header as Line, LINE_BYTES_MAX, first_line, write_hex};
+use crate::header::{Header as Line, LINE_BYTES_MAX, first_line};
+use crate::interruption::is_incomplete;
+use crate::salvage::restore::{find_body, is_nearly, read_range, restore};
 use crate::salvage::{self, Bytes};
 use crate::{Magic, ReadError};
 
 /// Longer records hold neither a term nor a vote: a vote in the last possible term has 75 bytes.
 const SHORT_BYTES_MAX: u64 = 80;
-
-/// Digits of a hash.
-const HASH_DIGITS: usize = 40;
-
-/// A longer record is not looked for behind a damaged header line.
-const FOUND_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// A damaged hash differs from the right one in at most so many of its 40 digits. Hashes of different bodies agree in two or three digits.
-const WRONG_DIGITS_MAX: usize = 8;
 
 /// Fewer bytes are no record: a header line has more.
 const RECORD_BYTES_MIN: u64 = 57;
@@ -342,7 +334,7 @@ fn read_record<B: Bytes>(bytes: &mut B, at: u64, length: u64) -> Result<Found, S
             shown: line.unwrap_or(&head).to_vec(),
         },
     };
-    if is_unsynced(bytes, at, &error)? {
+    if is_incomplete(bytes, Magic::Clustered, at, &error)? {
         return Ok(Found::Unsynced);
     }
     let next = salvage::next_whole(&mut *bytes, Magic::Clustered, at)?;
@@ -370,71 +362,7 @@ fn read_record<B: Bytes>(bytes: &mut B, at: u64, length: u64) -> Result<Found, S
     })
 }
 
-/// The body of a record that ends at `limit` and whose header line is damaged, by the hash in that line.
-fn find_body<B: Bytes>(
-    bytes: &mut B,
-    head: &[u8],
-    at: u64,
-    limit: u64,
-) -> Result<Option<Vec<u8>>, String> {
-    for (from, digits) in head.windows(HASH_DIGITS).enumerate() {
-        let is_digit = |byte: &&u8| byte.is_ascii_hexdigit();
-        let begin = at + (from + HASH_DIGITS) as u64 + 1;
-        let wrong = digits.iter().filter(|byte| !is_digit(byte)).count();
-        if wrong > WRONG_DIGITS_MAX || begin >= limit || limit - begin > FOUND_BYTES_MAX {
-            continue;
-        }
-        let body = read_range(bytes, begin, limit - begin)?;
-        let mut actual = Vec::with_capacity(HASH_DIGITS);
-        write_hex(&Sha1::digest(&body).into(), &mut actual);
-        let differing = actual.iter().zip(digits).filter(|(a, b)| a != b).count();
-        if differing <= WRONG_DIGITS_MAX && check_object(&body).is_ok() {
-            return Ok(Some(body));
-        }
-    }
-    Ok(None)
-}
-
 /// How many records these bytes may have been.
 fn records_max(bytes: u64) -> u64 {
     (bytes / RECORD_BYTES_MIN).max(1)
-}
-
-/// Whether two hashes differ by damage to one of them.
-fn is_nearly(actual: &[u8; 20], expected: &[u8; 20]) -> bool {
-    let wrong = actual.iter().zip(expected).map(|(one, other)| {
-        let differing = one ^ other;
-        usize::from(differing & 0xf0 != 0) + usize::from(differing & 0x0f != 0)
-    });
-    wrong.sum::<usize>() <= WRONG_DIGITS_MAX
-}
-
-/// Restores a body in which one bit is wrong.
-fn restore(body: &mut [u8], sha1: &[u8; 20]) -> bool {
-    for at in 0..body.len() {
-        for bit in 0..8 {
-            body[at] ^= 1 << bit;
-            let actual: [u8; 20] = Sha1::digest(&*body).into();
-            if actual == *sha1 {
-                return true;
-            }
-            body[at] ^= 1 << bit;
-        }
-    }
-    false
-}
-
-/// These bytes, fewer at the end of the file.
-fn read_range<B: Bytes>(bytes: &mut B, offset: u64, length: u64) -> Result<Vec<u8>, String> {
-    let length = usize::try_from(length).map_err(|_| "a record that is too long".to_owned())?;
-    let mut room = vec![0; length];
-    let mut got = 0;
-    while got < length {
-        match bytes.read_at(&mut room[got..], offset + got as u64)? {
-            0 => break,
-            more => got += more,
-        }
-    }
-    room.truncate(got);
-    Ok(room)
 }

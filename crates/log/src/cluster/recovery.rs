@@ -14,9 +14,10 @@ use super::reader::check_object;
 use super::record::{Kind, Record};
 use super::recovered::{Joined, Membership, Recovered, StoredEntry};
 use super::replay::{Replay, Step};
-use super::tail::{MemberDamage, is_unsynced};
+use super::tail::MemberDamage;
 use super::{BodyLocation, ELECTION_TIMER_DEFAULT_MS, Index, SnapshotMeta, Term, Unfit};
 use crate::feed::LONG_BYTES;
+use crate::interruption::is_incomplete;
 use crate::salvage::Bytes;
 use crate::split::{Batch, Cut, Splitter};
 use crate::{Magic, ReadError, Source};
@@ -79,7 +80,8 @@ pub fn recover<B: Bytes>(bytes: B, length: u64) -> Result<Recovered, RecoveryErr
             let mut bytes = splitter.into_source().bytes;
             let offset = log.recovered.good_end;
             let unreadable = |reason| unreadable(length, offset, reason);
-            let is_unsynced = is_unsynced(&mut bytes, offset, &error).map_err(unreadable)?;
+            let is_unsynced = is_incomplete(&mut bytes, Magic::Clustered, offset, &error);
+            let is_unsynced = is_unsynced.map_err(unreadable)?;
             let damage = MemberDamage {
                 record: log.recovered.records,
                 offset,

@@ -20,7 +20,7 @@ use super::bootstrap;
 use super::file::{Change, WatchedFile};
 use super::settings::{Authority, Settings};
 use crate::logging::{self, Module};
-use crate::{clock, errno};
+use crate::{clock, errno, os_name};
 
 /// The value of `--ca-cert` that accepts every peer.
 const NONE: &str = "none";
@@ -213,7 +213,7 @@ impl State {
     }
 
     fn set_extra_chain(&mut self, file: &str) {
-        let text = match std::fs::read(file) {
+        let text = match std::fs::read(os_name::path(file)) {
             Ok(text) => text,
             Err(error) => {
                 let why = errno::text(&error);

@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use crate::os_name;
+
 /// A file that is checked from time to time.
 #[derive(Debug, Default)]
 pub(super) struct WatchedFile {
@@ -48,7 +50,7 @@ pub(super) enum Change {
 impl WatchedFile {
     /// Watches another file from now on; the same name changes nothing. The content read last stays until new content is read.
     pub(super) fn set(&mut self, path: Option<&str>) {
-        let path = path.map(PathBuf::from);
+        let path = path.map(os_name::path);
         if self.path != path {
             self.path = path;
             self.seen = None;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use corvid_log::Magic;
-use corvid_net::{dirs, errno};
+use corvid_net::{dirs, errno, os_name};
 use corvid_shell::vlog::{self, Module};
 
 use crate::config::file::{ConfigFile, DatabaseConfig, ServiceModel};
@@ -37,12 +37,10 @@ impl AppliedConfig {
     /// becomes a daemon.
     #[must_use]
     pub(crate) fn new(file: &str) -> AppliedConfig {
-        let path = dirs::db().join(file);
+        let path = dirs::db().join(os_name::path(file));
+        let path = std::path::absolute(&path).unwrap_or(path);
         AppliedConfig {
-            path: std::path::absolute(&path)
-                .unwrap_or(path)
-                .display()
-                .to_string(),
+            path: os_name::text(path.as_os_str()),
             directory: std::env::current_dir().unwrap_or_default(),
             databases: BTreeMap::new(),
         }
@@ -125,7 +123,8 @@ impl AppliedConfig {
         if is_still_there {
             entry.to_owned()
         } else {
-            self.directory.join(entry).display().to_string()
+            let file = self.directory.join(os_name::path(entry));
+            os_name::text(file.as_os_str())
         }
     }
 }
@@ -135,7 +134,7 @@ impl AppliedConfig {
 /// # Errors
 /// The file cannot be opened, or is invalid; the reason has been logged.
 pub(crate) fn read(path: &str) -> Result<ConfigFile, ConfigError> {
-    let text = std::fs::read(path).map_err(|error| {
+    let text = std::fs::read(os_name::path(path)).map_err(|error| {
         let reason = errno::text(&error);
         vlog::err(
             Module::OvsdbServer,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use corvid_engine::Snapshot;
 use corvid_log::{Stamp, write_schema, write_snapshot};
-use corvid_net::{clock, errno};
+use corvid_net::{clock, errno, os_name};
 use corvid_reactor::priority;
 use corvid_shell::replacement::Replacement;
 
@@ -18,10 +18,12 @@ const COMMENT: &str = "produced by \"ovsdb-server/backup\"";
 /// A copy that is to be written.
 #[derive(Debug)]
 pub(crate) struct Backup {
-    /// The name as given, for messages.
-    pub(crate) shown: String,
+    /// The name for messages: as given, but absolute. A daemon has left the directory that a relative name seems to be relative to.
+    shown: String,
+    /// The name was relative, so the reply tells which file it is.
+    is_relative: bool,
     /// The absolute name.
-    pub(crate) path: PathBuf,
+    path: PathBuf,
 }
 
 impl Backup {
@@ -30,13 +32,15 @@ impl Backup {
     /// # Errors
     /// The file exists.
     pub(crate) fn new(file: &str) -> Result<Backup, String> {
-        let path = std::path::absolute(file)
+        let path = std::path::absolute(os_name::path(file))
             .map_err(|error| format!("I/O error: {file}: {}", errno::text(&error)))?;
+        let shown = os_name::text(path.as_os_str());
         if path.exists() {
-            return Err(format!("I/O error: {file}: create failed (File exists)"));
+            return Err(format!("I/O error: {shown}: create failed (File exists)"));
         }
         Ok(Backup {
-            shown: file.to_owned(),
+            shown,
+            is_relative: os_name::path(file).is_relative(),
             path,
         })
     }
@@ -63,8 +67,16 @@ impl Backup {
         }
     }
 
-    fn write(&self, snapshot: &Snapshot, is_exiting: &AtomicBool) -> Result<(), String> {
-        self.try_write(snapshot, is_exiting).map_err(|error| {
+    /// The text of the reply, or the error.
+    fn write(&self, snapshot: &Snapshot, is_exiting: &AtomicBool) -> Result<String, String> {
+        let written = self.try_write(snapshot, is_exiting).map(|()| {
+            if self.is_relative {
+                format!("{}\n", self.shown)
+            } else {
+                String::new()
+            }
+        });
+        written.map_err(|error| {
             if is_exiting.load(Ordering::Relaxed) {
                 return format!("{}: not written, for the server exits", self.shown);
             }

@@ -1,13 +1,15 @@
 //! Opening a database file: read, decode and apply every record, and report damage. Runs on the thread of the opening.
 
+use std::path::PathBuf;
+
 use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Tag, Uuid, WireError};
 use corvid_engine::Database;
 use corvid_log::header::LINE_BYTES_MAX;
 use corvid_log::storage::FileSize;
-use corvid_log::{DiskFile, Fault, Magic, Source};
-use corvid_net::errno;
+use corvid_log::{DiskFile, Ending, Fault, Magic, Source};
 use corvid_net::random::{PseudoRandom, Random};
+use corvid_net::{errno, os_name};
 use corvid_service::storage::FileState;
 use corvid_service::storage::loading::Loaded;
 use corvid_shell::log_file::{self, Handle, LogFile, OpenMode};
@@ -85,6 +87,8 @@ pub(crate) struct OpenedFile {
     pub(crate) file: LogFile,
     /// The file's number of records and size.
     pub(crate) state: FileState,
+    /// The copy that was made because the file ends in damage.
+    pub(crate) salvage_copy: Option<PathBuf>,
 }
 
 impl Opened {
@@ -145,12 +149,12 @@ fn open_file(name: &str, mode: OpenMode) -> Result<LogFile, WireError> {
     log_file::open(name, mode).map_err(|error| WireError::new(Tag::IoError, error.to_string()))
 }
 
-/// Opens a file of either kind. The damaged tail of a standalone one is logged and ignored. If whole records follow the damage, a salvage copy of the file is made
-/// first.
+/// Opens a file of either kind. A torn end is logged and ignored. If the first write would cut off
+/// more than that, a salvage copy of the file is made before.
 ///
 /// # Errors
-/// In the reference's words: the file cannot be opened or locked, has no schema, or cannot be copied; or `progress` was
-/// cancelled.
+/// In the reference's words: the file cannot be opened or locked, or has no schema. In ours: it is
+/// rotten or cannot be copied; or `progress` was cancelled.
 pub(crate) fn open(
     name: &str,
     seed: HashSeed,
@@ -166,8 +170,9 @@ pub(crate) fn open(
     }
     let loaded = load(name, &mut file, seed, uuids, progress)?;
     step()?;
+    let mut salvage_copy = None;
     if let Some(damage) = &loaded.damage {
-        damage::handle(damage, name, &mut file, progress)?;
+        salvage_copy = damage::handle(damage, name, &mut file, progress)?;
         step()?;
     }
     own_references::warn(&loaded.database, name);
@@ -176,6 +181,7 @@ pub(crate) fn open(
     Ok(Opened::Standalone(Box::new(OpenedFile {
         database: loaded.database,
         file,
+        salvage_copy,
         state: FileState {
             records: extent.records(),
             size: FileSize {
@@ -207,7 +213,9 @@ pub(crate) fn inspect(
     uuids: &mut dyn UuidSource,
 ) -> Result<Inspected, WireError> {
     let mut file = open_file(name, OpenMode::ReadOnly)?;
-    let writable = std::fs::OpenOptions::new().append(true).open(name);
+    let writable = std::fs::OpenOptions::new()
+        .append(true)
+        .open(os_name::path(name));
     writable.map_err(|error| failed(name, &errno::text(&error)))?;
     if identify(name, &mut file)? == Magic::Clustered {
         let opened = member::open(name, file, seed, uuids, &Progress::default())?;
@@ -218,12 +226,22 @@ pub(crate) fn inspect(
             database: opened.contents.map(|contents| contents.database),
         });
     }
-    let loaded = load(name, &mut file, seed, uuids, &Progress::default())?;
-    let damage = loaded.damage.map(|damage| damage.report(name).to_string());
+    let progress = Progress::default();
+    let loaded = load(name, &mut file, seed, uuids, &progress)?;
+    let mut report = None;
+    if let Some(damage) = &loaded.damage {
+        let advice = match damage::judge(damage, name, file.file(), &progress)? {
+            Ending::Torn => "",
+            Ending::Doubtful(_) | Ending::Rotten(_) => {
+                "; a server saves a copy of the file before it cuts off everything from there"
+            }
+        };
+        report = Some(format!("{}{advice}", damage.report(name)));
+    }
     Ok(Inspected {
         name: loaded.database.schema().name.to_string(),
         database: Some(loaded.database),
-        damage,
+        damage: report,
     })
 }
 

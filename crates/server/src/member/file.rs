@@ -8,6 +8,7 @@ use corvid_log::cluster::{BodyLocation, Eid, Index, Recovered, Sid};
 use corvid_log::storage::{StorageReply, StorageRequest, StoreError};
 use corvid_log::{DiskFile, Fault};
 use corvid_net::clock;
+use corvid_net::os_name;
 use corvid_net::random::PseudoRandom;
 use corvid_reactor::priority;
 use corvid_service::member::{BodyPart, Contents, FileEffects};
@@ -62,7 +63,7 @@ impl FileThreads {
     }
 
     fn shown(&self) -> String {
-        self.disk.path().display().to_string()
+        os_name::text(self.disk.path().as_os_str())
     }
 }
 

@@ -100,7 +100,8 @@ fn write_all(
     let behind = |index: Index| status.log_end.0.saturating_sub(index.0.saturating_add(1));
     writeln!(out, "Entries not yet committed: {}", behind(status.commit))?;
     writeln!(out, "Entries not yet applied: {}", behind(status.applied))?;
-    writeln!(out, "Connections: {connections}")?;
+    let blank = if connections.is_empty() { "" } else { " " };
+    writeln!(out, "Connections:{blank}{connections}")?;
     writeln!(out, "Disconnections: {disconnections}")?;
     writeln!(out, "Servers:")?;
     let mut listed = status.servers.iter();
@@ -281,6 +282,11 @@ Servers:
     0563 (0563 at tcp:127.0.0.1:17002) (self)
 ";
         assert_eq!(render(&follower(), "(->0000) <-989f ->989f", 1), expected);
+        let alone = render(&follower(), "", 1);
+        assert!(
+            alone.contains("\nConnections:\nDisconnections: 1\n"),
+            "{alone}"
+        );
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! Written by the holder of the database's mailbox, by its disk thread and by the thread that writes a new file; read by the pages.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use corvid_net::clock;
 use corvid_reactor::mailbox::MailSender;
@@ -31,6 +32,8 @@ pub(crate) struct DatabaseFigures {
     pub(crate) compactions_failed: AtomicU64,
     /// The estimated size of the reaper's queue, bytes.
     pub(crate) freeing: Arc<AtomicUsize>,
+    /// The copy that was made at the last opening, because the file ended in damage.
+    salvage_copy: OnceLock<PathBuf>,
     is_poisoned: AtomicBool,
     orders: AtomicU64,
     request: StatusRequest,
@@ -51,6 +54,7 @@ impl DatabaseFigures {
             compaction: Durations::default(),
             compactions_failed: AtomicU64::new(0),
             freeing: Arc::default(),
+            salvage_copy: OnceLock::new(),
             is_poisoned: AtomicBool::new(false),
             orders: AtomicU64::new(0),
             request: StatusRequest::default(),
@@ -108,6 +112,18 @@ impl DatabaseFigures {
     /// Records whether a sync has failed, so that nothing can be appended before a new file is in place.
     pub(crate) fn set_poisoned(&self, is_poisoned: bool) {
         self.is_poisoned.store(is_poisoned, Ordering::Relaxed);
+    }
+
+    /// Records that the file ended in damage when it was opened, and was copied.
+    pub(crate) fn set_salvage_copy(&self, copy: PathBuf) {
+        // A file is opened once for these figures.
+        let _ = self.salvage_copy.set(copy);
+    }
+
+    /// The copy, if the file ended in damage.
+    #[must_use]
+    pub(crate) fn salvage_copy(&self) -> Option<&Path> {
+        self.salvage_copy.get().map(PathBuf::as_path)
     }
 
     /// Whether a sync has failed.

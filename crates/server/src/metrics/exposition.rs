@@ -336,6 +336,11 @@ impl Scrape {
             (database.alone(), u64::from(is_poisoned))
         });
         self.whole(families::STORAGE_POISONED, poisoned);
+        let damaged = databases.iter().map(|database| {
+            let is_damaged = database.figures.salvage_copy().is_some();
+            (database.alone(), u64::from(is_damaged))
+        });
+        self.whole(families::FILE_DAMAGED, damaged);
         let standings = databases.iter().flat_map(|database| {
             let standing = database.report.replication;
             let states = standing.into_iter().flat_map(move |standing| {

@@ -106,6 +106,7 @@ families! {
     CONVERTING: Gauge "corvid_database_converting" ["database"] "1 while the schema is being converted.";
     STORAGE_FAILED: Gauge "corvid_database_storage_failed" ["database"] "1 when the last commit could not be stored.";
     STORAGE_POISONED: Gauge "corvid_database_storage_poisoned" ["database"] "1 when a sync has failed, so that nothing is written before the file is replaced.";
+    FILE_DAMAGED: Gauge "corvid_database_file_damaged" ["database"] "1 if the file ended in damage when this server opened it: the database is served as it was before the damage, and a copy of the file was saved (/readyz?verbose names it).";
     REPLICATION: Gauge "corvid_database_replication" ["database", "state"] "Of backups: 1 for how they stand: connecting (the contents have yet to come), lost (the connection is; they had everything), replicating, failed (the source cannot be replicated).";
     REPORT_AGE: Gauge "corvid_database_report_age_seconds" ["database"] "How old the gauges of this database are: it reports between two pieces of work.";
 

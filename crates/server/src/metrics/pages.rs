@@ -130,12 +130,19 @@ impl Metrics {
             check("shutdown", stage != Stage::Ending, "the server is exiting"),
         ];
         checks.extend(self.served().iter().map(|(name, figures)| {
-            check(
+            let storage = check(
                 &format!("storage:{name}"),
                 !figures.is_poisoned(),
                 "a sync has failed, nothing is written to the file any more: mend the disk, then run ovsdb-server/compact; \
                  do not restart before",
-            )
+            );
+            let note = figures.salvage_copy().map(|copy| {
+                format!(
+                    "the file ended in damage when it was opened; what precedes the damage is served, and a copy is in {}",
+                    copy.display()
+                )
+            });
+            Check { note, ..storage }
         }));
         checks.extend(self.members().iter().map(|(name, figures)| Check {
             name: format!("cluster:{name}"),

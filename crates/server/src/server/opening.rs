@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use corvid_data::HashSeed;
+use corvid_net::os_name;
 use corvid_shell::unixctl::Replier;
 
 use super::Server;
@@ -73,8 +74,8 @@ impl Request {
     ) -> Request {
         Request {
             file: file.to_owned(),
-            absolute: std::path::absolute(file)
-                .map_or_else(|_| file.to_owned(), |path| path.display().to_string()),
+            absolute: std::path::absolute(os_name::path(file))
+                .map_or_else(|_| file.to_owned(), |path| os_name::text(path.as_os_str())),
             entry,
             requester,
         }
@@ -196,8 +197,11 @@ impl Server {
         let row = match opened {
             Opened::Standalone(opened) => {
                 let backing = Backing::File(opened.file, opened.state);
-                self.serve(&request.absolute, opened.database, backing, replication)
-                    .map_err(|error| error.to_string())?
+                let row = self.serve(&request.absolute, opened.database, backing, replication);
+                if let Some(copy) = opened.salvage_copy {
+                    self.config.metrics.set_salvage_copy(&name, copy);
+                }
+                row.map_err(|error| error.to_string())?
             }
             Opened::Member(_) if replication.is_some() => {
                 let file = &request.file;

@@ -134,9 +134,9 @@ impl PendingReplies {
     }
 
     /// A backup is written, or has failed.
-    pub(super) fn backed_up(&mut self, token: u64, outcome: Result<(), String>) {
+    pub(super) fn backed_up(&mut self, token: u64, outcome: Result<String, String>) {
         if let Some((_, replier)) = self.backups.remove(&token) {
-            replier.reply(outcome.map(|()| String::new()));
+            replier.reply(outcome);
         }
     }
 

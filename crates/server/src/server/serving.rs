@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use corvid_data::Schema;
 use corvid_engine::Database;
 use corvid_log::cluster::{Eid, Index};
-use corvid_net::errno;
+use corvid_net::{errno, os_name};
 use corvid_reactor::mailbox::{MailSender, Mailbox};
 use corvid_service::applied_index::AppliedIndex;
 use corvid_service::message::{DatabaseId, ToDatabase};
@@ -306,7 +306,8 @@ pub(crate) fn check_name(name: &str, is_taken: bool) -> Result<(), String> {
 /// Whether two names mean the same file; links are followed.
 pub(crate) fn same_file(a: &str, b: &str) -> bool {
     use std::os::unix::fs::MetadataExt;
-    match (std::fs::metadata(a), std::fs::metadata(b)) {
+    let metadata = |name| std::fs::metadata(os_name::path(name));
+    match (metadata(a), metadata(b)) {
         (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
         _ => false,
     }

@@ -160,11 +160,63 @@ fn write(path: &Path, bytes: &[u8]) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o640)).expect("ours");
 }
 
+/// Starts a server on these bytes, which refuses them. Returns its log; nothing is written or copied.
+fn refused(name: &str, bytes: &[u8]) -> String {
+    let directory = Directory::new(name);
+    write(&directory.path("a.db"), bytes);
+    assert!(!Server::spawn(&directory).ends(), "{}", directory.log());
+    assert_eq!(fs::read(directory.path("a.db")).expect("readable"), bytes);
+    assert_eq!(directory.copies().len(), 0);
+    let log = directory.log();
+    let advice = "restore a backup, or write what can still be read to a new file with \"ovsdb-tool salvage a.db NEW\"";
+    assert!(log.contains(advice), "{log}");
+    log
+}
+
 #[test]
-fn a_file_with_damage_before_records_is_copied_before_the_first_write() {
-    let directory = Directory::new("middle");
+fn a_file_with_damage_before_records_is_not_opened() {
     let (mut bytes, starts) = file();
     bytes[starts[4] - 10] ^= 4;
+    let log = refused("middle", &bytes);
+    let why = format!(
+        "2 intact records follow damaged record 3 at offset {}, so this is not an interrupted write",
+        starts[3]
+    );
+    assert!(
+        log.contains(&why) && log.contains("have SHA-1 hash"),
+        "{log}"
+    );
+}
+
+#[test]
+fn rotten_contents_are_not_opened_as_an_empty_database() {
+    let mut bytes = Vec::new();
+    for body in [
+        SCHEMA,
+        r#"{"_comment":"compacting database online","_date":1700000000000,"t":{"00000000-0000-4000-8000-000000000001":{"i":1}}}"#,
+    ] {
+        let mut record = Record::begin(&mut bytes, Magic::Standalone);
+        record.body().extend_from_slice(body.as_bytes());
+        record.finish();
+    }
+    let length = bytes.len();
+    let cut = &bytes[..length - 5];
+    let log = refused("cut", cut);
+    assert!(log.contains("(End of file)"), "{log}");
+    bytes[length - 20] ^= 1;
+    let log = refused("contents", &bytes);
+    assert!(
+        log.contains("record 1 at offset ")
+            && log.contains("holds the contents of the database and was complete"),
+        "{log}"
+    );
+}
+
+#[test]
+fn records_behind_a_hole_are_copied_before_the_first_write() {
+    let directory = Directory::new("hole");
+    let (mut bytes, starts) = file();
+    bytes[starts[3] + 10..starts[3] + 60].fill(0);
     write(&directory.path("a.db"), &bytes);
     let server = Server::start(&directory);
     assert_eq!(rows(&directory), 2);
@@ -185,7 +237,7 @@ fn a_file_with_damage_before_records_is_copied_before_the_first_write() {
     let loud = format!("|ERR|a.db: 2 intact records follow damaged record 3 at offset {place}.");
     assert_eq!(log.matches(&loud).count(), 1, "{log}");
     assert!(
-        log.contains(&*name) && log.contains("have SHA-1 hash"),
+        log.contains(&*name) && log.contains("parse error at offset"),
         "{log}"
     );
     // Nothing has been written yet, so the second start makes no other copy.
@@ -203,25 +255,50 @@ fn a_file_with_damage_before_records_is_copied_before_the_first_write() {
 }
 
 #[test]
+fn a_last_record_that_was_complete_is_copied_before_the_first_write() {
+    let directory = Directory::new("last");
+    let (mut bytes, starts) = file();
+    let last = bytes.len() - 10;
+    bytes[last] ^= 1;
+    write(&directory.path("a.db"), &bytes);
+    let _server = Server::start(&directory);
+    assert_eq!(rows(&directory), 4);
+    let copies = directory.copies();
+    assert_eq!(copies.len(), 1);
+    assert_eq!(fs::read(&copies[0]).expect("readable"), bytes);
+    let log = directory.log();
+    let loud = format!(
+        "|ERR|a.db: the file ends in damaged record 5 at offset {}.",
+        starts[5]
+    );
+    assert!(log.contains(&loud), "{log}");
+}
+
+#[test]
 fn an_invalid_record_is_damage() {
-    let directory = Directory::new("nonsense");
     let (mut bytes, _) = file();
     let place = bytes.len();
-    for body in [r#"{"x":{}}"#, "{}"] {
+    let mut append = |body: &str| {
         let mut record = Record::begin(&mut bytes, Magic::Standalone);
         record.body().extend_from_slice(body.as_bytes());
         record.finish();
-    }
-    write(&directory.path("a.db"), &bytes);
-    let _server = Server::start(&directory);
+        bytes.clone()
+    };
+    let directory = Directory::new("nonsense");
+    write(&directory.path("a.db"), &append(r#"{"x":{}}"#));
+    let server = Server::start(&directory);
     assert_eq!(rows(&directory), 5);
     assert_eq!(directory.copies().len(), 1);
     let log = directory.log();
-    let loud = format!("a.db: 1 intact record follows damaged record 6 at offset {place}.");
+    let loud = format!("a.db: the file ends in damaged record 6 at offset {place}.");
     assert!(
         log.contains(&loud) && log.contains("No table named x."),
         "{log}"
     );
+    drop(server);
+    let log = refused("nonsense-before", &append("{}"));
+    let why = format!("1 intact record follows damaged record 6 at offset {place}");
+    assert!(log.contains(&why), "{log}");
 }
 
 #[test]
@@ -243,7 +320,7 @@ fn a_damaged_tail_is_only_reported() {
 fn a_file_that_cannot_be_copied_is_not_opened() {
     let directory = Directory::new("refused");
     let (mut bytes, starts) = file();
-    bytes[starts[2]] = b'o';
+    bytes[starts[2]..starts[2] + 20].fill(0);
     // A name of the maximum length, so the copy's name is too long.
     let long = directory.path(&format!("{}.db", "n".repeat(230)));
     write(&long, &bytes);

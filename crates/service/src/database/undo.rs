@@ -20,6 +20,13 @@ impl DatabaseService {
             return;
         }
         let affected = self.undo_commits(&undone);
+        // Their records were counted when they were handed over, and none of them stays in the file.
+        if let Some(growth) = &mut self.growth {
+            let commits = undone.iter().filter_map(|entry| entry.commit.as_ref());
+            commits
+                .filter(|commit| commit.record_bytes > 0)
+                .for_each(|commit| growth.undone(commit.record_bytes));
+        }
         // Entries before the failed ones wait for no record any more.
         self.release();
         self.monitors.undo();

@@ -61,6 +61,12 @@ impl Growth {
         self.size += bytes as u64;
     }
 
+    /// The record of an undone commit, which was counted and is not in the file.
+    pub fn undone(&mut self, bytes: usize) {
+        self.entries = self.entries.saturating_sub(1);
+        self.size = self.size.saturating_sub(bytes as u64);
+    }
+
     /// Its size, its size when it was last written as a whole (both bytes), and the number of records since then.
     #[must_use]
     pub fn figures(&self) -> (u64, u64, u64) {
@@ -131,6 +137,15 @@ mod tests {
         );
         assert!(!growth.is_due(2 * HOUR_MS));
         assert_eq!(growth.next_check_ms(2 * HOUR_MS), Some(25 * HOUR_MS));
+    }
+
+    #[test]
+    fn records_of_undone_commits_are_not_counted() {
+        let mut growth = opened(3, 100, 150);
+        growth.appended(40);
+        growth.appended(60);
+        growth.undone(60);
+        assert_eq!(growth.figures(), (190, 100, 2));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::blocking::Connection;
 use crate::pidfile;
 use crate::vlog::{self, Module};
 use corvid_net::target::Active;
-use corvid_net::{dirs, errno};
+use corvid_net::{dirs, errno, os_name};
 
 /// The socket of a target: an absolute path as it is, otherwise that of the daemon whose pidfile is `RUNDIR/TARGET.pid`.
 ///
@@ -18,11 +18,11 @@ use corvid_net::{dirs, errno};
 /// The pidfile cannot be read, or no live process holds its lock.
 pub fn socket_of(target: &str) -> Result<PathBuf, TargetError> {
     if target.starts_with('/') {
-        return Ok(PathBuf::from(target));
+        return Ok(os_name::path(target));
     }
-    let path = dirs::run().join(format!("{target}.pid"));
+    let path = dirs::run().join(os_name::path(&format!("{target}.pid")));
     match pidfile::read(&path) {
-        Ok(pid) => Ok(dirs::run().join(format!("{target}.{pid}.ctl"))),
+        Ok(pid) => Ok(dirs::run().join(os_name::path(&format!("{target}.{pid}.ctl")))),
         Err(error) => Err(TargetError { path, error }),
     }
 }

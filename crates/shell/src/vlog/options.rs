@@ -1,7 +1,7 @@
 //! The logging options that all programs share: `-v`, `--log-file`, `--syslog-method`, `--syslog-target`, and `--log-format`, which
 //! the reference does not have.
 
-use std::path::Path;
+use corvid_net::os_name;
 
 use crate::args::{Arg, Spec};
 use crate::program;
@@ -78,8 +78,9 @@ pub fn apply(option: LogOption, value: Option<&str>) {
             }
         }
         LogOption::LogFile => {
+            let path = value.map(os_name::path);
             // The failure is logged. It ends the process only when the user named a file.
-            if super::open_file(value.map(Path::new)).is_err() && value.is_some() {
+            if super::open_file(path.as_deref()).is_err() && value.is_some() {
                 program::exit(1);
             }
         }

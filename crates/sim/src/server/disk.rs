@@ -312,18 +312,20 @@ impl SimDisk {
         seen
     }
 
-    /// Flips a bit of the database's file, somewhere from `from` on. Returns the byte's offset.
-    pub fn rot(&self, from: usize) -> Option<usize> {
+    /// Flips a bit of the database's file, somewhere from `from` on. Returns the byte's offset and
+    /// the bit.
+    pub fn rot(&self, from: usize) -> Option<(usize, usize)> {
         let mut platter = self.lock();
         let platter = &mut *platter;
         let inode = platter.inodes.get_mut(&platter.names.database)?;
         let room = inode.bytes().len().checked_sub(from).filter(|n| *n > 0)?;
         let position = from + platter.dice.below(room);
-        inode.flip(position, platter.dice.below(8));
+        let bit = platter.dice.below(8);
+        inode.flip(position, bit);
         platter
             .trace
             .line(format_args!("disk: byte {position} has rotted"));
-        Some(position)
+        Some((position, bit))
     }
 
     /// Flips a bit of the database's file.
@@ -335,10 +337,13 @@ impl SimDisk {
         }
     }
 
-    /// Whether the medium holds every byte of the database's file.
+    /// Whether the medium holds every byte of the database's file, and its name leads to it.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         let platter = self.lock();
+        if platter.names.database != platter.lasting_names.database {
+            return false;
+        }
         let inode = platter.inodes.get(&platter.names.database);
         inode.is_none_or(Inode::is_synced)
     }

@@ -8,7 +8,7 @@ use corvid_data::uuid::UuidSource;
 use corvid_engine::Database;
 use corvid_log::load::Cause;
 use corvid_log::salvage::{self, Bytes};
-use corvid_log::{Damage, DiskFile, Load, Magic, ReadError, Source};
+use corvid_log::{Damage, DiskFile, Ending, Load, Magic, ReadError, Rot, Source, ending};
 use corvid_service::storage::FileState;
 
 use super::disk::Handle;
@@ -19,7 +19,7 @@ pub(crate) struct Opened {
     pub(crate) state: FileState,
     /// The damage behind the good part.
     pub(crate) damage: Option<Damage>,
-    /// Whole records behind the damage. If there are any, the server saves a salvage copy before it cuts them off.
+    /// Whole records behind the damage. The server saves a salvage copy before it cuts them off.
     pub(crate) records_behind: u64,
 }
 
@@ -30,6 +30,8 @@ pub(crate) enum Refusal {
     NoSchema(Damage),
     /// The disk failed to read it; a later attempt may succeed.
     Unreadable(String),
+    /// Bytes that were complete have changed.
+    Rotten(Damage, Rot),
 }
 
 /// The bytes of an open file, in order.
@@ -52,6 +54,7 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::NoSchema(damage) => f.write_str(&damage.report("a.db")),
             Refusal::Unreadable(reason) => f.write_str(reason),
+            Refusal::Rotten(damage, rot) => write!(f, "{}: {rot:?}", damage.report("a.db")),
         }
     }
 }
@@ -91,8 +94,16 @@ pub(crate) fn open(
         if matches!(damage.cause, Cause::Read(ReadError::Source { .. })) {
             return Err(refusal(damage.clone()));
         }
+        let judged = ending::judge(source(), damage).map_err(Refusal::Unreadable)?;
+        if let Ending::Rotten(rot) = judged {
+            return Err(Refusal::Rotten(damage.clone(), rot));
+        }
         let behind = salvage::records_behind(source(), Magic::Standalone, damage.offset);
         records_behind = behind.map_err(Refusal::Unreadable)?;
+        assert!(
+            records_behind == 0 || judged == Ending::Doubtful(records_behind),
+            "the server would cut off {records_behind} records without a copy"
+        );
     }
     let size = FileSize {
         base: load.base_bytes(),

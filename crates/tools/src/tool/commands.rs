@@ -8,13 +8,14 @@ mod create;
 mod execute;
 mod identity;
 mod new_member;
+mod salvage;
 mod schema;
 mod show_log;
 mod versions;
 
 use std::path::PathBuf;
 
-use corvid_net::dirs;
+use corvid_net::{dirs, os_name};
 use corvid_shell::output;
 
 use crate::command;
@@ -65,7 +66,7 @@ const fn command(
 }
 
 /// All commands.
-pub(crate) const COMMANDS: [Command; 25] = [
+pub(crate) const COMMANDS: [Command; 26] = [
     command("create", "[db [schema]]", 0, 2, create::create).means(
         FILES,
         "create [DB [SCHEMA]]",
@@ -215,6 +216,11 @@ pub(crate) const COMMANDS: [Command; 25] = [
         "cluster-to-standalone DB CLUSTERDB",
         "write the contents of CLUSTERDB, a member's file, to the standalone DB",
     ),
+    command("salvage", "file new [schema]", 2, 3, salvage::salvage).means(
+        FILES,
+        "salvage FILE NEW [SCHEMA]",
+        "write what can be read of the damaged FILE to the standalone NEW, and list the rest",
+    ),
 ];
 
 /// Runs the command that the options name.
@@ -244,14 +250,15 @@ impl Invocation<'_> {
     fn database(&self, position: usize) -> PathBuf {
         self.args
             .get(position)
-            .map_or_else(default_database, PathBuf::from)
+            .map_or_else(default_database, |name| os_name::path(name))
     }
 
     /// The schema that the argument at `position` names, or the default one.
     fn schema(&self, position: usize) -> PathBuf {
-        self.args
-            .get(position)
-            .map_or_else(|| dirs::pkgdata().join("vswitch.ovsschema"), PathBuf::from)
+        self.args.get(position).map_or_else(
+            || dirs::pkgdata().join("vswitch.ovsschema"),
+            |name| os_name::path(name),
+        )
     }
 }
 

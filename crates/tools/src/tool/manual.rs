@@ -47,10 +47,11 @@ pub fn manual() -> Manual {
                     ("1", "error"),
                     (
                         "2",
-                        "no, for db-is-clustered, db-is-standalone and compare-versions; not known yet, for db-cid; refused, for a transaction with `--fail`",
+                        "no, for db-is-clustered, db-is-standalone and compare-versions; not known yet, for db-cid; refused, for a transaction with `--fail`; something was lost, for salvage",
                     ),
                 ],
             ),
+            Chapter::prose("DAMAGED FILES", DAMAGED),
             Chapter::prose("EXAMPLES", EXAMPLES),
             Chapter::prose("SEE ALSO", "`ovsdb-server`(1), `ovsdb-client`(1)"),
         ],
@@ -70,6 +71,19 @@ A file whose server was killed needs no repair: the server, and the commands her
 an error of every command that would lose rows by it, and the message names the record and its offset.
 
 Commands that take more than a second show their progress on a terminal. Nothing of it reaches a file or a pipe.";
+
+const DAMAGED: &str = "\
+Commands stop at the first damaged record, with exit status 1, and change nothing. `ovsdb-server` repairs one kind of damage only: a last record
+whose write was interrupted. It does not open a file whose complete records have changed.
+
+`salvage FILE NEW` reads FILE, which may belong to a member of a cluster, and writes a standalone database to NEW, which must not exist.
+A record in which one bit has changed is restored with the help of its hash. Of other damaged records it takes each row, and of a row each column,
+that can still be read: such values are plausible, but no hash proves them. Then it removes what no database may hold: references to
+rows that are lost, rows with the key of another row, rows that nothing refers to any more. It prints one line for each record that was restored
+and each loss, with the content of rows that it had to remove, and a summary. Exit status 2 means that something was lost. Read the list,
+restore a backup if there is one, and compare. If the schema itself is damaged, name a file with SCHEMA.
+
+The database of a cluster that has no intact member: `salvage` the file of the member with the longest log, then `create-cluster` with NEW.";
 
 const EXAMPLES: &str = "\
 Create the database of a virtual switch:

@@ -60,7 +60,10 @@ def add_file_to_unlink(file):
 
 
 def add_file_to_close_and_unlink(file, fd=None):
-    """Makes the process close the file object `fd`, if any, and remove `file` when it ends."""
+    """Makes the process close the file object `fd`, if any, and remove `file` when it ends.
+
+    With `fd`, a file that another process has put in the place of the open one stays.
+    """
     global _added_hook
     if not _added_hook:
         _added_hook = True
@@ -93,9 +96,19 @@ def signal_alarm(timeout):
 
 def _unlink_files():
     for file, fd in list(_files.items()):
+        is_ours = not fd or _is_same(file, fd)
         if fd:
             fd.close()
-        _unlink(file)
+        if is_ours:
+            _unlink(file)
+
+
+def _is_same(file, fd):
+    """Whether the name `file` leads to the open file object `fd`; true when nobody can tell."""
+    try:
+        return os.path.samestat(os.stat(file), os.fstat(fd.fileno()))
+    except (OSError, ValueError):
+        return True
 
 
 def _cancel_files():

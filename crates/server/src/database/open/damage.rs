@@ -1,15 +1,17 @@
-//! Handling damage in a database file (docs/spec/storage.md 5).
+//! Handling damage in a standalone database file (docs/spec/storage.md 5).
 //!
-//! A damaged tail is left by a crash: it is logged, and the first write replaces it. Damage before whole records is different, because the
-//! first write would destroy those records too. Then a salvage copy of the file is made first, and an error is logged; without a copy the
-//! database is not opened. A file with a read error is not opened either, because records may follow the error.
+//! [`corvid_log::ending`] says what the damage is. A torn end, which a crash leaves, is logged, and the
+//! first write replaces it. A rotten file is not opened: the error says what to do. Everything else
+//! that the first write would cut off is copied before the database is served; without a copy the
+//! file is not opened. A file with a read error is not opened either, because records may follow it.
 
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use corvid_data::{Tag, WireError};
 use corvid_log::load::Cause;
-use corvid_log::salvage::{self, Bytes};
-use corvid_log::{Damage, DiskFile, Magic, ReadError};
+use corvid_log::salvage::Bytes;
+use corvid_log::{Damage, DiskFile, Ending, ReadError, Rot, ending};
 use corvid_net::errno;
 use corvid_shell::log_file::{Handle, LogFile};
 use corvid_shell::vlog::{self, Module};
@@ -26,7 +28,34 @@ impl Bytes for Offsets<'_> {
     }
 }
 
-/// Logs the damage, and makes a salvage copy if whole records follow it.
+/// Decides how a server treats the damage of a file.
+///
+/// # Errors
+/// The file is not opened: it is rotten, or cannot be read.
+pub(super) fn judge(
+    damage: &Damage,
+    name: &str,
+    file: &Handle,
+    progress: &Progress,
+) -> Result<Ending, WireError> {
+    if let Cause::Read(error @ ReadError::Source { .. }) = &damage.cause {
+        return Err(error.to_wire(name));
+    }
+    let Damage { record, offset, .. } = damage;
+    let ending = ending::judge(Offsets(file, progress), damage).map_err(|reason| {
+        let details = format!(
+            "{name}: what follows damaged record {record} at offset {offset} cannot be read"
+        );
+        io_error(details, &reason)
+    })?;
+    match ending {
+        Ending::Rotten(rot) => Err(refusal(damage, name, rot)),
+        ending => Ok(ending),
+    }
+}
+
+/// Logs the damage, and copies the file if the first write would cut off more than a torn write.
+/// Returns the name of the copy.
 ///
 /// # Errors
 /// The file must not be written to, so it is not opened.
@@ -35,48 +64,69 @@ pub(super) fn handle(
     name: &str,
     file: &mut LogFile,
     progress: &Progress,
-) -> Result<(), WireError> {
-    if let Cause::Read(error @ ReadError::Source { .. }) = &damage.cause {
-        return Err(error.to_wire(name));
-    }
+) -> Result<Option<PathBuf>, WireError> {
+    let ending = judge(damage, name, file.file(), progress)?;
     vlog::err(Module::OvsdbServer, format_args!("{}", damage.report(name)));
-    let Damage { record, offset, .. } = damage;
-    let behind =
-        salvage::records_behind(Offsets(file.file(), progress), Magic::Standalone, *offset)
-            .map_err(|reason| {
-                let details = format!(
-                    "{name}: what follows damaged record {record} at offset {offset} cannot be read"
-                );
-                io_error(details, &reason)
-            })?;
-    if behind == 0 {
-        return Ok(());
-    }
-    let records = if behind == 1 {
-        "1 intact record follows"
-    } else {
-        &format!("{behind} intact records follow")
+    let Ending::Doubtful(behind) = ending else {
+        return Ok(None);
     };
-    let damage_at = format!("{name}: {records} damaged record {record} at offset {offset}");
+    let damage_at = place(damage, name, behind);
+    // The copy comes before anything is served: the first commit would cut the file.
     match salvage_copy::copy(file.disk().path(), now_ms(), progress) {
         Ok(copy) => {
             vlog::err(
                 Module::OvsdbServer,
                 format_args!(
                     "{damage_at}. The database is served as it was before that record, and the first write will cut off everything \
-                     from there. The whole file was saved as {}: recover what you need from it.",
+                     from there. The whole file was saved as {}: recover what you need from it (\"ovsdb-tool salvage\").",
                     copy.display()
                 ),
             );
-            Ok(())
+            Ok(Some(copy))
         }
         Err(error) => {
             let details = format!(
-                "{damage_at}, and the file cannot be saved aside; it is not opened, since the first write would cut them off"
+                "{damage_at}, and the file cannot be saved aside; it is not opened, since the first write would cut off \
+                 everything from there"
             );
             Err(io_error(details, &errno::text(&error)))
         }
     }
+}
+
+/// Where the damage is, and what follows it.
+fn place(damage: &Damage, name: &str, behind: u64) -> String {
+    let Damage { record, offset, .. } = damage;
+    match behind {
+        0 => format!("{name}: the file ends in damaged record {record} at offset {offset}"),
+        1 => format!("{name}: 1 intact record follows damaged record {record} at offset {offset}"),
+        _ => format!(
+            "{name}: {behind} intact records follow damaged record {record} at offset {offset}"
+        ),
+    }
+}
+
+/// Why a rotten file is not opened, and what to do.
+fn refusal(damage: &Damage, name: &str, rot: Rot) -> WireError {
+    let Damage { record, offset, .. } = damage;
+    let why = match rot {
+        Rot::Contents => format!(
+            "record {record} at offset {offset} holds the contents of the database and was complete when the file was made, so \
+             this is not an interrupted write"
+        ),
+        Rot::Middle(1) => format!(
+            "1 intact record follows damaged record {record} at offset {offset}, so this is not an interrupted write"
+        ),
+        Rot::Middle(behind) => format!(
+            "{behind} intact records follow damaged record {record} at offset {offset}, so this is not an interrupted write"
+        ),
+    };
+    let details = format!(
+        "{}; {why}, and the file is not opened, since the database would lose everything from there: restore a backup, or write what \
+         can still be read to a new file with \"ovsdb-tool salvage {name} NEW\"",
+        damage.report(name)
+    );
+    WireError::new(Tag::OvsdbError, details)
 }
 
 fn io_error(details: String, reason: &str) -> WireError {

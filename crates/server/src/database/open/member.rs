@@ -80,8 +80,8 @@ pub(super) fn open(
 /// Why a damaged file is not opened, and what to do.
 fn refusal(error: &WireError, obstacle: Obstacle) -> WireError {
     let advice = if obstacle == Obstacle::Alone {
-        "restore the database from a backup, or take what can be read of this file with \"ovsdb-tool cluster-to-standalone\", and make a new \
-         cluster of it"
+        "restore the database from a backup, or take what can be read of this file with \"ovsdb-tool salvage\", and make a new cluster of \
+         it with \"ovsdb-tool create-cluster\""
     } else {
         "if most of the other members run, remove it from the cluster with cluster/kick at one of them, and join with a new file"
     };

@@ -35,7 +35,9 @@ impl Run {
     }
 
     pub(super) fn start(&mut self, look: Observation) -> Result<(), String> {
-        let opened = self.open(look)?;
+        let Some(opened) = self.open(look)? else {
+            return Ok(());
+        };
         if self.is_over {
             return Ok(());
         }
@@ -56,9 +58,18 @@ impl Run {
         Ok(())
     }
 
-    /// Reads the file and checks its content.
-    fn open(&mut self, look: Observation) -> Result<Opened, String> {
-        let opened = self.read()?;
+    /// Reads the file and checks its content. `None`: a file that has rotted is refused, which ends
+    /// the run.
+    fn open(&mut self, look: Observation) -> Result<Option<Opened>, String> {
+        let opened = match self.read()? {
+            Ok(opened) => opened,
+            // A loss of power has brought back what rotted in an earlier life.
+            Err(_) if self.disk.is_rotten() => {
+                self.is_over = true;
+                return Ok(None);
+            }
+            Err(refusal) => return Err(format!("a crash is taken for rot: {refusal}")),
+        };
         self.check_opened(&opened, look)?;
         let content = Content::of(&opened.database);
         if look == Observation::PowerLost && !self.was_synced {
@@ -69,18 +80,34 @@ impl Run {
         let is_first = self.lives == 0;
         self.lives += 1;
         if is_first || !self.weather.rots || !self.dice.chance(30) {
-            return Ok(opened);
+            return Ok(Some(opened));
         }
-        self.rot(opened)
+        self.rot(opened).map(Some)
     }
 
     /// Flips a bit of the file before the server starts.
     fn rot(&mut self, healthy: Opened) -> Result<Opened, String> {
         let first_record = first_record(&self.disk.bytes());
-        let Some(rotten) = self.disk.rot(first_record) else {
+        let Some((rotten, bit)) = self.disk.rot(first_record) else {
             return Ok(healthy);
         };
-        let opened = self.read()?;
+        let opened = match self.read()? {
+            Ok(opened) => opened,
+            Err(refusal) => {
+                let refused = format!("refused: {refusal}");
+                self.trace.line(format_args!("{refused}"));
+                // The operator restores the file.
+                self.disk.flip(rotten, bit);
+                let opened = self.read()?.map_err(|refusal| refusal.to_string())?;
+                if Content::of(&opened.database) != Content::of(&healthy.database) {
+                    return Err(format!("{refused}, and the restored file differs"));
+                }
+                return Ok(opened);
+            }
+        };
+        if opened.state.records < 2 && healthy.state.records > 1 {
+            return Err(format!("byte {rotten} has rotted, and all rows are gone"));
+        }
         let content = Content::of(&opened.database);
         let rotten_record = opened.damage.as_ref();
         match rotten_record.filter(|damage| damage.record < healthy.state.records) {
@@ -113,8 +140,8 @@ impl Run {
         Ok(opened)
     }
 
-    /// Opens the file; failed reads are repeated.
-    fn read(&mut self) -> Result<Opened, String> {
+    /// Opens the file; failed reads are repeated. Inner: the file is refused because it has rotted.
+    fn read(&mut self) -> Result<Result<Opened, Refusal>, String> {
         let mut troubles = Troubles::default();
         if self.weather.has_read_errors && self.dice.chance(50) {
             troubles.read = 30;
@@ -126,6 +153,10 @@ impl Run {
             match opening::open(&file, self.hash_seed, &mut uuids) {
                 Ok(opened) => break opened,
                 Err(Refusal::Unreadable(_)) if troubles.read > 0 => troubles.read = 0,
+                Err(refusal @ Refusal::Rotten(..)) => {
+                    self.disk.set_troubles(Troubles::default());
+                    return Ok(Err(refusal));
+                }
                 Err(refusal) => return Err(format!("the file does not open: {refusal}")),
             }
             self.disk.set_troubles(troubles);
@@ -137,7 +168,7 @@ impl Run {
             opened.state.records, opened.records_behind
         ));
         self.summary.damages += u64::from(damage.is_some());
-        Ok(opened)
+        Ok(Ok(opened))
     }
 
     fn check_opened(&mut self, opened: &Opened, look: Observation) -> Result<(), String> {

@@ -1,10 +1,9 @@
 //! `convert` and `needs-conversion`: compare a schema file with the schema of a served database, and convert the database to it.
 
-use std::path::Path;
-
 use bstr::BStr;
 use corvid_data::Schema;
 use corvid_json::Value;
+use corvid_net::os_name;
 use corvid_shell::vlog::{self, Module};
 
 use super::{Invocation, print_line};
@@ -35,7 +34,7 @@ pub(crate) fn needs_conversion(
 
 /// The schema of a file, fit for this server: in a cluster every column is persistent.
 fn wanted(session: &mut Session, file: &str) -> Result<Schema, Failure> {
-    let schema = schema_file::read(Path::new(file))?;
+    let schema = schema_file::read(&os_name::path(file))?;
     let is_clustered = match leader::database_status(session, &schema.name)? {
         DatabaseStatus::Row(row) => row.get("model").and_then(Value::as_str) == Some("clustered"),
         // The error of the request itself says what is wrong.

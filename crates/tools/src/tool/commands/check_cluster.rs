@@ -6,14 +6,13 @@
 mod member;
 mod properties;
 
-use std::path::Path;
-
 use super::{Invocation, Outcome};
 use crate::failure::Failure;
 use crate::tool::answer::Answer;
 use crate::tool::cluster_file::ClusterFile;
 use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Membership, Sid, ids};
+use corvid_net::os_name;
 use corvid_shell::output;
 use corvid_shell::progress::Spinner;
 use member::{Member, Warning};
@@ -54,7 +53,7 @@ impl Names {
 fn open_all(names: &[String]) -> Result<Vec<ClusterFile>, Failure> {
     let mut files: Vec<ClusterFile> = Vec::with_capacity(names.len());
     for name in names {
-        let file = ClusterFile::open(Path::new(name))?;
+        let file = ClusterFile::open(&os_name::path(name))?;
         if let Membership::Joining { .. } = file.header.membership {
             output::line(format_args!("{name} has not joined the cluster, omitting"));
             continue;

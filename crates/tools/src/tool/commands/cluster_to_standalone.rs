@@ -14,6 +14,7 @@ use corvid_data::{Arc, Schema};
 use corvid_json::{Reader, Value};
 use corvid_log::cluster::{Data, Index, Kind, Parts, Replay};
 use corvid_log::{Magic, ReadError, Record, write_schema};
+use corvid_net::os_name;
 use corvid_shell::log_file::OpenMode;
 use corvid_shell::{output, program};
 
@@ -30,8 +31,8 @@ pub(super) fn cluster_to_standalone(invocation: &Invocation<'_>) -> Outcome {
     let [target, source] = invocation.args else {
         return Err(Failure::new("DB CLUSTERDB expected"));
     };
-    let file = DatabaseFile::open(Path::new(source))?;
-    let target = Target::lock_new(Path::new(target), Wording::Tagged)?;
+    let file = DatabaseFile::open(&os_name::path(source))?;
+    let target = Target::lock_new(&os_name::path(target), Wording::Tagged)?;
     if file.magic() == Magic::Standalone {
         // The reference prints this blank line too.
         return Err(Failure::new("Database is not clustered db.\n"));
@@ -81,7 +82,7 @@ impl Recovery {
             let record = match file.records().next() {
                 Ok(Some(record)) => record?,
                 Ok(None) => break,
-                Err(error) if is_torn(Path::new(&name), &error, file.records().good_end()) => {
+                Err(error) if is_torn(&os_name::path(&name), &error, file.records().good_end()) => {
                     warnings.push(format!(
                         "the last record is torn and left out: {}",
                         error.to_wire(&name)

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use corvid_engine::Database;
+use corvid_net::os_name;
 use corvid_shell::program;
 use corvid_shell::progress::Spinner;
 
@@ -18,7 +19,11 @@ pub(super) fn compact(invocation: &Invocation<'_>) -> Outcome {
     let comment = format!("compacted by ovsdb-tool {}", program::VERSION);
     rewrite(
         &invocation.database(0),
-        invocation.args.get(1).map(Path::new),
+        invocation
+            .args
+            .get(1)
+            .map(|name| os_name::path(name))
+            .as_deref(),
         &comment,
         |database, _| Ok(database),
     )

@@ -3,9 +3,8 @@
 //! The file is replayed under its own schema and its rows are converted afterwards, with every check. (The reference replays
 //! the old records under the new schema, which silently loses rows when a record no longer commits.)
 
-use std::path::Path;
-
 use corvid_data::Arc;
+use corvid_net::os_name;
 use corvid_shell::{output, program};
 
 use super::{Invocation, Outcome, compact, schema};
@@ -16,11 +15,11 @@ use crate::tool::answer::Answer;
 /// Rewrites a database under another schema, in place or to a new file; if a row does not fit, nothing changes.
 pub(super) fn convert(invocation: &Invocation<'_>) -> Outcome {
     let schema = Arc::new(schema_file::read(&invocation.schema(1))?);
-    let target = invocation.args.get(2).map(Path::new);
+    let target = invocation.args.get(2).map(|name| os_name::path(name));
     let comment = format!("converted by ovsdb-tool {}", program::VERSION);
     compact::rewrite(
         &invocation.database(0),
-        target,
+        target.as_deref(),
         &comment,
         |database, uuids| database.convert(schema, uuids).map_err(Failure::from),
     )

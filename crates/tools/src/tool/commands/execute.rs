@@ -1,13 +1,11 @@
 //! `query` and `transact`: one transaction on a file that no server has open.
 
-use std::path::PathBuf;
-
 use corvid_data::{Delta, Tag, WireError};
 use corvid_engine::{Context, Database, Identity, LockOwner};
 use corvid_json::Value;
 use corvid_log::DiskError;
 use corvid_log::write_transaction;
-use corvid_net::clock;
+use corvid_net::{clock, os_name};
 use corvid_shell::log_file::{LogFile, OpenMode};
 use corvid_shell::output::Output;
 
@@ -40,7 +38,7 @@ fn run(invocation: &Invocation<'_>, mode: OpenMode) -> Outcome {
     // A single argument is the transaction.
     let (path, text) = match invocation.args {
         [text] => (default_database(), text),
-        [path, text] => (PathBuf::from(path), text),
+        [path, text] => (os_name::path(path), text),
         _ => return Err(Failure::new("a transaction is required")),
     };
     let mut uuids = RandomUuids::new()?;

@@ -8,7 +8,7 @@ use corvid_log::cluster::{
     Cid, Data, Eid, Entry, Header, Index, Kind, Membership, Record, Servers, Sid, Snapshot, Term,
 };
 use corvid_log::{Magic, Stamp, snapshot};
-use corvid_net::clock;
+use corvid_net::{clock, os_name};
 use corvid_shell::progress::Spinner;
 use corvid_shell::vlog::{self, Module};
 
@@ -26,7 +26,7 @@ pub(super) fn create_cluster(invocation: &Invocation<'_>) -> Outcome {
         return Err(Failure::new("DB CONTENTS LOCAL expected"));
     };
     let mut uuids = RandomUuids::new()?;
-    let (name, data) = read_contents(Path::new(contents), &mut uuids)?;
+    let (name, data) = read_contents(&os_name::path(contents), &mut uuids)?;
     address::check(local_address)?;
     let server_id = Sid(uuids.fresh());
     let header = Header {
@@ -56,7 +56,7 @@ pub(super) fn create_cluster(invocation: &Invocation<'_>) -> Outcome {
         }));
         records.extend(frame(|body| entry.encode(body)));
     }
-    new_file::create(Path::new(path), &records)?;
+    new_file::create(&os_name::path(path), &records)?;
     Ok(Answer::Yes)
 }
 
@@ -92,7 +92,7 @@ pub(super) fn join_cluster(invocation: &Invocation<'_>) -> Outcome {
             remote_addresses: remotes,
         },
     };
-    new_file::create(Path::new(path), &frame(|body| header.encode(body)))?;
+    new_file::create(&os_name::path(path), &frame(|body| header.encode(body)))?;
     Ok(Answer::Yes)
 }
 

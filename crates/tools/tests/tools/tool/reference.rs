@@ -53,6 +53,8 @@ fn normal(run: &Run, is_listing: bool) -> Run {
             .filter(|line| !line.contains("not known to be committed"))
             // Ours alone: the line that names the implementation, and an option in the listing of options.
             .filter(|line| !line.starts_with("Corvid ") && *line != "--fail")
+            // A command that only ours has, in the list of commands.
+            .filter(|line| !line.starts_with("  salvage "))
             .map(normal_line)
             .collect();
         if is_listing {

@@ -1,11 +1,11 @@
 //! The summary of one member's log that comparing it with the logs of others needs.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use corvid_json::{Object, Value};
 use corvid_log::cluster::{Entry, Index, Kind, Record, Replay, Sid, Step, Term};
 use corvid_log::header::Header as Hash;
+use corvid_net::os_name;
 
 use super::Names;
 use crate::failure::Failure;
@@ -157,7 +157,7 @@ impl Member {
 
     /// Reads an entry again, to show it in a message.
     pub(super) fn show(&self, fingerprint: Fingerprint) -> Result<Value, Failure> {
-        let mut file = ClusterFile::open(Path::new(&self.file))?;
+        let mut file = ClusterFile::open(&os_name::path(&self.file))?;
         while let Some((number, record)) = file.next()? {
             if let Kind::Entry(entry) = &record.kind
                 && number == fingerprint.record

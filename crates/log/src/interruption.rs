@@ -1,0 +1,105 @@
+//! Telling a write that never completed from damage to bytes that were complete once.
+//!
+//! A record was never complete if
+//!
+//! - the file ends within it, and no intact record follows: a crash interrupted the write; or
+//! - it has a *hole*: blocks that the disk never got and that read as zeros. No record holds a zero
+//!   byte. A hole may be short where a block ends soon after the record begins, or begins shortly
+//!   before the record ends.
+//!
+//! No crash leaves any other damage. A bit that changes on the disk makes neither of the two.
+//! Called by [`crate::ending`] for standalone files, and by [`crate::cluster`] for members' files.
+
+use crate::salvage::{self, Bytes};
+use crate::{Magic, ReadError};
+
+/// Zero bytes in a row that make a hole. A flipped bit makes at most one of them.
+const HOLE_BYTES_MIN: usize = 16;
+
+/// Bytes that are read at once.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Whether the write of the record at `offset`, which cannot be read because of `error`, never
+/// completed.
+///
+/// # Errors
+/// The file cannot be read.
+pub(crate) fn is_incomplete<B: Bytes>(
+    bytes: &mut B,
+    magic: Magic,
+    offset: u64,
+    error: &ReadError,
+) -> Result<bool, String> {
+    let next = salvage::next_whole(&mut *bytes, magic, offset)?;
+    let is_cut_short = match error {
+        ReadError::Short { offset, .. } => is_last_line(bytes, *offset)?,
+        ReadError::Header { shown, .. } => {
+            // The beginning of a header line, and nothing else.
+            is_beginning_of_line(shown, magic) && is_last_line(bytes, offset)?
+        }
+        _ => false,
+    };
+    if is_cut_short && next.is_none() {
+        return Ok(true);
+    }
+    Ok(ends_with_zero(bytes, error)? || has_hole(bytes, offset, next)?)
+}
+
+/// Whether the shown part of a malformed header line is how every header line of the kind begins.
+fn is_beginning_of_line(shown: &[u8], magic: Magic) -> bool {
+    let line = ["OVSDB ", magic.word()].concat();
+    let length = shown.len().min(line.len());
+    shown[..length] == line.as_bytes()[..length]
+}
+
+/// Whether the last byte of a record whose header is whole is a zero: the disk never got the block
+/// in which it ends. No flipped bit makes a zero of a line feed. The record behind it may be damaged
+/// too, so nothing else need show where this one ends.
+fn ends_with_zero<B: Bytes>(bytes: &mut B, error: &ReadError) -> Result<bool, String> {
+    let ReadError::Hash { length, offset, .. } = error else {
+        return Ok(false);
+    };
+    let mut last = [1];
+    let at = (offset + length).saturating_sub(1);
+    Ok(bytes.read_at(&mut last, at)? == 1 && last == [0])
+}
+
+/// Whether the file ends within the line at `offset`. A record whose last line feed is there is
+/// whole, no matter what length its header claims.
+fn is_last_line<B: Bytes>(bytes: &mut B, offset: u64) -> Result<bool, String> {
+    let mut room = vec![0; PIECE_BYTES];
+    let mut at = offset;
+    loop {
+        match bytes.read_at(&mut room, at)? {
+            0 => return Ok(true),
+            got if memchr::memchr(b'\n', &room[..got]).is_some() => return Ok(false),
+            got => at += got as u64,
+        }
+    }
+}
+
+/// Whether a hole begins between `from` and `limit`, or, without a limit, the end of the file. A
+/// shorter run of zeros counts at the very end of the file.
+fn has_hole<B: Bytes>(bytes: &mut B, from: u64, limit: Option<u64>) -> Result<bool, String> {
+    let mut room = vec![0; PIECE_BYTES];
+    let mut at = from;
+    let mut zeros = 0;
+    loop {
+        let got = bytes.read_at(&mut room, at)?;
+        if got == 0 {
+            return Ok(zeros > 0);
+        }
+        for byte in &room[..got] {
+            zeros = if *byte == 0 { zeros + 1 } else { 0 };
+            // No flipped bit makes a zero of the first or the last byte of a record.
+            let is_edge = at == from || limit == Some(at + 1);
+            if zeros >= HOLE_BYTES_MIN || zeros > 0 && is_edge {
+                return Ok(true);
+            }
+            at += 1;
+            if zeros == 0 && limit.is_some_and(|limit| at >= limit) {
+                return Ok(false);
+            }
+        }
+    }
+}
