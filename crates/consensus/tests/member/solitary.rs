@@ -480,7 +480,7 @@ fn a_leader_without_news_tells_each_follower_the_whole_commit_index() {
     let term = member.lead();
     member.wait();
     while let message @ [_, ..] = &member.take(2)[..] {
-        message.to_vec().into_iter().for_each(|it| member.agree(it));
+        message.iter().cloned().for_each(|it| member.agree(it));
     }
     let commit = member.commit();
     member.handle(Input::PeerUp(sid(2)));

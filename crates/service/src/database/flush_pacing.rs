@@ -52,12 +52,13 @@ impl FlushPacing {
     /// Whether a flush may begin. Called at the end of each batch, it also observes the commits of
     /// that batch.
     fn is_time(&mut self, now: Now) -> bool {
-        if self.commits > 0 {
-            let interval_ms = now
-                .mono_ms
-                .saturating_sub(self.commit_ms)
-                .min(self.pause_ms);
-            self.interval = (self.interval + UNITS_PER_MS * interval_ms / self.commits) / 2;
+        let interval_ms = now
+            .mono_ms
+            .saturating_sub(self.commit_ms)
+            .min(self.pause_ms);
+        // Without commits there is nothing to divide by, and nothing to observe.
+        if let Some(interval) = (UNITS_PER_MS * interval_ms).checked_div(self.commits) {
+            self.interval = (self.interval + interval) / 2;
             (self.commits, self.commit_ms) = (0, now.mono_ms);
         }
         UNITS_PER_MS * self.next_ms.saturating_sub(now.mono_ms) <= self.interval

@@ -17,6 +17,7 @@ use corvid_monitor::SessionId;
 
 use super::Frontend;
 use super::session::Session;
+use crate::applied_index::AppliedIndex;
 use crate::message::{Completion, DatabaseId, Deliver, Piece, REPLY_TAIL, ToDatabase};
 use crate::served_databases::ServedDatabases;
 use crate::server_db;
@@ -124,7 +125,7 @@ impl Frontend {
         // The newest index: it is in the queue of `_Server`, and the fence covers later deliveries
         // as well.
         let newest = self.served.applied_index(database);
-        let index = newest.map_or(at_least, |applied| applied.current());
+        let index = newest.map_or(at_least, AppliedIndex::current);
         held.awaited = Some((database, index));
         let fence = ToDatabase::Fence(id, Completion::IndexFence);
         self.outputs.to_databases.push((server_db, fence));

@@ -22,7 +22,7 @@ pub(super) enum Source {
     /// There is none at present.
     Lost,
     /// It is a relay that is not connected to a source, and there is no better one.
-    WithoutSource,
+    Orphaned,
 }
 
 /// See the module.
@@ -42,7 +42,7 @@ impl Reachability {
     pub(super) fn set(&mut self, now_ms: u64, source: Source, has_caught_up: bool) -> Option<bool> {
         let was_reachable = std::mem::replace(&mut self.is_reachable, source == Source::Reachable);
         match source {
-            Source::Reachable | Source::WithoutSource => self.lost_ms = None,
+            Source::Reachable | Source::Orphaned => self.lost_ms = None,
             Source::Lost if was_reachable => self.lost_ms = Some(now_ms),
             Source::Lost => {}
         }
@@ -124,7 +124,7 @@ mod tests {
         let mut it = Reachability::default();
         assert_eq!(it.set(0, Source::Reachable, true), Some(true));
         assert_eq!(it.set(10, Source::Lost, true), None, "it tries others");
-        assert_eq!(it.set(20, Source::WithoutSource, true), Some(false));
+        assert_eq!(it.set(20, Source::Orphaned, true), Some(false));
         assert_eq!(it.set(30, Source::Lost, true), None);
         assert_eq!(it.deadline_ms(), None);
         assert_eq!(it.set(40, Source::Reachable, true), Some(true));

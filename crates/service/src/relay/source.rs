@@ -328,7 +328,7 @@ impl RelaySource {
             }
         }
         let source = if self.client.is_at_lost_relay() {
-            Source::WithoutSource
+            Source::Orphaned
         } else if is_reachable {
             Source::Reachable
         } else {

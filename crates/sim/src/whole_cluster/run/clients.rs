@@ -153,7 +153,7 @@ impl Run {
         let mut session = Client::new(session, client.version, earlier);
         session.begin(&mut self.next_id);
         // Some learn of commits from `_Server` as well. A relay shows no index.
-        if number % 2 == 0 && matches!(host, Location::Member(_)) {
+        if number.is_multiple_of(2) && matches!(host, Location::Member(_)) {
             session.watch_server(&mut self.next_id);
         }
         client.client = Some(session);
