@@ -205,7 +205,7 @@ impl Member {
             are_peers_refused: false,
             view: View::new(now_ms),
             attention: Attention::new(now_ms),
-            catching_up: CatchingUp::default(),
+            catching_up: CatchingUp::new(!is_recording),
             applied: mark.commit,
             last_eid: opened.last_eid,
             held: VecDeque::new(),

@@ -13,7 +13,9 @@
 //! ```
 //!
 //! A commit index counts as a mark only if its entry is of the leader's own term: an earlier one
-//! may lack commits of leaders before. Once caught up, a member stays so until it is out of touch
+//! may lack commits of leaders before. A server that joins has a mark earlier: the leader appends
+//! the list with it after it has heard of it. That says nothing after a restart, because the list
+//! may then be older than this run. Once caught up, a member stays so until it is out of touch
 //! again, although it follows its leader with some delay.
 
 use corvid_log::cluster::Index;
@@ -23,9 +25,26 @@ use corvid_log::cluster::Index;
 pub(super) struct CatchingUp {
     mark: Option<Index>,
     has_caught_up: bool,
+    /// The server began this run without any entry of its cluster.
+    is_new: bool,
 }
 
 impl CatchingUp {
+    /// `is_new`: the file of the server has no entry yet.
+    pub(super) fn new(is_new: bool) -> CatchingUp {
+        CatchingUp {
+            is_new,
+            ..CatchingUp::default()
+        }
+    }
+
+    /// A list that adds this server is committed at this index.
+    pub(super) fn listed(&mut self, index: Index) {
+        if self.is_new {
+            self.told(index);
+        }
+    }
+
     /// The leader has committed through this entry, which is of its own term. The first mark is
     /// enough: it includes everything that was committed when the member was in touch again.
     pub(super) fn told(&mut self, commit: Index) {
@@ -36,7 +55,7 @@ impl CatchingUp {
     /// that begins its leadership, so there is nothing that it could lack.
     pub(super) fn look(&mut self, is_in_touch: bool, leads: bool, applied: Index) -> bool {
         if !is_in_touch {
-            *self = CatchingUp::default();
+            *self = CatchingUp::new(self.is_new);
             return false;
         }
         self.has_caught_up |= leads || self.mark.is_some_and(|mark| applied >= mark);
@@ -47,6 +66,19 @@ impl CatchingUp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_list_that_adds_a_server_is_a_mark_unless_it_has_restarted_since() {
+        for is_new in [true, false] {
+            let mut it = CatchingUp::new(is_new);
+            assert!(!it.look(false, false, Index(6)), "it is joining");
+            it.listed(Index(7));
+            assert!(!it.look(true, false, Index(6)));
+            assert_eq!(it.look(true, false, Index(7)), is_new);
+            it.told(Index(8));
+            assert!(it.look(true, false, Index(8)));
+        }
+    }
 
     #[test]
     fn a_member_catches_up_with_the_first_mark_each_time_it_comes_in_touch() {

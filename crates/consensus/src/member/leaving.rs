@@ -407,8 +407,7 @@ impl Member {
                     self.log(Level::Info, text);
                 }
                 self.joined();
-                // The leader has appended this list after it had heard of this server.
-                self.catching_up.told(index);
+                self.catching_up.listed(index);
             }
         }
         for sid in gone {
