@@ -1070,7 +1070,7 @@ bool corvid_idl_is_mutable(const corvid_idl_row *row, const struct corvid_idl_co
 // Whether a row is a key of an index, which has no place in the database.
 bool corvid_idl_row_is_synthetic(const corvid_idl_row *row);
 
-// Sets the file of the private key for `ssl:` remotes of all replicas without files of their own; null for none.
+// Sets the file of the private key for `ssl:` remotes of all replicas without files of their own, from the next connection on. Null changes nothing.
 enum corvid_error corvid_tls_set_private_key_file(const char *file);
 
 // Sets the file of the certificate, as corvid_tls_set_private_key_file.
@@ -1080,10 +1080,10 @@ enum corvid_error corvid_tls_set_certificate_file(const char *file);
 enum corvid_error corvid_tls_set_ca_certificate_file(const char *file,
                                                      bool bootstrap);
 
-// Sets the protocols that connections may use, such as "TLSv1.3", as the option `--ssl-protocols` of servers; null for the default.
+// Sets the protocols that connections may use, such as "TLSv1.3", as the option `--ssl-protocols` of servers, for all replicas without files of their own. Null changes nothing.
 enum corvid_error corvid_tls_set_protocols(const char *protocols);
 
-// Sets the ciphers that connections may use, as the option `--ssl-ciphers` of servers; null for the default.
+// Sets the ciphers of TLS 1.2 that connections may use, as the option `--ssl-ciphers` of servers, for all replicas without files of their own. Null changes nothing.
 enum corvid_error corvid_tls_set_ciphers(const char *ciphers);
 
 // The first row of a table that changed since corvid_idl_track_clear, in the order of first changes, or null. A deleted row shows its last values until then.

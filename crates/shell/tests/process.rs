@@ -548,7 +548,10 @@ fn hidden_owner(place: &Home) {
         (Some(1), expected)
     );
     assert_eq!(std::fs::read(&path).unwrap(), before);
-    assert_eq!(place.answer(&["version"]), "testd (Open vSwitch) 3.7.0\n");
+    assert_eq!(
+        place.answer(&["version"]),
+        "testd (Open vSwitch) 3.7.0\nCorvid 0.1.0\n"
+    );
 }
 
 /// A daemon that ends removes only files of its own.

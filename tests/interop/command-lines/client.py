@@ -85,7 +85,7 @@ APPCTL = [
     Known("ovs-appctl -f yaml version", "3.1 has no such option", ("! ovs-appctl: value yaml on -f or --format is invalid", "= 1")),
     Known("ovs-appctl --pretty version", "3.1 has no such option", ("! ovs-appctl: --pretty is supported with --format json only", "= 1")),
     Known("ovs-appctl -t ovsdb-server -f json version", "3.1 has no such option", (
-        '  {"reply":"ovsdb-server (Open vSwitch) VERSION","reply-format":"plain"}', "= 0")),
+        '  {"reply":"ovsdb-server (Open vSwitch) VERSION\\nCorvid 0.1.0","reply-format":"plain"}', "= 0")),
     Known("ovs-appctl -t ovsdb-server -f json nosuch", "3.1 has no such option", (
         '! "nosuch" is not a valid command (use "list-commands" to see a list of valid commands)', "! ovs-appctl: ovsdb-server: server returned an error", "= 2")),
 ]

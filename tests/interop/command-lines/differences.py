@@ -28,10 +28,14 @@ class Later:
 NEWER_OPTIONS = ("config-file", "disable-file-no-data-conversion", "ssl-ciphersuites", "ssl-server-name")
 
 # What names our implementation, after the line that scripts parse: a line of its own, also in the log and in a reply that is printed as JSON.
-IMPLEMENTATION = re.compile(r"(?:[ !] )(?:TIME\|N\|ovsdb_server\|INFO\|)?Corvid [\d.]+")
+IMPLEMENTATION = re.compile(r"(?:[ !] )(?:(?:TIME\|N\|)?ovsdb_server\|INFO\|)?Corvid [\d.]+")
 
 # Options of ours alone in a listing of options.
 OWN_OPTIONS = ("  --fail",)
+
+# Lines of ours alone: a command in a listing of commands, and what a server says of damage that it has copied before it serves the rest.
+OWN_COMMANDS = re.compile(r" +salvage +file new \[schema\]")
+SAVED = re.compile(r"! TIME\|N\|ovsdb_server\|ERR\|.*: the file ends in damaged record \d+ at offset \d+\. .* saved as .*")
 
 FAILED = re.compile(r"! TIME\|N\|ovsdb_server\|WARN\|failed to (?:open database '.*?'|configure remotes|configure SSL/TLS): (.*)")
 GAVE_UP = "! ovsdb-server: server configuration failed"
@@ -44,7 +48,7 @@ def ours(lines):
         if "is ambiguous; possibilities:" in line:
             for option in NEWER_OPTIONS:
                 line = line.replace(f" '--{option}'", "")
-        if IMPLEMENTATION.fullmatch(line) or line in OWN_OPTIONS:
+        if IMPLEMENTATION.fullmatch(line) or line in OWN_OPTIONS or OWN_COMMANDS.fullmatch(line) or SAVED.fullmatch(line):
             continue
         line = re.sub(r"\\nCorvid [\d.]+", "", line)
         found.append(line.replace("SSL/TLS protocol", "SSL protocol"))

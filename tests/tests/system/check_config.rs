@@ -234,7 +234,13 @@ fn damage_at_the_end_of_a_file_is_reported() {
     database(folder, "A.db", "A");
     let file = folder.join("A.db");
     let mut text = fs::read(&file).expect("a file");
-    text.extend_from_slice(b"OVSDB JSON 5 00\n");
+    // A record that may have held the whole contents is more than an end.
+    let rotten = [&text[..], b"OVSDB JSON 5 00\n"].concat();
+    fs::write(&file, &rotten).expect("written");
+    let (status, _, said) = check(folder, &["A.db"]);
+    assert_eq!(status, Some(1));
+    assert!(said.contains("the file is not opened"), "{said}");
+    text.extend_from_slice(b"garbage\n");
     fs::write(&file, &text).expect("written");
     let (status, _, said) = check(folder, &["A.db"]);
     assert_eq!(status, Some(0));

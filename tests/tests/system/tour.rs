@@ -349,8 +349,8 @@ exit 0
     };
     for words in [
         "(another program has port 6640, so there is no tcp:)",
-        "cannot lock file because it is already locked by pid",
-        "server configuration failed",
+        "corvid-demo: a demo runs in ",
+        "To end it: Ctrl-C in its terminal, or ",
     ] {
         assert!(said.contains(words), "{words}:\n{said}");
     }

@@ -24,10 +24,21 @@ pub(crate) fn of(command: &str) -> &'static str {
         "check-cluster" => CHECK_CLUSTER,
         "compare-versions" => COMPARE_VERSIONS,
         "cluster-to-standalone" => CLUSTER_TO_STANDALONE,
+        "salvage" => SALVAGE,
         "help" | "list-commands" => HELP,
         _ => "",
     }
 }
+
+const SALVAGE: &str = "\
+Reads a damaged file of a standalone database or of a member of a cluster, row by row, and writes what it can read to NEW, a standalone \
+file. Its output has a line for each row and record that is lost. FILE is not changed; stop its server first, and keep FILE until the \
+result has been checked. If the record with the schema cannot be read, give the schema as SCHEMA. References to lost rows are removed \
+where the schema permits it. A single bit that has changed in a record of up to 32 KiB is found with the help of the record's hash and \
+mended.
+
+The exit status is 0 if everything was read, 2 if something was lost, and 1 if nothing could be written. A cluster loses nothing while a \
+majority of its members is sound: remove the damaged member and let a new one join instead.";
 
 const CREATE: &str = "\
 Makes a standalone file, which a server can also serve as an active backup. SCHEMA is a file with a schema in JSON, as RFC 7047 3.2 \

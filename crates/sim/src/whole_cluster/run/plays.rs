@@ -77,16 +77,21 @@ impl Run {
         self.leader().ok_or_else(|| "no leader".to_owned())
     }
 
-    /// Each client whose server knows a leader sends so many transactions. Returns their numbers.
+    /// Whether the server of a client says that it is connected to its cluster.
+    fn is_served(&self, client: usize) -> bool {
+        let Some(Location::Member(host)) = self.clients[client].host else {
+            return false;
+        };
+        let process = self.hosts[host].process.as_ref();
+        let row = process.and_then(|process| process.row.as_ref());
+        row.is_some_and(|row| row.is_connected)
+    }
+
+    /// Each client whose server is connected sends so many transactions. Returns their numbers.
     fn write(&mut self, count: usize) -> Vec<i64> {
         let mut numbers = Vec::new();
         for client in 0..self.clients.len() {
-            let Some(Location::Member(host)) = self.clients[client].host else {
-                continue;
-            };
-            let process = self.hosts[host].process.as_ref();
-            let row = process.and_then(|process| process.row.as_ref());
-            if row.is_none_or(|row| !row.is_connected) {
+            if !self.is_served(client) {
                 continue;
             }
             for _ in 0..count {
@@ -103,7 +108,9 @@ impl Run {
     fn commit(&mut self, count: usize) -> Result<(), String> {
         let is_there = |run: &mut Run| {
             let mut clients = run.clients.iter();
-            clients.all(|client| client.host.is_some()) && run.leader().is_some()
+            clients.all(|client| client.host.is_some())
+                && run.leader().is_some()
+                && (0..run.clients.len()).any(|client| run.is_served(client))
         };
         self.until("clients", is_there)?;
         let numbers = self.write(count);
