@@ -53,7 +53,12 @@ pub fn at_exit(action: impl FnOnce() + Send + 'static) {
 pub fn add(path: &Path) {
     let path = absolute(path);
     let identity = identity(&path);
-    files().push(Entry { path, identity });
+    let mut files = files();
+    // A second socket of this process at the same path has replaced the first: the file is still ours.
+    for known in files.iter_mut().filter(|known| known.path == path) {
+        known.identity = identity;
+    }
+    files.push(Entry { path, identity });
 }
 
 /// Removes a path from the list; the file stays.

@@ -28,7 +28,7 @@ class Later:
 NEWER_OPTIONS = ("config-file", "disable-file-no-data-conversion", "ssl-ciphersuites", "ssl-server-name")
 
 # What names our implementation, after the line that scripts parse: a line of its own, also in the log and in a reply that is printed as JSON.
-IMPLEMENTATION = re.compile(r"(?:[ !] )(?:(?:TIME\|N\|)?ovsdb_server\|INFO\|)?Corvid [\d.]+")
+IMPLEMENTATION = re.compile(r"(?:[ !] )(?:(?:TIME\|N\|)?ovsdb_server(?:\([^)]*\))?\|INFO\|)?Corvid [\d.]+")
 
 # Options of ours alone in a listing of options.
 OWN_OPTIONS = ("  --fail",)
