@@ -575,7 +575,10 @@ fn replaced_pidfile(place: &Home) {
     });
     assert_eq!(place.pid(), Some(second));
     assert_eq!(std::fs::read(&control).unwrap(), b"of somebody else");
-    assert_eq!(place.answer(&["version"]), "testd (Open vSwitch) 3.7.0\n");
+    assert_eq!(
+        place.answer(&["version"]),
+        "testd (Open vSwitch) 3.7.0\nCorvid 0.1.0\n"
+    );
 }
 
 fn failing_start(place: &Home) {
