@@ -372,7 +372,7 @@ fn check_reply(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Result
                     sent: view.sent,
                 });
             }
-            // The library would look for entries that it does not have. It never sees a hint behind the rejected entry.
+            // The library would look for entries that it does not have. It never sees a hint past the rejected entry.
             untimely_if(
                 *index > view.last_index,
                 "a reply about an entry behind the end of the log",

@@ -29,7 +29,7 @@ pub const RESULT_BYTES_MAX: usize = 1 << 30;
 /// any length, because one value goes into many rows.
 pub const ENTRY_BYTES_MAX: usize = 1 << 30;
 
-/// Bytes of a message beside its largest part, at most: the envelope, the smaller parts that are
+/// Bytes of a message without its largest part, at most: the envelope, the smaller parts that are
 /// gathered until their limit is reached, and the names of one client in their longest spelling.
 const ROOM_BYTES: usize = 64 << 20;
 
@@ -43,7 +43,7 @@ const _: () = assert!(ENTRY_BYTES_MAX + ROOM_BYTES <= MESSAGE_BYTES_MAX);
 /// A byte of a text takes so many in JSON, at most: `\u0001`.
 const ESCAPED_BYTES: usize = 6;
 
-/// Bytes of a forwarded transaction beside its texts, about.
+/// Bytes of a forwarded transaction without its texts, about.
 pub(crate) const FORWARD_OVERHEAD_BYTES: usize = 160;
 
 /// Why a transaction cannot be forwarded. Displays as the `details` of the client's error.

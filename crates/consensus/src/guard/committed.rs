@@ -11,7 +11,7 @@
 //!                     ^ an append that names entry 4, as its place or among its entries
 //! ```
 //!
-//! The library compares only behind the commit index, and answers anything older with the commit
+//! The library compares only past the commit index, and answers anything older with the commit
 //! index itself. So this comparison must come before the library sees the message.
 //!
 //! Invariant: only what a leader of this term or a later one says is compared. An older leader may
@@ -74,7 +74,7 @@ pub(super) fn check_append(
 ) -> Result<(), Refusal> {
     let commit = view.log.commit();
     check_entry(view.log, prev_index, prev_term, None)?;
-    // Behind the commit index the library compares.
+    // Past the commit index the library compares.
     let committed = usize::try_from(commit.0.saturating_sub(prev_index.0)).unwrap_or(usize::MAX);
     let mut index = prev_index;
     for (term, body) in entries.iter().take(committed) {

@@ -8,7 +8,7 @@ const OWN: Sid = Sid(Uuid([1; 16]));
 const PEER: Sid = Sid(Uuid([2; 16]));
 const OTHER: Sid = Sid(Uuid([3; 16]));
 
-/// A log with entries 4 to 10 behind a boundary at 3.
+/// A log with entries 4 to 10 after a boundary at 3.
 #[derive(Debug)]
 struct TestLog {
     commit: u64,
@@ -385,7 +385,7 @@ fn a_member_that_has_lost_its_log_is_told_so() {
 #[test]
 fn a_leader_with_the_committed_log_is_followed() {
     for message in [
-        // Behind the commit index the library compares.
+        // Past the commit index the library compares.
         append(5, (8, 5), &[5, 5]),
         append(5, (9, 4), &[5]),
         append(6, (12, 6), &[]),

@@ -2,7 +2,7 @@
 //!
 //! The library answers them with its commit index: it takes for granted that the leader's log is its
 //! own up to there, and has compared no term. The leader would count entries that it never sent. So
-//! the answer is turned into a rejection whose hint is the commit index, behind the rejected entry,
+//! the answer is turned into a rejection whose hint is the commit index, past the rejected entry,
 //! which no rejection of the library has. The leader goes on from there, and its next append names
 //! the entry at the commit index, which [`crate::guard`] compares.
 //!
@@ -24,7 +24,7 @@ use super::RaftNode;
 use crate::guard::CommittedLog;
 use crate::message::{PeerMessage, Rejection};
 
-/// The rejection's term and commit index, if its hint is behind the rejected entry.
+/// The rejection's term and commit index, if its hint is past the rejected entry.
 pub(super) fn hint(message: &PeerMessage) -> Option<(Term, Index)> {
     match message {
         PeerMessage::AppendReply {
