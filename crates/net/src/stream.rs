@@ -4,6 +4,7 @@
 //! bytes that it accepted, so a caller that waits until all output is sent calls [`Write::flush`].
 
 use std::io::{self, IoSlice, Read, Write};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
@@ -154,6 +155,13 @@ impl Stream {
     #[must_use]
     pub fn is_network(&self) -> bool {
         !matches!(self, Stream::Unix(_))
+    }
+
+    /// The peer's network address; `None`: it has none, or is gone.
+    #[must_use]
+    pub fn peer_ip(&self) -> Option<IpAddr> {
+        let peer = self.socket().peer_addr().ok()?;
+        Some(peer.as_socket()?.ip())
     }
 
     /// The source to register with a poll.

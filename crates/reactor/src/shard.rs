@@ -23,10 +23,12 @@ mod limits;
 mod output;
 mod run;
 mod timers;
+mod unfinished;
 
 #[cfg(test)]
 mod tests;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 pub use accept::{ListenerId, ListenerStatus};
@@ -68,6 +70,8 @@ pub struct ConnInfo {
     pub listener: Option<ListenerId>,
     /// Whether it crosses a network, where a silent peer may have failed.
     pub is_network: bool,
+    /// The peer's network address; `None`: it has none, or this server opened the connection.
+    pub address: Option<IpAddr>,
     /// The peer's name in its certificate, with TLS.
     pub identity: Option<Arc<str>>,
 }

@@ -226,6 +226,7 @@ impl Acceptor {
                         name: name.into(),
                         listener: Some(self.id),
                         is_network: stream.is_network(),
+                        address: stream.peer_ip(),
                         identity: None,
                     };
                     accepted.push(Accepted {

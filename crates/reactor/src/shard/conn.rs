@@ -10,9 +10,10 @@ use corvid_json::frame::{Framed, Framer, unfinishable};
 use corvid_json::{DEPTH_MAX, PEER_DEPTH_MAX, Pieces, Reader, WRAPPING_BYTES};
 
 use super::accept::ConnGuard;
-use super::limits::{Accounts, Charge};
+use super::limits::Charge;
 use super::output::{Output, Progress};
 use super::timers::Timer;
+use super::unfinished::Turn;
 use super::{BEGINNING_BYTES, CloseReason, ConnId, ConnInfo};
 use corvid_net::stream::Stream;
 
@@ -109,7 +110,7 @@ impl Conn {
         stream: Stream,
         is_open: bool,
         now_ms: u64,
-        accounts: &Arc<Accounts>,
+        charge: Charge,
     ) -> Conn {
         Conn {
             id,
@@ -139,7 +140,7 @@ impl Conn {
             partial: Pieces::default(),
             partial_bytes: 0,
             is_overlong: false,
-            charge: Charge::new(accounts),
+            charge,
             is_trusted: false,
             checked: 0,
         }
@@ -175,7 +176,7 @@ impl Conn {
         self.received_bytes += received as u64;
         // A short read has emptied the socket: the next edge reports further input.
         self.may_read = received == scratch.len() || (self.is_read_closed && received > 0);
-        self.charge.raise(self.partial_bytes + received);
+        self.charge.arrive(received);
         if let Err(end) = self.cut(&scratch[..received], is_passed_on) {
             self.input_end = Some(end);
         }
@@ -185,31 +186,45 @@ impl Conn {
     /// Removes the limits on texts. Call before anything is received.
     pub(super) fn trust(&mut self) {
         self.is_trusted = true;
-        self.charge = Charge::new(&Arc::default());
+        self.charge = Charge::new(&Arc::default(), self.charge.owner());
     }
 
-    /// The length of the incomplete text, if it is long enough to be counted.
-    pub(super) fn unfinished_bytes(&self) -> Option<usize> {
-        let counts = !self.is_trusted && self.charge.bytes() > 0;
-        (self.partial_bytes > 0 && counts).then_some(self.partial_bytes)
-    }
-
-    /// Whether [`Conn::update_charge`] has something to do.
+    /// Whether [`Conn::update_charge`] may lower the charge.
     pub(super) fn is_charged(&self) -> bool {
         self.charge.bytes() > 0
     }
 
-    /// Charges the incomplete text and the bytes of earlier texts that the handler still holds.
-    pub(super) fn update_charge(&mut self, held_bytes: usize) {
+    /// Charges the incomplete text and the bytes of earlier texts that the handler still holds. True when the charge has become larger.
+    pub(super) fn update_charge(&mut self, now_ms: u64, held_bytes: usize) -> bool {
+        if self.closing.is_some() {
+            return false;
+        }
+        let before = self.charge.bytes();
         let waiting: usize = self.frames.iter().map(Frame::len).sum();
-        self.charge.set(self.partial_bytes + waiting + held_bytes);
+        let is_clients_turn = self.partial_bytes > 0 && !self.is_paused && !self.is_blocked;
+        let turn = match is_clients_turn {
+            true => Turn::Client,
+            false => Turn::Server,
+        };
+        let bytes = self.partial_bytes + waiting + held_bytes;
+        self.charge.set(now_ms, bytes, turn);
+        !self.is_trusted && self.charge.bytes() > before
+    }
+
+    /// Charges what has been read before the rest of the turn: the handler holds the earlier texts, and their charge is not lowered here.
+    pub(super) fn charge_partial(&mut self, now_ms: u64) -> bool {
+        let before = self.charge.bytes();
+        if self.partial_bytes > before {
+            self.charge.set(now_ms, self.partial_bytes, Turn::Client);
+        }
+        !self.is_trusted && self.charge.bytes() > before
     }
 
     /// Frees the incomplete text of a connection that is being closed.
     pub(super) fn drop_unfinished(&mut self) {
         self.partial = Pieces::default();
         self.partial_bytes = 0;
-        self.charge.set(0);
+        self.charge.set(self.received_ms, 0, Turn::Server);
     }
 
     fn cut(&mut self, mut input: &[u8], is_passed_on: IsPassedOn) -> Result<(), InputEnd> {

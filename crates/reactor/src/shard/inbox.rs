@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::accept::{Accepted, Acceptor, ListenerId};
+use super::unfinished::Evicted;
 use crate::wake_queue::WakeQueue;
 
 /// One entry of the queue.
@@ -18,6 +19,8 @@ pub(super) enum Envelope<M> {
     Unlisten(ListenerId),
     /// Close the connections of a listener.
     CloseAll(ListenerId),
+    /// Close this connection, because the unfinished messages of all shards hold too much.
+    Evict(Evicted),
     Shutdown,
 }
 

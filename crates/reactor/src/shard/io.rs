@@ -12,8 +12,9 @@ use mio::{Interest, Registry, Token};
 use slab::Slab;
 
 use super::conn::Conn;
-use super::limits::Accounts;
+use super::limits::{Accounts, Charge, Owner};
 use super::timers::Timers;
+use super::unfinished::{Account, Evicted};
 use super::{CloseReason, ConnId, ConnInfo, ListenerId};
 use crate::segment::Segment;
 use corvid_net::errno;
@@ -31,6 +32,10 @@ pub struct Io {
     /// For connections over TLS.
     pub(super) credentials: Option<Arc<Credentials>>,
     pub(super) accounts: Arc<Accounts>,
+    /// The number of this shard in its group.
+    shard: usize,
+    /// Connections of other shards that are to be closed, because unfinished messages hold too much.
+    pub(super) evicted: Vec<Evicted>,
     pub(super) conns: Slab<Conn>,
     pub(super) timers: Timers,
     /// Connections with input or undelivered texts.
@@ -48,11 +53,14 @@ impl Io {
         registry: Registry,
         credentials: Option<Arc<Credentials>>,
         accounts: Arc<Accounts>,
+        shard: usize,
     ) -> Io {
         Io {
             registry,
             credentials,
             accounts,
+            shard,
+            evicted: Vec::new(),
             conns: Slab::new(),
             timers: Timers::default(),
             scheduled: VecDeque::new(),
@@ -165,6 +173,7 @@ impl Io {
             name: name.into(),
             listener: None,
             is_network: stream.is_network(),
+            address: None,
             identity: None,
         };
         self.insert(stream, info, false)
@@ -214,7 +223,13 @@ impl Io {
         self.registry
             .register(stream.source(), Token(entry.key()), interest)?;
         let id = ConnId::new(SERIAL.fetch_add(1, Ordering::Relaxed), entry.key());
-        let mut conn = Conn::new(id, info, stream, is_open, self.now_ms, &self.accounts);
+        let owner = Owner {
+            conn: id,
+            shard: self.shard,
+            account: Account::new(info.listener, info.address),
+        };
+        let charge = Charge::new(&self.accounts, owner);
+        let mut conn = Conn::new(id, info, stream, is_open, self.now_ms, charge);
         conn.wants_writable = !is_open;
         entry.insert(conn);
         self.schedule(id);
@@ -277,28 +292,41 @@ impl Io {
         }
     }
 
-    /// Disconnects the peers with the longest incomplete texts while all of them together are too long.
+    /// Makes room if unfinished messages hold too much. The connections that give way may belong to any shard of the group.
     pub(super) fn check_unfinished(&mut self) {
-        static LIMIT: RateLimit = RateLimit::new(5, 5);
-        while self.accounts.is_overdrawn() {
-            let open = self.conns.iter().filter(|(_, conn)| conn.closing.is_none());
-            let unfinished = open.filter_map(|(_, conn)| Some((conn.unfinished_bytes()?, conn.id)));
-            let Some((bytes, conn)) = unfinished.max() else {
-                return;
-            };
-            let name = self.name(conn);
-            logging::warn_limited(
-                &LIMIT,
-                Module::Jsonrpc,
-                format_args!(
-                    "{name}: unfinished messages are too long together, disconnecting this one of {bytes} bytes"
-                ),
-            );
-            if let Some(found) = self.conn(conn) {
-                found.drop_unfinished();
-            }
-            self.close_with(conn, CloseReason::LimitReached);
+        if !self.accounts.is_overdrawn() {
+            return;
         }
+        let accounts = Arc::clone(&self.accounts);
+        for evicted in accounts.evict(self.now_ms) {
+            if evicted.shard == self.shard {
+                self.evict(evicted);
+            } else {
+                self.evicted.push(evicted);
+            }
+        }
+    }
+
+    /// Disconnects a peer whose unfinished message has to make room.
+    pub(super) fn evict(&mut self, evicted: Evicted) {
+        static LIMIT: RateLimit = RateLimit::new(5, 5);
+        let Evicted {
+            conn,
+            bytes,
+            idle_ms,
+            shard: _,
+        } = evicted;
+        let name = self.name(conn);
+        let Some(found) = self.conn(conn) else { return };
+        found.drop_unfinished();
+        logging::warn_limited(
+            &LIMIT,
+            Module::Jsonrpc,
+            format_args!(
+                "{name}: unfinished messages are too long together, disconnecting this one of {bytes} bytes (no progress for {idle_ms} ms)"
+            ),
+        );
+        self.close_with(conn, CloseReason::LimitReached);
     }
 
     pub(super) fn schedule(&mut self, conn: ConnId) {

@@ -1,22 +1,24 @@
 //! Limits of the memory that clients occupy in a group of shards: connections, incomplete texts, unread output.
 //!
 //! Invariants: no more than [`Limits::connections_max`] accepted connections are open at a time; incomplete texts hold at most
-//! [`Limits::unfinished_bytes_max`] together, plus the bytes that one shard reads in one turn. A text counts until its handler has finished with
-//! it ([`Handler::held_bytes`](super::Handler::held_bytes)), so a client cannot send faster than the handler reads. The first [`FREE_BYTES`] of a
-//! text are not counted, so most connections touch the shared counters only when they open and close.
+//! [`Limits::unfinished_bytes_max`] together, plus the bytes that each shard reads in one turn. A text counts until its handler has finished
+//! with it ([`Handler::held_bytes`](super::Handler::held_bytes)), so a client cannot send faster than the handler reads. Texts count in
+//! multiples of [`GRAIN_BYTES`], so most connections touch the shared table only when they open and close.
 //!
 //! At a limit: a connection too many is closed at once, so that its client tries another server instead of waiting; a client that sends too
 //! long a text, or leaves too much output unread, is disconnected; when incomplete texts are too long together, the shard that notices it
-//! closes its connection with the longest one. Limits may change while the shards run; open connections stay open. Peers that the handler
-//! trusts ([`Io::trust`](super::Io::trust)) are not limited. Only shards use this file.
+//! chooses connections of any shard ([`super::unfinished`]), and their shards close them. Limits may change while the shards run; open
+//! connections stay open. Peers that the handler trusts ([`Io::trust`](super::Io::trust)) are not limited. Only shards use this file.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::ConnId;
+use super::unfinished::{Account, Evicted, Turn, Unfinished};
 use crate::events;
 
-/// The beginning of a text that is not counted, bytes.
-const FREE_BYTES: usize = 64 * 1024;
+/// The texts of a connection count in multiples of this, bytes: about what an idle connection takes.
+const GRAIN_BYTES: usize = 16 * 1024;
 
 /// Limits of a group of shards. The default is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +87,9 @@ pub(super) struct Accounts {
     limits: Current,
     connections: AtomicUsize,
     refused: AtomicU64,
-    unfinished: AtomicUsize,
+    unfinished: Mutex<Unfinished>,
+    /// [`Unfinished::bytes`], to be read without the lock.
+    unfinished_bytes: AtomicUsize,
 }
 
 impl Accounts {
@@ -129,14 +133,38 @@ impl Accounts {
         Some(permit)
     }
 
+    /// How long incomplete texts may be together, bytes.
+    fn unfinished_bytes_max(&self) -> usize {
+        self.limits.unfinished_bytes_max.load(Ordering::Relaxed)
+    }
+
     /// Whether incomplete texts are longer together than they may be.
     pub(super) fn is_overdrawn(&self) -> bool {
-        let unfinished_bytes_max = self.limits.unfinished_bytes_max.load(Ordering::Relaxed);
-        self.unfinished.load(Ordering::Relaxed) > unfinished_bytes_max
+        self.unfinished_bytes.load(Ordering::Relaxed) > self.unfinished_bytes_max()
+    }
+
+    /// Chooses the connections that must be closed because incomplete texts are too long together. They count no longer.
+    pub(super) fn evict(&self, now_ms: u64) -> Vec<Evicted> {
+        let mut evicted = Vec::new();
+        if self.is_overdrawn() {
+            let bytes_max = self.unfinished_bytes_max();
+            self.with_unfinished(|table| evicted = table.evict(now_ms, bytes_max));
+        }
+        evicted
+    }
+
+    fn with_unfinished(&self, change: impl FnOnce(&mut Unfinished)) {
+        let mut table: MutexGuard<'_, _> = self
+            .unfinished
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        change(&mut table);
+        self.unfinished_bytes
+            .store(table.bytes(), Ordering::Relaxed);
     }
 }
 
-/// How often a connection was refused at the limit, for metrics.
+/// How much of the limits is used, for metrics.
 #[derive(Debug, Clone)]
 pub struct Refusals(Arc<Accounts>);
 
@@ -149,6 +177,13 @@ impl Refusals {
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of texts that are incomplete or not handled, and how many there may be.
+    #[must_use]
+    pub fn unfinished_bytes(&self) -> (usize, usize) {
+        let bytes = self.0.unfinished_bytes.load(Ordering::Relaxed);
+        (bytes, self.0.unfinished_bytes_max())
     }
 
     /// How many may be open at a time; `None`: any number.
@@ -168,43 +203,82 @@ impl Drop for Permit {
     }
 }
 
-/// The bytes that one connection's incomplete text adds to the shared account.
+/// The bytes that the texts of one connection add to the shared table.
 #[derive(Debug)]
 pub(super) struct Charge {
     accounts: Arc<Accounts>,
+    owner: Owner,
     /// The bytes that count.
     bytes: usize,
+    turn: Turn,
+    /// Bytes that have arrived and are not in the table yet.
+    arrived: usize,
+    /// Its place in the table, while there are bytes that count.
+    key: Option<usize>,
+}
+
+/// The connection of a charge.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owner {
+    pub(super) conn: ConnId,
+    pub(super) shard: usize,
+    pub(super) account: Account,
 }
 
 impl Charge {
-    pub(super) fn new(accounts: &Arc<Accounts>) -> Charge {
+    pub(super) fn new(accounts: &Arc<Accounts>, owner: Owner) -> Charge {
         Charge {
             accounts: Arc::clone(accounts),
+            owner,
             bytes: 0,
+            turn: Turn::Client,
+            arrived: 0,
+            key: None,
         }
+    }
+
+    /// The connection that it is for.
+    pub(super) fn owner(&self) -> Owner {
+        self.owner
     }
 
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Sets the length of the text.
-    pub(super) fn set(&mut self, text_bytes: usize) {
-        let bytes = text_bytes.saturating_sub(FREE_BYTES);
-        let unfinished = &self.accounts.unfinished;
-        if bytes > self.bytes {
-            unfinished.fetch_add(bytes - self.bytes, Ordering::Relaxed);
-        } else if bytes < self.bytes {
-            unfinished.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
-        }
-        self.bytes = bytes;
+    /// Bytes have arrived. They count as progress of the text that is set next.
+    pub(super) fn arrive(&mut self, bytes: usize) {
+        self.arrived += bytes;
     }
 
-    /// Sets the length of the text if it has grown.
-    pub(super) fn raise(&mut self, text_bytes: usize) {
-        if text_bytes.saturating_sub(FREE_BYTES) > self.bytes {
-            self.set(text_bytes);
+    /// Sets the length of the texts.
+    pub(super) fn set(&mut self, now_ms: u64, text_bytes: usize, turn: Turn) {
+        let bytes = text_bytes / GRAIN_BYTES * GRAIN_BYTES;
+        let is_same = bytes == self.bytes && turn == self.turn && self.arrived < GRAIN_BYTES;
+        let arrived = self.arrived;
+        if bytes == 0 {
+            self.arrived = 0;
         }
+        if is_same || (bytes == 0 && self.key.is_none()) {
+            return;
+        }
+        let (owner, key) = (self.owner, &mut self.key);
+        self.accounts.with_unfinished(|table| {
+            if bytes == 0 {
+                key.take().into_iter().for_each(|key| table.remove(key));
+                return;
+            }
+            let key = *key.get_or_insert_with(|| {
+                let Owner {
+                    conn,
+                    shard,
+                    account,
+                } = owner;
+                table.insert(now_ms, conn, shard, account)
+            });
+            table.set(now_ms, key, bytes, turn, arrived);
+        });
+        (self.bytes, self.turn, self.arrived) = (bytes, turn, 0);
     }
 
     /// Whether a text of this length is too long by itself.
@@ -215,7 +289,7 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.set(0);
+        self.set(0, 0, Turn::Server);
     }
 }
 
@@ -223,28 +297,48 @@ impl Drop for Charge {
 mod tests {
     use super::*;
 
+    fn charge(accounts: &Arc<Accounts>, number: u64) -> Charge {
+        let owner = Owner {
+            conn: ConnId(number),
+            shard: 0,
+            account: Account::new(None, None),
+        };
+        Charge::new(accounts, owner)
+    }
+
     #[test]
     fn a_dropped_permit_makes_room() {
         let accounts = Arc::new(Accounts::new(Limits {
             connections_max: 1,
-            unfinished_bytes_max: 1000,
             ..Limits::default()
         }));
         let first = accounts.admit();
         assert!(first.is_some() && accounts.admit().is_none());
         drop(first);
         assert!(accounts.admit().is_some());
+    }
 
-        let (mut one, mut other) = (Charge::new(&accounts), Charge::new(&accounts));
-        one.set(FREE_BYTES);
-        other.set(FREE_BYTES + 1000);
-        assert!(!accounts.is_overdrawn());
-        one.set(FREE_BYTES + 1);
+    #[test]
+    fn a_dropped_charge_makes_room() {
+        let accounts = Arc::new(Accounts::new(Limits {
+            unfinished_bytes_max: 4 * GRAIN_BYTES,
+            ..Limits::default()
+        }));
+        let (mut one, mut other) = (charge(&accounts, 1), charge(&accounts, 2));
+        one.set(0, GRAIN_BYTES - 1, Turn::Client);
+        other.set(0, 4 * GRAIN_BYTES, Turn::Client);
+        assert!(!accounts.is_overdrawn() && one.bytes() == 0);
+        one.set(0, GRAIN_BYTES, Turn::Client);
         assert!(accounts.is_overdrawn());
-        other.set(100);
-        assert!(!accounts.is_overdrawn() && one.bytes() == 1);
-        other.set(FREE_BYTES + 1000);
+        other.set(0, 100, Turn::Client);
+        assert!(!accounts.is_overdrawn() && one.bytes() == GRAIN_BYTES);
+        other.set(0, 4 * GRAIN_BYTES, Turn::Client);
         drop(one);
+        assert!(!accounts.is_overdrawn());
+        other.set(0, 5 * GRAIN_BYTES, Turn::Client);
+        assert_eq!(accounts.evict(0).len(), 1);
+        assert!(!accounts.is_overdrawn(), "it is about to be closed");
+        drop(other);
         assert!(!accounts.is_overdrawn());
     }
 }

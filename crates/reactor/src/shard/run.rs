@@ -73,7 +73,7 @@ impl<H: Handler> Shard<H> {
         accounts: Arc<Accounts>,
         handler: H,
     ) -> io::Result<Shard<H>> {
-        let io = Io::new(poll.registry().try_clone()?, credentials, accounts);
+        let io = Io::new(poll.registry().try_clone()?, credentials, accounts, index);
         Ok(Shard {
             poll,
             io,
@@ -150,6 +150,7 @@ impl<H: Handler> Shard<H> {
                 self.serve(conn, now);
             }
         }
+        self.pass_on_evicted();
         self.fire_timers(now);
         if self
             .handler
@@ -215,6 +216,7 @@ impl<H: Handler> Shard<H> {
                 Envelope::Listen(acceptor) => self.listen(*acceptor, now),
                 Envelope::Unlisten(listener) => self.unlisten(listener),
                 Envelope::CloseAll(listener) => self.io.close_listener(listener),
+                Envelope::Evict(evicted) => self.io.evict(evicted),
                 Envelope::Shutdown => self.io.shutdown(),
             }
         }
@@ -299,6 +301,7 @@ impl<H: Handler> Shard<H> {
         }
         loop {
             let Some(conn) = self.io.conn(id).filter(|conn| conn.is_reading()) else {
+                self.update_charge(id, now);
                 return;
             };
             if frames >= FRAMES_PER_TURN || bytes >= READ_BYTES_PER_TURN {
@@ -325,11 +328,11 @@ impl<H: Handler> Shard<H> {
                 if received > 0 {
                     conn.received_ms = now.mono_ms;
                 }
-                if conn.unfinished_bytes().is_some() {
+                if conn.charge_partial(now.mono_ms) {
                     self.io.check_unfinished();
                 }
             } else {
-                self.update_charge(id);
+                self.update_charge(id, now);
                 return;
             }
         }
@@ -352,10 +355,19 @@ impl<H: Handler> Shard<H> {
         );
     }
 
-    /// Reduces the charge of a connection by the texts that the handler has finished with.
-    fn update_charge(&mut self, id: ConnId) {
-        if let Some(conn) = self.io.conn(id).filter(|conn| conn.is_charged()) {
-            conn.update_charge(self.handler.held_bytes(id));
+    /// Charges what a connection holds now: texts that the handler has finished with count no longer, those that wait do.
+    fn update_charge(&mut self, id: ConnId, now: Now) {
+        let held_bytes = self.handler.held_bytes(id);
+        let conn = self.io.conn(id);
+        if conn.is_some_and(|conn| conn.update_charge(now.mono_ms, held_bytes)) {
+            self.io.check_unfinished();
+        }
+    }
+
+    /// Has other shards close their connections that must make room.
+    fn pass_on_evicted(&mut self) {
+        for evicted in self.io.evicted.drain(..) {
+            self.group[evicted.shard].extend([Envelope::Evict(evicted)]);
         }
     }
 
@@ -454,7 +466,7 @@ impl<H: Handler> Shard<H> {
         }
         let progress = conn.write(now.mono_ms, limit);
         if conn.is_charged() {
-            conn.update_charge(self.handler.held_bytes(id));
+            conn.update_charge(now.mono_ms, self.handler.held_bytes(id));
         }
         match &progress {
             Ok(Progress::Drained) => {

@@ -121,8 +121,13 @@ impl Fixture {
     }
 
     fn with(count: usize, echo: bool, lingers: bool) -> Fixture {
+        Fixture::limited(count, echo, lingers, Limits::default())
+    }
+
+    fn limited(count: usize, echo: bool, lingers: bool, limits: Limits) -> Fixture {
         let directory = tempfile::tempdir().unwrap();
         let mut shards = Shards::prepare(count).unwrap();
+        shards.set_limits(limits);
         let (sender, seen) = channel();
         shards
             .start(|_| Probe {
@@ -444,4 +449,34 @@ fn end_of_input_is_reported_once() {
     fixture.order(Order::Send(conn, vec![b"[]".to_vec().into()]));
     fixture.order(Order::Close(conn));
     assert_eq!(fixture.next(), Seen::Closed(conn, CloseReason::Local));
+}
+
+#[test]
+fn a_stalled_message_on_another_shard_makes_room() {
+    let limits = Limits {
+        unfinished_bytes_max: 1 << 20,
+        ..Limits::default()
+    };
+    let fixture = Fixture::limited(2, false, false, limits);
+    let limits = fixture.shards.refusals();
+    let text = format!("[\"{}\"]", "x".repeat(900 << 10));
+    // Connections are distributed over the shards in turn.
+    let mut stalled = fixture.client();
+    let first = fixture.opened();
+    stalled
+        .write_all(&text.as_bytes()[..text.len() - 1])
+        .unwrap();
+    while limits.unfinished_bytes().0 < 800 << 10 {
+        std::thread::yield_now();
+    }
+    let mut honest = fixture.client();
+    let second = fixture.opened();
+    honest.write_all(text.as_bytes()).unwrap();
+    let seen = [fixture.next(), fixture.next()];
+    let closed = Seen::Closed(first, CloseReason::LimitReached);
+    assert!(seen.contains(&closed) && seen.contains(&frame(second, &text)));
+    assert_eq!(stalled.read(&mut [0]).unwrap_or(0), 0, "it is closed");
+    while limits.unfinished_bytes().0 > 0 {
+        std::thread::yield_now();
+    }
 }

@@ -1,0 +1,398 @@
+//! The messages of clients that are not handled yet, in a whole group of shards: how many bytes each connection holds, and which
+//! connection gives way when all of them together hold too much.
+//!
+//! A table with one entry for each connection that holds something worth counting. An entry belongs to an account: the remote that
+//! accepted the connection, and the address of its peer. Invariant: `bytes` is the sum of all entries that are not evicted. An
+//! evicted entry counts no longer, because its shard is about to close the connection; it stays until the shard has done so, and is not
+//! chosen twice.
+//!
+//! The choice is a pure function of the table and the time ([`Unfinished::evict`]):
+//!
+//! 1. A message that its client does not finish has *stalled* when it has not grown by [`PROGRESS_BYTES`] for [`STALLED_MS`]. The one that
+//!    has not grown for longest goes first. So a client that sends at full speed is safe from all that hold bytes and
+//!    wait, however long its own message is.
+//! 2. Where none has stalled, the largest account pays: of the remote with most bytes the peer with most bytes, and of its connections the
+//!    one that has not grown for longest. So strangers on one remote cannot push out clients of another, such as the local socket, nor
+//!    one peer with many connections the others.
+//!
+//! `limits` owns the table; knows no sockets.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
+
+use slab::Slab;
+
+use super::{ConnId, ListenerId};
+
+/// A message that has not made progress for this long has stalled, ms.
+const STALLED_MS: u64 = 1000;
+
+/// A message makes progress when it has grown by this much, bytes: a byte now and then does not keep its place.
+const PROGRESS_BYTES: usize = 16 * 1024;
+
+/// The owner of memory: a remote, and a peer of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Account {
+    /// The listener that accepted the connection; `None`: this server opened it.
+    pub(super) remote: Option<ListenerId>,
+    /// The peer's network address: all clients of a Unix socket are one peer.
+    peer: Option<IpAddr>,
+}
+
+impl Account {
+    /// Of a peer with this address. An IPv6 peer owns at least the 64-bit network that its address is in.
+    pub(super) fn new(remote: Option<ListenerId>, address: Option<IpAddr>) -> Account {
+        let peer = address.map(|address| match address.to_canonical() {
+            IpAddr::V6(v6) => {
+                let network = u128::from(v6) & !u128::from(u64::MAX);
+                IpAddr::V6(Ipv6Addr::from(network))
+            }
+            v4 @ IpAddr::V4(_) => v4,
+        });
+        Account { remote, peer }
+    }
+}
+
+/// The side that has to act before a connection holds less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// The client's: a message is incomplete.
+    Client,
+    /// The server's: the messages are whole, or it does not read from this client now.
+    Server,
+}
+
+/// The bytes that one connection holds.
+#[derive(Debug)]
+struct Entry {
+    conn: ConnId,
+    shard: usize,
+    account: Account,
+    bytes: usize,
+    turn: Turn,
+    /// When it last made progress, monotonic ms.
+    progressed_ms: u64,
+    /// Bytes that have arrived since then.
+    arrived: usize,
+    is_evicted: bool,
+}
+
+/// A connection that has to be closed to make room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Evicted {
+    pub(super) conn: ConnId,
+    /// The shard that owns it.
+    pub(super) shard: usize,
+    /// The bytes that it holds.
+    pub(super) bytes: usize,
+    /// Time since it last made progress, ms.
+    pub(super) idle_ms: u64,
+}
+
+/// The table.
+#[derive(Debug, Default)]
+pub(super) struct Unfinished {
+    entries: Slab<Entry>,
+    bytes: usize,
+}
+
+impl Unfinished {
+    /// All bytes that count.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds a connection without bytes; returns its key.
+    pub(super) fn insert(
+        &mut self,
+        now_ms: u64,
+        conn: ConnId,
+        shard: usize,
+        account: Account,
+    ) -> usize {
+        self.entries.insert(Entry {
+            conn,
+            shard,
+            account,
+            bytes: 0,
+            turn: Turn::Client,
+            progressed_ms: now_ms,
+            arrived: 0,
+            is_evicted: false,
+        })
+    }
+
+    /// Sets what a connection holds, after `arrived` more bytes of it.
+    pub(super) fn set(
+        &mut self,
+        now_ms: u64,
+        key: usize,
+        bytes: usize,
+        turn: Turn,
+        arrived: usize,
+    ) {
+        let entry = &mut self.entries[key];
+        entry.arrived += arrived;
+        // The client had no part in the time that the server took.
+        let was_served = entry.turn == Turn::Server && turn == Turn::Client;
+        if entry.arrived >= PROGRESS_BYTES || was_served {
+            entry.arrived = 0;
+            entry.progressed_ms = now_ms;
+        }
+        entry.turn = turn;
+        if !entry.is_evicted {
+            self.bytes = self.bytes - entry.bytes + bytes;
+            entry.bytes = bytes;
+        }
+    }
+
+    /// Removes a connection.
+    pub(super) fn remove(&mut self, key: usize) {
+        let entry = self.entries.remove(key);
+        if !entry.is_evicted {
+            self.bytes -= entry.bytes;
+        }
+    }
+
+    /// Chooses the connections to be closed so that the others hold at most `bytes_max`.
+    pub(super) fn evict(&mut self, now_ms: u64, bytes_max: usize) -> Vec<Evicted> {
+        let mut evicted = Vec::new();
+        while self.bytes > bytes_max {
+            let Some(key) = self.choose(now_ms) else {
+                break;
+            };
+            let entry = &mut self.entries[key];
+            entry.is_evicted = true;
+            self.bytes -= entry.bytes;
+            evicted.push(Evicted {
+                conn: entry.conn,
+                shard: entry.shard,
+                bytes: entry.bytes,
+                idle_ms: entry.idle_ms(now_ms),
+            });
+        }
+        evicted
+    }
+
+    /// The entry that gives way next; `None`: none is left. Linear in the number of entries.
+    fn choose(&self, now_ms: u64) -> Option<usize> {
+        let stalled =
+            |entry: &Entry| entry.turn == Turn::Client && entry.idle_ms(now_ms) >= STALLED_MS;
+        if let Some(key) = self.longest_idle(now_ms, stalled) {
+            return Some(key);
+        }
+        let remote = self.largest(|_| true, |entry| entry.account.remote)?;
+        let account = self.largest(
+            |entry| entry.account.remote == remote,
+            |entry| entry.account,
+        )?;
+        self.longest_idle(now_ms, |entry| entry.account == account)
+    }
+
+    /// Entries that may be chosen, with their keys.
+    fn eligible(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        let entries = self.entries.iter();
+        entries.filter(|(_, entry)| !entry.is_evicted && entry.bytes > 0)
+    }
+
+    /// The entry that has made no progress for longest; of several the one with most bytes.
+    fn longest_idle(&self, now_ms: u64, is_meant: impl Fn(&Entry) -> bool) -> Option<usize> {
+        let meant = self.eligible().filter(|(_, entry)| is_meant(entry));
+        let longest = meant.max_by_key(|(_, entry)| (entry.idle_ms(now_ms), entry.bytes));
+        longest.map(|(key, _)| key)
+    }
+
+    /// The owner whose entries hold most bytes together.
+    fn largest<K: Hash + Eq + Copy>(
+        &self,
+        is_meant: impl Fn(&Entry) -> bool,
+        owner: impl Fn(&Entry) -> K,
+    ) -> Option<K> {
+        let mut totals: HashMap<K, usize> = HashMap::new();
+        for (_, entry) in self.eligible().filter(|(_, entry)| is_meant(entry)) {
+            *totals.entry(owner(entry)).or_default() += entry.bytes;
+        }
+        let largest = totals.into_iter().max_by_key(|(_, bytes)| *bytes);
+        largest.map(|(owner, _)| owner)
+    }
+}
+
+impl Entry {
+    fn idle_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.progressed_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: usize = 1 << 10;
+    const MIB: usize = 1 << 20;
+    const LOCAL: ListenerId = ListenerId(1);
+    const NETWORK: ListenerId = ListenerId(2);
+
+    /// A table in virtual time.
+    #[derive(Default)]
+    struct Play {
+        table: Unfinished,
+        now_ms: u64,
+        conns: u64,
+    }
+
+    impl Play {
+        /// A connection whose incomplete message has this length.
+        fn begin(&mut self, account: Account, bytes: usize) -> usize {
+            self.conns += 1;
+            let conn = ConnId(self.conns);
+            let key = self.table.insert(self.now_ms, conn, 0, account);
+            self.table.set(self.now_ms, key, bytes, Turn::Client, bytes);
+            key
+        }
+
+        /// The message grows.
+        fn grow(&mut self, key: usize, by: usize) {
+            let bytes = self.table.entries[key].bytes + by;
+            self.table.set(self.now_ms, key, bytes, Turn::Client, by);
+        }
+
+        fn evict(&mut self, bytes_max: usize) -> usize {
+            self.table.evict(self.now_ms, bytes_max).len()
+        }
+
+        fn is_evicted(&self, key: usize) -> bool {
+            self.table.entries[key].is_evicted
+        }
+    }
+
+    fn network(text: &str) -> Account {
+        Account::new(Some(NETWORK), Some(text.parse().expect("an address")))
+    }
+
+    fn local() -> Account {
+        Account::new(Some(LOCAL), None)
+    }
+
+    #[test]
+    fn messages_that_stall_make_room_for_a_longer_one_that_grows() {
+        let mut play = Play::default();
+        let stalled: Vec<usize> = (0..71)
+            .map(|_| play.begin(network("192.0.2.1"), 650 * KIB))
+            .collect();
+        play.now_ms += 10 * STALLED_MS;
+        // From the same address, so only time tells them apart.
+        let honest = play.begin(network("192.0.2.1"), 128 * KIB);
+        for _ in 0..24 {
+            play.now_ms += 10;
+            play.grow(honest, 128 * KIB);
+            play.evict(46 * MIB);
+            assert!(!play.is_evicted(honest));
+        }
+        let lost = stalled.iter().filter(|key| play.is_evicted(**key)).count();
+        assert!((1..=5).contains(&lost), "{lost}: no more than it needs");
+    }
+
+    #[test]
+    fn a_byte_now_and_then_is_not_progress() {
+        let mut play = Play::default();
+        let trickle = play.begin(network("192.0.2.1"), MIB);
+        let honest = play.begin(network("192.0.2.2"), 4 * MIB);
+        for _ in 0..20 {
+            play.now_ms += STALLED_MS / 10;
+            play.grow(trickle, 1);
+            play.grow(honest, PROGRESS_BYTES);
+        }
+        assert_eq!(play.evict(5 * MIB), 1);
+        assert!(play.is_evicted(trickle));
+    }
+
+    #[test]
+    fn a_remote_that_holds_less_than_another_loses_nothing_to_it() {
+        let mut play = Play::default();
+        let client = play.begin(local(), 3 * MIB);
+        for number in 0..200 {
+            play.now_ms += 1;
+            // Each has an address of its own and the newest progress.
+            play.begin(network(&format!("192.0.2.{number}")), MIB);
+            play.evict(20 * MIB);
+        }
+        assert!(!play.is_evicted(client));
+        assert!(play.table.bytes() <= 20 * MIB);
+    }
+
+    #[test]
+    fn a_peer_with_many_connections_pays_before_one_with_a_longer_message() {
+        let mut play = Play::default();
+        let honest = play.begin(network("192.0.2.2"), 3 * MIB);
+        let many: Vec<usize> = (0..10)
+            .map(|_| play.begin(network("192.0.2.1"), MIB))
+            .collect();
+        play.now_ms += STALLED_MS / 2;
+        assert_eq!(play.evict(12 * MIB), 1);
+        assert!(!play.is_evicted(honest));
+        assert_eq!(many.iter().filter(|key| play.is_evicted(**key)).count(), 1);
+    }
+
+    #[test]
+    fn a_message_that_waits_for_the_server_has_not_stalled() {
+        let mut play = Play::default();
+        let served = play.begin(network("192.0.2.1"), MIB);
+        play.table.set(play.now_ms, served, MIB, Turn::Server, 0);
+        let stalled = play.begin(local(), MIB);
+        play.now_ms += 10 * STALLED_MS;
+        assert_eq!(play.evict(MIB), 1);
+        assert!(play.is_evicted(stalled) && !play.is_evicted(served));
+        // It is the client's turn again, and its time begins then.
+        play.table.set(play.now_ms, served, MIB, Turn::Client, 0);
+        let other = play.begin(local(), MIB);
+        play.now_ms += STALLED_MS / 2;
+        play.grow(other, PROGRESS_BYTES);
+        play.now_ms += STALLED_MS - 1;
+        assert_eq!(play.evict(MIB + PROGRESS_BYTES), 1);
+        assert!(play.is_evicted(served));
+    }
+
+    #[test]
+    fn whole_messages_give_way_where_there_are_no_others() {
+        let mut play = Play::default();
+        let keys =
+            [1, 2].map(|number| play.begin(network(&format!("192.0.2.{number}")), number * MIB));
+        for key in keys {
+            let bytes = play.table.entries[key].bytes;
+            play.table.set(play.now_ms, key, bytes, Turn::Server, 0);
+        }
+        assert_eq!(play.evict(2 * MIB), 1);
+        assert!(play.is_evicted(keys[1]));
+        assert_eq!(play.evict(0), 1);
+        assert_eq!(play.evict(0), 0, "none is left");
+    }
+
+    #[test]
+    fn an_evicted_connection_does_not_count_and_is_not_chosen_twice() {
+        let mut play = Play::default();
+        let key = play.begin(local(), 2 * MIB);
+        let evicted = play.table.evict(5, MIB);
+        let expected = Evicted {
+            conn: ConnId(1),
+            shard: 0,
+            bytes: 2 * MIB,
+            idle_ms: 5,
+        };
+        assert_eq!(evicted, [expected]);
+        assert_eq!(play.table.bytes(), 0);
+        play.grow(key, MIB);
+        assert_eq!((play.table.bytes(), play.evict(0)), (0, 0));
+        play.table.remove(key);
+        assert!(play.table.entries.is_empty());
+    }
+
+    #[test]
+    fn an_ipv6_peer_owns_its_network() {
+        let of = |text: &str| network(text);
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+    }
+}
