@@ -27,6 +27,7 @@ mod receive;
 mod remote;
 mod send;
 mod settings;
+mod unfinished;
 mod vouching;
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::BacklogLimits;
 use super::assembler::Assembler;
 use super::backlog::{Backlog, Report};
 use super::long_messages::{InboundParts, OutboundQueue};
+use super::unfinished::Growth;
 
 /// A peer that has not said who it is within this time is disconnected, ms.
 pub const IDENTIFICATION_MS: u64 = 10_000;
@@ -39,6 +40,8 @@ pub(super) struct Connection {
     pub(super) outbound: OutboundQueue,
     /// The parts of a long message that arrive.
     pub(super) inbound: InboundParts,
+    /// How the message that arrives grows.
+    pub(super) growth: Growth,
 }
 
 impl Connection {
@@ -62,6 +65,7 @@ impl Connection {
             backlog: Backlog::default(),
             outbound: OutboundQueue::default(),
             inbound: InboundParts::default(),
+            growth: Growth::new(now_ms),
         }
     }
 

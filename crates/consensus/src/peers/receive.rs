@@ -7,7 +7,8 @@ use corvid_rpc::session::Received;
 use corvid_rpc::{Level, Message};
 
 use super::connection::Connection;
-use super::{ACCEPTED_PER_SERVER_MAX, ConnectionNumber, Peers, PeersOutput, vouching};
+use super::unfinished::Growth;
+use super::{ACCEPTED_PER_SERVER_MAX, ConnectionNumber, Peers, PeersOutput, unfinished, vouching};
 use crate::wire::{self, CODEC, DecodeError, Incoming, Receiver};
 
 /// Bytes of the first message of a connection, at most.
@@ -22,6 +23,10 @@ impl Peers {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.session.probe().activity(now_ms);
             connection.answer_until_ms = None;
+            if connection.begun_bytes() == 0 {
+                connection.growth = Growth::new(now_ms);
+            }
+            connection.growth.arrive(now_ms, bytes.len());
             let dialled = connection.dialled.clone();
             if let Some(remote) = dialled.and_then(|address| self.remotes.get_mut(&address)) {
                 remote.reconnect.activity(now_ms);
@@ -45,23 +50,21 @@ impl Peers {
         }
     }
 
-    /// Resets the connection with the longest text that has begun, if all of them together are too long.
+    /// Resets the connections that give way if the texts that have begun are too long together.
     fn limit_begun(&mut self, now_ms: u64, number: ConnectionNumber) {
-        let begun = Connection::begun_bytes;
         let connection = self.connections.get(&number);
-        if connection.map_or(0, begun) <= BEGUN_BYTES_CHECKED_FROM {
+        if connection.map_or(0, Connection::begun_bytes) <= BEGUN_BYTES_CHECKED_FROM {
             return;
         }
-        let total: usize = self.connections.values().map(begun).sum();
-        if total <= 2 * self.settings.message_bytes_max {
-            return;
-        }
-        let longest = self
-            .connections
-            .iter()
-            .max_by_key(|(_, connection)| begun(connection));
-        if let Some(number) = longest.map(|(number, _)| *number) {
-            let problem = format!("{total} bytes of unfinished messages, disconnecting");
+        let bytes_max = 2 * self.settings.message_bytes_max;
+        while let Some(number) = unfinished::choose(now_ms, &self.connections, bytes_max) {
+            let connection = self.connections.get(&number);
+            let (bytes, idle_ms) = connection.map_or((0, 0), |connection| {
+                (connection.begun_bytes(), connection.growth.idle_ms(now_ms))
+            });
+            let problem = format!(
+                "unfinished messages are too long together, disconnecting this one of {bytes} bytes (no progress for {idle_ms} ms)"
+            );
             self.reset(now_ms, number, Level::Warn, &problem);
         }
     }

@@ -1,0 +1,191 @@
+//! Messages that have begun to arrive: which connection gives way when those of all connections together are too long.
+//!
+//! On plain TCP any process may claim to be any server, begin messages and leave them. Invariant: the messages that have begun hold at most
+//! twice the longest message, and connections that are not vouched for ([`super::vouching`]) take no room from those that are:
+//!
+//! 1. While connections without a vouch hold more than half, one of them gives way, otherwise one of all.
+//! 2. Of these, a message that has not grown by [`PROGRESS_BYTES`] for [`STALLED_MS`] goes first: the one that has not grown for longest. So
+//!    the entry of a gigabyte that a leader sends is safe, however long it is, while it arrives.
+//! 3. Where none has stalled, the server with most bytes pays, with its connection that has not grown for longest.
+//!
+//! `receive` calls it. The clients of a server have the same rules (crate `reactor`), with remotes and addresses in place of servers.
+
+use std::collections::BTreeMap;
+
+use corvid_log::cluster::Sid;
+
+use super::ConnectionNumber;
+use super::connection::Connection;
+
+/// A message that has not made progress for this long has stalled, ms: as long as the shortest election timer of the field.
+const STALLED_MS: u64 = 1000;
+
+/// A message makes progress when it has grown by this much, bytes: a byte now and then does not keep its place.
+const PROGRESS_BYTES: usize = 16 * 1024;
+
+/// How the unfinished message of one connection grows.
+#[derive(Debug, Default)]
+pub(super) struct Growth {
+    /// When it last made progress, ms.
+    progressed_ms: u64,
+    /// Bytes that have arrived since then.
+    arrived: usize,
+}
+
+impl Growth {
+    /// Of a connection that has just been established.
+    pub(super) fn new(now_ms: u64) -> Growth {
+        Growth {
+            progressed_ms: now_ms,
+            arrived: 0,
+        }
+    }
+
+    /// Bytes have arrived.
+    pub(super) fn arrive(&mut self, now_ms: u64, bytes: usize) {
+        self.arrived += bytes;
+        if self.arrived >= PROGRESS_BYTES {
+            self.arrived = 0;
+            self.progressed_ms = now_ms;
+        }
+    }
+
+    /// Time since it last made progress, ms.
+    pub(super) fn idle_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.progressed_ms)
+    }
+}
+
+/// The connection that gives way because more than `bytes_max` bytes of messages have begun; `None`: there is room.
+pub(super) fn choose(
+    now_ms: u64,
+    connections: &BTreeMap<ConnectionNumber, Connection>,
+    bytes_max: usize,
+) -> Option<ConnectionNumber> {
+    let begun = || {
+        let all = connections.iter().map(|(number, it)| (*number, it));
+        all.filter(|(_, connection)| connection.begun_bytes() > 0)
+    };
+    let total = |wanted: &dyn Fn(&Connection) -> bool| -> usize {
+        let found = begun().filter(|(_, connection)| wanted(connection));
+        found.map(|(_, connection)| connection.begun_bytes()).sum()
+    };
+    if total(&|_| true) <= bytes_max {
+        return None;
+    }
+    let are_strangers_too_long = total(&|connection| !connection.is_vouched) > bytes_max / 2;
+    let is_eligible = |connection: &Connection| !(are_strangers_too_long && connection.is_vouched);
+    let longest_idle = |wanted: &dyn Fn(&Connection) -> bool| {
+        let found = begun().filter(|(_, it)| is_eligible(it) && wanted(it));
+        let rank = |it: &Connection| (it.growth.idle_ms(now_ms), it.begun_bytes());
+        found
+            .max_by_key(|(_, it)| rank(it))
+            .map(|(number, _)| number)
+    };
+    let stalled = longest_idle(&|it| it.growth.idle_ms(now_ms) >= STALLED_MS);
+    stalled.or_else(|| {
+        let mut servers: BTreeMap<Option<Sid>, usize> = BTreeMap::new();
+        for (_, it) in begun().filter(|(_, it)| is_eligible(it)) {
+            *servers.entry(it.peer).or_default() += it.begun_bytes();
+        }
+        let largest = servers.into_iter().max_by_key(|(_, bytes)| *bytes);
+        largest.and_then(|(server, _)| longest_idle(&|it| it.peer == server))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corvid_data::Uuid;
+
+    const KIB: usize = 1 << 10;
+    const MIB: usize = 1 << 20;
+
+    /// Connections in virtual time.
+    #[derive(Default)]
+    struct Play {
+        connections: BTreeMap<ConnectionNumber, Connection>,
+        now_ms: u64,
+    }
+
+    impl Play {
+        /// A connection of a server on which a message of this length has begun.
+        fn begin(&mut self, server: u8, is_vouched: bool, bytes: usize) -> ConnectionNumber {
+            let number = ConnectionNumber(self.connections.len() as u64);
+            let mut connection = Connection::new("tcp:x:1", None, self.now_ms, 1000);
+            connection.peer = Some(Sid(Uuid([server; 16])));
+            connection.is_vouched = is_vouched;
+            self.connections.insert(number, connection);
+            self.grow(number, bytes);
+            number
+        }
+
+        fn grow(&mut self, number: ConnectionNumber, bytes: usize) {
+            let connection = self.connections.get_mut(&number).expect("it is there");
+            connection.growth.arrive(self.now_ms, bytes);
+            connection.inbound.add(&vec![b'x'; bytes], false);
+        }
+
+        /// Closes connections until there is room.
+        fn close(&mut self, bytes_max: usize) -> Vec<ConnectionNumber> {
+            let mut closed = Vec::new();
+            while let Some(number) = choose(self.now_ms, &self.connections, bytes_max) {
+                self.connections.remove(&number);
+                closed.push(number);
+            }
+            closed
+        }
+    }
+
+    #[test]
+    fn messages_that_stall_make_room_for_a_longer_one_that_grows() {
+        let mut play = Play::default();
+        for _ in 0..30 {
+            play.begin(1, false, 650 * KIB);
+        }
+        play.now_ms += 10 * STALLED_MS;
+        let honest = play.begin(1, false, MIB);
+        for _ in 0..8 {
+            play.now_ms += STALLED_MS / 10;
+            play.grow(honest, MIB);
+            assert!(!play.close(20 * MIB).contains(&honest));
+        }
+    }
+
+    #[test]
+    fn strangers_take_no_room_from_connections_that_are_vouched_for() {
+        let mut play = Play::default();
+        let member = play.begin(1, true, 6 * MIB);
+        // The member's network pauses, and strangers send as fast as they can.
+        play.now_ms += 10 * STALLED_MS;
+        for server in 2..30 {
+            play.begin(server, false, MIB);
+            assert!(!play.close(12 * MIB).contains(&member));
+        }
+        // A member that stalls does not keep out another one.
+        let other = play.begin(99, true, 6 * MIB);
+        let closed = play.close(12 * MIB);
+        assert!(closed.contains(&member) && !closed.contains(&other));
+    }
+
+    #[test]
+    fn a_server_with_many_connections_pays_before_one_with_a_longer_message() {
+        let mut play = Play::default();
+        let honest = play.begin(1, false, 3 * MIB);
+        for _ in 0..8 {
+            play.begin(2, false, MIB);
+        }
+        play.now_ms += STALLED_MS / 2;
+        let closed = play.close(10 * MIB);
+        assert!(closed.len() == 1 && closed[0] != honest);
+    }
+
+    #[test]
+    fn a_byte_now_and_then_is_not_progress() {
+        let mut growth = Growth::new(5);
+        growth.arrive(1000, 1);
+        assert_eq!(growth.idle_ms(1005), 1000);
+        growth.arrive(1000, PROGRESS_BYTES);
+        assert_eq!(growth.idle_ms(1005), 5);
+    }
+}
