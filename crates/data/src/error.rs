@@ -1,6 +1,11 @@
 //! Errors that clients see: a tag, details and the offending fragment, as docs/spec/protocol.md 1.7 shapes them.
 //!
 //! Made wherever a request can be wrong; rendered only here. JSON-RPC errors that are bare strings are made elsewhere.
+//!
+//! Errors quote what is wrong, and a request of gigabytes can be wrong as a whole. Invariant of errors made by the constructors: `details`
+//! and `syntax` have at most [`QUOTED_BYTES_MAX`] bytes and an ellipsis, so an error is short however long its request was.
+
+use std::borrow::Cow;
 
 use corvid_json::{Value, write};
 use thiserror::Error;
@@ -112,6 +117,12 @@ impl Tag {
     }
 }
 
+/// Bytes of `details`, and of `syntax`, at most; the rest is cut off.
+pub const QUOTED_BYTES_MAX: usize = 64 << 10;
+
+/// The mark of a text that was cut off.
+const ELLIPSIS: &str = "...";
+
 /// An error object. Displays as the tools print it: `syntax "S": TAG: DETAILS (IO-ERROR)`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct WireError {
@@ -128,9 +139,16 @@ pub struct WireError {
 impl WireError {
     /// An error without a fragment.
     pub fn new(tag: Tag, details: impl Into<String>) -> WireError {
+        let mut details = details.into();
+        if details.len() > QUOTED_BYTES_MAX {
+            let end = details.floor_char_boundary(QUOTED_BYTES_MAX);
+            details.truncate(end);
+            details.push_str(ELLIPSIS);
+            details.shrink_to_fit();
+        }
         WireError {
             tag,
-            details: details.into(),
+            details,
             syntax: None,
             io_error: None,
         }
@@ -144,22 +162,38 @@ impl WireError {
     /// A `syntax error` about a tree.
     pub fn syntax_value(fragment: &Value, details: impl Into<String>) -> WireError {
         WireError {
-            syntax: Some(fragment.to_bytes().into_boxed_slice()),
+            syntax: Some(quoted(Cow::Owned(fragment.to_bytes()))),
             ..WireError::new(Tag::SyntaxError, details)
         }
     }
 
-    /// Attaches the raw JSON text of the offending value.
+    /// Attaches the raw JSON text of the offending value. Of a long one the beginning is attached as it was sent.
     #[must_use]
     pub fn with_fragment(self, fragment: &[u8]) -> WireError {
-        let syntax = match Value::parse(fragment) {
-            Ok(value) => value.to_bytes(),
-            Err(_) => fragment.to_vec(),
+        // The tree of a long text takes ten times its memory, and would be thrown away.
+        let parsed = match fragment.len() <= QUOTED_BYTES_MAX {
+            true => Value::parse(fragment).ok(),
+            false => None,
         };
+        let syntax = parsed.map_or(Cow::Borrowed(fragment), |value| {
+            Cow::Owned(value.to_bytes())
+        });
         WireError {
-            syntax: Some(syntax.into_boxed_slice()),
+            syntax: Some(quoted(syntax)),
             ..self
         }
+    }
+
+    /// Bytes of its texts.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.details.len() + self.syntax.as_ref().map_or(0, |syntax| syntax.len())
+    }
+
+    /// Whether it has no texts but its tag.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Appends the error object as JSON (members sorted).
@@ -178,6 +212,22 @@ impl WireError {
         }
         out.push(b'}');
     }
+}
+
+/// A text for `syntax`, cut off between two characters if it is long.
+fn quoted(text: Cow<'_, [u8]>) -> Box<[u8]> {
+    if text.len() <= QUOTED_BYTES_MAX {
+        return text.into_owned().into_boxed_slice();
+    }
+    let is_continuation = |byte: &u8| byte & 0xc0 == 0x80;
+    let mut end = QUOTED_BYTES_MAX;
+    // Bytes that are no UTF-8 need no care, so a few steps are enough.
+    while end > QUOTED_BYTES_MAX - 4 && text.get(end).is_some_and(is_continuation) {
+        end -= 1;
+    }
+    [&text[..end], ELLIPSIS.as_bytes()]
+        .concat()
+        .into_boxed_slice()
 }
 
 impl std::fmt::Display for WireError {
@@ -218,6 +268,25 @@ mod tests {
             error.to_string(),
             r#"syntax "{"a":"x","b":[1,2.5]}": syntax error: oh "no""#
         );
+    }
+
+    #[test]
+    fn long_quotations_are_cut_off() {
+        let value = "é".repeat(QUOTED_BYTES_MAX);
+        let error = WireError::syntax(format!("[\"{value}\"]").as_bytes(), value);
+        let syntax = error.syntax.as_deref().expect("there is one");
+        for text in [error.details.as_bytes(), syntax] {
+            assert!(text.len() <= QUOTED_BYTES_MAX + ELLIPSIS.len());
+            assert!(text.len() > QUOTED_BYTES_MAX - 4);
+            assert!(std::str::from_utf8(text).is_ok_and(|text| text.ends_with("é...")));
+        }
+        assert!(syntax.starts_with("[\"é".as_bytes()));
+
+        // Not a byte less at the limit.
+        let value = "x".repeat(QUOTED_BYTES_MAX - 4);
+        let error = WireError::syntax(format!("[\"{value}\"]").as_bytes(), value.clone());
+        assert_eq!(error.details, value);
+        assert_eq!(error.syntax.map(|it| it.len()), Some(QUOTED_BYTES_MAX));
     }
 
     #[test]
