@@ -16,6 +16,12 @@ pub use corvid_data::Function;
 
 pub(crate) use disjunction::Disjunction;
 
+/// Bytes of each element of an argument but the first.
+const ELEMENT_BYTES: usize = 2 * size_of::<Atom>();
+
+/// Bytes of a string besides its text.
+const STRING_BYTES: usize = 16;
+
 /// One clause.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Clause {
@@ -33,6 +39,22 @@ pub enum Clause {
 }
 
 impl Clause {
+    /// The memory that it takes, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let Clause::Compare { argument, .. } = self else {
+            return size_of::<Clause>();
+        };
+        let text = |atom: AtomRef<'_>| match atom {
+            AtomRef::String(text) => STRING_BYTES + text.len(),
+            _ => 0,
+        };
+        let keys: usize = argument.keys().map(text).sum();
+        let values: usize = argument.values().map(text).sum();
+        let elements = argument.len().saturating_sub(1) * ELEMENT_BYTES;
+        size_of::<Clause>() + elements + keys + values
+    }
+
     /// Whether it holds for `row`.
     fn holds(&self, row: &Row) -> bool {
         match self {

@@ -102,6 +102,20 @@ impl ReadSet {
         }
     }
 
+    /// The memory that it takes, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let ReadSet::Rows(read) = self else {
+            return 0;
+        };
+        let of_read = |read: &RowsRead| {
+            let condition = read.condition.as_ref();
+            let clauses = condition.iter().flat_map(|condition| &condition.clauses);
+            size_of::<RowsRead>() + clauses.map(crate::condition::Clause::bytes).sum::<usize>()
+        };
+        read.iter().map(of_read).sum()
+    }
+
     /// Whether another attempt may have another outcome after these changes of one commit, all of `table`.
     #[must_use]
     pub fn are_affected_by(&self, table: TableId, changes: &[RowChange]) -> bool {

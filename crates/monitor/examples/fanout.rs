@@ -105,7 +105,15 @@ fn grown_condition(clauses: usize) {
     let params = format!(r#"[null,null,{{"T":[{{{}}}]}}]"#, table(&condition));
     let start = Instant::now();
     let (monitors, database) = (&mut fixture.monitors, &mut fixture.database);
-    let change = monitors.change_condition(database, SessionId(0), params.as_bytes(), &|_| false);
+    let change = monitors.change_condition(
+        database,
+        SessionId(0),
+        params.as_bytes(),
+        corvid_monitor::RequestContext {
+            id_in_use: &|_| false,
+            admit: &|_| Ok(std::sync::Arc::new(())),
+        },
+    );
     let changed = monitors.apply(SessionId(0), change.expect("valid"));
     assert!(changed.is_some(), "the monitor exists");
     let spent = start.elapsed().as_secs_f64() * 1e6;

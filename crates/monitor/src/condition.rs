@@ -12,6 +12,10 @@ use corvid_engine::condition::{Clause, Function};
 /// A check of this many clauses counts as one step; most of them are found together by a hash.
 const CLAUSES: usize = 16;
 
+/// Bytes of a clause in use besides itself: its place in the set by which rows are checked, and in the table by which changes find the
+/// groups that see them.
+const INDEXED_BYTES: usize = 176;
+
 /// Which rows of a table are in view.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum TableCondition {
@@ -54,6 +58,8 @@ impl TableCondition {
         }
         clauses.sort_unstable();
         clauses.dedup();
+        // It may stay for days.
+        clauses.shrink_to_fit();
         TableCondition::Any(Condition::new(clauses, seed))
     }
 
@@ -63,6 +69,17 @@ impl TableCondition {
             TableCondition::Always => true,
             TableCondition::Never => false,
             TableCondition::Any(condition) => condition.matches_any(table, row),
+        }
+    }
+
+    /// The memory that it takes in use, bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            TableCondition::Always | TableCondition::Never => 0,
+            TableCondition::Any(condition) => {
+                let clauses = condition.clauses.iter();
+                clauses.map(|clause| clause.bytes() + INDEXED_BYTES).sum()
+            }
         }
     }
 

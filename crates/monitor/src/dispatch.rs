@@ -15,6 +15,7 @@ use corvid_data::{
 };
 use corvid_engine::condition::{Clause, Function};
 use hashbrown::HashTable;
+use smallvec::SmallVec;
 
 use crate::condition::TableCondition;
 use crate::group::GroupId;
@@ -67,7 +68,8 @@ struct Posting {
 }
 
 /// Sorted by group. `Yes`: holding the value puts a row in view; `Maybe`: the condition must be evaluated.
-type Postings = Vec<(GroupId, Match)>;
+/// Most values are named by one group, which then needs no allocation of its own.
+type Postings = SmallVec<[(GroupId, Match); 1]>;
 
 /// The value of its column that a clause names.
 #[derive(Clone, Copy)]
@@ -263,7 +265,7 @@ impl TableDispatch {
                 column,
                 seed,
                 values: HashTable::new(),
-                empty: Vec::new(),
+                empty: Postings::new(),
             });
             self.columns.len() - 1
         });
@@ -287,7 +289,7 @@ impl ColumnIndex {
                 );
                 let new = || Posting {
                     value: atom.to_owned(),
-                    groups: Vec::new(),
+                    groups: Postings::new(),
                 };
                 &mut entry.or_insert_with(new).into_mut().groups
             }

@@ -15,7 +15,7 @@ use corvid_engine::{Database, Resumable};
 use crate::change_set::Entry;
 use crate::contents::{self, ContentsId, Written};
 use crate::deferred_body::{self, DeferredBody, LongUpdate, UpdateWriter};
-use crate::frame::SharedBody;
+use crate::frame::{Guard, SharedBody};
 use crate::precomputed::PrecomputedUpdate;
 use crate::segments::{SegmentId, Segments, Unsent};
 use crate::speculation::AsOf;
@@ -80,6 +80,8 @@ pub(crate) struct Group {
     initial: Option<Shared>,
     long: Long,
     since: Option<(Uuid, Shared)>,
+    /// Counts the memory of the subscription.
+    _guard: Guard,
 }
 
 /// Contents that are too long to be written at once.
@@ -127,6 +129,7 @@ impl Group {
     pub(crate) fn new(
         encoding: Encoding,
         subscription: StdArc<Subscription>,
+        guard: Guard,
         seed: HashSeed,
     ) -> Group {
         Group {
@@ -143,6 +146,7 @@ impl Group {
             initial: None,
             long: Long::None,
             since: None,
+            _guard: guard,
         }
     }
 

@@ -11,6 +11,7 @@ use slab::Slab;
 
 use crate::deferred_body::DeferredBody;
 use crate::dispatch::{Dispatch, Hit};
+use crate::frame::Guard;
 use crate::group::{Encoding, Group, GroupId, MemberState, MonitorKey};
 use crate::segments::SegmentId;
 use crate::subscription::{ColumnMask, Subscription};
@@ -46,12 +47,14 @@ impl Groups {
         }
     }
 
-    /// The group for a subscription, made when there is none. The caller must add a member before anything else.
+    /// The group for a subscription, made when there is none. The caller must add a member before anything else. `guard` counts the memory
+    /// of the subscription as long as the group exists; an equal subscription counts once.
     pub(crate) fn find_or_add(
         &mut self,
         schema: &Schema,
         encoding: Encoding,
         subscription: Subscription,
+        guard: Guard,
     ) -> GroupId {
         let hash = self.seed.hash_one((encoding, &subscription));
         let slab = &self.slab;
@@ -64,7 +67,7 @@ impl Groups {
             return *id;
         }
         let subscription = StdArc::new(subscription);
-        let group = Group::new(encoding, subscription.clone(), self.seed);
+        let group = Group::new(encoding, subscription.clone(), guard, self.seed);
         let id = GroupId(self.slab.insert(group));
         self.by_subscription
             .insert_unique(hash, (hash, id), |(hash, _)| *hash);
@@ -213,6 +216,10 @@ mod tests {
         Subscription::new(vec![table])
     }
 
+    fn guard() -> Guard {
+        StdArc::new(())
+    }
+
     fn insert(number: u8) -> Arc<Delta> {
         let row = Row {
             uuid: Uuid([number; 16]),
@@ -235,13 +242,13 @@ mod tests {
     fn equal_subscriptions_are_one_group_until_the_last_member_leaves() {
         let schema = schema();
         let mut groups = Groups::new(&schema, HashSeed::FIXED);
-        let rows = groups.find_or_add(&schema, Encoding::Rows, everything());
-        let differences = groups.find_or_add(&schema, Encoding::Differences, everything());
+        let rows = groups.find_or_add(&schema, Encoding::Rows, everything(), guard());
+        let differences = groups.find_or_add(&schema, Encoding::Differences, everything(), guard());
         assert_ne!(rows, differences);
         let places = [0, 1].map(|key| groups.get_mut(rows).join(MonitorKey(key)));
         groups.get_mut(differences).join(MonitorKey(2));
         assert_eq!(
-            groups.find_or_add(&schema, Encoding::Rows, everything()),
+            groups.find_or_add(&schema, Encoding::Rows, everything(), guard()),
             rows
         );
 
@@ -261,7 +268,7 @@ mod tests {
     fn members_that_are_behind_are_not_woken_again() {
         let schema = schema();
         let mut groups = Groups::new(&schema, HashSeed::FIXED);
-        let group = groups.find_or_add(&schema, Encoding::Differences, everything());
+        let group = groups.find_or_add(&schema, Encoding::Differences, everything(), guard());
         for key in 0..10 {
             groups.get_mut(group).join(MonitorKey(key));
         }

@@ -48,6 +48,6 @@ pub use deferred_body::DeferredBody;
 pub use frame::{Frame, Guard, MonitorResult, ResultHead, SharedBody};
 pub use group::NOTHING;
 pub use monitors::{
-    ConditionChange, ConditionChanged, Monitors, PendingStart, SessionId, StartOutcome, Started,
-    Version,
+    Admit, ConditionChange, ConditionChanged, Monitors, PendingStart, RequestContext, SessionId,
+    StartOutcome, Started, Version,
 };

@@ -17,12 +17,12 @@ mod start;
 use std::collections::HashMap;
 use std::sync::Arc as StdArc;
 
-use corvid_data::{Arc, Delta, HashSeed, Schema, TrustedKeys, Uuid};
+use corvid_data::{Arc, Delta, HashSeed, Schema, TrustedKeys, Uuid, WireError};
 use slab::Slab;
 
 use crate::contents::{Contents, ContentsId, Written};
 use crate::deferred_body::DeferredBody;
-use crate::frame::ResultHead;
+use crate::frame::{Guard, ResultHead};
 use crate::group::{Group, GroupId, MemberState, MonitorKey};
 use crate::groups::Groups;
 use crate::history::History;
@@ -36,6 +36,21 @@ pub use change::{ConditionChange, ConditionChanged};
 /// A session, numbered by the server; numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
+
+/// Admits the memory of a subscription, bytes: returns the value that counts it as long as the subscription is in use.
+///
+/// # Errors
+/// There is no room; the client gets this error.
+pub type Admit<'a> = &'a dyn Fn(usize) -> Result<Guard, WireError>;
+
+/// Judgements of the caller about a request.
+#[derive(Clone, Copy)]
+pub struct RequestContext<'a> {
+    /// Whether the session has this canonical id on another database.
+    pub id_in_use: &'a dyn Fn(&[u8]) -> bool,
+    /// Asked for the memory of a subscription.
+    pub admit: Admit<'a>,
+}
 
 /// An update of at most this many rows is written by the database itself; it takes some 300 us.
 const UPDATE_ROWS_MAX: usize = 1000;

@@ -42,10 +42,18 @@ pub(crate) fn is_array(raw: &[u8]) -> bool {
     matches!(Reader::trusted(raw).peek(), Ok(Kind::Array))
 }
 
+/// Bytes of a monitor's id, at most: every update repeats it.
+pub(crate) const ID_BYTES_MAX: usize = 4096;
+
 /// A monitor id in the form in which ids are compared and echoed: compact, members sorted, numbers by value.
 pub(crate) fn canonical_id(raw: &[u8]) -> Result<StdArc<[u8]>, WireError> {
     let value = Value::parse(raw).map_err(|_| invalid(raw))?;
-    Ok(value.to_bytes().into())
+    let id = value.to_bytes();
+    if id.len() > ID_BYTES_MAX {
+        let details = format!("monitor id is longer than {ID_BYTES_MAX} bytes");
+        return Err(WireError::new(Tag::ResourcesExhausted, details));
+    }
+    Ok(id.into())
 }
 
 /// `invalid parameters` about `fragment`.
@@ -77,6 +85,14 @@ mod tests {
             br#"{"a":[1000],"b":1}"#
         );
         assert_eq!(canonical(r#""\u0061""#), canonical(r#""a""#));
+    }
+
+    #[test]
+    fn ids_are_short() {
+        let id = |length: usize| canonical_id(format!("\"{}\"", "i".repeat(length)).as_bytes());
+        assert!(id(ID_BYTES_MAX - 2).is_ok());
+        let error = id(ID_BYTES_MAX - 1).expect_err("too long");
+        assert_eq!(error.tag, Tag::ResourcesExhausted);
     }
 
     #[test]

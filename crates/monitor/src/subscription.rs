@@ -10,6 +10,9 @@ use smallvec::SmallVec;
 
 use crate::condition::TableCondition;
 
+/// Bytes of a table of a subscription besides columns and condition.
+const TABLE_BYTES: usize = 256;
+
 /// Kinds of row events that a request can select (docs/spec/protocol.md 4.5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -144,6 +147,14 @@ impl Subscription {
             .binary_search_by_key(&table, |subscribed| subscribed.table)
             .ok()
             .map(|found| &self.tables[found])
+    }
+
+    /// The memory that it takes in use, bytes: above all that of its conditions.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_table = |table: &TableSubscription| {
+            TABLE_BYTES + size_of_val(&*table.columns) + table.condition.bytes()
+        };
+        self.tables.iter().map(of_table).sum()
     }
 
     /// This subscription with other conditions for some tables; tables that it lacks are ignored.

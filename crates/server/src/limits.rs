@@ -1,11 +1,16 @@
-//! The configurable limits of connections and replies: the options, their defaults, and how the limit of descriptors reduces them.
+//! The configurable limits of what clients take: the options, their defaults, and how the limit of descriptors reduces them.
+//!
+//! `--max-memory` bounds everything that clients make the server hold. Each kind has a share of it, so that no kind starves another: texts of
+//! requests half, replies a quarter, conditions and waiting transactions a quarter. `--max-message` and `--max-replies` set the shares of
+//! their kinds instead.
 //!
 //! Called by the command line, once at the start, and by changes at run time. The limits are enforced elsewhere
-//! ([`corvid_reactor::shard::Limits`], [`corvid_service::reply_memory`]). Limits of one session in a database are not configurable
+//! ([`corvid_reactor::shard::Limits`], [`corvid_service::client_memory`]). Limits of one session in a database are not configurable
 //! ([`corvid_service::session_limits`]).
 
 use corvid_net::errno;
 use corvid_reactor::shard::Limits;
+use corvid_service::client_memory::ClientMemory;
 use corvid_shell::args::{Arg, Spec};
 use corvid_shell::vlog::{self, Module};
 use corvid_shell::{descriptors, program, size};
@@ -16,9 +21,9 @@ const MESSAGE_BYTES: u64 = 1 << 30;
 /// The default maximum of a session's unread output, bytes: the reference's limit between members of a cluster.
 const BACKLOG_BYTES: u64 = 4 << 30;
 
-/// The default maximum of all replies together, bytes: small machines have it, and it suffices for more clients that read their initial contents
-/// than any known deployment has.
-const REPLY_BYTES: u64 = 1 << 30;
+/// The default maximum of what all clients make the server hold, bytes. A quarter of it suffices for more clients that read their initial
+/// contents than any known deployment has, and for five hundred clients with conditions of ten thousand clauses each, none of them equal.
+const MEMORY_BYTES: u64 = 4 << 30;
 
 /// Descriptors that are reserved for files, the control socket and connections that the server opens.
 const RESERVED_DESCRIPTORS: u64 = 256;
@@ -32,14 +37,17 @@ pub(crate) enum LimitOption {
     Message,
     /// `--max-backlog`
     Backlog,
+    /// `--max-memory`
+    Memory,
     /// `--max-replies`
     Replies,
 }
 
 impl LimitOption {
     /// All of them, sorted by name.
-    pub(crate) const ALL: [LimitOption; 4] = [
+    pub(crate) const ALL: [LimitOption; 5] = [
         LimitOption::Backlog,
+        LimitOption::Memory,
         LimitOption::Message,
         LimitOption::Replies,
         LimitOption::Sessions,
@@ -52,6 +60,7 @@ impl LimitOption {
             LimitOption::Sessions => "max-sessions",
             LimitOption::Message => "max-message",
             LimitOption::Backlog => "max-backlog",
+            LimitOption::Memory => "max-memory",
             LimitOption::Replies => "max-replies",
         }
     }
@@ -63,6 +72,7 @@ impl LimitOption {
             LimitOption::Sessions => limits.connections_max,
             LimitOption::Message => limits.text_bytes_max,
             LimitOption::Backlog => limits.backlog_bytes_max,
+            LimitOption::Memory => narrow(settings.memory_bytes()),
             LimitOption::Replies => settings.reply_bytes_max(),
         }
     }
@@ -72,7 +82,7 @@ impl LimitOption {
 pub(crate) const GROUP: &str = "Limits of what clients may take (SIZE in bytes, or with K, M or G)";
 
 /// The table of these options; `wrap` converts them to options of the program.
-pub(crate) fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 4] {
+pub(crate) fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 5] {
     let option = |option: LimitOption| {
         Spec::long(option.name(), Arg::Required, wrap(option))
             .in_full()
@@ -88,8 +98,15 @@ pub(crate) fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 4] {
         option(LimitOption::Message)
             .means("SIZE", "longest message to take from a client (default: 1G)")
             .more(
-                "A client that sends a longer one is disconnected. Unhandled messages may be twice as long all together; beyond that the \
-                longest unfinished one is dropped with its connection.",
+                "A client that sends a longer one is disconnected. Unhandled messages may be twice as long all together; beyond that an \
+                unfinished one is dropped with its connection: the one that has not grown for longest, or else one of the peer that holds most.",
+            ),
+        option(LimitOption::Memory)
+            .means("SIZE", "most that clients may make the server hold (default: 4G)")
+            .more(
+                "Half of it is for messages that are not handled (twice --max-message if that is given), a quarter for replies that are not read \
+                (--max-replies if that is given), and a quarter for conditions of monitors and waiting transactions, beyond which requests are \
+                answered with \"resources exhausted\". Contents of databases do not count.",
             ),
         option(LimitOption::Backlog)
             .means("SIZE", "most that a client may leave unread (default: 4G)")
@@ -97,11 +114,12 @@ pub(crate) fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 4] {
                 "A client that leaves more is disconnected. One answer may be as long as the database, so this should be more than that.",
             ),
         option(LimitOption::Replies)
-            .means("SIZE", "most that replies may hold together (default: 1G)")
+            .means("SIZE", "most that replies may hold together (default: a quarter of --max-memory)")
             .more(
                 "Counts replies of all clients that are being written or are not read yet. When more is held, long transactions and monitor \
                 requests are answered with \"resources exhausted\" until clients have read. A dump of a database is always possible when less is \
-                held; what a transaction selects from a table again may take half of what is left.",
+                held; what a transaction selects from a table again may take half of what is left; an echo or an error that repeats a \
+                long request must fit.",
             ),
     ]
 }
@@ -112,6 +130,7 @@ pub(crate) struct Settings {
     sessions: Option<u64>,
     message_bytes: Option<u64>,
     backlog_bytes: Option<u64>,
+    memory_bytes: Option<u64>,
     reply_bytes: Option<u64>,
 }
 
@@ -133,6 +152,7 @@ impl Settings {
             LimitOption::Sessions => self.sessions = Some(count(value)?),
             LimitOption::Message => self.message_bytes = Some(bytes(value)?),
             LimitOption::Backlog => self.backlog_bytes = Some(bytes(value)?),
+            LimitOption::Memory => self.memory_bytes = Some(bytes(value)?),
             LimitOption::Replies => self.reply_bytes = Some(bytes(value)?),
         }
         Ok(())
@@ -141,7 +161,29 @@ impl Settings {
     /// The maximum of all replies together, bytes.
     #[must_use]
     pub(crate) fn reply_bytes_max(&self) -> usize {
-        narrow(self.reply_bytes.unwrap_or(REPLY_BYTES))
+        narrow(self.reply_bytes.unwrap_or(self.memory_bytes() / 4))
+    }
+
+    /// The maximum of conditions and waiting transactions together, bytes.
+    #[must_use]
+    pub(crate) fn kept_bytes_max(&self) -> usize {
+        narrow(self.memory_bytes() / 4)
+    }
+
+    /// The maximum of texts that are not handled together, bytes.
+    fn unfinished_bytes_max(&self) -> usize {
+        let of_message = self.message_bytes.map(|bytes| bytes.saturating_mul(2));
+        narrow(of_message.unwrap_or(self.memory_bytes() / 2))
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes.unwrap_or(MEMORY_BYTES)
+    }
+
+    /// Sets the limits of an account.
+    pub(crate) fn limit(&self, memory: &ClientMemory) {
+        memory.set_bytes_max(self.reply_bytes_max());
+        memory.set_kept_bytes_max(self.kept_bytes_max());
     }
 
     /// Raises the process's limit of descriptors as far as possible, and returns the limits that fit it.
@@ -158,11 +200,10 @@ impl Settings {
                 "--max-sessions={sessions} is more than the limit of {descriptors} open files leaves room for; {possible} sessions are served"
             ));
         }
-        let message_bytes = self.message_bytes.unwrap_or(MESSAGE_BYTES);
         Limits {
             connections_max: narrow(self.sessions.unwrap_or(possible).min(possible)),
-            text_bytes_max: narrow(message_bytes),
-            unfinished_bytes_max: narrow(message_bytes.saturating_mul(2)),
+            text_bytes_max: narrow(self.message_bytes.unwrap_or(MESSAGE_BYTES)),
+            unfinished_bytes_max: self.unfinished_bytes_max(),
             backlog_bytes_max: narrow(self.backlog_bytes.unwrap_or(BACKLOG_BYTES)),
         }
     }
@@ -212,6 +253,24 @@ mod tests {
         for bad in ["", "0", "1023", "-1", "1T", "1 M", "99999999999G"] {
             assert!(bytes(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn kinds_share_the_memory_of_clients() {
+        let mut settings = Settings::default();
+        let shares = |settings: &Settings| {
+            (
+                settings.unfinished_bytes_max() >> 20,
+                settings.reply_bytes_max() >> 20,
+                settings.kept_bytes_max() >> 20,
+            )
+        };
+        assert_eq!(shares(&settings), (2048, 1024, 1024));
+        assert_eq!(settings.set(LimitOption::Memory, "400M"), Ok(()));
+        assert_eq!(shares(&settings), (200, 100, 100));
+        assert_eq!(settings.set(LimitOption::Message, "4M"), Ok(()));
+        assert_eq!(settings.set(LimitOption::Replies, "1G"), Ok(()));
+        assert_eq!(shares(&settings), (8, 1024, 100));
     }
 
     #[test]

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use corvid_net::{cleanup, clock, dirs, os_name};
-use corvid_service::reply_memory::ReplyMemory;
 use corvid_shell::memory::{self, MemoryLog};
 use corvid_shell::service_manager;
 use corvid_shell::unixctl::Server as ControlServer;
@@ -103,9 +102,10 @@ pub fn run(line: CommandLine) {
         }),
         audit_exclude: line.audit_exclude,
         trusted_relays: Arc::new(TrustedRelays::new(&line.trusted_relays)),
-        reply_memory: Arc::new(ReplyMemory::new(line.limits.reply_bytes_max())),
+        client_memory: Arc::default(),
         metrics,
     };
+    config.limit_settings.limit(&config.client_memory);
     let mut has_audit_commands = false;
     let mut server = Server::start(config, control.waker())
         .unwrap_or_else(|error| program::fatal_error("could not start", &error));

@@ -29,8 +29,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use corvid_net::tls::Credentials;
 use corvid_reactor::shard::{Refusals, ShardHandle};
+use corvid_service::client_memory::ClientMemory;
 use corvid_service::locks::Locks;
-use corvid_service::reply_memory::ReplyMemory;
 
 use crate::audit::AuditSlot;
 use crate::relay::handle::RelayHandle;
@@ -68,8 +68,8 @@ pub(crate) struct SharedState {
     pub(crate) locks: Arc<Mutex<Locks>>,
     /// Connections that were refused, and their limit.
     pub(crate) refusals: Refusals,
-    /// The memory of replies.
-    pub(crate) reply_memory: Arc<ReplyMemory>,
+    /// The memory that clients make the server hold.
+    pub(crate) client_memory: Arc<ClientMemory>,
     /// The audit log, once there is one.
     pub(crate) audit: AuditSlot,
 }

@@ -32,10 +32,10 @@ use corvid_data::{HashSeed, Uuid};
 use corvid_engine::Database;
 use corvid_net::tls::Settings;
 use corvid_reactor::shard::{Limits, Shards};
+use corvid_service::client_memory::ClientMemory;
 use corvid_service::frontend::Frontend;
 use corvid_service::locks::Locks;
 use corvid_service::once;
-use corvid_service::reply_memory::ReplyMemory;
 use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::served_databases::ServedDatabases;
 use corvid_service::server_db;
@@ -94,8 +94,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// The limits as given.
     pub(crate) limit_settings: limits::Settings,
-    /// The memory of all replies, and its limit.
-    pub(crate) reply_memory: Arc<ReplyMemory>,
+    /// The memory that clients make the server hold, and its limits.
+    pub(crate) client_memory: Arc<ClientMemory>,
     /// The figures and their switch.
     pub(crate) metrics: Arc<Metrics>,
 }
@@ -153,7 +153,9 @@ impl Server {
             lines_dropped: Arc::default(),
             waker,
         };
-        let locks = Arc::new(Mutex::new(Locks::new()));
+        let mut locks = Locks::new();
+        locks.set_client_memory(config.client_memory.clone());
+        let locks = Arc::new(Mutex::new(locks));
         let epochs = SchemaEpochs::default();
         let remote_options = RemoteTable::default();
         let mut shards = Shards::prepare(config.shards)?;
@@ -166,7 +168,7 @@ impl Server {
             credentials: tls.credentials().clone(),
             locks: locks.clone(),
             refusals: shards.refusals(),
-            reply_memory: config.reply_memory.clone(),
+            client_memory: config.client_memory.clone(),
             audit: config.audit.clone(),
         });
         let keeps_history = !config.no_history;
@@ -174,13 +176,14 @@ impl Server {
         let hash_seed = crate::database::open::hash_seed()?;
         shards.start(|number| {
             let number = u16::try_from(number).unwrap_or(u16::MAX);
-            let frontend = Frontend::new(
+            let mut frontend = Frontend::new(
                 number,
                 Arc::new(ServedDatabases::default()),
                 locks.clone(),
                 epochs.clone(),
                 server_id,
             );
+            frontend.set_client_memory(config.client_memory.clone());
             let remotes = remote_options.clone();
             let relays = config.trusted_relays.clone();
             ShardSessions::new(

@@ -1,12 +1,22 @@
-//! The memory of replies in the whole process: replies that are being written, wait for the disk or are unread, and their limit.
+//! The account of what clients make the whole process hold, after their requests were read: replies, and what stays until a session ends.
 //!
-//! A reply is *charged* with its bytes; the [`Charge`] lives as long as the last of its bytes. Short replies are not counted: the number of
-//! requests in flight bounds them. Two rules bound the others:
+//! The other half of the account, texts of requests until they are handled, is kept where they are read
+//! (`corvid_reactor::shard::Limits`). Everything that a client without any rights can cause is in one of the kinds; each has its own share
+//! of the bound (`--max-memory`), so that one kind cannot starve another. A guard charges bytes when it is made and releases them when it is
+//! dropped, with the memory that it stands for.
+//!
+//! | Kind | Guard | Lives as long as | Beyond the limit |
+//! |---|---|---|---|
+//! | replies: results, contents, `echo`, errors | [`Charge`] | their last unread byte | `resources exhausted`; a session whose reply cannot even say that is closed |
+//! | conditions of monitors, blocked transactions | [`Retained`] | the monitors with that condition, the transaction | `resources exhausted` |
+//!
+//! Replies up to [`COUNTED_BYTES`] are not counted: the number of requests in flight bounds them. Three rules bound the others:
 //!
 //! - A reply that contains each row at most once, such as a dump or a monitor's initial contents, is made as long as others hold less than
 //!   the limit. So a database can always be read, however large it is, and one such reply can exceed the limit.
 //! - Repeated selections of one transaction from a table get up to half of what others leave, and a megabyte in any case. So one client
 //!   cannot take everything.
+//! - A reply that repeats its request (`echo`, an error that quotes it) must fit into what others leave.
 //!
 //! A request beyond these limits gets [`exhausted`], and its transaction commits nothing. Updates are not counted: they merge while their
 //! client does not read. Shared by all databases; atomic counters, no locks.
@@ -16,57 +26,89 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use corvid_data::{Tag, WireError};
 use corvid_engine::WorkBudget;
+use corvid_monitor::{Frame, SharedBody};
+
+use crate::message::{Piece, WHOLE_TAIL};
 
 /// Shorter replies are not counted, bytes.
 pub const COUNTED_BYTES: usize = 4 << 10;
 
-/// Shorter replies are never refused, bytes.
-const SHORT_BYTES: usize = 64 << 10;
+/// Replies up to this length are never refused, bytes.
+pub(crate) const SHORT_BYTES: usize = 64 << 10;
+
+/// Longer replies leave in pieces of this length, which are freed as they are sent, bytes.
+const WHOLE_BYTES: usize = 256 << 10;
+
+/// A session that keeps requests of at most this length is never refused, bytes: a client without conditions can always monitor.
+pub(crate) const SMALL_KEPT_BYTES: usize = 16 << 10;
 
 /// Repeated selections of one transaction may take this much in any case, bytes.
 const FREE_BYTES: usize = 1 << 20;
 
-/// The memory of all replies.
+/// The memory that clients make this process hold.
 #[derive(Debug)]
-pub struct ReplyMemory {
+pub struct ClientMemory {
+    /// Of replies.
     bytes_max: AtomicUsize,
     held: AtomicUsize,
+    /// Of conditions and blocked transactions.
+    kept_bytes_max: AtomicUsize,
+    kept: AtomicUsize,
     refused: AtomicU64,
 }
 
-impl Default for ReplyMemory {
+impl Default for ClientMemory {
     /// Without a limit.
-    fn default() -> ReplyMemory {
-        ReplyMemory::new(usize::MAX)
+    fn default() -> ClientMemory {
+        ClientMemory::new(usize::MAX)
     }
 }
 
-impl ReplyMemory {
-    /// With this limit, bytes.
+impl ClientMemory {
+    /// With this limit of replies, bytes, and none of what sessions keep.
     #[must_use]
-    pub fn new(bytes_max: usize) -> ReplyMemory {
-        ReplyMemory {
+    pub fn new(bytes_max: usize) -> ClientMemory {
+        ClientMemory {
             bytes_max: AtomicUsize::new(bytes_max),
             held: AtomicUsize::new(0),
+            kept_bytes_max: AtomicUsize::new(usize::MAX),
+            kept: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
         }
     }
 
-    /// The limit, bytes.
+    /// The limit of replies, bytes.
     #[must_use]
     pub fn bytes_max(&self) -> usize {
         self.bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit, bytes.
+    /// Changes the limit of replies, bytes.
     pub fn set_bytes_max(&self, bytes_max: usize) {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
-    /// Bytes that are held now.
+    /// Bytes of replies that are held now.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
+    }
+
+    /// The limit of what sessions keep, bytes.
+    #[must_use]
+    pub fn kept_bytes_max(&self) -> usize {
+        self.kept_bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit of what sessions keep, bytes.
+    pub fn set_kept_bytes_max(&self, bytes_max: usize) {
+        self.kept_bytes_max.store(bytes_max, Ordering::Relaxed);
+    }
+
+    /// Bytes of conditions and blocked transactions now.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.kept.load(Ordering::Relaxed)
     }
 
     /// Requests that were refused because memory was short.
@@ -84,6 +126,18 @@ impl ReplyMemory {
     #[must_use]
     pub fn has_room_for(&self, bytes: usize) -> bool {
         bytes <= SHORT_BYTES || !self.is_full()
+    }
+
+    /// Whether there is room for a reply of this length that repeats its request, bytes.
+    #[must_use]
+    pub fn has_room_to_repeat(&self, bytes: usize) -> bool {
+        bytes <= SHORT_BYTES || self.held().saturating_add(bytes) <= self.bytes_max()
+    }
+
+    /// Whether there is room to keep this much until a session ends, bytes.
+    #[must_use]
+    pub fn has_room_to_keep(&self, bytes: usize) -> bool {
+        self.kept().saturating_add(bytes) <= self.kept_bytes_max()
     }
 
     /// Counts a refused request.
@@ -118,10 +172,63 @@ pub fn exhausted() -> WireError {
     )
 }
 
+/// The error of a request of which too much would have to be kept.
+#[must_use]
+pub(crate) fn exhausted_kept() -> WireError {
+    WireError::new(
+        Tag::ResourcesExhausted,
+        "conditions and waiting transactions take too much memory together",
+    )
+}
+
+/// A whole message for one session. A long one is charged as long as its bytes are unread.
+pub(crate) fn message_piece(memory: &Arc<ClientMemory>, text: Vec<u8>) -> Piece {
+    if text.len() <= COUNTED_BYTES {
+        return Piece::Message(text);
+    }
+    Piece::Shared(Frame {
+        head: Vec::new(),
+        body: charged_body(memory, &text),
+        tail: WHOLE_TAIL,
+    })
+}
+
+/// A text in pieces, charged as long as they are unread.
+pub(crate) fn charged_body(memory: &Arc<ClientMemory>, text: &[u8]) -> SharedBody {
+    let pieces: Vec<Arc<[u8]>> = text.chunks(WHOLE_BYTES).map(Arc::from).collect();
+    let charge = Charge::new(memory);
+    charge.add(text.len());
+    SharedBody::Guarded(pieces.into(), Arc::new(charge))
+}
+
+/// Bytes that are kept until a session ends its monitor or transaction, or itself.
+#[derive(Debug)]
+pub(crate) struct Retained {
+    memory: Arc<ClientMemory>,
+    bytes: usize,
+}
+
+impl Retained {
+    /// Charges this many bytes. The caller has asked for room.
+    pub(crate) fn new(memory: &Arc<ClientMemory>, bytes: usize) -> Retained {
+        memory.kept.fetch_add(bytes, Ordering::Relaxed);
+        Retained {
+            memory: memory.clone(),
+            bytes,
+        }
+    }
+}
+
+impl Drop for Retained {
+    fn drop(&mut self) {
+        self.memory.kept.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
 /// The bytes of one reply.
 #[derive(Debug)]
 pub struct Charge {
-    memory: Arc<ReplyMemory>,
+    memory: Arc<ClientMemory>,
     bytes: AtomicUsize,
     /// The bytes of repeated selections among them.
     repeated: AtomicUsize,
@@ -132,7 +239,7 @@ pub struct Charge {
 impl Charge {
     /// Of a reply that has no bytes yet.
     #[must_use]
-    pub fn new(memory: &Arc<ReplyMemory>) -> Charge {
+    pub fn new(memory: &Arc<ClientMemory>) -> Charge {
         Charge {
             memory: memory.clone(),
             bytes: AtomicUsize::new(0),
@@ -143,7 +250,7 @@ impl Charge {
 
     /// Of a reply that must be sent, with this many bytes of repeated selections.
     #[must_use]
-    pub fn reserved(memory: &Arc<ReplyMemory>, repeated: usize) -> Charge {
+    pub fn reserved(memory: &Arc<ClientMemory>, repeated: usize) -> Charge {
         let mut charge = Charge::new(memory);
         charge.is_reserved = true;
         charge.add(repeated);
@@ -217,7 +324,7 @@ mod tests {
 
     #[test]
     fn repeated_selections_take_half_of_what_others_leave() {
-        let memory = Arc::new(ReplyMemory::new(100 * MIB));
+        let memory = Arc::new(ClientMemory::new(100 * MIB));
         let other = Charge::new(&memory);
         other.add(20 * MIB);
         let charge = Charge::new(&memory);
@@ -234,7 +341,7 @@ mod tests {
 
     #[test]
     fn one_reply_may_exceed_the_limit_and_the_next_is_refused() {
-        let memory = Arc::new(ReplyMemory::new(MIB));
+        let memory = Arc::new(ClientMemory::new(MIB));
         let dump = Charge::new(&memory);
         for _ in 0..10 {
             assert!(dump.count_written(MIB, false));
@@ -250,12 +357,39 @@ mod tests {
 
     #[test]
     fn a_reply_to_a_commit_is_charged_in_advance_and_not_refused() {
-        let memory = Arc::new(ReplyMemory::new(MIB));
+        let memory = Arc::new(ClientMemory::new(MIB));
         let reserved = Charge::reserved(&memory, 5 * MIB);
         assert_eq!(memory.held(), 5 * MIB);
         assert!(reserved.count_written(5 * MIB, true) && reserved.count_written(MIB, false));
         assert_eq!(memory.held(), 6 * MIB);
         drop(reserved);
         assert_eq!(memory.held(), 0);
+    }
+
+    #[test]
+    fn a_repeated_request_must_fit_into_what_others_leave() {
+        let memory = Arc::new(ClientMemory::new(MIB));
+        assert!(memory.has_room_to_repeat(MIB) && !memory.has_room_to_repeat(MIB + 1));
+        let piece = message_piece(&memory, vec![b'x'; MIB]);
+        assert_eq!((piece.len(), memory.held()), (MIB, MIB));
+        assert!(memory.has_room_to_repeat(SHORT_BYTES));
+        assert!(!memory.has_room_to_repeat(SHORT_BYTES + 1));
+        drop(piece);
+        assert_eq!(memory.held(), 0);
+        assert!(matches!(
+            message_piece(&memory, vec![b'x'; COUNTED_BYTES]),
+            Piece::Message(_)
+        ));
+    }
+
+    #[test]
+    fn what_is_kept_has_a_limit_of_its_own() {
+        let memory = Arc::new(ClientMemory::new(MIB));
+        memory.set_kept_bytes_max(10 * MIB);
+        let kept = Retained::new(&memory, 8 * MIB);
+        assert!(memory.has_room_to_keep(2 * MIB) && !memory.has_room_to_keep(3 * MIB));
+        assert_eq!((memory.kept(), memory.held()), (8 * MIB, 0));
+        drop(kept);
+        assert_eq!(memory.kept(), 0);
     }
 }

@@ -48,6 +48,7 @@ use corvid_monitor::{Monitors, SessionId};
 pub use model::Model;
 pub use outputs::Outputs;
 
+use crate::client_memory::{self, ClientMemory};
 use crate::counters::Counters;
 use crate::job::JobResult;
 use crate::job::garbage::Garbage;
@@ -58,7 +59,6 @@ use crate::message::{
     ToDatabase,
 };
 use crate::recording::Tape;
-use crate::reply_memory::{self, ReplyMemory};
 use crate::schema_epoch::{SchemaEpoch, SchemaEpochs};
 use crate::storage::{FileState, Growth};
 use conversion::Conversion;
@@ -261,8 +261,8 @@ impl DatabaseService {
     }
 
     /// Charges replies to this memory, which other databases share.
-    pub fn set_reply_memory(&mut self, memory: Arc<ReplyMemory>) {
-        self.outputs.reply_memory = memory;
+    pub fn set_client_memory(&mut self, memory: Arc<ClientMemory>) {
+        self.outputs.client_memory = memory;
     }
 
     /// Has values that are read beside inputs recorded, or replayed.
@@ -441,12 +441,12 @@ impl DatabaseService {
             DatabaseMethod::Convert => self.convert(now, request),
             DatabaseMethod::GetSchema => {
                 let schema = self.database.schema().to_json().to_bytes();
-                let has_room = || self.outputs.reply_memory.has_room_for(schema.len());
+                let has_room = || self.outputs.client_memory.has_room_for(schema.len());
                 if self.tape.flag(has_room) {
                     self.reply(request, schema);
                 } else {
-                    self.outputs.reply_memory.refuse();
-                    self.refuse(request, reply_memory::exhausted());
+                    self.outputs.client_memory.refuse();
+                    self.refuse(request, client_memory::exhausted());
                 }
             }
             DatabaseMethod::Monitor(version) => self.monitor(request, version),

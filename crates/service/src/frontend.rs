@@ -21,11 +21,12 @@ use corvid_json::{Kind, Pieces, Reader, Value};
 use corvid_monitor::SessionId;
 
 pub use inbound_frame::InboundFrame;
-use inbound_frame::{Method, Parsed, ParsedRequest, only_param};
+use inbound_frame::{Envelope, Method, Parsed, ParsedRequest, only_param};
 pub use outputs::{Close, Outputs};
 pub use passed_on::is_passed_on;
 use session::Session;
 
+use crate::client_memory::{ClientMemory, SHORT_BYTES};
 use crate::locks::Locks;
 use crate::message::{
     Completion, DatabaseMethod, Deliver, Request, SessionInfo, ToDatabase, ToShard,
@@ -63,6 +64,7 @@ pub struct Frontend {
     /// The stamp of frames that arrive now.
     stamp: u64,
     epochs: SchemaEpochs,
+    memory: Arc<ClientMemory>,
     outputs: Outputs,
 }
 
@@ -108,8 +110,14 @@ impl Frontend {
             cond_disabled: false,
             stamp: 0,
             epochs,
+            memory: Arc::default(),
             outputs: Outputs::default(),
         }
+    }
+
+    /// Sets the account of replies.
+    pub fn set_client_memory(&mut self, memory: Arc<ClientMemory>) {
+        self.memory = memory;
     }
 
     /// The outputs of the inputs so far; the driver drains them.
@@ -413,6 +421,10 @@ impl Frontend {
                 if self.cond_disabled {
                     envelope.method = envelope.method.without_conditions();
                 }
+                // Every reply repeats the id, also one that refuses the request.
+                if envelope.id.len() > SHORT_BYTES {
+                    return self.refuse_long_id(id, frame, envelope);
+                }
                 let request = ParsedRequest {
                     frame,
                     envelope,
@@ -423,7 +435,7 @@ impl Frontend {
                     _ => self.answer_here(now_ms, id, request),
                 }
             }
-            Parsed::Echo(answer) => self.echo(id, frame, answer),
+            Parsed::Echo(request_id) => self.echo(id, request_id, frame),
             Parsed::Cancel(request_id) => {
                 if self
                     .sessions
@@ -450,6 +462,17 @@ impl Frontend {
                 Step::Done
             }
         }
+    }
+
+    /// Refuses a request whose id is longer than any error, in its turn.
+    fn refuse_long_id(&mut self, id: SessionId, frame: Vec<u8>, envelope: Envelope) -> Step {
+        if self.has_requests_in_flight(id) {
+            return Step::Wait(InboundFrame::again(frame, Parsed::Request(envelope)));
+        }
+        let details = format!("request id is longer than {SHORT_BYTES} bytes");
+        let error = object(&WireError::new(Tag::ResourcesExhausted, details));
+        self.send_error(id, &envelope.id, &error);
+        Step::Done
     }
 
     /// Whether a request of the session is not answered yet.

@@ -15,9 +15,9 @@ use corvid_monitor::{Contents, DeferredBody, SessionId, Written};
 
 use self::body_scheduler::BodyScheduler;
 use self::garbage::Garbage;
+use crate::client_memory::Charge;
 use crate::message::ToDatabase;
 use crate::replication::difference::{self, Contents as SourceContents};
-use crate::reply_memory::Charge;
 
 /// Distinguishes the result of the present job from results that are not needed any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,11 +30,12 @@
 //! | [`relayed_client`] | the client of a relay, as the relay describes it to its source |
 //! | [`remote_rows`], [`remote_status`] | remotes that rows configure, and the status written back to those rows |
 //! | [`once`] | transactions that are sent again and executed once |
-//! | [`session_limits`], [`reply_memory`] | limits of what clients make the server keep |
+//! | [`session_limits`], [`client_memory`] | limits of what clients make the server keep |
 //! | [`counters`], [`audit`], [`recording`] | what operators see: counts, the audit trail, the flight recorder and its replay |
 
 pub mod applied_index;
 pub mod audit;
+pub mod client_memory;
 pub mod counters;
 pub mod database;
 pub mod frontend;
@@ -51,7 +52,6 @@ pub mod relayed_client;
 pub mod remote_rows;
 pub mod remote_status;
 pub mod replication;
-pub mod reply_memory;
 pub mod schema_epoch;
 pub mod served_databases;
 pub mod server_db;

@@ -9,11 +9,13 @@
 mod at_source;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use corvid_data::TrustedKeys;
 use corvid_monitor::SessionId;
 
+use crate::client_memory::{ClientMemory, Retained};
 use crate::message::DatabaseId;
 use crate::session_limits::LOCKS_MAX;
 use at_source::{Claim, DueClaim};
@@ -96,13 +98,28 @@ impl Queue {
     }
 }
 
+/// A lock that a session has requested.
+#[derive(Debug)]
+struct Requested {
+    lock: String,
+    /// Counts its memory.
+    _retained: Retained,
+}
+
+/// Bytes of a requested lock besides two copies of its name.
+const REQUEST_BYTES: usize = 256;
+
+/// Locks of a session that are never refused for lack of memory.
+const FEW_LOCKS: usize = 16;
+
 /// For each lock, the sessions that have requested it, in order; the first owns it. A session that had stolen a lock and lost it to another
 /// one leaves the queue, and `requested` keeps the lock until the session unlocks it.
 #[derive(Debug, Default)]
 pub struct Locks {
     /// Ordered, as clients choose the names.
     queues: BTreeMap<String, Queue>,
-    requested: HashMap<SessionId, Vec<String>, TrustedKeys>,
+    requested: HashMap<SessionId, Vec<Requested>, TrustedKeys>,
+    memory: Arc<ClientMemory>,
     /// Notifications that sessions have yet to get, in order.
     notifications: HashMap<SessionId, Vec<LockNotification>, TrustedKeys>,
     /// The locks are those of this relay's source.
@@ -120,6 +137,11 @@ impl Locks {
         Locks::default()
     }
 
+    /// Sets the account of what sessions keep.
+    pub fn set_client_memory(&mut self, memory: Arc<ClientMemory>) {
+        self.memory = memory;
+    }
+
     /// Handles `lock` or `steal`. Returns whether the session owns the lock now, and the session that has a new notification.
     ///
     /// # Errors
@@ -131,13 +153,18 @@ impl Locks {
         mode: Mode,
     ) -> Result<(Decision, Option<SessionId>), Refused> {
         let requested = self.requested.entry(session).or_default();
-        if requested.iter().any(|name| name == lock) {
+        if requested.iter().any(|requested| requested.lock == lock) {
             return Err(Refused::AlreadyRequested);
         }
-        if requested.len() >= LOCKS_MAX {
+        let bytes = REQUEST_BYTES + 2 * lock.len();
+        let has_room = requested.len() < FEW_LOCKS || self.memory.has_room_to_keep(bytes);
+        if requested.len() >= LOCKS_MAX || !has_room {
             return Err(Refused::TooMany);
         }
-        requested.push(lock.to_owned());
+        requested.push(Requested {
+            lock: lock.to_owned(),
+            _retained: Retained::new(&self.memory, bytes),
+        });
         let mut notified = None;
         if mode == Mode::Steal {
             notified = self.displace(lock);
@@ -182,7 +209,7 @@ impl Locks {
         let requested = self.requested.remove(&session).unwrap_or_default();
         requested
             .iter()
-            .filter_map(|lock| self.withdraw(session, lock))
+            .filter_map(|requested| self.withdraw(session, &requested.lock))
             .collect()
     }
 
@@ -196,7 +223,8 @@ impl Locks {
     #[must_use]
     pub fn requested_by(&self, session: SessionId) -> RequestedLocks {
         let mut requests = RequestedLocks::default();
-        let mut names: Vec<&String> = self.requested.get(&session).into_iter().flatten().collect();
+        let requested = self.requested.get(&session).into_iter().flatten();
+        let mut names: Vec<&String> = requested.map(|requested| &requested.lock).collect();
         names.sort_unstable();
         for name in names {
             let is_in_line = |queue: &Queue| {
@@ -257,7 +285,7 @@ impl Locks {
         let Some(requested) = self.requested.get_mut(&session) else {
             return false;
         };
-        let Some(position) = requested.iter().position(|name| name == lock) else {
+        let Some(position) = requested.iter().position(|it| it.lock == lock) else {
             return false;
         };
         requested.swap_remove(position);
@@ -334,6 +362,27 @@ mod tests {
         assert_eq!(locks.remove_session(B), [C]);
         assert_eq!(notified(&mut locks, C), ["locked"]);
         assert!(locks.owns(C, "L"));
+    }
+
+    #[test]
+    fn names_of_locks_are_counted_until_they_are_unlocked() {
+        let memory = Arc::new(ClientMemory::default());
+        memory.set_kept_bytes_max(0);
+        let mut locks = Locks::new();
+        locks.set_client_memory(memory.clone());
+        let name = |number: usize| format!("{number:04}");
+        for number in 0..FEW_LOCKS {
+            assert!(locks.lock(A, &name(number), Mode::Lock).is_ok());
+        }
+        let refused = locks.lock(A, &name(FEW_LOCKS), Mode::Lock);
+        assert_eq!(refused, Err(Refused::TooMany));
+        assert_eq!(memory.kept(), FEW_LOCKS * (REQUEST_BYTES + 8));
+        assert!(locks.lock(B, &name(0), Mode::Steal).is_ok());
+        assert_eq!(locks.unlock(A, &name(1)), Ok(None));
+        assert_eq!(memory.kept(), FEW_LOCKS * (REQUEST_BYTES + 8));
+        locks.remove_session(A);
+        locks.remove_session(B);
+        assert_eq!(memory.kept(), 0);
     }
 
     #[test]

@@ -339,6 +339,9 @@ pub enum Control {
 /// The end of a long reply, which leaves as a frame. Updates end otherwise.
 pub(crate) const REPLY_TAIL: &[u8] = b",\"error\":null}";
 
+/// The end of a message that is whole in its body: it leaves as a frame because it is long.
+pub(crate) const WHOLE_TAIL: &[u8] = b"";
+
 /// A piece of an outgoing message stream; the pieces of one [`Deliver`] are whole messages, in order.
 #[derive(Clone, Debug)]
 pub enum Piece {

@@ -8,9 +8,9 @@ use std::sync::Arc as StdArc;
 use corvid_data::WireError;
 use corvid_engine::Database;
 
-use super::{Monitors, SessionId};
+use super::{Monitors, RequestContext, SessionId};
 use crate::change_request::ChangeRequest;
-use crate::frame::SharedBody;
+use crate::frame::{Guard, SharedBody};
 use crate::group::{Encoding, MonitorKey};
 use crate::session::Monitor;
 use crate::subscription::Subscription;
@@ -21,8 +21,8 @@ use crate::{Frame, effect, params};
 pub struct ConditionChange {
     old_id: StdArc<[u8]>,
     new_id: StdArc<[u8]>,
-    /// The monitor's new subscription, if it differs.
-    subscription: Option<Subscription>,
+    /// The monitor's new subscription, if it differs, and the guard of its memory.
+    subscription: Option<(Subscription, Guard)>,
     /// The update with the rows that come and go, if any.
     effect: Option<Vec<u8>>,
 }
@@ -54,23 +54,26 @@ impl ConditionChange {
 
 impl Monitors {
     /// Executes a `monitor_cond_change`, atomically. Flush the session before replying with an error. Until [`Monitors::apply`] no other
-    /// request about this session's monitors may be executed.
+    /// request about this session's monitors may be executed. [`RequestContext::admit`] is asked for
+    /// the memory of the new subscription.
     ///
     /// # Errors
-    /// docs/spec/protocol.md 4.8.
+    /// docs/spec/protocol.md 4.8, and those of [`RequestContext::admit`].
     pub fn change_condition(
         &self,
         database: &mut Database,
         session: SessionId,
         params: &[u8],
-        id_in_use: &dyn Fn(&[u8]) -> bool,
+        context: RequestContext<'_>,
     ) -> Result<ConditionChange, WireError> {
         let request = ChangeRequest::parse(params)?;
         let (old_id, new_id) = (request.old_id.clone(), request.new_id.clone());
         let Some(key) = self.find(session, &old_id) else {
             return Err(WireError::syntax(&old_id, "unknown monitor session"));
         };
-        if new_id != old_id && (self.find(session, &new_id).is_some() || id_in_use(&new_id)) {
+        if new_id != old_id
+            && (self.find(session, &new_id).is_some() || (context.id_in_use)(&new_id))
+        {
             return Err(params::duplicate_id(&new_id));
         }
         let Monitor { version, group, .. } = self.monitors[key.0];
@@ -84,9 +87,10 @@ impl Monitors {
             effect: None,
         };
         if new != **old {
+            let guard = (context.admit)(new.bytes())?;
             let effect = effect::encode(&self.schema, database, old, &new);
             change.effect = Some(effect).filter(|effect| effect != b"{}");
-            change.subscription = Some(new);
+            change.subscription = Some((new, guard));
         }
         Ok(change)
     }
@@ -107,8 +111,8 @@ impl Monitors {
         let mut frames = Vec::new();
         self.flush(session, &mut frames);
         self.rename(key, &new_id);
-        if let Some(subscription) = subscription {
-            self.move_to(key, subscription);
+        if let Some((subscription, guard)) = subscription {
+            self.move_to(key, subscription, guard);
         }
         if let Some(effect) = effect {
             let version = self.monitors[key.0].version;
@@ -134,7 +138,7 @@ impl Monitors {
     }
 
     /// Moves a clean monitor to another group.
-    fn move_to(&mut self, key: MonitorKey, subscription: Subscription) {
+    fn move_to(&mut self, key: MonitorKey, subscription: Subscription, guard: Guard) {
         let Monitor {
             version,
             group,
@@ -145,7 +149,7 @@ impl Monitors {
         let encoding = Encoding::from(version);
         let group = self
             .groups
-            .find_or_add(&self.schema, encoding, subscription);
+            .find_or_add(&self.schema, encoding, subscription, guard);
         let state = self.groups.get_mut(group).join(key);
         let monitor = &mut self.monitors[key.0];
         monitor.group = group;

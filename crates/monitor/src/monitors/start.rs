@@ -8,10 +8,10 @@ use std::sync::Arc as StdArc;
 use corvid_data::{Uuid, WireError};
 use corvid_engine::Database;
 
-use super::{Monitors, PendingStart, SessionId, StartOutcome, Started, Version};
+use super::{Monitors, PendingStart, RequestContext, SessionId, StartOutcome, Started, Version};
 use crate::MonitorResult;
 use crate::contents::{self, Contents, ContentsId};
-use crate::frame::{ResultHead, SharedBody};
+use crate::frame::{Guard, ResultHead, SharedBody};
 use crate::group::{ContentsState, Encoding, GroupId, MonitorKey};
 use crate::request::MonitorRequest;
 use crate::session::{Monitor, Session};
@@ -32,34 +32,35 @@ impl Monitors {
         id_in_use: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Started, WireError> {
         let request = self.parse(session, version, params, id_in_use)?;
-        let started = self.start(database, session, version, request);
+        let started = self.start(database, session, version, request, StdArc::new(()));
         self.mark_contents_stored(session, &started.id);
         self.mark_replied(session, &started.id);
         Ok(started)
     }
 
     /// Handles a request to monitor. If more than `rows_max` rows must be visited for its contents, they become an order for another
-    /// thread.
+    /// thread. [`RequestContext::admit`] is asked for the memory of its subscription.
     ///
     /// The reply may be sent when all commits executed so far are stored: then call [`Monitors::mark_contents_stored`], and with the reply
     /// [`Monitors::mark_replied`].
     ///
     /// # Errors
-    /// Those of [`Monitors::monitor`].
+    /// Those of [`Monitors::monitor`], and those of [`RequestContext::admit`].
     pub fn begin(
         &mut self,
         database: &mut Database,
         session: SessionId,
         version: Version,
         params: &[u8],
-        id_in_use: &dyn Fn(&[u8]) -> bool,
+        context: RequestContext<'_>,
         rows_max: usize,
     ) -> Result<StartOutcome, WireError> {
-        let request = self.parse(session, version, params, id_in_use)?;
+        let request = self.parse(session, version, params, context.id_in_use)?;
+        let guard = (context.admit)(request.subscription.bytes())?;
         let is_known = version == Version::V3 && self.has_commits_after(request.last_txn);
         let rows = contents::rows_visited(&request.subscription, database, rows_max + 1);
         if is_known || rows <= rows_max {
-            let started = self.start(database, session, version, request);
+            let started = self.start(database, session, version, request, guard);
             return Ok(StartOutcome::Started(started));
         }
         let MonitorRequest {
@@ -69,7 +70,7 @@ impl Monitors {
         let as_of = self.speculation.as_of(&subscription);
         let number = self
             .groups
-            .find_or_add(&self.schema, encoding, subscription);
+            .find_or_add(&self.schema, encoding, subscription, guard);
         let head = self.head(version, false);
         let next = self.next_contents;
         let group = self.groups.get_mut(number);
@@ -118,6 +119,7 @@ impl Monitors {
         session: SessionId,
         version: Version,
         request: MonitorRequest,
+        guard: Guard,
     ) -> Started {
         let MonitorRequest {
             id,
@@ -127,7 +129,7 @@ impl Monitors {
         let encoding = Encoding::from(version);
         let group = self
             .groups
-            .find_or_add(&self.schema, encoding, subscription);
+            .find_or_add(&self.schema, encoding, subscription, guard);
         let result = self.content(database, group, version, last_txn);
         self.join(session, version, group, &id);
         Started { id, result }

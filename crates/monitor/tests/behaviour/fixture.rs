@@ -203,7 +203,10 @@ impl Fixture {
             session,
             version,
             params,
-            &|_| false,
+            corvid_monitor::RequestContext {
+                id_in_use: &|_| false,
+                admit: &|_| Ok(std::sync::Arc::new(())),
+            },
             rows_max,
         );
         outcome.expect("a valid request")
@@ -218,7 +221,15 @@ impl Fixture {
     /// Executes a change of conditions, to be applied when the commits before it are stored.
     pub(crate) fn execute_change(&mut self, session: SessionId, params: &str) -> ConditionChange {
         let (monitors, params) = (&self.monitors, params.as_bytes());
-        let change = monitors.change_condition(&mut self.database, session, params, &|_| false);
+        let change = monitors.change_condition(
+            &mut self.database,
+            session,
+            params,
+            corvid_monitor::RequestContext {
+                id_in_use: &|_| false,
+                admit: &|_| Ok(std::sync::Arc::new(())),
+            },
+        );
         change.expect("a valid change")
     }
 
@@ -229,9 +240,15 @@ impl Fixture {
 
     /// Changes conditions; returns what is sent before the reply, or the error as tools print it.
     pub(crate) fn change(&mut self, params: &str) -> Result<Vec<String>, String> {
-        let changed =
-            self.monitors
-                .change_condition(&mut self.database, SESSION, params.as_bytes(), &|_| false);
+        let changed = self.monitors.change_condition(
+            &mut self.database,
+            SESSION,
+            params.as_bytes(),
+            corvid_monitor::RequestContext {
+                id_in_use: &|_| false,
+                admit: &|_| Ok(std::sync::Arc::new(())),
+            },
+        );
         match changed {
             Ok(change) => {
                 let changed = self.monitors.apply(SESSION, change).expect("its monitor");

@@ -177,13 +177,22 @@ impl Scrape {
         self.durations(families::DRAIN, [(Vec::new(), drain)]);
         let read = all(&|shard| shard.read.read());
         self.durations(families::READ, [(Vec::new(), read)]);
-        let memory = metrics.shared_state.get().map(|it| &it.reply_memory);
+        let memory = metrics.shared_state.get().map(|it| &it.client_memory);
         let kinds = memory.map(|memory| [("held", memory.held()), ("max", memory.bytes_max())]);
         let kinds = kinds.into_iter().flatten();
         let kinds = kinds.map(|(kind, bytes)| (vec![kind.to_owned()], bytes as u64));
         self.whole(families::REPLY_BYTES, kinds);
         let refused = memory.map_or(0, |memory| memory.refused());
         self.one(families::REPLIES_REFUSED, refused);
+        let requests = refusals.map_or((0, 0), Refusals::unfinished_bytes);
+        let replies = memory.map_or((0, 0), |it| (it.held(), it.bytes_max()));
+        let kept = memory.map_or((0, 0), |it| (it.kept(), it.kept_bytes_max()));
+        let kinds = [("requests", requests), ("replies", replies), ("kept", kept)];
+        let label = |kind: &str| vec![kind.to_owned()];
+        let held = kinds.map(|(kind, (bytes, _))| (label(kind), bytes as u64));
+        self.whole(families::CLIENT_MEMORY, held);
+        let max = kinds.map(|(kind, (_, bytes_max))| (label(kind), bytes_max as u64));
+        self.whole(families::CLIENT_MEMORY_MAX, max);
         self.one(
             families::RECEIVED,
             sum(&|shard| load(&shard.received_bytes)),

@@ -66,7 +66,9 @@ families! {
     DRAIN: Histogram "corvid_session_drain_seconds" [] "From handing updates over for a session until the system has taken all its output (monitor lag).";
     READ: Histogram "corvid_request_read_seconds" [] "Reading the envelope of one message and sending it on its way.";
     REPLY_BYTES: Gauge "corvid_reply_bytes" ["kind"] "Memory of replies: held (being written or not read yet) and max (what --max-replies allows).";
-    REPLIES_REFUSED: Counter "corvid_replies_refused" [] "Requests that were refused because replies held too much.";
+    REPLIES_REFUSED: Counter "corvid_replies_refused" [] "Requests refused because replies, conditions or waiting transactions held too much.";
+    CLIENT_MEMORY: Gauge "corvid_client_memory_bytes" ["kind"] "Memory that clients make the server hold: requests (not handled yet), replies (not read yet), kept (conditions of monitors and waiting transactions).";
+    CLIENT_MEMORY_MAX: Gauge "corvid_client_memory_max_bytes" ["kind"] "The limit of each kind of corvid_client_memory_bytes (--max-memory).";
     RECEIVED: Counter "corvid_received_bytes" [] "JSON received from clients.";
     SENT: Counter "corvid_sent_bytes" [] "JSON sent to clients.";
     LOCKS_HELD: Gauge "corvid_locks_held" [] "Locks that some session owns.";

@@ -165,7 +165,7 @@ impl Server {
         let service = pump.service_mut();
         service.set_slow_ms(self.config.slow_ms);
         service.set_data_conversion(self.config.data_conversion);
-        service.set_reply_memory(self.config.reply_memory.clone());
+        service.set_client_memory(self.config.client_memory.clone());
         let audit = match is_server_db {
             true => AuditSlot::default(),
             false => self.config.audit.clone(),

@@ -104,9 +104,7 @@ impl Server {
         // Logs a warning when the limit of open files is too low.
         self.config.limits = settings.resolve();
         self.shards.change_limits(&self.config.limits);
-        self.config
-            .reply_memory
-            .set_bytes_max(settings.reply_bytes_max());
+        settings.limit(&self.config.client_memory);
         Ok(())
     }
 

@@ -15,11 +15,11 @@ use super::outbox::Reason;
 use super::outputs::{error_text, reply_around};
 use super::release::completion_of;
 use super::{DatabaseService, Now};
+use crate::client_memory::{COUNTED_BYTES, Charge, exhausted};
 use crate::job::Job;
 use crate::job::garbage::{self, Garbage};
 use crate::message::{Deliver, Piece, Request};
 use crate::recording::Setting;
-use crate::reply_memory::{COUNTED_BYTES, Charge, exhausted};
 
 /// Steps that the database spends on the selections of one transaction (a step looks at a row or writes an atom); some 500 us.
 pub(super) const SELECT_STEPS_MAX: u64 = 8192;

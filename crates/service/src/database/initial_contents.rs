@@ -17,10 +17,10 @@ use corvid_monitor::{ContentsId, MonitorResult, PendingStart, ResultHead, Shared
 use super::outbox::Reason;
 use super::pending::Answer;
 use super::{DatabaseService, Now};
+use crate::client_memory::{Charge, exhausted};
 use crate::job::Job;
 use crate::message::{Completion, Request, ToDatabase};
 use crate::recording::Setting;
-use crate::reply_memory::{Charge, exhausted};
 
 /// Rows that the database reads itself for the contents of one monitor; some 300 us.
 const ROWS_MAX: usize = 1000;
@@ -127,7 +127,7 @@ impl DatabaseService {
             .entry(awaited.contents)
             .or_default()
             .pending += 1;
-        let memory = &self.outputs.reply_memory;
+        let memory = &self.outputs.client_memory;
         let order = awaited.order;
         let job = order
             .map(|order| Job::InitialContents(session, Box::new((order, Charge::new(memory)))));

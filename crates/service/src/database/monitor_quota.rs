@@ -11,6 +11,7 @@ use std::sync::Arc;
 use corvid_data::TrustedKeys;
 use corvid_monitor::SessionId;
 
+use crate::client_memory::SMALL_KEPT_BYTES;
 use crate::session_limits::{MONITORS_MAX, is_exhausted};
 
 /// Sizes of requests, by session and monitor.
@@ -27,6 +28,12 @@ struct OfSession {
 impl MonitorQuota {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether a session keeps so little, with one more request of this length, that memory for it is never refused.
+    pub(super) fn is_small(&self, session: SessionId, bytes: usize) -> bool {
+        let kept = self.0.get(&session).map_or(0, |of| of.bytes);
+        kept + bytes <= SMALL_KEPT_BYTES
     }
 
     /// Whether a session may have one more monitor, with a request of this length.
@@ -111,6 +118,10 @@ mod tests {
         quota.change(SESSION, &id(1), id(2000), 5);
         assert!(!quota.admits_change(SESSION, &id(2), REQUEST_BYTES_MAX / 2));
         assert_eq!(quota.remove(SESSION, &id(2000)), REQUEST_BYTES_MAX / 2);
+        assert!(
+            !quota.is_small(SESSION, SMALL_KEPT_BYTES)
+                && quota.is_small(SessionId(2), SMALL_KEPT_BYTES)
+        );
         quota.remove_session(SESSION);
         assert!(quota.is_empty());
     }

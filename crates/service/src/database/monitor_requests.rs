@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
+use corvid_data::WireError;
 use corvid_json::Reader;
-use corvid_monitor::{ConditionChange, ConditionChanged, SessionId, StartOutcome, Version};
+use corvid_monitor::{
+    ConditionChange, ConditionChanged, Frame, Guard, RequestContext, SessionId, SharedBody,
+    StartOutcome, Version,
+};
 use corvid_rpc::message;
 
 use super::DatabaseService;
 use super::initial_contents::Joining;
 use super::pending::{Answer, Origin};
+use crate::client_memory::{self, COUNTED_BYTES, ClientMemory, Retained};
 use crate::message::{Completion, Request};
+use crate::recording::Tape;
 use crate::session_limits;
 
 impl DatabaseService {
@@ -19,12 +25,20 @@ impl DatabaseService {
             self.refuse(request, session_limits::exhausted("monitors"));
             return;
         }
+        let admission = self.admission(session, bytes);
+        if !admission.admits_text(&self.tape, bytes) {
+            self.refuse(request, client_memory::exhausted_kept());
+            return;
+        }
         let begun = self.monitors.begin(
             &mut self.database,
             session,
             version,
             request.params(),
-            &|id| is_foreign(&request, id),
+            RequestContext {
+                id_in_use: &|id| is_foreign(&request, id),
+                admit: &|bytes| admission.admit(&self.tape, bytes),
+            },
             self.initial_contents.rows_max,
         );
         let answer = match begun {
@@ -59,12 +73,25 @@ impl DatabaseService {
             self.refuse(request, session_limits::exhausted("conditions"));
             return;
         }
-        let change =
-            self.monitors
-                .change_condition(&mut self.database, session, request.params(), &|id| {
-                    is_foreign(&request, id)
-                });
+        let admission = self.admission(session, bytes);
+        if !admission.admits_text(&self.tape, bytes) {
+            self.refuse(request, client_memory::exhausted_kept());
+            return;
+        }
+        let change = self.monitors.change_condition(
+            &mut self.database,
+            session,
+            request.params(),
+            RequestContext {
+                id_in_use: &|id| is_foreign(&request, id),
+                admit: &|bytes| admission.admit(&self.tape, bytes),
+            },
+        );
         match change {
+            // Rows that come into view are as many as those of a monitor that starts, and have its limit.
+            Ok(change) if !self.has_room_for(change.len()) => {
+                self.refuse(request, client_memory::exhausted());
+            }
             Ok(change) => {
                 let answer = Answer::ConditionChanged(Box::new(change));
                 self.answer_when_stored(answer, Origin::Client(request));
@@ -73,9 +100,18 @@ impl DatabaseService {
         }
     }
 
+    /// Judges what a session wants to keep with a request of this length.
+    fn admission(&self, session: SessionId, bytes: usize) -> Admission {
+        Admission {
+            memory: self.outputs.client_memory.clone(),
+            is_small: self.monitor_quota.is_small(session, bytes),
+        }
+    }
+
     /// Applies a change of conditions, because the commits before it are stored.
     pub(super) fn release_condition(&mut self, request: &Request, change: ConditionChange) {
         let session = request.session;
+        let effect_bytes = change.len();
         let Some(changed) = self.monitors.apply(session, change) else {
             return;
         };
@@ -87,6 +123,11 @@ impl DatabaseService {
         // Updates that were pending may be long; the rows that the change adds and removes are few.
         self.defer_bodies(session, &mut frames);
         if !frames.is_empty() {
+            if effect_bytes > COUNTED_BYTES
+                && let Some(effect) = frames.last_mut()
+            {
+                self.charge_effect(session, effect);
+            }
             self.monitors.set_ready(session, false);
             self.outputs.updates(session, frames);
         }
@@ -96,6 +137,17 @@ impl DatabaseService {
             .change(session, &old_id, new_id.clone(), bytes);
         let completion = Completion::MonitorRenamed(old_id, new_id);
         self.outputs.reply(session, &request.id, b"{}", completion);
+    }
+
+    /// Charges the update that a change of conditions causes, which comes last. A client that changes conditions again and again and does
+    /// not read gets no further ones until it has read.
+    fn charge_effect(&mut self, session: SessionId, effect: &mut Frame) {
+        if let SharedBody::Whole(text) = &effect.body {
+            let bytes = text.len();
+            effect.body = client_memory::charged_body(&self.outputs.client_memory, text);
+            // The updates ask for a report anyway, which resumes the session.
+            self.outputs.outboxes.count_unread(session, bytes);
+        }
     }
 
     /// Ends a monitor, because the replies before its end have left.
@@ -134,6 +186,36 @@ impl DatabaseService {
             }
             self.outputs.complete(session, Completion::MonitorLost(id));
         }
+    }
+}
+
+/// Whether there is memory for what a request about monitors keeps.
+struct Admission {
+    memory: Arc<ClientMemory>,
+    /// The session keeps so little that it is admitted in any case.
+    is_small: bool,
+}
+
+impl Admission {
+    /// Whether a request is worth parsing: conditions take more than their text.
+    fn admits_text(&self, tape: &Tape, bytes: usize) -> bool {
+        self.has_room(tape, bytes)
+    }
+
+    /// Charges the memory of a subscription.
+    fn admit(&self, tape: &Tape, bytes: usize) -> Result<Guard, WireError> {
+        if !self.has_room(tape, bytes) {
+            return Err(client_memory::exhausted_kept());
+        }
+        Ok(Arc::new(Retained::new(&self.memory, bytes)))
+    }
+
+    fn has_room(&self, tape: &Tape, bytes: usize) -> bool {
+        let has_room = self.is_small || tape.flag(|| self.memory.has_room_to_keep(bytes));
+        if !has_room {
+            self.memory.refuse();
+        }
+        has_room
     }
 }
 

@@ -11,14 +11,11 @@ use corvid_rpc::message;
 
 use super::outbox::Outboxes;
 use crate::audit::Entry;
+use crate::client_memory::{self, COUNTED_BYTES, ClientMemory};
 use crate::job::Job;
 use crate::job::garbage::Garbage;
 use crate::message::{Completion, DatabaseId, Deliver, Event, Piece, REPLY_TAIL};
 use crate::replication::{SourceId, SourceOrder};
-use crate::reply_memory::{COUNTED_BYTES, Charge, ReplyMemory};
-
-/// Longer results leave in pieces of this length, which are freed as they are sent, bytes.
-const WHOLE_BYTES: usize = 256 << 10;
 
 /// Collected outputs, each list in order.
 #[derive(Debug)]
@@ -37,7 +34,7 @@ pub struct Outputs {
     /// Stamps of transactions whose replies are among the deliveries, except those without a stamp and those that blocked.
     pub answered: Vec<u64>,
     /// The memory that replies are charged to.
-    pub(super) reply_memory: Arc<ReplyMemory>,
+    pub(super) client_memory: Arc<ClientMemory>,
     /// The outboxes of blocked sessions.
     pub(super) outboxes: Outboxes,
     /// For the connection with this number to the source of a backup.
@@ -54,7 +51,7 @@ impl Outputs {
             events: Vec::new(),
             audit: Vec::new(),
             answered: Vec::new(),
-            reply_memory: Arc::default(),
+            client_memory: Arc::default(),
             outboxes: Outboxes::default(),
             source_orders: Vec::new(),
         }
@@ -87,10 +84,7 @@ impl Outputs {
         completion: Completion,
     ) {
         if result.len() > COUNTED_BYTES {
-            let pieces: Vec<Arc<[u8]>> = result.chunks(WHOLE_BYTES).map(Arc::from).collect();
-            let charge = Charge::new(&self.reply_memory);
-            charge.add(result.len());
-            let text = SharedBody::Guarded(pieces.into(), Arc::new(charge));
+            let text = client_memory::charged_body(&self.client_memory, result);
             self.reply_shared(session, reply_around(id, text), completion);
             return;
         }
@@ -117,8 +111,7 @@ impl Outputs {
         error: &WireError,
         completion: Completion,
     ) {
-        let text = error_text(id, error);
-        self.push(session, vec![Piece::Message(text)], false, completion);
+        self.message(session, error_text(id, error), completion);
     }
 
     /// Replies with an error of any JSON, such as the bare string `"canceled"`.
@@ -131,14 +124,20 @@ impl Outputs {
     ) {
         let mut text = Vec::new();
         message::write_error_reply(&mut text, id, error);
-        self.push(session, vec![Piece::Message(text)], false, completion);
+        self.message(session, text, completion);
+    }
+
+    /// Sends a whole message.
+    fn message(&mut self, session: SessionId, text: Vec<u8>, completion: Completion) {
+        let piece = client_memory::message_piece(&self.client_memory, text);
+        self.push(session, vec![piece], false, completion);
     }
 
     /// Sends a notification.
     pub(super) fn notify(&mut self, session: SessionId, method: &str, params: &[u8]) {
         let mut text = Vec::new();
         message::write_notification(&mut text, method, params);
-        self.push(session, vec![Piece::Message(text)], false, Completion::None);
+        self.message(session, text, Completion::None);
     }
 
     fn push(

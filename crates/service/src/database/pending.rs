@@ -19,8 +19,8 @@ use corvid_monitor::{ConditionChange, SessionId};
 use super::clustered::Forwarded;
 use super::initial_contents::Joining;
 use crate::audit::Action;
+use crate::client_memory::Charge;
 use crate::message::{Control, Event, Request};
-use crate::reply_memory::Charge;
 
 /// Bytes of pending replies; beyond that no request is executed, because its reply would be pending too.
 const BYTES_MAX: usize = 64 << 20;
@@ -123,6 +123,7 @@ impl Answer {
             Answer::Result(result) => result.len(),
             Answer::ConditionChanged(change) => change.len(),
             Answer::Joined(joining) => joining.len(),
+            Answer::Error(error) => error.len(),
             Answer::Refused(error) => error.len(),
             Answer::Certain(reply, _) => reply.len(),
             _ => 0,

@@ -10,6 +10,7 @@ use corvid_monitor::SessionId;
 use super::outbox::Reason;
 use super::pending::{Answer, Commit, Origin, Pending};
 use super::{DatabaseService, Now};
+use crate::client_memory::{self, COUNTED_BYTES, SHORT_BYTES};
 use crate::job;
 use crate::job::garbage::Garbage;
 use crate::message::{Completion, DatabaseMethod, Request};
@@ -40,15 +41,47 @@ impl DatabaseService {
 
     /// Replies with an error object at once.
     pub(super) fn fail(&mut self, request: &Request, error: &WireError) {
-        self.send_updates(request.session);
-        self.outputs
-            .error(request.session, &request.id, error, completion_of(request));
+        let mut json = Vec::new();
+        error.write_json(&mut json);
+        self.send_refusal(request, &json);
     }
 
+    /// Replies with an error, which is JSON. Without room for a long one, the reply says only that.
     fn send_refusal(&mut self, request: &Request, error: &[u8]) {
-        self.send_updates(request.session);
+        let (session, completion) = (request.session, completion_of(request));
+        self.send_updates(session);
+        let bytes = request.id.len() + error.len();
+        if !self.has_room_to_repeat(bytes) {
+            let error = client_memory::exhausted();
+            self.outputs.error(session, &request.id, &error, completion);
+            return;
+        }
         self.outputs
-            .error_json(request.session, &request.id, error, completion_of(request));
+            .error_json(session, &request.id, error, completion);
+        // No shard reports to a database that is removed.
+        if bytes >= COUNTED_BYTES && !self.is_removed {
+            self.count_reply(request);
+        }
+    }
+
+    /// Whether there is room for a reply of this length that repeats its request, bytes. Counts a refusal.
+    pub(super) fn has_room_to_repeat(&self, bytes: usize) -> bool {
+        let memory = &self.outputs.client_memory;
+        let has_room = bytes <= SHORT_BYTES || self.tape.flag(|| memory.has_room_to_repeat(bytes));
+        if !has_room {
+            memory.refuse();
+        }
+        has_room
+    }
+
+    /// Whether a reply or an update of this length may begin, bytes. Counts a refusal.
+    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
+        let memory = &self.outputs.client_memory;
+        let has_room = bytes <= SHORT_BYTES || self.tape.flag(|| memory.has_room_for(bytes));
+        if !has_room {
+            memory.refuse();
+        }
+        has_room
     }
 
     /// Records are stored, or have failed.

@@ -13,8 +13,8 @@ use corvid_monitor::SessionId;
 
 use super::DatabaseService;
 use super::outbox::Reason;
+use crate::client_memory::COUNTED_BYTES;
 use crate::message::{Piece, Request};
-use crate::reply_memory::COUNTED_BYTES;
 
 impl DatabaseService {
     /// Counts the reply that was just composed for a request. If it crosses the limit, blocks the session until its shard reports that it

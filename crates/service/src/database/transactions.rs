@@ -23,13 +23,13 @@ use corvid_monitor::SessionId;
 
 use super::clustered::TransactionKind;
 use super::pending::{Answer, Commit, Origin, Pending};
-use super::triggers::Trigger;
+use super::triggers::{Trigger, trigger_bytes};
 use super::{DatabaseService, Now};
+use crate::client_memory::{self, Charge, Retained};
 use crate::locks::Locks;
 use crate::message::{Completion, Request};
 use crate::once;
 use crate::recording::Tape;
-use crate::reply_memory::{self, Charge};
 use crate::session_limits;
 
 /// Rows taken into an index between two batches of inputs: about a millisecond.
@@ -154,10 +154,10 @@ impl DatabaseService {
 
     /// Limits the selections of a transaction by the memory that replies hold now.
     pub(super) fn limit_selections(&self, budget: WorkBudget) -> WorkBudget {
-        let memory = &self.outputs.reply_memory;
+        let memory = &self.outputs.client_memory;
         let bytes_max = self.tape.number(|| memory.bytes_max() as u64);
         let held = self.tape.number(|| memory.held() as u64);
-        reply_memory::limit_selections(budget, bytes_max, held)
+        client_memory::limit_selections(budget, bytes_max, held)
     }
 
     /// Executes a request once. Queues its reply, or adds it to the blocked transactions. Returns its commit.
@@ -221,7 +221,7 @@ impl DatabaseService {
                 let answer = if deferred_selections.is_empty() {
                     Answer::Result(result)
                 } else {
-                    let memory = &self.outputs.reply_memory;
+                    let memory = &self.outputs.client_memory;
                     let charge = match delta {
                         Some(_) => Charge::reserved(memory, deferred_bytes),
                         None => Charge::new(memory),
@@ -230,7 +230,7 @@ impl DatabaseService {
                     Answer::Long(Box::new(result), StdArc::new(charge))
                 };
                 if tally.error == Some(Tag::ResourcesExhausted) && !tally.has_failed_at_commit {
-                    self.outputs.reply_memory.refuse();
+                    self.outputs.client_memory.refuse();
                 }
                 let committed = delta.clone();
                 let origin = Origin::Client(request);
@@ -241,8 +241,9 @@ impl DatabaseService {
                 committed
             }
             Outcome::Blocked { deadline_ms, reads } => {
-                if !request.blocked && !self.triggers.admits(request.session, request.frame.len()) {
-                    let error = Box::new(session_limits::exhausted("waiting transactions"));
+                let bytes = trigger_bytes(&request, &reads);
+                if let Some(error) = self.refuse_to_block(&request, bytes) {
+                    let error = Box::new(error);
                     let origin = Origin::Client(request);
                     self.pending
                         .push(Pending::answer(Answer::Error(error), origin));
@@ -260,11 +261,31 @@ impl DatabaseService {
                     request,
                     deadline_ms,
                     reads,
+                    _retained: Retained::new(&self.outputs.client_memory, bytes),
                 };
                 self.triggers.insert(seqno, trigger);
                 None
             }
         }
+    }
+
+    /// Why a transaction may not wait, if it may not. One that has waited before may wait again.
+    fn refuse_to_block(&self, request: &Request, bytes: usize) -> Option<WireError> {
+        if request.blocked {
+            return None;
+        }
+        let (session, text_bytes) = (request.session, request.frame.len());
+        if !self.triggers.admits(session, text_bytes) {
+            return Some(session_limits::exhausted("waiting transactions"));
+        }
+        let memory = &self.outputs.client_memory;
+        let is_admitted = self.triggers.is_small(session, text_bytes)
+            || self.tape.flag(|| memory.has_room_to_keep(bytes));
+        if is_admitted {
+            return None;
+        }
+        memory.refuse();
+        Some(client_memory::exhausted_kept())
     }
 
     /// Queues a reply behind the record of its commit, and requests the record to be stored.

@@ -10,6 +10,7 @@ use corvid_data::{Delta, TableId};
 use corvid_engine::{ReadSet, RowsRead};
 use corvid_monitor::SessionId;
 
+use crate::client_memory::{Retained, SMALL_KEPT_BYTES};
 use crate::message::Request;
 use crate::session_limits::{WAITS_MAX, is_exhausted};
 
@@ -22,6 +23,16 @@ pub(super) struct Trigger {
     pub(super) deadline_ms: Option<u64>,
     /// The rows that it read until it blocked.
     pub(super) reads: ReadSet,
+    /// Counts its memory.
+    pub(super) _retained: Retained,
+}
+
+/// Bytes of a blocked transaction besides its text and its conditions.
+const TRIGGER_BYTES: usize = 512;
+
+/// The memory of a blocked transaction, bytes.
+pub(super) fn trigger_bytes(request: &Request, reads: &ReadSet) -> usize {
+    TRIGGER_BYTES + request.frame.len() + reads.bytes()
 }
 
 /// The blocked transactions of one session.
@@ -59,6 +70,12 @@ impl Triggers {
             && self.by_session.is_empty()
             && self.by_table.is_empty()
             && self.always.is_empty()
+    }
+
+    /// Whether a session keeps so little, with one more request of this length, that memory for it is never refused.
+    pub(super) fn is_small(&self, session: SessionId, bytes: usize) -> bool {
+        let kept = self.by_session.get(&session).map_or(0, |of| of.bytes);
+        kept + bytes <= SMALL_KEPT_BYTES
     }
 
     /// Whether a session may have one more blocked transaction, with a request of this length.

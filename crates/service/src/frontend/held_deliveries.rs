@@ -18,7 +18,7 @@ use corvid_monitor::SessionId;
 use super::Frontend;
 use super::session::Session;
 use crate::applied_index::AppliedIndex;
-use crate::message::{Completion, DatabaseId, Deliver, Piece, REPLY_TAIL, ToDatabase};
+use crate::message::{Completion, DatabaseId, Deliver, Piece, REPLY_TAIL, ToDatabase, WHOLE_TAIL};
 use crate::served_databases::ServedDatabases;
 use crate::server_db;
 
@@ -66,7 +66,7 @@ fn is_answer(deliver: &Deliver) -> bool {
     };
     let is_update = |piece: &Piece| match piece {
         Piece::Message(_) => false,
-        Piece::Shared(frame) => frame.tail != REPLY_TAIL,
+        Piece::Shared(frame) => ![REPLY_TAIL, WHOLE_TAIL].contains(&frame.tail),
     };
     completes || !deliver.pieces.iter().all(is_update)
 }
@@ -192,7 +192,7 @@ mod tests {
         let frame = Frame {
             head: text.into(),
             body: SharedBody::Whole(Arc::from(&b""[..])),
-            tail: b"",
+            tail: b"]}",
         };
         let deliver = Deliver {
             session: CLIENT,
@@ -225,7 +225,7 @@ mod tests {
         let sent = frontend.outputs.send.drain(..);
         let sent = sent.map(|(_, piece)| match piece {
             Piece::Message(text) => String::from_utf8(text).expect("text"),
-            Piece::Shared(frame) => String::from_utf8(frame.to_bytes()).expect("text"),
+            Piece::Shared(frame) => String::from_utf8(frame.head).expect("text"),
         });
         let sent = sent.collect::<Vec<_>>().join(" ");
         let is_fence = |(database, message): &(DatabaseId, ToDatabase)| {

@@ -29,8 +29,8 @@ pub struct InboundFrame {
 pub(super) enum Parsed {
     /// A request, to be answered by a database or the shard.
     Request(Envelope),
-    /// An `echo` request, with its reply.
-    Echo(Vec<u8>),
+    /// An `echo` request with this canonical id. Its reply has taken the place of its text.
+    Echo(Box<[u8]>),
     /// `cancel` of the request with this canonical id.
     Cancel(Vec<u8>),
     /// The reply to a probe, or a notification without meaning here.
@@ -155,8 +155,8 @@ impl InboundFrame {
     /// Parses it, unless that has been done.
     pub fn parse(&mut self) {
         if self.parsed.is_none() {
-            let bytes = std::mem::take(&mut self.bytes).into_bytes();
-            self.parsed = Some(Parsed::parse(&bytes));
+            let mut bytes = std::mem::take(&mut self.bytes).into_bytes();
+            self.parsed = Some(Parsed::parse(&mut bytes));
             self.bytes = bytes.into();
         }
     }
@@ -170,7 +170,9 @@ impl InboundFrame {
 }
 
 impl Parsed {
-    fn parse(bytes: &[u8]) -> Parsed {
+    /// Parses a text. The reply to `echo` replaces it, so that only one of them is held.
+    fn parse(text: &mut Vec<u8>) -> Parsed {
+        let bytes = text.as_slice();
         let message = match Message::parse(bytes) {
             // A relay has wrapped a transaction that was as deep as a client's may be.
             Err(MessageError::Syntax(error)) if passed_on::wraps_transaction(bytes) => {
@@ -190,7 +192,8 @@ impl Parsed {
                 if &*method == b"echo" {
                     let mut answer = Vec::with_capacity(params.len() + id.len() + 32);
                     message::write_reply(&mut answer, &id, &message::canonical(params));
-                    return Parsed::Echo(answer);
+                    *text = answer;
+                    return Parsed::Echo(id.into());
                 }
                 let once = match &*method {
                     b"transact_once" => OnceParams::parse(params),

@@ -1,6 +1,6 @@
 //! Requests that are answered on the shard: `list_dbs`, locks, awareness, `echo`, `get_server_id`, and unknown methods.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use corvid_data::WireError;
 use corvid_data::members::is_id;
@@ -9,7 +9,8 @@ use corvid_monitor::SessionId;
 use corvid_rpc::message;
 
 use super::inbound_frame::{InboundFrame, Method, Parsed, ParsedRequest};
-use super::{Frontend, Step, object};
+use super::{Close, Frontend, Step, object};
+use crate::client_memory::{self, message_piece};
 use crate::locks::{Decision, Locks, Mode, Refused};
 use crate::message::{Completion, Piece, ToDatabase};
 use crate::session_limits::{self, LOCK_NAME_BYTES_MAX};
@@ -18,16 +19,43 @@ impl Frontend {
     /// Answers `echo`, once the session's earlier requests are complete and its pending updates are sent. A session without monitors has no
     /// updates and is answered at once. Requests of a clustered database are not waited for, because they may wait for a leader: a client
     /// whose probes go unanswered would disconnect, and not know what became of them.
-    pub(super) fn echo(&mut self, id: SessionId, frame: Vec<u8>, answer: Vec<u8>) -> Step {
+    pub(super) fn echo(&mut self, id: SessionId, request_id: Box<[u8]>, answer: Vec<u8>) -> Step {
         if self.awaits_cluster(id) {
-            self.reply_behind_updates(id, answer);
+            if let Some(text) = self.admit_reply(id, &request_id, answer) {
+                self.reply_behind_updates(id, text);
+            }
             return Step::Done;
         }
         if self.fence(id) {
-            return Step::Wait(InboundFrame::again(frame, Parsed::Echo(answer)));
+            return Step::Wait(InboundFrame::again(answer, Parsed::Echo(request_id)));
         }
-        self.reply_after_notifications(id, answer);
+        if let Some(text) = self.admit_reply(id, &request_id, answer) {
+            self.reply_after_notifications(id, text);
+        }
         Step::Done
+    }
+
+    /// The reply to a request, charged if it is long. Without room for it, the reply is an error. A session whose request has an id that is
+    /// long itself gets no reply then, and is closed.
+    pub(super) fn admit_reply(
+        &mut self,
+        id: SessionId,
+        request_id: &[u8],
+        text: Vec<u8>,
+    ) -> Option<Piece> {
+        if self.memory.has_room_to_repeat(text.len()) {
+            return Some(message_piece(&self.memory, text));
+        }
+        self.memory.refuse();
+        drop(text);
+        let error = client_memory::exhausted();
+        let mut text = Vec::new();
+        message::write_error_reply(&mut text, request_id, &object(&error));
+        if self.memory.has_room_to_repeat(text.len()) {
+            return Some(message_piece(&self.memory, text));
+        }
+        self.close(id, Close::Disconnect(Arc::from(error.details)));
+        None
     }
 
     /// Whether the requests in flight are for a clustered database or for a lock at the source of a relay, and one more may be.
@@ -67,6 +95,9 @@ impl Frontend {
             }
             Err(error) => message::write_error_reply(&mut text, request_id, &error),
         }
+        let Some(text) = self.admit_reply(id, &request.envelope.id, text) else {
+            return Step::Done;
+        };
         if matches!(request.envelope.method, Method::Lock | Method::Steal) {
             // An owner has the changes of the owner before, which may have come behind the fence above.
             self.reply_behind_updates(id, text);
@@ -227,7 +258,9 @@ impl Frontend {
     pub(super) fn send_error(&mut self, id: SessionId, request_id: &[u8], error: &[u8]) {
         let mut text = Vec::with_capacity(error.len() + request_id.len() + 32);
         message::write_error_reply(&mut text, request_id, error);
-        self.outputs.send.push((id, Piece::Message(text)));
+        if let Some(text) = self.admit_reply(id, request_id, text) {
+            self.outputs.send.push((id, text));
+        }
     }
 }
 
@@ -238,7 +271,7 @@ pub(super) fn locked(is_owner: bool) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use corvid_data::Uuid;
 

@@ -13,6 +13,7 @@ use corvid_rpc::message;
 use super::local_requests::locked;
 use super::session::{NOTIFICATIONS_MAX, PendingNotification};
 use super::{Close, Frontend, shard_of};
+use crate::client_memory::message_piece;
 use crate::locks::LockNotification;
 use crate::message::{DatabaseId, Piece, ToDatabase, ToShard};
 
@@ -92,8 +93,10 @@ impl Frontend {
                     true
                 }
             };
+            // Short: names of locks are, and errors of a relay's source.
+            let text = message_piece(&self.memory, text);
             if awaits.is_empty() && session.notifications.is_empty() {
-                self.outputs.send.push((id, Piece::Message(text)));
+                self.outputs.send.push((id, text));
                 if is_reply {
                     session.in_flight.end();
                     has_replied = true;
@@ -120,19 +123,19 @@ impl Frontend {
                 session.in_flight.end();
                 has_replied = true;
             }
-            self.outputs.send.push((id, Piece::Message(passed.text)));
+            self.outputs.send.push((id, passed.text));
         }
         has_replied
     }
 
     /// Answers a request behind the updates of all commits so far, and the pending notifications about locks.
-    pub(super) fn reply_behind_updates(&mut self, id: SessionId, text: Vec<u8>) {
+    pub(super) fn reply_behind_updates(&mut self, id: SessionId, text: Piece) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
         let awaits = self.outputs.fence_notification(id, session.monitored());
         if awaits.is_empty() && session.notifications.is_empty() {
-            self.outputs.send.push((id, Piece::Message(text)));
+            self.outputs.send.push((id, text));
             return;
         }
         session.in_flight.begin(0);
@@ -144,12 +147,12 @@ impl Frontend {
     }
 
     /// Answers a request, after the pending notifications about locks.
-    pub(super) fn reply_after_notifications(&mut self, id: SessionId, text: Vec<u8>) {
+    pub(super) fn reply_after_notifications(&mut self, id: SessionId, text: Piece) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
         if session.notifications.is_empty() {
-            self.outputs.send.push((id, Piece::Message(text)));
+            self.outputs.send.push((id, text));
             return;
         }
         session.in_flight.begin(0);

@@ -64,6 +64,7 @@ impl Frontend {
         WireError::new(Tag::ResourcesExhausted, details).write_json(&mut error);
         let mut text = Vec::new();
         message::write_error_reply(&mut text, &message::canonical_id(id), &error);
+        // The beginning of a text is short, and so is an id in it.
         self.outputs.send.push((session, Piece::Message(text)));
     }
 }

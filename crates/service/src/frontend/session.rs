@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::held_deliveries::HeldDeliveries;
 use super::inbound_frame::InboundFrame;
-use crate::message::{DatabaseId, SessionInfo};
+use crate::message::{DatabaseId, Piece, SessionInfo};
 use crate::served_databases::ServedDatabases;
 
 /// Requests of one session that may be in flight together.
@@ -62,7 +62,7 @@ pub(super) struct Session {
 #[derive(Debug)]
 pub(super) struct PendingNotification {
     pub(super) awaits: Vec<DatabaseId>,
-    pub(super) text: Vec<u8>,
+    pub(super) text: Piece,
     /// It completes a request in flight.
     pub(super) is_reply: bool,
 }

@@ -25,8 +25,8 @@ use corvid_engine::Slice;
 use corvid_monitor::{Contents, DeferredBody, SessionId};
 
 use super::{Job, JobNumber, JobResult};
+use crate::client_memory::Charge;
 use crate::message::ToDatabase;
-use crate::reply_memory::Charge;
 
 /// Steps of a slice: some 700 us, 2,000 rows of 200 bytes.
 pub const SLICE_STEPS: u64 = 32_768;

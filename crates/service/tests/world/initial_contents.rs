@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corvid_service::reply_memory::{Charge, ReplyMemory};
+use corvid_service::client_memory::{Charge, ClientMemory};
 use expect_test::expect;
 
 use crate::databases::wider_schema;
@@ -52,8 +52,8 @@ fn initial_contents_show_their_moment_and_updates_continue_from_it() {
 fn contents_without_room_are_refused_and_can_be_requested_again() {
     let told = play(|world| {
         prepare(world);
-        let memory = Arc::new(ReplyMemory::new(1000));
-        world.service("A").set_reply_memory(memory.clone());
+        let memory = Arc::new(ClientMemory::new(1000));
+        world.service("A").set_client_memory(memory.clone());
         let others = Charge::new(&memory);
         others.add(1001);
         let (one, other) = (world.connect(), world.connect());
@@ -74,7 +74,7 @@ fn contents_without_room_are_refused_and_can_be_requested_again() {
         world.insert(other, "3", "A", "b");
         world.run();
         let all = told + &world.take(one) + &world.take(other);
-        world.service("A").set_reply_memory(Arc::default());
+        world.service("A").set_client_memory(Arc::default());
         all
     });
     expect![[r#"

@@ -99,9 +99,15 @@ impl Side {
     }
 
     fn change(&mut self, session: SessionId, params: &[u8]) -> String {
-        let changed = self
-            .monitors
-            .change_condition(&mut self.database, session, params, &|_| false);
+        let changed = self.monitors.change_condition(
+            &mut self.database,
+            session,
+            params,
+            corvid_monitor::RequestContext {
+                id_in_use: &|_| false,
+                admit: &|_| Ok(std::sync::Arc::new(())),
+            },
+        );
         let change = match changed {
             Ok(change) => change,
             Err(error) => return error.to_string(),

@@ -227,7 +227,10 @@ impl Stage {
             &mut self.bench.database,
             session,
             &params.to_bytes(),
-            &|_| false,
+            corvid_monitor::RequestContext {
+                id_in_use: &|_| false,
+                admit: &|_| Ok(std::sync::Arc::new(())),
+            },
         );
         let prepared = prepared.map_err(|error| format!("{params}: {error}"))?;
         let changed = self.monitors.apply(session, prepared);

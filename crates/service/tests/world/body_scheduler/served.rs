@@ -7,11 +7,11 @@ use corvid_data::{HashSeed, Schema, Uuid, UuidSource};
 use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
+use corvid_service::client_memory::ClientMemory;
 use corvid_service::job::body_scheduler::BodyScheduler;
 use corvid_service::message::{
     DatabaseId, DatabaseMethod, Piece, Request, SessionInfo, ToDatabase,
 };
-use corvid_service::reply_memory::ReplyMemory;
 use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::{DatabaseService, Model, Now, Options};
 
@@ -92,9 +92,9 @@ impl Served {
     }
 
     /// Limits the memory of all replies, bytes.
-    pub(crate) fn limit_replies(&mut self, bytes_max: usize) -> Arc<ReplyMemory> {
-        let memory = Arc::new(ReplyMemory::new(bytes_max));
-        self.service.set_reply_memory(memory.clone());
+    pub(crate) fn limit_replies(&mut self, bytes_max: usize) -> Arc<ClientMemory> {
+        let memory = Arc::new(ClientMemory::new(bytes_max));
+        self.service.set_client_memory(memory.clone());
         memory
     }
 
