@@ -61,6 +61,91 @@ fn unfinished_messages_of_many_are_bounded_together() {
     assert!(next(&mut client)["error"].is_null());
 }
 
+/// A transaction of three megabytes over a connection gets its reply.
+fn assert_large_transaction_passes(stream: &mut (impl Read + Write)) {
+    let row = json!({"name": "large", "text": "t".repeat(3 * MIB)});
+    let params = json!(["D", {"op": "insert", "table": "T", "row": row}, {"op": "abort"}]);
+    let text = json!({"id": 1, "method": "transact", "params": params}).to_string();
+    // Not at once, as over a network.
+    for part in text.as_bytes().chunks(64 * 1024) {
+        stream.write_all(part).expect("the connection stays");
+        stream.flush().expect("the connection stays");
+    }
+    let mut reply = vec![0; 64];
+    let count = stream.read(&mut reply).expect("a reply");
+    let reply = String::from_utf8_lossy(&reply[..count]).into_owned();
+    assert!(reply.starts_with(r#"{"id":1,"result":[{"#), "{reply}");
+}
+
+#[test]
+fn stalled_messages_make_room_for_whole_ones() {
+    let server = server(&["--max-message=24M", "--remote=ptcp:0:127.0.0.1"]);
+    wait_for(|| server.port().is_some(), "it listens");
+    let address = ("127.0.0.1", server.port().expect("it listens"));
+    let (strangers, memory) = attack(&server, || {
+        // Together as much as there is room for. Nobody of them sends more.
+        let strangers: Vec<TcpStream> = (0..80)
+            .map(|_| {
+                let mut stream = TcpStream::connect(address).expect("a connection");
+                // One that has to make room is closed while it sends.
+                let _ = stream.write_all(&begun(650 * 1024));
+                stream
+            })
+            .collect();
+        for _ in 0..10 {
+            // From the same address as the strangers, and from the local socket.
+            let mut client = TcpStream::connect(address).expect("a connection");
+            client
+                .set_read_timeout(Some(TIME_LIMIT))
+                .expect("a timeout");
+            assert_large_transaction_passes(&mut client);
+            let mut local = UnixStream::connect(server.socket()).expect("a connection");
+            local.set_read_timeout(Some(TIME_LIMIT)).expect("a timeout");
+            assert_large_transaction_passes(&mut local);
+        }
+        strangers
+    });
+    logged(&server, "unfinished messages are too long together");
+    assert!(memory < 128 * MIB as u64, "{memory} bytes");
+    drop(strangers);
+    wait_for(|| sessions(&server) == 0, "the sessions are closed");
+}
+
+#[test]
+fn errors_repeat_the_beginning_of_a_long_request() {
+    let server = server(&[]);
+    let mut client = server.connect().expect("a connection");
+    let long = "x".repeat(8 * MIB);
+    for params in [json!([[long]]), json!([long]), json!(["D", {"op": long}])] {
+        let text = json!({"id": 1, "method": "transact", "params": params}).to_string();
+        client.send(text.as_bytes()).expect("sent");
+        let Received::Text(reply) = client.receive(TIME_LIMIT).expect("received") else {
+            panic!("no answer");
+        };
+        assert!(reply.len() < 300 * 1024, "{} bytes", reply.len());
+        let contains = |part: &[u8]| reply.windows(part.len()).any(|window| window == part);
+        assert!(contains(b"xxxxxxxx") && contains(b"x...\""));
+    }
+    round(&mut client);
+}
+
+#[test]
+fn ids_are_short() {
+    let server = server(&[]);
+    let mut client = server.connect().expect("a connection");
+    let long = "i".repeat(100_000);
+    let text = json!({"id": long, "method": "list_dbs", "params": []}).to_string();
+    client.send(text.as_bytes()).expect("sent");
+    let reply = next(&mut client);
+    assert_eq!(reply["id"], json!(long));
+    assert_eq!(reply["error"]["error"], json!("resources exhausted"));
+    let reply = client
+        .call("monitor", &json!(["D", long, {"T": {}}]))
+        .expect("a reply");
+    assert_eq!(reply["error"]["error"], json!("resources exhausted"));
+    round(&mut client);
+}
+
 #[test]
 fn requests_before_bad_bytes_are_answered_over_every_transport() {
     let server = server(&["--remote=ptcp:0:127.0.0.1"]);

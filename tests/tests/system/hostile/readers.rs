@@ -157,6 +157,78 @@ fn unread_replies_of_the_database_thread_are_bounded_together() {
     );
 }
 
+#[test]
+fn unread_echoes_are_bounded_together() {
+    let server = server(&["--max-replies=20M"]);
+    let long = "e".repeat(8 * MIB);
+    let echo = request(1, "echo", &json!([long]));
+    // The id of a request is repeated by every reply, also by one that refuses it.
+    let id = format!(r#"{{"id":"{long}","method":"echo","params":[]}}"#);
+    for request in [echo.as_str(), &id] {
+        let (streams, memory) = attack(&server, || {
+            let streams = (0..20).map(|_| {
+                let mut stream = deaf(&server);
+                assert_eq!(pour(&mut stream, request.as_bytes()), request.len());
+                stream
+            });
+            let streams: Vec<_> = streams.collect();
+            wait_for(
+                || {
+                    let mut client = server.connect().expect("a connection");
+                    let reply = client.call("echo", &json!([long])).expect("a reply");
+                    reply["error"]["error"] == json!("resources exhausted")
+                },
+                "the limit is reached",
+            );
+            streams
+        });
+        assert!(memory < 96 * MIB as u64, "{memory} bytes");
+        drop(streams);
+        wait_for(
+            || {
+                let mut client = server.connect().expect("a connection");
+                let reply = client.call("echo", &json!([long])).expect("a reply");
+                reply["result"][0].as_str().map(str::len) == Some(long.len())
+            },
+            "room comes back",
+        );
+    }
+}
+
+#[test]
+fn changes_of_conditions_stop_while_their_rows_are_unread() {
+    let server = server(&[]);
+    // Four megabytes that come into view and leave it, a thousand times.
+    fill(&server, 400, 10_000);
+    let monitor = request(
+        0,
+        "monitor_cond",
+        &json!(["D", "m", {"T": [{"where": [false]}]}]),
+    );
+    let change = |id: usize| {
+        let params = json!(["m", "m", {"T": [{"where": [id % 2 == 1]}]}]);
+        request(id, "monitor_cond_change", &params)
+    };
+    let requests: String = std::iter::once(monitor)
+        .chain((1..1001).map(change))
+        .collect();
+    let (stream, memory) = attack(&server, || {
+        let mut stream = deaf(&server);
+        pour(&mut stream, requests.as_bytes());
+        stream
+    });
+    assert!(memory < 64 * MIB as u64, "{memory} bytes");
+    drop(stream);
+    // A client that reads gets all of it.
+    let mut client = server.connect().expect("a connection");
+    client.send(requests.as_bytes()).expect("sent");
+    let mut replies = 0;
+    while replies < 1001 {
+        let message = next(&mut client);
+        replies += usize::from(message.get("result").is_some());
+    }
+}
+
 /// The replies to a client that asks for everything.
 fn answer_to_all(server: &Server) -> String {
     let mut client = server.connect().expect("a connection");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::scene::{attack, next, server};
+use super::scene::{attack, next, round, server, sessions, wait_for};
 
 /// Requests under way together. The server reads nothing from a client with unread replies, so a client that sends many more without
 /// reading may wait for ever: each reply may take a kilobyte of the socket's buffer.
@@ -104,4 +104,96 @@ fn blocked_transactions_are_counted() {
         assert_eq!(echo["result"], json!([]));
     });
     assert!(memory < 32 << 20, "{memory} bytes");
+}
+
+/// A condition of so many clauses, different for each number.
+fn condition(number: usize, clauses: usize) -> Value {
+    let clause = |clause: usize| json!(["name", "==", format!("n{number}-{clause}")]);
+    (0..clauses).map(clause).collect()
+}
+
+#[test]
+fn conditions_of_all_sessions_are_bounded_together() {
+    // A quarter of it is for conditions.
+    let server = server(&["--max-memory=64M"]);
+    let monitor = |number: usize, clauses: usize| json!(["D", "m", {"T": [{"where": condition(number, clauses)}]}]);
+    let (clients, memory) = attack(&server, || {
+        let mut clients = Vec::new();
+        let mut granted = 0;
+        for number in 0..40 {
+            let mut client = server.connect().expect("a connection");
+            let reply = client.call("monitor_cond", &monitor(number, 20_000));
+            let reply = reply.expect("a reply");
+            match reply["error"]["error"].as_str() {
+                None => granted += 1,
+                Some(error) => assert_eq!(error, "resources exhausted", "{reply}"),
+            }
+            clients.push(client);
+        }
+        // Each takes some four megabytes.
+        assert!((2..=8).contains(&granted), "{granted}");
+        // A condition that changes is no way around it, and the one before stays.
+        let mut client = server.connect().expect("a connection");
+        let reply = client.call("monitor_cond", &monitor(50, 10));
+        assert!(reply.expect("a reply")["error"].is_null());
+        let params = json!(["m", "m", {"T": [{"where": condition(51, 20_000)}]}]);
+        let reply = client.call("monitor_cond_change", &params);
+        let reply = reply.expect("a reply");
+        assert_eq!(reply["error"]["error"], json!("resources exhausted"));
+        clients.push(client);
+        // Equal conditions are one.
+        let mut client = server.connect().expect("a connection");
+        let reply = client.call("monitor_cond", &monitor(50, 10));
+        assert!(reply.expect("a reply")["error"].is_null());
+        clients
+    });
+    assert!(memory < 64 << 20, "{memory} bytes");
+    drop(clients);
+    wait_for(|| sessions(&server) == 0, "the sessions are closed");
+    let mut client = server.connect().expect("a connection");
+    let reply = client.call("monitor_cond", &monitor(0, 20_000));
+    assert!(
+        reply.expect("a reply")["error"].is_null(),
+        "room comes back"
+    );
+}
+
+#[test]
+fn waiting_transactions_of_all_sessions_are_bounded_together() {
+    let server = server(&["--max-memory=64M"]);
+    let wait = |length: usize| {
+        json!({"id": 1, "method": "transact", "params": ["D", {"op": "wait", "table": "T",
+            "where": [["name", "==", "never"]], "columns": ["name"], "until": "==",
+            "rows": [{"name": "w".repeat(length)}]}]})
+        .to_string()
+    };
+    let (clients, memory) = attack(&server, || {
+        let mut clients = Vec::new();
+        let mut waiting = 0;
+        for _ in 0..30 {
+            let mut client = server.connect().expect("a connection");
+            client.send(wait(3 << 20).as_bytes()).expect("sent");
+            // The echo comes after the transaction, which is answered if there is no room for it.
+            client
+                .send(br#"{"id":2,"method":"echo","params":[]}"#)
+                .expect("sent");
+            let reply = next(&mut client);
+            match reply["error"]["error"].as_str() {
+                None => waiting += 1,
+                Some(error) => assert_eq!(error, "resources exhausted", "{reply}"),
+            }
+            clients.push(client);
+        }
+        assert!((4..=5).contains(&waiting), "{waiting}");
+        // A short one may always wait.
+        let mut client = server.connect().expect("a connection");
+        client.send(wait(10).as_bytes()).expect("sent");
+        let echo = client.call("echo", &json!([])).expect("a reply");
+        assert!(echo["error"].is_null());
+        clients
+    });
+    assert!(memory < 64 << 20, "{memory} bytes");
+    drop(clients);
+    wait_for(|| sessions(&server) == 0, "the sessions are closed");
+    round(&mut server.connect().expect("a connection"));
 }
