@@ -8,7 +8,7 @@
 //! entry per distinct row that differs from the client's, whatever the number of commits. Invariant: a table has at most one entry per row.
 //! Filled by groups, read by the encoders; knows neither columns nor conditions.
 
-use corvid_data::{Arc, HashSeed, Row, TableId, Uuid};
+use corvid_data::{Arc, AtomRef, Datum, HashSeed, Row, TableId, Uuid};
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
@@ -36,6 +36,36 @@ impl Entry {
             _ => Event::Modify,
         }
     }
+
+    /// See [`ChangeSet::text_bytes`]. O(columns).
+    fn text_bytes(&self) -> u64 {
+        let columns = match (&self.old, &self.new) {
+            (None, Some(new)) => new.columns.iter().map(|value| text_bytes(value, 0)).sum(),
+            (Some(old), Some(new)) => {
+                let both = old.columns.iter().zip(&new.columns);
+                let changed = both.filter(|(old, new)| !old.ptr_eq(new));
+                changed
+                    .map(|(old, new)| text_bytes(new, old.atom_count()))
+                    .sum()
+            }
+            (_, None) => 0,
+        };
+        ROW_BYTES + columns
+    }
+}
+
+/// Text of a row without columns: its identity and the event.
+const ROW_BYTES: u64 = 64;
+/// Text of an atom besides the characters of a string.
+const ATOM_BYTES: u64 = 8;
+
+/// About the text of those atoms of a value that it has more or fewer than `known`. All count as long as the first. O(1).
+fn text_bytes(value: &Datum, known: u64) -> u64 {
+    let characters = match value.first() {
+        Some(AtomRef::String(text)) => text.len() as u64,
+        _ => ATOM_BYTES,
+    };
+    value.atom_count().abs_diff(known) * (ATOM_BYTES + characters)
 }
 
 /// Net changes of one table.
@@ -92,6 +122,19 @@ impl ChangeSet {
                 }
             }
         }
+    }
+
+    /// About how many bytes an update with these changes has: texts of new rows, and what changed columns have gained or lost. Replaced
+    /// elements count nothing. Stops at `enough`. O(rows).
+    pub(crate) fn text_bytes(&self, enough: u64) -> u64 {
+        let mut bytes = 0;
+        for entry in self.tables.iter().flat_map(|table| &table.entries) {
+            if bytes >= enough {
+                break;
+            }
+            bytes += entry.text_bytes();
+        }
+        bytes
     }
 
     /// Number of rows.

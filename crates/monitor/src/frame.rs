@@ -3,7 +3,7 @@
 //! Invariant: a body is never copied or changed after it is shared. Made by this crate, written to sockets by the shards.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use corvid_data::Uuid;
 
@@ -26,7 +26,36 @@ pub enum SharedBody {
     Deferred(Arc<dyn DeferredBody>),
 }
 
+/// A body that others may still hold.
+#[derive(Clone, Debug)]
+pub(crate) enum WeakBody {
+    Whole(Weak<[u8]>),
+    Pieces(Weak<[Arc<[u8]>]>),
+    Deferred(Weak<dyn DeferredBody>),
+}
+
+impl WeakBody {
+    /// The body, if some message has it.
+    pub(crate) fn upgrade(&self) -> Option<SharedBody> {
+        match self {
+            WeakBody::Whole(text) => text.upgrade().map(SharedBody::Whole),
+            WeakBody::Pieces(pieces) => pieces.upgrade().map(SharedBody::Pieces),
+            WeakBody::Deferred(text) => text.upgrade().map(SharedBody::Deferred),
+        }
+    }
+}
+
 impl SharedBody {
+    /// The same without keeping it; `None` for a body with a guard.
+    pub(crate) fn downgrade(&self) -> Option<WeakBody> {
+        match self {
+            SharedBody::Whole(text) => Some(WeakBody::Whole(Arc::downgrade(text))),
+            SharedBody::Pieces(pieces) => Some(WeakBody::Pieces(Arc::downgrade(pieces))),
+            SharedBody::Guarded(..) => None,
+            SharedBody::Deferred(text) => Some(WeakBody::Deferred(Arc::downgrade(text))),
+        }
+    }
+
     /// The pieces, in order. Writes them first if necessary.
     #[must_use]
     pub fn pieces(&self) -> &[Arc<[u8]>] {

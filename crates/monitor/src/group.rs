@@ -22,6 +22,9 @@ use crate::speculation::AsOf;
 use crate::subscription::Subscription;
 use crate::{Version, view};
 
+/// A member that has more to get than an update of the rows that are written at once, each with so much text, gets it in steps.
+const STEP_BYTES_PER_ROW: u64 = 1024;
+
 /// The body of an update without changes; it is not sent.
 pub const NOTHING: &[u8] = b"{}";
 
@@ -60,6 +63,26 @@ pub(crate) enum MemberState {
     Behind(SegmentId),
 }
 
+/// The next update of a member that is behind.
+#[derive(Debug)]
+pub(crate) struct Update {
+    /// `None` when its net change is invisible.
+    pub(crate) body: Option<SharedBody>,
+    /// How much the member has been sent with it.
+    pub(crate) state: MemberState,
+    /// The last commit that it covers; `None`: the newest one.
+    pub(crate) txn: Option<Uuid>,
+}
+
+/// A commit that a group records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Commit<'a> {
+    /// Its number, greater each time.
+    pub(crate) number: u64,
+    pub(crate) txn: Uuid,
+    pub(crate) delta: &'a Arc<Delta>,
+}
+
 /// Monitors that share their updates.
 #[derive(Debug)]
 pub(crate) struct Group {
@@ -73,7 +96,7 @@ pub(crate) struct Group {
     commit: u64,
     /// Number of recorded commits: a text encoded at one count is current until the next.
     version: u64,
-    /// Updates encoded since the last commit, by the segment at which they begin; `None`: no visible change.
+    /// Updates with everything, encoded since the last commit, by the segment at which they begin; `None`: no visible change.
     bodies: HashMap<SegmentId, Option<SharedBody>, TrustedKeys>,
     /// The update of a commit that is not recorded yet, or is the last recorded one.
     precomputed: Option<StdArc<PrecomputedUpdate>>,
@@ -187,30 +210,31 @@ impl Group {
         self.members == 0
     }
 
-    /// Records a visible change. `commit` numbers the commit, greater each time. At the first change of a commit, all clean members are
+    /// Records a visible change. At the first change of a commit, all clean members are
     /// appended to `woken` with the segment at which they are behind now.
     pub(crate) fn record(
         &mut self,
-        (commit, delta): (u64, &Arc<Delta>),
+        commit: Commit<'_>,
         table: TableId,
         entry: Entry,
         woken: &mut Vec<(MonitorKey, SegmentId)>,
     ) {
-        if self.commit != commit {
-            self.commit = commit;
+        let Commit { number, txn, delta } = commit;
+        if self.commit != number {
+            self.commit = number;
             self.version += 1;
             self.bodies.clear();
             self.precomputed
                 .take_if(|precomputed| !precomputed.is_of(delta));
-            self.advance_texts(commit);
+            self.advance_texts(number);
             if !self.clean.is_empty() {
-                let segment = self.segments.open(delta, self.clean.len());
+                let segment = self.segments.open(delta, txn, self.clean.len());
                 woken.extend(self.clean.drain(..).map(|key| (key, segment)));
             } else {
                 // All members are behind, so none of them gets this commit alone.
                 self.precomputed = None;
                 if let Some(last) = self.segments.last_mut() {
-                    last.extend();
+                    last.extend(txn);
                 }
             }
         }
@@ -259,25 +283,48 @@ impl Group {
         self.precomputed = None;
     }
 
-    /// The update for the member `key`, which is behind from `segment`: its body (`None` when the net change is invisible), and the
-    /// member's new state. A body of more than `rows_max` rows is written later, and may turn out to be [`NOTHING`].
+    /// The next update for the member `key`, which is behind from `segment`: everything, or a step. A body of more than `rows_max` rows is
+    /// written later, and may turn out to be [`NOTHING`].
     pub(crate) fn update_for(
         &mut self,
         schema: &Arc<Schema>,
         key: MonitorKey,
         segment: SegmentId,
         rows_max: usize,
-    ) -> (Option<SharedBody>, MemberState) {
-        let body = match self.bodies.get(&segment) {
-            Some(body) => body.clone(),
-            None => {
-                let body = self.encode_from(schema, segment, rows_max);
-                self.bodies.insert(segment, body.clone());
-                body
+    ) -> Update {
+        let (body, next) = if let Some(body) = self.bodies.get(&segment) {
+            (body.clone(), None)
+        } else if let Some((body, next)) = self.segments.step(segment) {
+            (Some(body), Some(next))
+        } else {
+            let (body, next) = self.encode_from(schema, segment, rows_max);
+            match (next, &body) {
+                (None, _) => {
+                    self.bodies.insert(segment, body.clone());
+                }
+                (Some(next), Some(body)) => self.segments.keep_step(segment, body, next),
+                (Some(_), None) => {}
             }
+            (body, next)
         };
-        self.release(segment);
-        (body, self.make_clean(key))
+        let Some(next) = next else {
+            self.release(segment);
+            let state = self.make_clean(key);
+            return Update {
+                body,
+                state,
+                txn: None,
+            };
+        };
+        let (txn, is_removed) = self.segments.move_on(segment, next);
+        if is_removed {
+            self.bodies.remove(&segment);
+        }
+        Update {
+            body,
+            state: MemberState::Behind(next),
+            txn,
+        }
     }
 
     /// Everything in view now, as the reply to a monitor request. Encoded once for all requests before the next change.
@@ -423,8 +470,21 @@ impl Group {
         schema: &Arc<Schema>,
         segment: SegmentId,
         rows_max: usize,
+    ) -> (Option<SharedBody>, Option<SegmentId>) {
+        let step_bytes = STEP_BYTES_PER_ROW.saturating_mul(rows_max as u64);
+        let Some(unsent) = self.segments.unsent(segment, step_bytes) else {
+            return (None, None);
+        };
+        let next = unsent.next;
+        (self.encode(schema, unsent, rows_max), next)
+    }
+
+    fn encode(
+        &mut self,
+        schema: &Arc<Schema>,
+        Unsent { changes, delta, .. }: Unsent,
+        rows_max: usize,
     ) -> Option<SharedBody> {
-        let Unsent { changes, delta } = self.segments.unsent(segment)?;
         let is_long = changes.len() > rows_max;
         let is_alone = |precomputed: &mut StdArc<PrecomputedUpdate>| {
             delta.as_ref().is_some_and(|delta| precomputed.is_of(delta))

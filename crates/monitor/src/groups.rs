@@ -12,7 +12,7 @@ use slab::Slab;
 use crate::deferred_body::DeferredBody;
 use crate::dispatch::{Dispatch, Hit};
 use crate::frame::Guard;
-use crate::group::{Encoding, Group, GroupId, MemberState, MonitorKey};
+use crate::group::{Commit, Encoding, Group, GroupId, MemberState, MonitorKey};
 use crate::segments::SegmentId;
 use crate::subscription::{ColumnMask, Subscription};
 use crate::view;
@@ -119,14 +119,15 @@ impl Groups {
         moved
     }
 
-    /// Records the commit of that number in every group that sees it. Members that were clean until now are appended to `woken` with the
+    /// Records a commit in every group that sees it. Members that were clean until now are appended to `woken` with the
     /// segment at which they are behind.
     pub(crate) fn commit(
         &mut self,
         schema: &Schema,
-        (commit, delta): (u64, &Arc<Delta>),
+        commit: Commit<'_>,
         woken: &mut Vec<(MonitorKey, SegmentId)>,
     ) {
+        let Commit { number, delta, .. } = commit;
         let mut hits = std::mem::take(&mut self.hits);
         for (position, change) in delta.changes.iter().enumerate() {
             self.dispatch.candidates(change, &mut hits);
@@ -143,7 +144,7 @@ impl Groups {
                 let known = (hit.old, hit.new);
                 let seen = view::of_change(asked, table, (position, change), &changed, known);
                 if let Some(entry) = seen {
-                    group.record((commit, delta), change.table, entry, woken);
+                    group.record(commit, change.table, entry, woken);
                 }
             }
         }
@@ -152,7 +153,7 @@ impl Groups {
             let slab = &mut self.slab;
             self.precomputed.retain(|id| {
                 let group = slab.get_mut(id.0);
-                group.is_some_and(|group| group.finish_precomputed(commit, delta))
+                group.is_some_and(|group| group.finish_precomputed(number, delta))
             });
         }
     }
@@ -238,6 +239,14 @@ mod tests {
         })
     }
 
+    fn commit(number: u64, delta: &Arc<Delta>) -> Commit<'_> {
+        Commit {
+            number,
+            txn: Uuid::ZERO,
+            delta,
+        }
+    }
+
     #[test]
     fn equal_subscriptions_are_one_group_until_the_last_member_leaves() {
         let schema = schema();
@@ -260,7 +269,7 @@ mod tests {
         assert_eq!(groups.by_subscription.len(), 1);
 
         let mut woken = Vec::new();
-        groups.commit(&schema, (1, &insert(1)), &mut woken);
+        groups.commit(&schema, commit(1, &insert(1)), &mut woken);
         assert_eq!(woken.len(), 1, "a removed group is not visited");
     }
 
@@ -273,17 +282,17 @@ mod tests {
             groups.get_mut(group).join(MonitorKey(key));
         }
         let mut woken = Vec::new();
-        groups.commit(&schema, (1, &insert(1)), &mut woken);
+        groups.commit(&schema, commit(1, &insert(1)), &mut woken);
         assert_eq!(woken.len(), 10);
         let (key, segment) = woken[3];
         woken.clear();
-        groups.commit(&schema, (2, &insert(2)), &mut woken);
+        groups.commit(&schema, commit(2, &insert(2)), &mut woken);
         assert!(woken.is_empty());
-        let (body, _) = groups
+        let update = groups
             .get_mut(group)
             .update_for(&schema, key, segment, usize::MAX);
-        assert!(body.is_some());
-        groups.commit(&schema, (3, &insert(3)), &mut woken);
+        assert!(update.body.is_some());
+        groups.commit(&schema, commit(3, &insert(3)), &mut woken);
         assert_eq!(woken.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [key]);
     }
 }

@@ -23,7 +23,7 @@ use slab::Slab;
 use crate::contents::{Contents, ContentsId, Written};
 use crate::deferred_body::DeferredBody;
 use crate::frame::{Guard, ResultHead};
-use crate::group::{Group, GroupId, MemberState, MonitorKey};
+use crate::group::{Commit, Group, GroupId, MemberState, MonitorKey};
 use crate::groups::Groups;
 use crate::history::History;
 use crate::segments::SegmentId;
@@ -323,8 +323,12 @@ impl Monitors {
         let is_sent = self.are_ids_shared || self.update3_monitors > 0;
         self.history.record(txn, &delta, atoms, is_sent);
         let mut woken = std::mem::take(&mut self.woken);
-        self.groups
-            .commit(&self.schema, (number, &delta), &mut woken);
+        let commit = Commit {
+            number,
+            txn,
+            delta: &delta,
+        };
+        self.groups.commit(&self.schema, commit, &mut woken);
         for (key, segment) in woken.drain(..) {
             let monitor = &mut self.monitors[key.0];
             monitor.state = MemberState::Behind(segment);
@@ -404,7 +408,8 @@ impl Monitors {
         }
     }
 
-    /// Sets how many rows an update may have and still be written at once.
+    /// Sets how many rows an update may have and still be written at once; [`Monitors::flush_step`] ends an update with about as much text
+    /// as so many rows of 1 KiB have.
     pub fn set_update_rows_max(&mut self, rows: usize) {
         self.update_rows_max = rows;
     }
@@ -412,23 +417,31 @@ impl Monitors {
     /// Composes all pending updates of a session, ready or not (they must precede a reply). Updates of many rows get a body that is written
     /// later ([`DeferredBody`]) and may turn out to be [`NOTHING`].
     pub fn flush(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
+        while self.flush_step(session, frames) {}
+    }
+
+    /// Composes the next update of each monitor of a session: all that is pending, or a part of it where much is and members stand at
+    /// different positions. Returns whether anything is left.
+    pub fn flush_step(&mut self, session: SessionId, frames: &mut Vec<Frame>) -> bool {
         let Some(session) = self.sessions.get_mut(&session) else {
-            return;
+            return false;
         };
-        for key in session.dirty.drain(..) {
+        session.dirty.retain(|key| {
             let monitor = &mut self.monitors[key.0];
             let MemberState::Behind(segment) = monitor.state else {
-                continue;
+                return false;
             };
             let group = self.groups.get_mut(monitor.group);
-            let (body, state) = group.update_for(&self.schema, key, segment, self.update_rows_max);
-            monitor.state = state;
-            if let Some(body) = body {
-                let last_txn = self.history.last_txn();
+            let update = group.update_for(&self.schema, *key, segment, self.update_rows_max);
+            monitor.state = update.state;
+            if let Some(body) = update.body {
+                let txn = update.txn.unwrap_or_else(|| self.history.last_txn());
                 self.notification_counts[monitor.version.index()] += 1;
-                frames.push(Frame::update(monitor.version, &monitor.id, last_txn, body));
+                frames.push(Frame::update(monitor.version, &monitor.id, txn, body));
             }
-        }
+            matches!(update.state, MemberState::Behind(_))
+        });
+        !session.dirty.is_empty()
     }
 
     /// Id of the newest executed transaction; all zeros without a history.

@@ -12,13 +12,18 @@
 //! Invariant: every segment has a holder. When B has got its update, no member begins at b any more and it merges into a. So the number of
 //! segments is at most the number of distinct positions of members, and the memory behind a member that never reads is bounded by the
 //! number of distinct rows. Owned by a group; knows no members, only how many hold a segment.
+//!
+//! A member whose pending changes are long gets them in steps: an update ends with the first segment that makes it longer than a step,
+//! and the member then holds the next segment. Slow members at different positions so share the texts that they are sent. In one update
+//! each, the text of a commit would be in memory once for each position before it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
 
-use corvid_data::{Arc, Delta, HashSeed};
+use corvid_data::{Arc, Delta, HashSeed, Uuid};
 
 use crate::change_set::ChangeSet;
+use crate::frame::{SharedBody, WeakBody};
 
 /// Names a segment; later ones are greater. Valid while a member holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +36,11 @@ pub(crate) struct Segment {
     changes: StdArc<ChangeSet>,
     /// The commit, if there is only one: its differences need not be computed again.
     delta: Option<Arc<Delta>>,
+    /// The id of the last commit.
+    txn: Uuid,
     holders: usize,
+    /// The last step that was composed from here, with its end.
+    step: Option<(WeakBody, SegmentId)>,
 }
 
 /// Pending changes, with their commit if there is only one.
@@ -41,6 +50,8 @@ pub(crate) struct Unsent {
     pub(crate) changes: StdArc<ChangeSet>,
     /// The only commit among them.
     pub(crate) delta: Option<Arc<Delta>>,
+    /// The segment after them; `None`: they are all.
+    pub(crate) next: Option<SegmentId>,
 }
 
 /// The segments of a group.
@@ -67,15 +78,17 @@ impl Segments {
         self.by_id.is_empty()
     }
 
-    /// Begins a segment with the commit `delta`, held by `holders` members (at least one).
-    pub(crate) fn open(&mut self, delta: &Arc<Delta>, holders: usize) -> SegmentId {
+    /// Begins a segment with the commit `delta` of that id, held by `holders` members (at least one).
+    pub(crate) fn open(&mut self, delta: &Arc<Delta>, txn: Uuid, holders: usize) -> SegmentId {
         debug_assert!(holders > 0);
         let id = SegmentId(self.next);
         self.next += 1;
         let segment = Segment {
             changes: StdArc::new(ChangeSet::new(self.seed)),
             delta: Some(delta.clone()),
+            txn,
             holders,
+            step: None,
         };
         self.by_id.insert(id, segment);
         id
@@ -88,24 +101,57 @@ impl Segments {
             .map(std::collections::btree_map::OccupiedEntry::into_mut)
     }
 
-    /// Everything from `from` on. `None` when no member holds it.
-    pub(crate) fn unsent(&self, from: SegmentId) -> Option<Unsent> {
-        let mut segments = self.by_id.range(from..).map(|(_, segment)| segment);
-        let first = segments.next()?;
-        let Some(second) = segments.next() else {
-            return Some(Unsent {
-                changes: first.changes.clone(),
-                delta: first.delta.clone(),
-            });
+    /// The changes of the next update from `from` on: everything, or a step of `step_bytes` or more. `None` when no member holds it.
+    pub(crate) fn unsent(&self, from: SegmentId, step_bytes: u64) -> Option<Unsent> {
+        let mut segments = self.by_id.range(from..);
+        let (_, first) = segments.next()?;
+        let mut unsent = Unsent {
+            changes: first.changes.clone(),
+            delta: first.delta.clone(),
+            next: None,
         };
-        let mut merged = ChangeSet::clone(&first.changes);
-        for segment in std::iter::once(second).chain(segments) {
-            merged.append(ChangeSet::clone(&segment.changes));
+        // Nothing is measured while nobody stands in between, so members that keep pace cost nothing here.
+        let mut bytes = 0;
+        let mut last = first;
+        for (id, segment) in segments {
+            bytes += last.changes.text_bytes(step_bytes);
+            if bytes >= step_bytes {
+                unsent.next = Some(*id);
+                break;
+            }
+            StdArc::make_mut(&mut unsent.changes).append(ChangeSet::clone(&segment.changes));
+            unsent.delta = None;
+            last = segment;
         }
-        Some(Unsent {
-            changes: StdArc::new(merged),
-            delta: None,
-        })
+        Some(unsent)
+    }
+
+    /// The step from `from` that some member is still being sent, with its end.
+    pub(crate) fn step(&self, from: SegmentId) -> Option<(SharedBody, SegmentId)> {
+        let (body, next) = self.by_id.get(&from)?.step.as_ref()?;
+        // The changes before a segment stay the same while the segment exists: commits go to the last one, and a segment that
+        // merges stays on its side.
+        self.by_id.contains_key(next).then_some(())?;
+        Some((body.upgrade()?, *next))
+    }
+
+    /// Remembers a step, for other members at `from`.
+    pub(crate) fn keep_step(&mut self, from: SegmentId, body: &SharedBody, next: SegmentId) {
+        if let Some(segment) = self.by_id.get_mut(&from) {
+            segment.step = body.downgrade().map(|body| (body, next));
+        }
+    }
+
+    /// A member moves from a segment to a later one. Returns the id of the last commit before the latter, and whether the former is
+    /// removed.
+    pub(crate) fn move_on(&mut self, from: SegmentId, to: SegmentId) -> (Option<Uuid>, bool) {
+        let before = self.by_id.range(..to).next_back();
+        let txn = before.map(|(_, segment)| segment.txn);
+        match self.by_id.get_mut(&to) {
+            Some(segment) => segment.holders += 1,
+            None => debug_assert!(false, "a step ends at a segment that exists"),
+        }
+        (txn, self.release(from))
     }
 
     /// Releases one hold of `id`. Returns whether it was the last, which removes the segment.
@@ -124,6 +170,7 @@ impl Segments {
             let changes = StdArc::unwrap_or_clone(retired.changes);
             StdArc::make_mut(&mut before.changes).append(changes);
             before.delta = None;
+            before.txn = retired.txn;
         }
         true
     }
@@ -137,8 +184,9 @@ impl Segments {
 
 impl Segment {
     /// Prepares for changes of another commit than the first.
-    pub(crate) fn extend(&mut self) {
+    pub(crate) fn extend(&mut self, txn: Uuid) {
         self.delta = None;
+        self.txn = txn;
     }
 
     /// Adds a change of the present commit.
@@ -185,14 +233,18 @@ mod tests {
 
     /// A segment of one change.
     fn open(segments: &mut Segments, holders: usize, entry: Entry) -> SegmentId {
-        let id = segments.open(&Arc::new(Delta::default()), holders);
+        let id = segments.open(
+            &Arc::new(Delta::default()),
+            Uuid([segments.next as u8; 16]),
+            holders,
+        );
         segments.last_mut().expect("open").add(TableId(0), entry);
         id
     }
 
     /// Rows that are pending from `from` on.
     fn pending_rows(segments: &Segments, from: SegmentId) -> Vec<u8> {
-        let unsent = segments.unsent(from).expect("held");
+        let unsent = segments.unsent(from, u64::MAX).expect("held");
         let tables = unsent.changes.tables();
         let mut rows: Vec<u8> = tables
             .iter()
@@ -209,8 +261,20 @@ mod tests {
         let other = open(&mut segments, 2, insert(2));
         assert_eq!(pending_rows(&segments, slow), [1, 2]);
         assert_eq!(pending_rows(&segments, other), [2]);
-        assert!(segments.unsent(other).expect("held").delta.is_some());
-        assert!(segments.unsent(slow).expect("held").delta.is_none());
+        assert!(
+            segments
+                .unsent(other, u64::MAX)
+                .expect("held")
+                .delta
+                .is_some()
+        );
+        assert!(
+            segments
+                .unsent(slow, u64::MAX)
+                .expect("held")
+                .delta
+                .is_none()
+        );
     }
 
     #[test]
@@ -227,6 +291,42 @@ mod tests {
         assert_eq!(pending_rows(&segments, slow), [1]);
         assert!(segments.release(slow));
         assert!(segments.is_empty());
+    }
+
+    #[test]
+    fn steps_end_at_segments_and_are_shared_by_those_who_come_later() {
+        let mut segments = Segments::new(HashSeed::FIXED);
+        let slow = open(&mut segments, 2, insert(1));
+        let other = open(&mut segments, 1, insert(2));
+        let last = open(&mut segments, 1, insert(3));
+        let unsent = segments.unsent(slow, 1).expect("held");
+        assert_eq!((unsent.changes.len(), unsent.next), (1, Some(other)));
+        assert!(unsent.delta.is_some(), "the only commit");
+
+        let body = SharedBody::Whole(b"text".as_slice().into());
+        segments.keep_step(slow, &body, other);
+        assert_eq!(segments.move_on(slow, other), (Some(Uuid([0; 16])), false));
+        let (found, next) = segments.step(slow).expect("some message has it");
+        assert!(found.ptr_eq(&body) && next == other);
+
+        // Both at `other` go on, so it merges into `slow`, and the step from there has another end.
+        assert_eq!(segments.move_on(other, last), (Some(Uuid([1; 16])), false));
+        assert!(segments.release(other));
+        assert!(segments.step(slow).is_none());
+        let unsent = segments.unsent(slow, 1).expect("held");
+        assert_eq!((unsent.changes.len(), unsent.next), (2, Some(last)));
+        assert_eq!(segments.move_on(slow, last), (Some(Uuid([1; 16])), true));
+    }
+
+    #[test]
+    fn a_step_is_forgotten_with_the_last_message_that_has_it() {
+        let mut segments = Segments::new(HashSeed::FIXED);
+        let slow = open(&mut segments, 1, insert(1));
+        let last = open(&mut segments, 1, insert(2));
+        let body = SharedBody::Whole(b"text".as_slice().into());
+        segments.keep_step(slow, &body, last);
+        drop(body);
+        assert!(segments.step(slow).is_none());
     }
 
     #[test]

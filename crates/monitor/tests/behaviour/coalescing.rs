@@ -2,7 +2,7 @@
 
 use corvid_monitor::{SessionId, Version};
 
-use crate::fixture::{Fixture, SESSION, ZOO};
+use crate::fixture::{Fixture, SESSION, ZOO, text};
 
 const PET: &str = r#"1,{"Pet":{"columns":["kind","size"]}}"#;
 
@@ -179,4 +179,61 @@ fn update3_names_the_newest_transaction() {
     );
     fixture.insert("Keeper", "{}");
     assert!(fixture.notifications().is_empty());
+}
+
+#[test]
+fn members_at_different_positions_get_long_changes_in_steps_that_they_share() {
+    let mut fixture = Fixture::new(ZOO);
+    let zero = "\"00000000-0000-0000-0000-000000000000\"";
+    let (slow, other, fast) = (SessionId(1), SessionId(2), SessionId(3));
+    for session in [slow, other, fast] {
+        let params = format!("{PET},{zero}");
+        fixture
+            .start(session, Version::V3, &params)
+            .expect("started");
+    }
+    // About 16 KiB a step.
+    fixture.monitors.set_update_rows_max(16);
+    let kind = |letter: &str| letter.repeat(40 << 10);
+    let owl = fixture.insert("Pet", &format!(r#"{{"kind":"{}"}}"#, kind("o")));
+    assert_eq!(fixture.frames(other).len(), 1);
+    assert_eq!(fixture.frames(fast).len(), 1);
+    fixture.insert("Pet", &format!(r#"{{"kind":"{}"}}"#, kind("e")));
+    assert_eq!(fixture.frames(fast).len(), 1);
+    fixture.update("Pet", &owl, r#"{"size":2}"#);
+
+    let mut step = |session| {
+        let mut frames = Vec::new();
+        let is_behind = fixture.monitors.flush_step(session, &mut frames);
+        (frames.remove(0), is_behind)
+    };
+    let (first, is_behind) = step(slow);
+    assert!(is_behind, "the rest comes later");
+    assert!(text(&first).starts_with(r#"update3 1,"t1","#));
+    let [(second, is_behind), (same, _)] = [slow, other].map(&mut step);
+    assert!(is_behind && text(&second).starts_with(r#"update3 1,"t2","#));
+    assert!(second.body.ptr_eq(&same.body), "one text");
+    let (third, is_behind) = step(slow);
+    assert!(!is_behind);
+    let expected = r##"update3 1,"t3",{"Pet":{"#1":{"modify":{"size":2}}}}"##;
+    assert_eq!(text(&third), expected);
+
+    for session in [other, fast] {
+        assert_eq!(fixture.notifications_to(session), [expected]);
+    }
+}
+
+#[test]
+fn updates_before_a_reply_are_all_that_is_pending() {
+    let mut fixture = Fixture::new(ZOO);
+    let (slow, other) = (SESSION, SessionId(2));
+    for session in [slow, other] {
+        fixture.start(session, Version::V2, PET).expect("started");
+    }
+    fixture.monitors.set_update_rows_max(0);
+    fixture.insert("Pet", r#"{"kind":"owl"}"#);
+    assert_eq!(fixture.frames(other).len(), 1);
+    fixture.insert("Pet", r#"{"kind":"emu"}"#);
+    assert_eq!(fixture.frames(slow).len(), 2, "a step, and the rest");
+    assert!(fixture.notifications_to(slow).is_empty());
 }

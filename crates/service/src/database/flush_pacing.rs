@@ -14,7 +14,7 @@
 //! Invariant: while an update is pending for a session that is ready, a flush is due ([`DatabaseService::next_deadline_ms`]). No reply
 //! overtakes the updates that its session has yet to get.
 
-use corvid_monitor::SessionId;
+use corvid_monitor::{Frame, SessionId};
 
 use super::{DatabaseService, Now};
 
@@ -83,6 +83,17 @@ impl DatabaseService {
     pub(super) fn send_updates(&mut self, session: SessionId) {
         let mut frames = Vec::new();
         self.monitors.flush(session, &mut frames);
+        self.send_frames(session, frames);
+    }
+
+    /// Sends a session its next updates. The others follow when it has read these.
+    fn send_next_updates(&mut self, session: SessionId) {
+        let mut frames = Vec::new();
+        while self.monitors.flush_step(session, &mut frames) && frames.is_empty() {}
+        self.send_frames(session, frames);
+    }
+
+    fn send_frames(&mut self, session: SessionId, mut frames: Vec<Frame>) {
         self.defer_bodies(session, &mut frames);
         if !frames.is_empty() {
             self.monitors.set_ready(session, false);
@@ -111,7 +122,7 @@ impl DatabaseService {
         self.monitors.take_pending(&mut sessions);
         self.flush_pacing.begin(now, sessions.len());
         for session in sessions {
-            self.send_updates(session);
+            self.send_next_updates(session);
         }
     }
 
