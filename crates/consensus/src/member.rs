@@ -36,6 +36,7 @@
 //! Invariant: a message leaves only after the records that it promises are stored ([`Input::Storage`]). Called by the server and the
 //! simulator. It must not know sockets, files or clocks.
 
+mod absence;
 mod addresses;
 mod attention;
 mod catching_up;
@@ -77,6 +78,7 @@ use corvid_log::cluster::{Cid, Eid, Index, Sid, Term};
 use corvid_log::storage::StorageReply;
 use corvid_rpc::Level;
 
+pub use absence::Absence;
 pub use input::{Command, CommandToken, Input, Rehearsal};
 pub use output::{Output, Repeated, Rewrite, ServerRow};
 pub use settings::{KeptEntries, Recovered, Repair, Settings};

@@ -32,7 +32,7 @@ use crate::message::{
     Completion, DatabaseMethod, Deliver, Request, SessionInfo, ToDatabase, ToShard,
 };
 use crate::schema_epoch::SchemaEpochs;
-use crate::served_databases::ServedDatabases;
+use crate::served_databases::{ServedDatabases, absence_reason};
 
 /// The upper 16 bits of a session's number are the number of its shard.
 const SHARD_SHIFT: u32 = 48;
@@ -596,9 +596,10 @@ impl Frontend {
         })?;
         let name = String::from_utf8_lossy(&name);
         self.served.get(&name).ok_or_else(|| {
-            if self.served.is_joining(&name) {
+            if let Some(absence) = self.served.absence(&name) {
                 let details = format!(
-                    "{method} request specifies database {name} which is not yet available because it has not completed joining its cluster"
+                    "{method} request specifies database {name} which is not yet available because {}",
+                    absence_reason(absence)
                 );
                 return WireError::new(Tag::DatabaseNotAvailable, details);
             }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use corvid_consensus::member::Absence;
+
 use crate::applied_index::AppliedIndex;
 use crate::message::DatabaseId;
 
@@ -9,8 +11,8 @@ use crate::message::DatabaseId;
 #[derive(Clone, Debug, Default)]
 pub struct ServedDatabases {
     by_name: BTreeMap<String, DatabaseId>,
-    /// Names of databases that are listed and have no contents yet: their servers are joining a cluster.
-    joining: BTreeSet<String>,
+    /// Databases that are listed and have no contents, with the reason.
+    absent: BTreeMap<String, Absence>,
     /// Databases whose transactions may wait for other servers, with the index that members of a
     /// cluster show.
     clustered: BTreeMap<DatabaseId, Option<AppliedIndex>>,
@@ -34,26 +36,26 @@ impl ServedDatabases {
         self.by_name.values().copied()
     }
 
-    /// Names in bytewise order, those of joining databases included.
+    /// Names in bytewise order, those of databases without contents included.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let names: BTreeSet<&str> = self
             .by_name
             .keys()
-            .chain(&self.joining)
+            .chain(self.absent.keys())
             .map(String::as_str)
             .collect();
         names.into_iter()
     }
 
-    /// Whether a database of this name is joining its cluster.
+    /// Why a listed database of this name has no contents; `None`: it is not listed, or has some.
     #[must_use]
-    pub fn is_joining(&self, name: &str) -> bool {
-        self.joining.contains(name)
+    pub fn absence(&self, name: &str) -> Option<Absence> {
+        self.absent.get(name).copied()
     }
 
-    /// Adds the name of a database that is joining its cluster.
-    pub fn insert_joining(&mut self, name: &str) {
-        self.joining.insert(name.to_owned());
+    /// Adds the name of a database that has no contents.
+    pub fn insert_absent(&mut self, name: &str, absence: Absence) {
+        self.absent.insert(name.to_owned(), absence);
     }
 
     /// Adds or replaces a database.
@@ -86,5 +88,19 @@ impl ServedDatabases {
             self.clustered.remove(&id);
         }
         removed
+    }
+}
+
+/// Why a database is not available, for clients and operators. The first text is the reference's, for relays without a source too.
+#[must_use]
+pub fn absence_reason(absence: Absence) -> &'static str {
+    match absence {
+        Absence::Joining => "it has not completed joining its cluster",
+        Absence::Damaged => {
+            "the file of this member is damaged and the leader of its cluster has not replaced it"
+        }
+        Absence::Failed => {
+            "this member takes no part in its cluster any more: its log and cluster/status say what to do"
+        }
     }
 }

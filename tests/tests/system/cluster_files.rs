@@ -79,6 +79,30 @@ fn a_member_whose_file_has_rotted_is_healed_by_its_cluster() {
     ));
     let row = cluster.row(victim).expect("a row");
     assert_eq!(row["connected"], json!(false), "{row}");
+    // Clients, and operators, are not told that the server is joining.
+    let reason =
+        "the file of this member is damaged and the leader of its cluster has not replaced it";
+    let mut client = cluster.connect(victim).expect("a connection");
+    let reply = client.call("transact", &json!(["D"])).expect("a reply");
+    assert_eq!(
+        reply["error"]["details"],
+        format!(
+            "transact request specifies database D which is not yet available because {reason}"
+        )
+    );
+    let status = cluster.control(victim, "ovsdb-server/get-db-storage-status", &["D"]);
+    assert_eq!(
+        status.expect("a reply"),
+        format!("status: ovsdb error: {reason}\n")
+    );
+    let refusal = cluster.control(victim, "ovsdb-server/compact", &["D"]);
+    let refusal = refusal
+        .expect_err("there is nothing to compact")
+        .to_string();
+    assert!(
+        refusal.contains("cannot store a snapshot into a damaged file"),
+        "{refusal}"
+    );
     cluster
         .wait_until("the metric", || is_file(&cluster, victim, "damaged"))
         .expect("in time");

@@ -7,7 +7,7 @@ use corvid_data::WireError;
 use corvid_log::cluster::{Index, Recovered as RecoveredFile, RecoveredMembership};
 use corvid_log::storage::LogPosition;
 
-use super::{KeptEntries, Recovered, Repair, ServerRow, Settings};
+use super::{Absence, KeptEntries, Recovered, Repair, ServerRow, Settings};
 use crate::entry::EntryBody;
 use crate::peers::PeersSettings;
 
@@ -41,11 +41,18 @@ impl ServerRow {
     /// The row until the member shows another one.
     #[must_use]
     pub fn of_file(file: &RecoveredFile) -> ServerRow {
+        let absence = match &file.membership {
+            _ if file.unfit.is_some() => Some(Absence::Failed),
+            RecoveredMembership::Joining { .. } => Some(Absence::Joining),
+            RecoveredMembership::Damaged(_) => Some(Absence::Damaged),
+            RecoveredMembership::Joined(_) => None,
+        };
         ServerRow {
             is_connected: false,
             is_leader: false,
             cid: file.cluster_id,
             sid: file.server_id,
+            absence,
         }
     }
 }

@@ -6,7 +6,7 @@ use corvid_log::cluster::{Cid, Eid, Index, Servers, Sid, Term};
 use corvid_log::storage::{RewriteNumber, StorageRequest};
 use corvid_rpc::Level;
 
-use super::CommandToken;
+use super::{Absence, CommandToken};
 use crate::database::MemberEvent;
 use crate::message::{PeerMessage, SnapshotMeta};
 use crate::peers::DialTarget;
@@ -156,4 +156,6 @@ pub struct ServerRow {
     pub cid: Option<Cid>,
     /// The member.
     pub sid: Sid,
+    /// Why the database has no contents, if it has none. Not a column: refusals of requests say it.
+    pub absence: Option<Absence>,
 }

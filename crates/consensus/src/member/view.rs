@@ -273,6 +273,7 @@ impl Member {
             is_leader,
             cid: self.cid,
             sid: self.settings.sid,
+            absence: self.absence(),
         };
         let known = self.view.row.as_ref();
         if known.is_none_or(|known| known.is_connected != row.is_connected) {

@@ -37,6 +37,7 @@ mod tests {
             is_leader,
             cid: None,
             sid: Sid(Uuid([1; 16])),
+            absence: None,
         }
     }
 

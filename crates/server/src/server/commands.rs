@@ -5,15 +5,17 @@
 
 use std::sync::Arc;
 
+use corvid_consensus::member::Absence;
 use corvid_net::errno;
-use corvid_service::member::file::refusal;
+use corvid_service::member::file::{refusal, refusal_without};
 use corvid_service::message::{Control, ToDatabase, ToShard};
+use corvid_service::served_databases::absence_reason;
 use corvid_shell::memory::Usage;
 use corvid_shell::unixctl::Replier;
 use corvid_shell::vlog::{self, Module};
 
 use super::Server;
-use super::upstream::Upstream;
+use super::upstream::{JoiningDatabase, Upstream};
 use crate::control::reports::{self, Reports};
 use crate::database::backup::Backup;
 use crate::shard::ShardMessage;
@@ -75,19 +77,17 @@ impl Server {
         let wanted = |name: &str| only.map_or(!name.starts_with('_'), |only| only == name);
         let chosen: Vec<&String> = self.databases.keys().filter(|name| wanted(name)).collect();
         let joining = self.joining.iter().filter(|(name, _)| wanted(name));
-        let joining: Vec<&Upstream> = joining.map(|(_, joining)| &joining.upstream).collect();
+        let joining: Vec<&JoiningDatabase> = joining.map(|(_, joining)| joining).collect();
         let count = chosen.len() + joining.len();
         if count == 0 {
             replier.reply(Err("no database by that name".to_owned()));
             return;
         }
         let mut tokens = self.pending.countdown(count, Some(replier));
-        for (token, upstream) in tokens.split_off(chosen.len()).into_iter().zip(joining) {
-            // A server that joins has nothing to compact, and a relay has no file.
-            let outcome = match upstream {
-                Upstream::Member(_) => {
-                    Err(refusal("cannot store a snapshot while joining cluster"))
-                }
+        for (token, joining) in tokens.split_off(chosen.len()).into_iter().zip(joining) {
+            // A member without contents has nothing to compact, and a relay has no file.
+            let outcome = match joining.upstream {
+                Upstream::Member(_) => Err(refusal(refusal_without(joining.absence))),
                 Upstream::Relay(_) => Ok(()),
             };
             self.pending.complete_one(token, outcome);
@@ -157,9 +157,14 @@ impl Server {
     /// Reports whether a database can store its commits.
     pub(crate) fn storage_status(&mut self, database: &str, replier: Replier) {
         let Some(served) = self.databases.get(database) else {
-            replier.reply(match self.joining.contains_key(database) {
-                true => Ok("status: ok\n".to_owned()),
-                false => Err("Failed to find the database.".to_owned()),
+            let absence = self.joining.get(database).map(|joining| joining.absence);
+            replier.reply(match absence {
+                Some(Absence::Joining) => Ok("status: ok\n".to_owned()),
+                Some(absence @ (Absence::Damaged | Absence::Failed)) => {
+                    let why = absence_reason(absence);
+                    Ok(format!("status: ovsdb error: {why}\n"))
+                }
+                None => Err("Failed to find the database.".to_owned()),
             });
             return;
         };

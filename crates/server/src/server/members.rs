@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use corvid_consensus::BacklogLimits;
-use corvid_consensus::member::{Command, CommandToken};
+use corvid_consensus::member::{Absence, Command, CommandToken};
 use corvid_consensus::peers::BACKLOG_CHECKED_FROM;
 use corvid_net::errno;
 use corvid_net::logging::{self, Module};
@@ -61,7 +61,7 @@ impl Server {
         row.map_err(|error| error.to_string())
     }
 
-    /// Starts a member that is not in its cluster yet. Its database is listed, and nothing more.
+    /// Starts a member without contents: it is not in its cluster yet, or its file is damaged. Its database is listed, and nothing more.
     fn begin_joining(
         &mut self,
         name: &str,
@@ -70,10 +70,12 @@ impl Server {
     ) -> std::io::Result<Vec<u8>> {
         let id = self.new_database_id();
         let row = member_row::insert(database, None, member.row());
+        let absence = member.row().absence.unwrap_or(Absence::Joining);
         let member = member.start(id, None, self.main.clone(), self.member_figures(database))?;
         let joining = JoiningDatabase {
             id,
             name: name.to_owned(),
+            absence,
             upstream: Upstream::Member(member),
         };
         self.joining.insert(database.to_owned(), joining);
@@ -130,9 +132,17 @@ impl Server {
         let Some((name, member)) = self.member_numbered(id) else {
             return;
         };
-        if let Some(row) = member.take_row() {
-            let update = member_row::update(name, &row);
-            self.update_server_db(update);
+        let Some(row) = member.take_row() else {
+            return;
+        };
+        let name = name.to_owned();
+        self.update_server_db(member_row::update(&name, &row));
+        // A member that joins, or has a damaged file, may fail for good. While it is about to have contents, the reason stays.
+        if let (Some(joining), Some(absence)) = (self.joining.get_mut(&name), row.absence)
+            && joining.absence != absence
+        {
+            joining.absence = absence;
+            self.publish();
         }
     }
 

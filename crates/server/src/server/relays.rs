@@ -5,6 +5,7 @@
 
 use std::sync::PoisonError;
 
+use corvid_consensus::member::Absence;
 use corvid_log::Magic;
 use corvid_monitor::SessionId;
 use corvid_net::errno;
@@ -55,6 +56,8 @@ impl Server {
         let relay = prepared.start().map_err(|error| errno::text(&error))?;
         self.config.metrics.add_relay(&name, relay.handle.clone());
         let joining = JoiningDatabase {
+            // The reference says so of relays too.
+            absence: Absence::Joining,
             id,
             name: argument,
             upstream: Upstream::Relay(relay),

@@ -269,8 +269,8 @@ impl Server {
         let notified = self.place_locks();
         let mut directory = ServedDatabases::default();
         let mut handles = HashMap::new();
-        for name in self.joining.keys() {
-            directory.insert_joining(name);
+        for (name, joining) in &self.joining {
+            directory.insert_absent(name, joining.absence);
         }
         for (name, served) in &self.databases {
             match served.upstream {

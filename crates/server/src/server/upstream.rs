@@ -3,6 +3,7 @@
 
 use std::thread::JoinHandle;
 
+use corvid_consensus::member::Absence;
 use corvid_log::cluster::Index;
 use corvid_service::message::DatabaseId;
 
@@ -22,12 +23,15 @@ pub(super) enum Upstream {
     Relay(ServedRelay),
 }
 
-/// A database that is listed and has no contents yet: its server is joining a cluster, or its relay has not reached its source.
+/// A database that is listed and has no contents: its server is joining a cluster, its file is damaged, or its relay has not reached its
+/// source.
 pub(super) struct JoiningDatabase {
     /// Its number, also when it is served.
     pub(super) id: DatabaseId,
     /// The file's name, or the relay's argument.
     pub(super) name: String,
+    /// Why it has no contents.
+    pub(super) absence: Absence,
     pub(super) upstream: Upstream,
 }
 

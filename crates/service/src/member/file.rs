@@ -32,7 +32,7 @@ use stored::StoredSnapshot;
 
 pub use effects::{FileEffects, Handle};
 pub use reception::{BodyPart, ReceptionNumber};
-pub use refusal::{REFUSED, refusal};
+pub use refusal::{REFUSED, refusal, refusal_without};
 
 /// The comment of the record of a snapshot.
 const COMMENT: &str = "compacting database online";

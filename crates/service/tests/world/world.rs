@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use corvid_consensus::MemberRequest;
+use corvid_consensus::{MemberRequest, member::Absence};
 use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Schema, Uuid};
 use corvid_engine::Database;
@@ -359,7 +359,7 @@ impl World {
             }
         }
         for name in &self.listed {
-            served.insert_joining(name);
+            served.insert_absent(name, Absence::Joining);
         }
         let served = Arc::new(served);
         for shard in &mut self.shards {

@@ -1,6 +1,6 @@
 //! Errors of a member's file that are no errors of the system.
 
-use corvid_consensus::member::Connected;
+use corvid_consensus::member::{Absence, Connected};
 use corvid_log::storage::StoreError;
 
 /// The words of an error of the storage that is no error of the system: the command that asked for a snapshot shows the details alone.
@@ -25,6 +25,16 @@ pub(crate) fn reason(connected: &Connected) -> &'static str {
         Connected::Left => "cannot store a snapshot after leaving cluster",
         Connected::Failed(_) => "cannot store a snapshot following failure",
         Connected::Disconnected | Connected::Member => "not storing a duplicate snapshot",
+    }
+}
+
+/// Why a member without contents stores no snapshot, in the same words.
+#[must_use]
+pub fn refusal_without(absence: Absence) -> &'static str {
+    match absence {
+        Absence::Joining => reason(&Connected::Joining),
+        Absence::Damaged => reason(&Connected::Repairing(None)),
+        Absence::Failed => reason(&Connected::Failed(String::new())),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: `_Server` lists the database from the start; it is served from its initial contents on. Called by the simulation of whole clusters.
 
+use corvid_consensus::member::Absence;
 use corvid_data::HashSeed;
 use corvid_service::frontend::shard_of;
 use corvid_service::member::Contents;
@@ -24,7 +25,7 @@ impl Machine {
     /// Starts a server with a relay of a database of this name. Nothing is ever on its disk.
     pub(crate) fn start_relay(now: Now, seed: u64, disk: &SimDisk, name: &str) -> Machine {
         let mut directory = ServedDatabases::default();
-        directory.insert_joining(name);
+        directory.insert_absent(name, Absence::Joining);
         let mut machine = Machine::bare(now, seed, disk, HashSeed::new(seed), directory);
         machine.update_server_db(server_db::insert_without_schema(name, NOT_CONNECTED));
         machine
