@@ -39,6 +39,7 @@ use corvid_log::cluster::ids::nickname;
 use corvid_log::cluster::{ELECTION_TIMER_DEFAULT_MS, Sid};
 use corvid_rpc::log_event::{End, Level};
 use corvid_rpc::session::Action;
+use corvid_rpc::wire_log::{Direction, LoggedMessage};
 
 pub use backlog::APPEND_BACKLOG_BYTES_MAX;
 pub use connection::IDENTIFICATION_MS;
@@ -81,6 +82,8 @@ pub struct Peers {
     limits: BacklogLimits,
     /// Why the last accepted connection was refused; the same reason again is not worth a line.
     accepted_refusal: Option<String>,
+    /// Messages are shown in the log.
+    shows_messages: bool,
     outputs: VecDeque<PeersOutput>,
 }
 
@@ -99,6 +102,7 @@ impl Peers {
             election_timer_ms: ELECTION_TIMER_DEFAULT_MS,
             limits: BacklogLimits::default(),
             accepted_refusal: None,
+            shows_messages: false,
             outputs: VecDeque::new(),
         }
     }
@@ -144,6 +148,11 @@ impl Peers {
     /// Limits of unsent messages.
     pub fn set_backlog_limits(&mut self, limits: BacklogLimits) {
         self.limits = limits;
+    }
+
+    /// Whether each message is shown in the log ([`PeersOutput::Traffic`]), from now on. A message costs one comparison while it is not.
+    pub fn show_messages(&mut self, shows_messages: bool) {
+        self.shows_messages = shows_messages;
     }
 
     /// A server has connected to this member; `name` is the connection's name for the log, for example `tcp:10.0.0.2:41514`.
@@ -498,6 +507,17 @@ impl Peers {
         };
         for event in remote.reconnect.take_log_events() {
             self.log(event.level(), format!("{address}: {event}"));
+        }
+    }
+
+    /// Shows a message in the log, if messages are shown.
+    fn show_message(&mut self, number: ConnectionNumber, direction: Direction, text: &[u8]) {
+        if self.shows_messages
+            && let Some(Connection { name, .. }) = self.connections.get(&number)
+        {
+            let message = LoggedMessage::new(direction, text);
+            let text = format!("{name}: {message}");
+            self.outputs.push_back(PeersOutput::Traffic { text });
         }
     }
 

@@ -148,7 +148,7 @@ impl Network {
                     "{text}"
                 );
             }
-            PeersOutput::Dial { .. } => {}
+            PeersOutput::Dial { .. } | PeersOutput::Traffic { .. } => {}
             PeersOutput::LearnedCluster(_) => panic!("the cluster was known"),
         }
     }

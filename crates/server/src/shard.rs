@@ -9,7 +9,7 @@ mod listing;
 mod metrics;
 pub(crate) mod queues;
 mod sources;
-mod wire_log;
+pub(crate) mod wire_log;
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;

@@ -22,6 +22,7 @@ mod handshake;
 mod inbound;
 mod lagging;
 mod lost_relay;
+mod traffic;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,6 +31,7 @@ use corvid_json::{ArrayWriter, write};
 use corvid_rpc::log_event::End;
 use corvid_rpc::message;
 use corvid_rpc::remote::RemoteList;
+use corvid_rpc::wire_log::Direction;
 
 use crate::condition::Condition;
 use crate::conditions::Conditions;
@@ -178,6 +180,8 @@ pub struct Client {
     messages_max: usize,
     /// The last argument of [`Client::set_remote`].
     remote_setting: Option<(String, bool)>,
+    /// Messages are logged.
+    shows_messages: bool,
     metrics: SessionMetrics,
 }
 
@@ -223,6 +227,7 @@ impl Client {
             message_bytes: 0,
             messages_max: MESSAGES_MAX,
             remote_setting: None,
+            shows_messages: false,
             metrics: SessionMetrics::default(),
         }
     }
@@ -712,6 +717,7 @@ impl Client {
     }
 
     fn send(&mut self, bytes: Vec<u8>) {
+        self.show_message(Direction::Sent, &bytes);
         self.metrics.bytes_sent += bytes.len() as u64;
         self.outputs.push_back(Output::Send(bytes));
     }

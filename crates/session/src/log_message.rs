@@ -19,6 +19,13 @@ pub enum LogMessage {
         /// The event.
         event: LogEvent,
     },
+    /// A message that was sent or has arrived, as the log shows it; only after [`crate::Client::show_messages`].
+    Traffic {
+        /// The remote, as configured.
+        remote: String,
+        /// `send …` or `received …`; cut if it is long.
+        message: String,
+    },
     /// The server is left for this.
     Leaving {
         /// The remote, as configured.
@@ -70,6 +77,7 @@ impl LogMessage {
     pub fn level(&self) -> Level {
         match self {
             LogMessage::Connection { event, .. } => event.level(),
+            LogMessage::Traffic { .. } => Level::Debug,
             LogMessage::Leaving { failure, .. } => match failure {
                 Failure::Malformed(_) | Failure::Inconsistent(_) | Failure::Refused { .. } => {
                     Level::Warn
@@ -85,6 +93,7 @@ impl Display for LogMessage {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             LogMessage::Connection { remote, event } => write!(f, "{remote}: {event}"),
+            LogMessage::Traffic { remote, message } => write!(f, "{remote}: {message}"),
             LogMessage::Leaving {
                 remote,
                 database,

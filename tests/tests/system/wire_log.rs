@@ -5,8 +5,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use corvid_tests::binary;
+use corvid_tests::numbered_rows;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
+
+use crate::active_backup::node::Node;
+use crate::relay::node::await_contents;
 
 /// How long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -76,7 +80,7 @@ fn play(implementation: Implementation) -> Vec<String> {
     let deadline = Instant::now() + LIMIT;
     loop {
         let lines = messages(&server.log());
-        // Lines about the control socket are the reference's alone.
+        // Not those of the control socket, whose commands begin and end the play.
         let lines: Vec<String> = lines
             .into_iter()
             .filter(|line| {
@@ -153,4 +157,147 @@ fn a_client_logs_messages_in_the_form_of_the_reference() {
             program.display()
         );
     }
+}
+
+/// The lines of `jsonrpc` at DBG in a text, with the names of their connections.
+fn named(text: &str) -> Vec<String> {
+    let lines = text.lines();
+    let messages = lines.filter_map(|line| line.split_once("|jsonrpc|DBG|"));
+    messages.map(|(_, message)| message.to_owned()).collect()
+}
+
+#[test]
+fn the_control_socket_logs_messages_in_the_form_of_the_reference() {
+    let lines = |implementation: Implementation, program: &std::path::Path| -> Vec<String> {
+        let schema = json!({"name": "D", "tables": {"T": {"columns": {"n": {"type": "integer"}}}}});
+        let setup = Setup {
+            databases: vec![schema],
+            ..Setup::default()
+        };
+        let server = Server::start(implementation, &setup).expect("a server");
+        let level = ["jsonrpc:file:dbg".to_owned()];
+        server.control("vlog/set", &level).expect("a reply");
+        let path = server.control_socket().display().to_string();
+        let mut lines = Vec::new();
+        for command in [
+            &["ovsdb-server/list-dbs"][..],
+            &["ovsdb-server/remove-db", "X"],
+        ] {
+            let output = Command::new(program)
+                .args(["-vjsonrpc:console:dbg", "-t", &path])
+                .args(command)
+                .stdin(Stdio::null())
+                .output()
+                .expect("ovs-appctl runs");
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said = named(&said).into_iter();
+            lines.extend(said.map(|line| line.replace(&path, "PATH")));
+        }
+        let is_of_commands =
+            |line: &String| !line.contains("vlog/set") && !line.contains("result=\"\"");
+        lines.extend(messages(&server.log()).into_iter().filter(is_of_commands));
+        lines
+    };
+    let appctl = binary::bin("ovs-appctl");
+    let ours = lines(Implementation::Corvid, &appctl);
+    assert_eq!(ours.len(), 8, "{ours:?}");
+    assert_eq!(
+        ours[0],
+        "unix:PATH: send request, method=\"ovsdb-server/list-dbs\", params=[], id=0"
+    );
+    // Programs end as soon as they have printed the answer, so the server's lines may be behind theirs, but not missing.
+    let answers = ours.iter().filter(|line| line.starts_with("send reply"));
+    assert_eq!(answers.count(), 2, "{ours:?}");
+    if let Some(appctl) = binary::reference("ovs-appctl") {
+        assert_eq!(ours, lines(Implementation::Reference, &appctl));
+    }
+}
+
+/// Waits until a log has a message of each of these kinds: the name of its connection, and its beginning.
+fn await_messages(log: impl Fn() -> String, kinds: &[(&str, &str)]) {
+    let deadline = Instant::now() + LIMIT;
+    let is_there = |lines: &[String], (name, message): &(&str, &str)| {
+        let mut lines = lines.iter();
+        lines.any(|line| line.starts_with(name) && line.contains(message))
+    };
+    loop {
+        let lines = named(&log());
+        let missing: Vec<_> = kinds
+            .iter()
+            .filter(|kind| !is_there(&lines, kind))
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{missing:?} in {lines:#?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn members_log_their_messages() {
+    let (cluster, leader) = numbered_rows::three();
+    let follower = (leader + 1) % 3;
+    for member in [leader, follower] {
+        let before = named(&cluster.members()[member].log());
+        assert!(before.is_empty(), "{before:?}");
+        let level = ["jsonrpc:file:dbg"];
+        cluster
+            .control(member, "vlog/set", &level)
+            .expect("a reply");
+    }
+    let mut client = cluster.connect(follower).expect("a connection");
+    numbered_rows::add(&mut client, 1).expect("inserted");
+    let address = cluster.peer_address(leader).expect("an address");
+    let log = |member: usize| cluster.members()[member].log();
+    await_messages(
+        || log(leader),
+        &[
+            ("unix", ": send notification, method=\""),
+            ("unix", ": received notification, method=\""),
+        ],
+    );
+    await_messages(
+        || log(follower),
+        &[
+            ("unix", ": send notification, method=\""),
+            ("unix", ": received notification, method=\""),
+            (&address, "method=\""),
+        ],
+    );
+    cluster
+        .control(leader, "vlog/set", &["jsonrpc:file:info"])
+        .expect("a reply");
+}
+
+#[test]
+fn relays_and_backups_log_messages_with_their_sources() {
+    let dbg = "-vjsonrpc:file:dbg".to_owned();
+    let source = Node::started(Implementation::Corvid, &numbered_rows::schema(), &[]);
+    let remote = source.remote();
+    let relay = format!("relay:{}:{remote}", numbered_rows::DATABASE);
+    let relay = Node::with_arguments(Implementation::Corvid, &[dbg.clone(), relay]);
+    let options = [dbg, format!("--sync-from={remote}")];
+    let backup = Node::started(Implementation::Corvid, &numbered_rows::schema(), &options);
+    await_contents(&relay, numbered_rows::DATABASE);
+    numbered_rows::add(&mut relay.client(), 1).expect("inserted");
+    await_messages(
+        || relay.process.log(),
+        &[
+            (&remote, "send request, method=\"monitor_cond_since\""),
+            (&remote, "received reply, result="),
+            (&remote, "send request, method=\"transact"),
+            (&remote, "received notification, method=\"update3\""),
+        ],
+    );
+    await_messages(
+        || backup.process.log(),
+        &[
+            (&remote, "send request, method=\"monitor"),
+            (&remote, "received reply, result="),
+        ],
+    );
+    numbered_rows::add(&mut relay.client(), 2).expect("inserted");
+    let update = "received notification, method=\"update";
+    await_messages(|| backup.process.log(), &[(&remote, update)]);
 }

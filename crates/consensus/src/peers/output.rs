@@ -49,6 +49,11 @@ pub enum PeersOutput {
     },
     /// A joining server has learned its cluster from a peer; never repeated.
     LearnedCluster(Cid),
+    /// A message that was sent or has arrived, in the form of the log; only after [`super::Peers::show_messages`]. A long one is cut.
+    Traffic {
+        /// The text, with the connection's name.
+        text: String,
+    },
     /// A line for the log.
     Log {
         /// Its level.

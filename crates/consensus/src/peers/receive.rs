@@ -4,6 +4,7 @@ use bytes::Bytes;
 use corvid_log::cluster::ids::short;
 use corvid_log::cluster::{Cid, Sid};
 use corvid_rpc::session::Received;
+use corvid_rpc::wire_log::Direction;
 use corvid_rpc::{Level, Message};
 
 use super::connection::Connection;
@@ -77,6 +78,10 @@ impl Peers {
         text: &Bytes,
         is_joined: bool,
     ) {
+        // Parts are shown as they come.
+        if !is_joined {
+            self.show_message(number, Direction::Received, text);
+        }
         let receiver = Receiver {
             sid: self.settings.sid,
             cid: self.settings.cid,

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use corvid_log::cluster::Sid;
 use corvid_rpc::Level;
+use corvid_rpc::wire_log::Direction;
 
 use super::backlog::{Report, Verdict};
 use super::long_messages::{LONG_BYTES, Next, WINDOW_BYTES, is_urgent};
@@ -98,7 +99,9 @@ impl Peers {
         }
     }
 
+    /// Writes one message.
     pub(super) fn write(&mut self, number: ConnectionNumber, bytes: Bytes) {
+        self.show_message(number, Direction::Sent, &bytes);
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.backlog.push(bytes.len());
             self.outputs.push_back(PeersOutput::Write { number, bytes });

@@ -147,6 +147,8 @@ fn take_outputs(peers: &mut Peers, open: ConnectionNumber, is_open: &mut bool, i
             PeersOutput::PeerDown(_) => assert!(!*is_open && std::mem::take(is_up)),
             PeersOutput::Message { .. } => assert!(*is_open && *is_up),
             PeersOutput::Log { text, .. } => assert!(text.len() < 2000),
+            // A value of 2,048 bytes, each escaped.
+            PeersOutput::Traffic { text } => assert!(text.len() < 100_000),
             PeersOutput::Dial { .. } | PeersOutput::PeerRefused(_) => {
                 panic!("no address was given")
             }

@@ -121,6 +121,10 @@ impl MemberEffects for ThreadEffects {
         log_lines::log(level, kind, text);
     }
 
+    fn log_traffic(&mut self, text: &str) {
+        logging::dbg(Module::Jsonrpc, format_args!("{text}"));
+    }
+
     fn may_send(&mut self, message: &PeerMessage) -> bool {
         if self.scenario != Scenario::Clear {
             if self.scenario == Scenario::NoVoteRequests

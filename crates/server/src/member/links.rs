@@ -480,7 +480,9 @@ mod tests {
                     PeersOutput::PeerDown(_) => self.is_up = false,
                     PeersOutput::Message { message, .. } => self.arrived.push(message),
                     PeersOutput::PeerRefused(_) => self.is_refused = true,
-                    PeersOutput::LearnedCluster(_) | PeersOutput::Log { .. } => {}
+                    PeersOutput::LearnedCluster(_)
+                    | PeersOutput::Traffic { .. }
+                    | PeersOutput::Log { .. } => {}
                 }
             }
         }

@@ -43,6 +43,8 @@ impl MemberThread {
             let now_ms = clock::mono_ms();
             interval.begin(now_ms);
             self.liveness.busy(now_ms);
+            let shows_messages = logging::is_shown(Module::Jsonrpc, logging::Level::Debug);
+            self.pump.peers.show_messages(shows_messages);
             self.pump.turn(now_ms, &mut self.effects);
             let (member, peers) = (&self.pump.member, &self.pump.peers);
             self.effects.meter.publish(now_ms, member, peers);

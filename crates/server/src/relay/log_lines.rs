@@ -16,6 +16,9 @@ pub(super) fn log(message: &LogMessage) {
         LogMessage::Connection { .. } => {
             logging::log(Module::Reconnect, level, format_args!("{message}"));
         }
+        LogMessage::Traffic { .. } => {
+            logging::log(Module::Jsonrpc, level, format_args!("{message}"));
+        }
         LogMessage::Leaving { .. } => {
             logging::log_limited(&LEAVING, Module::OvsdbCs, level, format_args!("{message}"));
         }

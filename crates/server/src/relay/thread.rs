@@ -117,6 +117,8 @@ impl RelayThread {
             self.deliver(now_ms, message);
         }
         self.mail = mail;
+        let shows_messages = logging::is_shown(Module::Jsonrpc, logging::Level::Debug);
+        self.machine.show_messages(shows_messages);
         self.machine.handle(now_ms, Input::Tick);
         self.exchange();
         self.carry_out();

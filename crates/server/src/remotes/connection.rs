@@ -16,6 +16,7 @@ use corvid_rpc::{Reconnect, backoff};
 
 use super::options::RemoteOptions;
 use crate::coverage;
+use crate::shard::wire_log;
 
 /// The error of every attempt when the remote's text names no connection method.
 const NO_SUCH_METHOD: &str = "Address family not supported by protocol";
@@ -109,6 +110,7 @@ impl ActiveConnection {
             Some(Action::Disconnect) => self.close(io),
             Some(Action::Probe) => {
                 if let Some(conn) = self.conn {
+                    wire_log::sent_text(io, conn, PROBE);
                     io.send(conn, PROBE.to_vec());
                 }
             }

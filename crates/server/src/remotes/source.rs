@@ -14,6 +14,7 @@ use corvid_service::replication::{REST_MS, SourceId, SourceOrder};
 
 use super::connection::ActiveConnection;
 use super::options::RemoteOptions;
+use crate::shard::wire_log;
 
 /// The probe interval unless one is given, ms: a server that applies much may be silent for a while.
 const PROBE_INTERVAL_MS: u64 = 60_000;
@@ -142,6 +143,7 @@ impl SourceConnection {
                 Ok(Message::Request { method, params, id }) if &*method == b"echo" => {
                     let mut reply = Vec::new();
                     write_reply(&mut reply, id, params);
+                    wire_log::sent_text(io, conn, &reply);
                     io.send(conn, reply);
                     return None;
                 }
@@ -172,7 +174,10 @@ impl SourceConnection {
             return;
         }
         match (order, self.conn()) {
-            (SourceOrder::Send(text), Some(conn)) => io.send(conn, text),
+            (SourceOrder::Send(text), Some(conn)) => {
+                wire_log::sent_text(io, conn, &text);
+                io.send(conn, text);
+            }
             (SourceOrder::Consumed(bytes), conn) => {
                 let was_full = self.is_full();
                 self.unapplied_bytes = self.unapplied_bytes.saturating_sub(bytes);

@@ -1,4 +1,4 @@
-//! The messages of sessions in the debug log, `jsonrpc|DBG`. Each function costs one atomic load while the level is off.
+//! The messages of sessions, and of the connections of backups to their sources, in the debug log, `jsonrpc|DBG`. Each function costs one atomic load while the level is off.
 
 use corvid_json::Pieces;
 use corvid_net::logging::{self, Level, Module};
@@ -8,7 +8,7 @@ use corvid_service::message::Piece;
 
 /// A message has arrived.
 #[inline]
-pub(super) fn received(io: &Io, conn: ConnId, frame: &Pieces) {
+pub(crate) fn received(io: &Io, conn: ConnId, frame: &Pieces) {
     if is_on() {
         let message = LoggedMessage::cut(Direction::Received, frame.first(), frame.len());
         log(io, conn, &message);
@@ -17,7 +17,7 @@ pub(super) fn received(io: &Io, conn: ConnId, frame: &Pieces) {
 
 /// A message is about to be sent.
 #[inline]
-pub(super) fn sent(io: &Io, conn: ConnId, piece: &Piece) {
+pub(crate) fn sent(io: &Io, conn: ConnId, piece: &Piece) {
     if is_on() {
         match piece {
             Piece::Message(text) => sent_text(io, conn, text),
@@ -33,7 +33,7 @@ pub(super) fn sent(io: &Io, conn: ConnId, piece: &Piece) {
 
 /// A message in one piece is about to be sent.
 #[inline]
-pub(super) fn sent_text(io: &Io, conn: ConnId, text: &[u8]) {
+pub(crate) fn sent_text(io: &Io, conn: ConnId, text: &[u8]) {
     if is_on() {
         log(io, conn, &LoggedMessage::new(Direction::Sent, text));
     }

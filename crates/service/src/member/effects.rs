@@ -56,6 +56,11 @@ pub trait MemberEffects {
     /// A message for the log. Of a repeated kind, only some are to be logged.
     fn log(&mut self, now_ms: u64, level: Level, kind: Option<Repeated>, text: &str);
 
+    /// A message between members for the log. None comes unless the caller has asked the connections for them.
+    fn log_traffic(&mut self, text: &str) {
+        let _ = text;
+    }
+
     /// Whether outputs are carried out: not any more on a machine that goes down.
     fn goes_on(&mut self) -> bool {
         true

@@ -371,6 +371,7 @@ impl<F: FileEffects> MemberPump<F> {
             PeersOutput::LearnedCluster(cid) => {
                 self.member.handle(now_ms, Input::LearnedCluster(cid));
             }
+            PeersOutput::Traffic { text } => effects.log_traffic(&text),
             PeersOutput::Log { level, text } => effects.log(now_ms, level, None, &text),
         }
     }

@@ -151,6 +151,11 @@ impl RelaySource {
         self.client.set_probe_interval(Some(interval_ms));
     }
 
+    /// Whether each message to and from the source is logged, from now on.
+    pub fn show_messages(&mut self, shows_messages: bool) {
+        self.client.show_messages(shows_messages);
+    }
+
     /// Sets the longest wait between attempts to reach a source.
     pub fn set_backoff(&mut self, max_ms: u64) {
         let max_ms = max_ms.max(BACKOFF_MIN_MS);

@@ -7,6 +7,7 @@ use corvid_json::{Kind, Reader};
 use corvid_rpc::Session;
 use corvid_rpc::message::{Message, canonical};
 use corvid_rpc::session::Received;
+use corvid_rpc::wire_log::Direction;
 
 use super::contents::uuid;
 use super::handshake::{method, monitor_id};
@@ -18,6 +19,7 @@ use crate::server_db;
 impl Client {
     /// Takes one message.
     pub(super) fn message(&mut self, frame: &[u8]) {
+        self.show_message(Direction::Received, frame);
         let message = match Message::parse(frame) {
             Ok(message) => message,
             Err(error) => return self.retry(Failure::Malformed(error.log_text())),

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use corvid_json::Value;
 
-use super::message;
+use super::message::{self, log_message};
 use crate::blocking::Connection;
 use crate::pidfile;
 use crate::vlog::{self, Module};
 use corvid_net::target::Active;
 use corvid_net::{dirs, errno, os_name};
+use corvid_rpc::wire_log::Direction;
 
 /// The socket of a target: an absolute path as it is, otherwise that of the daemon whose pidfile is `RUNDIR/TARGET.pid`.
 ///
@@ -100,11 +101,14 @@ impl Client {
     }
 
     fn exchange(&mut self, id: i64, request: &[u8]) -> io::Result<Result<Value, Value>> {
+        let name = format!("unix:{}", self.path.display());
+        log_message(&name, Direction::Sent, request);
         self.connection.send(request, None)?;
         let frame = self
             .connection
             .receive(None)?
             .ok_or(io::ErrorKind::UnexpectedEof)?;
+        log_message(&name, Direction::Received, &frame);
         message::reply(&frame, id).map_err(|_| errno::from_code(libc::EPROTO))
     }
 }

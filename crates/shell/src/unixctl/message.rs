@@ -4,7 +4,17 @@
 
 use corvid_json::{Object, Value};
 
+use corvid_rpc::wire_log::{Direction, LoggedMessage};
+
 use super::Format;
+use crate::vlog::{self, Module};
+
+/// Shows a message in the log, at level DBG of `jsonrpc`. Costs one atomic load while the level is off.
+pub(super) fn log_message(name: &str, direction: Direction, text: &[u8]) {
+    // Formatted only where the level is shown.
+    let message = LoggedMessage::new(direction, text);
+    vlog::dbg(Module::Jsonrpc, format_args!("{name}: {message}"));
+}
 
 /// A request that a server received.
 #[derive(Debug, PartialEq)]

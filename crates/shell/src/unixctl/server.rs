@@ -18,7 +18,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use slab::Slab;
 
-use super::message::{self, Refusal, Reply, Request};
+use super::message::{self, Refusal, Reply, Request, log_message};
 use super::registry::{Action, Registry};
 use super::{Format, Outcome};
 use crate::events;
@@ -29,6 +29,7 @@ use corvid_net::stream::Stream;
 use corvid_net::target::Passive;
 use corvid_net::{clock, dirs, errno};
 use corvid_reactor::poll_interval::PollInterval;
+use corvid_rpc::wire_log::Direction;
 
 const WAKER: Token = Token(usize::MAX);
 const SIGNALS: Token = Token(usize::MAX - 1);
@@ -368,6 +369,7 @@ impl<C: 'static> Server<C> {
         let read = self.connections[slot].read();
         let sent = loop {
             while let Some(frame) = self.connections[slot].next_frame() {
+                log_message(&self.connections[slot].name, Direction::Received, &frame);
                 match message::request(&frame) {
                     Ok(request) => self.handle(slot, request, context),
                     Err(refusal) => self.connections[slot].refuse(&refusal),
@@ -451,9 +453,9 @@ impl<C: 'static> Server<C> {
         let connection = &mut self.connections[slot];
         if let Some(id) = connection.current.take() {
             events::UNIXCTL_REPLIED.bump();
-            connection
-                .output
-                .extend(message::encode_reply(id, reply, connection.format));
+            let reply = message::encode_reply(id, reply, connection.format);
+            log_message(&connection.name, Direction::Sent, &reply);
+            connection.output.extend(reply);
         }
     }
 
