@@ -1,16 +1,22 @@
 //! One request of one client must not stop a server for others: requests that the next server
 //! would refuse get an error, and everybody else goes on writing.
 
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
+use corvid_tests::binary;
 use corvid_tests::client::{Client, Received};
 use corvid_tests::cluster::Cluster;
 use corvid_tests::numbered_rows::{self, DATABASE, schema};
+use corvid_tests::peer;
 use corvid_tests::process::Process;
 use corvid_tests::server::Implementation::Corvid;
 use serde_json::{Value, json};
 
 use crate::active_backup::node::Node;
+use crate::cluster_network::{make_identity, tls_options};
 use crate::relay::node::{await_contents, relay_of};
 
 /// How long an answer may take on a busy machine.
@@ -136,4 +142,74 @@ fn an_entry_that_members_do_not_take_is_refused_and_leadership_stays() {
         let bytes = cluster.file(member).metadata().expect("a file").len();
         assert!(bytes < 10 << 20, "{bytes} bytes in the file of {member}");
     }
+}
+
+/// A certificate whose name has so many bytes; false when there is no program to make it.
+fn make_named(folder: &Path, bytes: usize) -> bool {
+    // Names have 64 characters at most unless the table of attributes says otherwise.
+    let config = format!(
+        "openssl_conf = init\n[init]\nstbl_section = names\n[names]\ncommonName = min:1, max:100000\n\
+         [req]\ndistinguished_name = subject\nprompt = no\n[subject]\nCN = {}\n",
+        "n".repeat(bytes)
+    );
+    fs::write(folder.join("long.cnf"), config).expect("written");
+    let made = Command::new("openssl")
+        .args("req -x509 -config long.cnf -newkey rsa:2048 -nodes -days 2".split(' '))
+        .args("-keyout long-key.pem -out long-cert.pem".split(' '))
+        .current_dir(folder)
+        .output();
+    matches!(made, Ok(output) if output.status.success())
+}
+
+/// A client with a name that servers do not pass on gets an answer, and others go on writing.
+fn check_long_name(what: &str, folder: &Path, process: &Process, honest: &mut Client, first: u64) {
+    let port = process.port().expect("it listens");
+    let params = numbered_rows::insert(first, "");
+    let client = Command::new(binary::bin("ovsdb-client"))
+        .arg("--timeout=120")
+        .args(tls_options(folder, "long", "all"))
+        .args([
+            "transact",
+            &format!("ssl:127.0.0.1:{port}"),
+            &params.to_string(),
+        ])
+        .output()
+        .expect("a client");
+    // Done or refused, it is answered.
+    let answer = String::from_utf8_lossy(&client.stdout);
+    let is_done = answer.contains("uuid");
+    let is_refused = String::from_utf8_lossy(&client.stderr).contains("resources exhausted")
+        || answer.contains("resources exhausted");
+    assert!(is_done || is_refused, "{what}: {client:?}");
+    numbered_rows::add(honest, first + 1).expect("others write");
+}
+
+#[test]
+fn a_client_whose_name_is_too_long_to_be_passed_on_stops_nobody() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let folder = dir.path();
+    if !make_identity(folder, "server") || !make_named(folder, 5000) {
+        return peer::say_skipped("openssl, which makes certificates, is not installed");
+    }
+    let authorities = ["server-ca.pem", "long-cert.pem"].map(|file| {
+        let file = folder.join(file);
+        fs::read_to_string(file).expect("made")
+    });
+    fs::write(folder.join("all-ca.pem"), authorities.concat()).expect("written");
+    let mut options = tls_options(folder, "server", "all");
+    options.push("--remote=pssl:0:127.0.0.1".into());
+    let cluster = Cluster::over("tcp", "127.0.0.1", 3, &options, &schema()).expect("made");
+    let (cluster, _) = numbered_rows::started(cluster);
+    for (member, process) in cluster.members().iter().enumerate() {
+        let mut honest = cluster.connect(member).expect("connected");
+        check_long_name("a member", folder, process, &mut honest, 10 * member as u64);
+    }
+    let mut arguments: Vec<String> = options
+        .iter()
+        .map(|option| option.to_str().expect("text").to_owned())
+        .collect();
+    arguments.push(format!("relay:{DATABASE}:{}", remotes(&cluster)));
+    let relay = Node::with_arguments(Corvid, &arguments);
+    await_contents(&relay, DATABASE);
+    check_long_name("a relay", folder, &relay.process, &mut relay.client(), 30);
 }
