@@ -662,7 +662,7 @@ enum corvid_error corvid_cursor_free(struct corvid_cursor *cursor);
 // Chooses the least important level that is kept; corvid_level has the values, 0 keeps nothing. The default is CORVID_LEVEL_INFO.
 enum corvid_error corvid_log_set_level(int level);
 
-// Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL. `*level` is a corvid_level; it may be null. The library keeps the last
+// Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL: one line, with control characters as escapes of JSON. `*level` is a corvid_level; it may be null. The library keeps the last
 // 1000 messages of all clients. CORVID_ERR_NONE: there is none.
 enum corvid_error corvid_log_next(int *level,
                                   char *buffer,

@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use corvid::json::shown::Shown;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use crate::error::{Failure, corvid_error, guard};
@@ -50,7 +51,8 @@ impl Log for Queue {
         if messages.len() == KEPT_MAX {
             messages.pop_front();
         }
-        messages.push_back((level, record.args().to_string()));
+        // Programs print what they take.
+        messages.push_back((level, Shown(record.args()).to_string()));
     }
 
     fn flush(&self) {}
@@ -84,7 +86,7 @@ pub extern "C" fn corvid_log_set_level(level: c_int) -> corvid_error {
     })
 }
 
-/// Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL. `*level` is a corvid_level; it may be null. The library keeps the last
+/// Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL: one line, with control characters as escapes of JSON. `*level` is a corvid_level; it may be null. The library keeps the last
 /// 1000 messages of all clients. CORVID_ERR_NONE: there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_log_next(
@@ -100,8 +102,7 @@ pub extern "C" fn corvid_log_next(
         }
         let message = lock().pop_front();
         let (severity, text) = message.ok_or_else(|| Failure::none("there is no log message"))?;
-        // A NUL would end the text for the reader.
-        copy_text(&text.replace('\0', " "), buffer, size)?;
+        copy_text(&text, buffer, size)?;
         if let Some(level) = level {
             level.set(severity);
         }

@@ -1,6 +1,7 @@
 //! Passes a client's log messages to the program's logger, through the `log` facade with the target [`TARGET`].
 
 use corvid_idl::Idl;
+use corvid_net::logging::Shown;
 use corvid_session::Level;
 
 /// The target of every record, for filters: `corvid::client`.
@@ -23,7 +24,8 @@ impl LogForwarder {
             self.dropped = dropped;
         }
         while let Some(message) = idl.poll_log() {
-            log::log!(target: TARGET, level(message.level()), "{message}");
+            // A server's text neither forges a line nor drives a terminal.
+            log::log!(target: TARGET, level(message.level()), "{}", Shown(&message));
         }
     }
 }

@@ -13,6 +13,7 @@
 //!        tree, value   the small tree
 //! out    write      scalars and trees
 //!        writer     arrays and objects of typed values
+//!        shown      text for a person: no control character reaches a terminal or a log
 //! ```
 //!
 //! `error` has the one error of all of them: a position and a message.
@@ -26,6 +27,7 @@ pub mod number;
 pub mod pieces;
 pub mod reader;
 mod scan;
+pub mod shown;
 mod tree;
 mod validator;
 pub mod value;

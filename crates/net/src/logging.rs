@@ -3,6 +3,9 @@
 //! The target of a record is `corvid::` and the name of a [`Module`], for example `corvid::stream_ssl`. A program that embeds the client
 //! library hears the records with its own logger; programs of this repository install a logger that knows the modules (`vlog` in the
 //! crate `shell`). A message of a level that nothing shows costs one atomic load and no formatting.
+//!
+//! A record is one line without control characters, because [`log`] escapes them: names, values and texts of peers neither forge a line
+//! nor drive a terminal. A logger that escapes by itself asks for exact texts ([`leave_exact`]).
 
 mod module;
 mod rate;
@@ -11,11 +14,15 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use corvid_json::shown::Shown;
 pub use log::Level;
 pub use module::Module;
 pub use rate::{Dropped, RateLimit, Verdict};
 
 use crate::clock;
+
+/// Whether records are not escaped here, because the logger does it.
+static IS_EXACT: AtomicBool = AtomicBool::new(false);
 
 /// Whether rate limits apply to each module.
 static LIMITED: [AtomicBool; Module::COUNT] = [const { AtomicBool::new(true) }; Module::COUNT];
@@ -27,7 +34,25 @@ thread_local! {
 /// Logs a message.
 #[inline]
 pub fn log(module: Module, level: Level, message: fmt::Arguments<'_>) {
-    log::log!(target: module.target(), level, "{message}");
+    // Formatted, and escaped, only where the level is shown.
+    log::log!(target: module.target(), level, "{}", RecordText(message));
+}
+
+/// Leaves control characters in the records of this process. Called by a logger that escapes them in each of its forms.
+pub fn leave_exact() {
+    IS_EXACT.store(true, Ordering::Relaxed);
+}
+
+/// The text of a record.
+struct RecordText<'a>(fmt::Arguments<'a>);
+
+impl fmt::Display for RecordText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match IS_EXACT.load(Ordering::Relaxed) {
+            true => f.write_fmt(self.0),
+            false => Shown(self.0).fmt(f),
+        }
+    }
 }
 
 /// Logs something that failed.

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
+use corvid::json::shown::Shown;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use pyo3::prelude::*;
 
@@ -35,7 +36,8 @@ impl Log for Queue {
         if messages.len() == KEPT_MAX {
             messages.pop_front();
         }
-        messages.push_back((level, name, record.args().to_string()));
+        // Handlers of `logging` print what they get.
+        messages.push_back((level, name, Shown(record.args()).to_string()));
     }
 
     fn flush(&self) {}

@@ -46,6 +46,10 @@ class Programs(unittest.TestCase):
     def test_messages_hold_no_escapes(self):
         self.assertEqual(self.logged('log.info("%c %p %%"); log.info(5)'), ["%c %p %%", "5"])
 
+    def test_a_message_is_one_line_without_control_characters(self):
+        lines = self.logged(r'log.info("a\n\tb\x1b[2J\x7f\x9bm\u202e\u2028\n")')
+        self.assertEqual(lines, [r"a\n\tb\u001b[2J\u007f\u009bm\u202e\u2028"])
+
     def test_dates_have_all_digits(self):
         lines = self.logged("""
             import re

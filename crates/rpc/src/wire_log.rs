@@ -1,12 +1,14 @@
 //! Messages as the debug log shows them, in the reference's form: `send request, method="transact", params=[...], id=1`.
 //!
 //! Nothing is formatted before the log asks for it. Long values are cut, and of a very long message only the beginning is looked at, so a line
-//! has a bound whatever the peer sends. Control characters are escaped: a message cannot forge a line.
+//! has a bound whatever the peer sends. Control characters are escaped as in JSON: a message cannot forge a line, and its strings keep their
+//! values.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter, Write};
 
 use corvid_json::Reader;
+use corvid_json::shown::Shown;
 
 /// The part of a message that is looked at, bytes.
 const SCANNED_BYTES_MAX: usize = 64 * 1024;
@@ -154,8 +156,7 @@ fn show(value: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     for letter in String::from_utf8_lossy(shown).chars() {
         match letter {
             '\n' | '\r' | '\t' => f.write_char(' ')?,
-            control if control.is_control() => write!(f, "{}", control.escape_unicode())?,
-            letter => f.write_char(letter)?,
+            letter => write!(f, "{}", Shown(letter))?,
         }
     }
     if shown.len() < value.len() {
@@ -220,7 +221,7 @@ mod tests {
         let forged = sent("{\"id\":1,\n\"method\":\"a\u{9b}31m\",\"params\":[1,\n2]}");
         assert_eq!(
             forged,
-            "send request, method=\"a\\u{9b}31m\", params=[1, 2], id=1"
+            "send request, method=\"a\\u009b31m\", params=[1, 2], id=1"
         );
         assert_eq!(sent("["), "send reply");
         assert_eq!(sent(""), "send reply");

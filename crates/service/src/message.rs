@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use corvid_consensus::database::MemberEvent;
 use corvid_data::Schema;
 use corvid_engine::{Database, Identity, Snapshot};
+use corvid_json::Value;
 use corvid_log::cluster::{Eid, Index, Term};
 use corvid_log::storage::{StorageReply, StoreError};
 use corvid_monitor::{Frame, SessionId, Version};
@@ -90,8 +91,13 @@ impl SessionInfo {
     #[must_use]
     pub fn who(&self) -> String {
         let mut known = Vec::new();
-        known.extend(self.client_id.as_ref().map(|id| format!("client {id:?}")));
-        known.extend((!self.role.is_empty()).then(|| format!("role {:?}", self.role)));
+        known.extend(
+            self.client_id
+                .as_ref()
+                .map(|id| format!("client {}", Value::string(id))),
+        );
+        known
+            .extend((!self.role.is_empty()).then(|| format!("role {}", Value::string(&self.role))));
         match known.as_slice() {
             [] => self.peer.to_string(),
             known => format!("{} ({})", self.peer, known.join(", ")),

@@ -35,7 +35,7 @@ pub(crate) fn init() -> std::io::Result<()> {
     panic::set_hook(Box::new(move |info| {
         usual(info);
         let trace = Backtrace::force_capture();
-        vlog::log_panic(Module::Util, &format!("{info}\n{trace}"));
+        vlog::log_panic(Module::Util, &info.to_string(), &trace);
     }));
     functions::prepare()?;
     // The C library loads its unwinder at the first use, which must not be in the handler.

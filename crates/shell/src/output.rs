@@ -4,14 +4,19 @@
 //! full, when a program calls [`flush`], and when the process ends by [`program::exit`](crate::program::exit). A command that waits calls
 //! [`flush`] first. All programs print through this module; `tests/tests/repository/output.rs` finds other ways.
 //!
+//! On a terminal and on standard error, control characters other than newlines and tabs are escaped ([`corvid_json::shown`]): a person reads
+//! them, and names, values and errors come from clients and servers. A pipe or a file gets exact bytes.
+//!
 //! A reader that stops early, as `| grep -q` and `| head` do, is not an error: the rest of the output is discarded, and the exit status is
 //! the status of the work. Commands with output that never ends look at [`reader_is_gone`]. Output that is lost for another reason, such as a
 //! full disk, makes the exit status 1 instead of 0.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use corvid_json::shown::{self, Shown, ShownLines};
 use corvid_net::errno;
 
 use crate::program;
@@ -56,26 +61,48 @@ pub fn flush() -> io::Result<()> {
     output().flush()
 }
 
+/// Whether standard output is a terminal, so that a person reads it.
+#[must_use]
+pub fn is_terminal() -> bool {
+    output().is_terminal()
+}
+
+/// A text of others as part of a line of standard output. On a terminal its newlines are escaped too, so it cannot forge a line; elsewhere
+/// it is exact.
+#[must_use]
+pub fn part(text: &str) -> Cow<'_, str> {
+    match is_terminal() {
+        true => shown::line(text),
+        false => Cow::Borrowed(text),
+    }
+}
+
 /// Whether output is discarded because its reader has closed the pipe.
 #[must_use]
 pub fn reader_is_gone() -> bool {
     matches!(output().state, State::ReaderGone)
 }
 
-/// Prints a line on standard error, unbuffered. Nothing can report an error of that.
+/// Prints a line on standard error, unbuffered. Nothing can report an error of that. Control characters are escaped; text that is to stay
+/// on one line whatever it contains is passed as [`corvid_json::shown::Shown`].
 pub fn error_line(text: impl Display) {
     error_text(format_args!("{text}\n"));
 }
 
-/// Prints text on standard error, unbuffered.
+/// As [`error_line`], text with its own newlines.
 pub fn error_text(text: impl Display) {
     // One write, so that lines of several processes do not mix.
-    let _ = io::stderr().write_all(text.to_string().as_bytes());
+    let _ = io::stderr().write_all(ShownLines(text).to_string().as_bytes());
+}
+
+/// Prints a line on a terminal's standard error that the next one overwrites.
+pub fn overwritten_line(text: impl Display) {
+    let _ = io::stderr().write_all(format!("{}\r", Shown(text)).as_bytes());
 }
 
 /// Writes buffered output at the end of the process, and returns the exit status: 1 instead of 0 if output was lost.
 pub(crate) fn close(status: i32) -> i32 {
-    match flush() {
+    match output().end() {
         Err(error) if status == 0 => {
             error_line(format_args!(
                 "{}: cannot write output ({})",
@@ -139,8 +166,8 @@ enum State {
 struct Buffer<S> {
     sink: S,
     bytes: Vec<u8>,
-    /// `None` before the first output.
-    is_line_buffered: Option<bool>,
+    /// `None` before the first output. A terminal gets each line at once, and no control characters.
+    is_terminal: Option<bool>,
     state: State,
 }
 
@@ -149,7 +176,7 @@ impl<S: Sink> Buffer<S> {
         Buffer {
             sink,
             bytes: Vec::new(),
-            is_line_buffered: None,
+            is_terminal: None,
             state: State::Open,
         }
     }
@@ -168,26 +195,53 @@ impl<S: Sink> Buffer<S> {
 
     /// Writes the buffer if it is full, or if the terminal shows a line that was completed after `before`.
     fn after(&mut self, before: usize) -> io::Result<()> {
-        let is_line_buffered = *self
-            .is_line_buffered
-            .get_or_insert_with(|| self.sink.is_terminal());
         let is_due = self.bytes.len() >= BUFFERED_BYTES_MAX
-            || is_line_buffered && self.bytes[before..].contains(&b'\n');
+            || self.is_terminal() && self.bytes[before..].contains(&b'\n');
         if is_due { self.flush() } else { self.outcome() }
     }
 
+    fn is_terminal(&mut self) -> bool {
+        let sink = &self.sink;
+        *self.is_terminal.get_or_insert_with(|| sink.is_terminal())
+    }
+
+    /// Writes the buffer. On a terminal, a character of which only the beginning is there stays in it.
     fn flush(&mut self) -> io::Result<()> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        if self.is_terminal() {
+            let mut text = String::with_capacity(bytes.len());
+            let unfinished = shown::append_lines(&bytes, &mut text).to_vec();
+            self.write(text.as_bytes());
+            self.bytes = unfinished;
+        } else {
+            self.write(&bytes);
+            bytes.clear();
+            self.bytes = bytes;
+        }
+        self.outcome()
+    }
+
+    /// Writes everything: what is not complete now never will be.
+    fn end(&mut self) -> io::Result<()> {
+        self.flush()?;
+        if !self.bytes.is_empty() {
+            self.bytes.clear();
+            let replacement = char::REPLACEMENT_CHARACTER.to_string();
+            self.write(replacement.as_bytes());
+        }
+        self.outcome()
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
         if matches!(self.state, State::Open)
-            && !self.bytes.is_empty()
-            && let Err(error) = self.sink.write_all(&self.bytes)
+            && !bytes.is_empty()
+            && let Err(error) = self.sink.write_all(bytes)
         {
             self.state = match error.kind() {
                 io::ErrorKind::BrokenPipe => State::ReaderGone,
                 _ => State::Lost(error.raw_os_error().unwrap_or(libc::EIO)),
             };
         }
-        self.bytes.clear();
-        self.outcome()
     }
 
     fn outcome(&mut self) -> io::Result<()> {
@@ -254,6 +308,29 @@ mod tests {
         assert!(buffer.sink.written.is_empty());
         buffer.add(b"b\n").unwrap();
         assert_eq!(buffer.sink.written, [b"ab\n"]);
+    }
+
+    #[test]
+    fn a_terminal_gets_no_control_characters_and_a_pipe_gets_exact_bytes() {
+        let text = "\u{1b}[2J\u{9b}m\u{202e}é\tx\r\n".as_bytes();
+        for is_terminal in [false, true] {
+            let mut buffer = buffer(is_terminal, None);
+            // In pieces that divide characters.
+            for piece in text.chunks(1) {
+                buffer.add(piece).unwrap();
+                buffer.flush().unwrap();
+            }
+            buffer.add(b"\xc3").unwrap();
+            buffer.end().unwrap();
+            let written = buffer.sink.written.concat();
+            match is_terminal {
+                false => assert_eq!(written, [text, b"\xc3"].concat()),
+                true => assert_eq!(
+                    String::from_utf8(written).unwrap(),
+                    "\\u001b[2J\\u009bm\\u202eé\tx\\r\n\u{fffd}"
+                ),
+            }
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::{output, vlog};
+use corvid_json::shown::Shown;
 use corvid_net::{cleanup, errno};
 
 /// The version that programs report. Stop scripts require a dotted number that compares at least 2.5.90.
@@ -67,9 +68,9 @@ pub fn answer_version() -> ! {
     answer(format_args!("{}\n{CORVID}\n", version_line()))
 }
 
-/// Prints `PROG: MESSAGE` on standard error, removes the files of the cleanup list, and ends the process with status 1.
+/// Prints `PROG: MESSAGE` on standard error, on one line, removes the files of the cleanup list, and ends the process with status 1.
 pub fn fatal(message: impl fmt::Display) -> ! {
-    output::error_line(format_args!("{}: {message}", prefix()));
+    output::error_line(format_args!("{}: {}", prefix(), Shown(message)));
     exit(1)
 }
 

@@ -2,7 +2,8 @@
 //!
 //! One logger per process, usable from every thread. A disabled message costs one atomic load and no formatting; an
 //! enabled one is written to each destination before the call returns, in one write per line. The counter `%N` counts
-//! messages that reached at least one destination. All messages come through the `log` facade ([`facade`]), by the functions of
+//! messages that reached at least one destination. A message is one line, without control characters ([`message`]), so a client cannot forge
+//! a line of the log. All messages come through the `log` facade ([`facade`]), by the functions of
 //! [`corvid_net::logging`]; pure crates return their messages as values. A message before [`crate::program::init`] is dropped.
 //!
 //! ```
@@ -16,6 +17,7 @@ mod facade;
 mod file;
 mod json;
 mod level;
+mod message;
 pub mod options;
 mod pattern;
 mod spec;
@@ -29,6 +31,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::program;
+use corvid_json::shown::Shown;
 use corvid_net::{clock, dirs, errno};
 
 pub use commands::register as register_commands;
@@ -42,6 +45,7 @@ pub use options::{GROUP, LogOption, apply, specs, verbose_spec};
 pub use spec::SpecError;
 
 use file::LogFile;
+use message::Message;
 use pattern::Context;
 use spec::Spec;
 
@@ -118,22 +122,24 @@ fn log(module: Module, level: Level, message: fmt::Arguments<'_>) {
 
 /// A fatal message, at level EMER, to the system log and the file; the caller shows it on standard error itself.
 pub(crate) fn emergency(module: Module, message: &str) {
-    sinks().emit_except_console(module, Level::Emer, message);
+    sinks().emit_except_console(module, Level::Emer, Message::Line(message));
 }
 
-/// As [`emergency`], from a thread that panics. Logs nothing if the panic happened while logging.
-pub(crate) fn log_panic(module: Module, message: &str) {
+/// As [`emergency`], from a thread that panics, with its backtrace on further lines. Logs nothing if the panic happened while logging.
+pub(crate) fn log_panic(module: Module, panic: &str, trace: &impl fmt::Display) {
     if let Ok(mut sinks) = SINKS.try_lock() {
-        sinks.emit_except_console(module, Level::Emer, message);
+        // A panic may quote what a client has sent.
+        let message = format!("{}\n{trace}", Shown(panic));
+        sinks.emit_except_console(module, Level::Emer, Message::Trace(&message));
     }
 }
 
 impl Sinks {
     fn emit(&mut self, module: Module, level: Level, message: &str) {
-        self.emit_to(&Destination::ALL, module, level, message);
+        self.emit_to(&Destination::ALL, module, level, Message::Line(message));
     }
 
-    fn emit_except_console(&mut self, module: Module, level: Level, message: &str) {
+    fn emit_except_console(&mut self, module: Module, level: Level, message: Message<'_>) {
         self.emit_to(
             &[Destination::Syslog, Destination::File],
             module,
@@ -147,7 +153,7 @@ impl Sinks {
         destinations: &[Destination],
         module: Module,
         level: Level,
-        message: &str,
+        message: Message<'_>,
     ) {
         self.log_due_warning();
         self.counter = self.counter.wrapping_add(1);
@@ -181,7 +187,7 @@ impl Sinks {
         }
     }
 
-    fn emit_to_syslog(&mut self, module: Module, level: Level, message: &str, wall_ms: i64) {
+    fn emit_to_syslog(&mut self, module: Module, level: Level, message: Message<'_>, wall_ms: i64) {
         if !matches!(self.method(), syslog::Method::Null) {
             let line = self.format(Destination::Syslog, module, level, message, wall_ms);
             let facility = self.facility.unwrap_or(FACILITY_DAEMON);
@@ -193,11 +199,8 @@ impl Sinks {
                 + u32::from(level.severity());
             let date = pattern::date("%Y-%m-%dT%H:%M:%S.###Z", wall_ms, pattern::Zone::Utc);
             let (host, pid) = (host_name(), std::process::id());
-            let (name, module, message) = (
-                program::name(),
-                module.name(),
-                message.trim_end_matches('\n'),
-            );
+            let (name, module) = (program::name(), module.name());
+            let message = message.shown();
             let datagram =
                 format!("<{priority}>1 {date} {host} {name} {pid} {module} - \u{feff}{message}");
             let _ = socket.send_to(datagram.as_bytes(), address);
@@ -210,7 +213,7 @@ impl Sinks {
         to: Destination,
         module: Module,
         level: Level,
-        message: &str,
+        message: Message<'_>,
         wall_ms: i64,
     ) -> String {
         let mut line = std::mem::take(&mut self.line);
@@ -594,11 +597,23 @@ mod tests {
             subprogram: String::new(),
             line: String::new(),
         };
-        let line = sinks.format(Destination::File, Module::Hmap, Level::Info, "a", 0);
+        let line = sinks.format(
+            Destination::File,
+            Module::Hmap,
+            Level::Info,
+            Message::Line("a"),
+            0,
+        );
         assert!(line.starts_with(r#"{"time":"1970-01-01T00:00:00.000Z","seq":3,"#));
         assert_eq!(sinks.pattern(Destination::File), "json");
         sinks.forms[Destination::File as usize] = Form::Pattern("%c|%m".to_owned());
-        let line = sinks.format(Destination::File, Module::Hmap, Level::Info, "a", 0);
+        let line = sinks.format(
+            Destination::File,
+            Module::Hmap,
+            Level::Info,
+            Message::Line("a"),
+            0,
+        );
         assert_eq!(line, "hmap|a");
     }
 

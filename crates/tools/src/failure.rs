@@ -2,11 +2,12 @@
 //!
 //! Messages that only one program has are made in `client/failure.rs` and `tool/failure.rs`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
 use corvid_data::WireError;
-use corvid_json::Value;
+use corvid_json::{Value, shown};
 use corvid_shell::{output, program};
 
 use crate::suggestion;
@@ -26,8 +27,17 @@ const FAILED: i32 = 1;
 const REFUSED: i32 = 2;
 
 impl Failure {
-    /// A failure with this message.
+    /// A failure with this message, which stays on one line: servers and files choose parts of it.
     pub(crate) fn new(message: impl Into<String>) -> Failure {
+        let message = message.into();
+        Failure::of_lines(match shown::line(&message) {
+            Cow::Borrowed(_) => message,
+            Cow::Owned(escaped) => escaped,
+        })
+    }
+
+    /// A failure with a message of several lines. Its caller escapes newlines of others' texts.
+    pub(crate) fn of_lines(message: impl Into<String>) -> Failure {
         Failure {
             message: message.into(),
             meant: None,

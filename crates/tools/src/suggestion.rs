@@ -2,6 +2,8 @@
 //!
 //! A suggestion is a line of its own on standard error, after the reference's message, which scripts compare.
 
+use corvid_json::shown::Shown;
+
 /// The name nearest to `name`, if it is near enough to be a slip: one letter in three may differ. Case does
 /// not count. Of equally near names, the first.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
@@ -22,7 +24,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
 
 /// The question to the user.
 pub(crate) fn question(nearest: &str) -> String {
-    format!("did you mean \"{nearest}\"?")
+    format!("did you mean \"{}\"?", Shown(nearest))
 }
 
 /// The number of letters to insert, remove, replace or exchange with the next one to make `b` of `a`: the optimal string alignment distance.

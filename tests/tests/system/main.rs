@@ -51,6 +51,7 @@ mod scripted;
 mod service_manager;
 mod sessions;
 mod settings;
+mod shown_text;
 mod slips;
 mod slow_disk;
 mod tour;

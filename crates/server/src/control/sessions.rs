@@ -5,6 +5,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use corvid_json::shown::{self, Shown};
 use corvid_json::{Object, Value};
 use corvid_monitor::SessionId;
 use corvid_service::locks::Locks;
@@ -97,9 +98,10 @@ fn plain(value: &Value) -> String {
         Value::String(_) => {
             let text = value.as_str().unwrap_or_default();
             let needs_quotes =
-                |letter: char| letter.is_whitespace() || letter.is_control() || letter == '"';
+                |letter: char| letter.is_whitespace() || shown::is_control(letter) || letter == '"';
             if text.contains(needs_quotes) {
-                value.to_string()
+                // Controls that JSON lets pass are escaped too: the reader is a person or a script.
+                Shown(value).to_string()
             } else {
                 text.to_owned()
             }
@@ -114,7 +116,11 @@ mod tests {
 
     #[test]
     fn the_line_of_a_session_can_be_split_at_blanks() {
-        let info = SessionInfo::new(true, "ovn controller".to_owned(), Some("ch1".to_owned()));
+        let info = SessionInfo::new(
+            true,
+            "ovn controller".to_owned(),
+            Some("ch1\u{9b}\n".to_owned()),
+        );
         let session = ListedSession {
             session: SessionId(0x1_0000_0000_0002),
             info: Arc::new(info.of_peer("ssl:192.0.2.1:5000".into(), "pssl:6642".into())),
@@ -126,7 +132,7 @@ mod tests {
             age_ms: 65_000,
             last_request: None,
         };
-        let expected = "id=1000000000002 peer=ssl:192.0.2.1:5000 remote=pssl:6642 role=\"ovn controller\" client=ch1 read_only=true \
+        let expected = "id=1000000000002 peer=ssl:192.0.2.1:5000 remote=pssl:6642 role=\"ovn controller\" client=\"ch1\\u009b\\n\" read_only=true \
             change_aware=false monitors=2 locks=0 requests=0 received=300 sent=4000 backlog=0 age_ms=65000 last= last_ms=\n";
         let sessions = [session];
         assert_eq!(lines(&sessions, &Locks::new()), expected);

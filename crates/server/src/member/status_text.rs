@@ -5,6 +5,7 @@ use std::fmt::Write;
 use corvid_consensus::Status;
 use corvid_consensus::member::{Connected, FileState, PeerStatus, Phase, Role};
 use corvid_data::Uuid;
+use corvid_json::shown::Shown;
 use corvid_log::cluster::ids::{self, short};
 use corvid_log::cluster::{Index, Sid};
 
@@ -25,7 +26,8 @@ fn write_all(
     let nickname = |sid: Sid| {
         let mut servers = status.servers.iter();
         match servers.find(|server| server.sid == sid) {
-            Some(server) => ids::nickname(&server.address, Some(sid)),
+            // Servers tell their addresses themselves.
+            Some(server) => Shown(ids::nickname(&server.address, Some(sid))).to_string(),
             None => sid.to_string(),
         }
     };
@@ -35,13 +37,13 @@ fn write_all(
         Some(sid) => nickname(sid),
     };
     writeln!(out, "{}", ids::nickname(&status.address, Some(status.sid)))?;
-    writeln!(out, "Name: {}", status.name)?;
+    writeln!(out, "Name: {}", Shown(&status.name))?;
     match status.cid {
         Some(cid) => writeln!(out, "Cluster ID: {}", identity(cid.uuid()))?,
         None => writeln!(out, "Cluster ID: not yet known")?,
     }
     writeln!(out, "Server ID: {}", identity(status.sid.0))?;
-    writeln!(out, "Address: {}", status.address)?;
+    writeln!(out, "Address: {}", Shown(&status.address))?;
     let state = state(&status.connected, status.file);
     write!(out, "Status: {state}")?;
     if status.connected == Connected::Member && status.is_still {
@@ -56,7 +58,7 @@ fn write_all(
     writeln!(out)?;
     if !status.remote_addresses.is_empty() {
         let remotes = status.remote_addresses.join(" ");
-        writeln!(out, "Remotes for joining: {remotes}")?;
+        writeln!(out, "Remotes for joining: {}", Shown(remotes))?;
     }
     for server in &status.servers {
         let label = match server.phase {
@@ -101,7 +103,7 @@ fn write_all(
     writeln!(out, "Entries not yet committed: {}", behind(status.commit))?;
     writeln!(out, "Entries not yet applied: {}", behind(status.applied))?;
     let blank = if connections.is_empty() { "" } else { " " };
-    writeln!(out, "Connections:{blank}{connections}")?;
+    writeln!(out, "Connections:{blank}{}", Shown(connections))?;
     writeln!(out, "Disconnections: {disconnections}")?;
     writeln!(out, "Servers:")?;
     let mut listed = status.servers.iter();
@@ -147,7 +149,8 @@ fn write_server(
 /// `989f (989f at tcp:127.0.0.1:17003)`.
 fn place(server: &PeerStatus) -> String {
     let nickname = ids::nickname(&server.address, Some(server.sid));
-    format!("{nickname} ({} at {})", server.sid, server.address)
+    let (nickname, address) = (Shown(nickname), Shown(&server.address));
+    format!("{nickname} ({} at {address})", server.sid)
 }
 
 /// `989f (989f...-...)`.
@@ -177,7 +180,7 @@ fn state(connected: &Connected, file: FileState) -> String {
         Connected::Leaving => "leaving cluster".to_owned(),
         Connected::Left => "left cluster".to_owned(),
         Connected::Failed(reason) if reason.is_empty() => "failed".to_owned(),
-        Connected::Failed(reason) => format!("failed: {reason}"),
+        Connected::Failed(reason) => format!("failed: {}", Shown(reason)),
         Connected::Disconnected => "disconnected from the cluster (election timeout)".to_owned(),
         Connected::Member => "cluster member".to_owned(),
     };

@@ -9,6 +9,8 @@
 
 use std::fmt::Write;
 
+use corvid_json::shown::Shown;
+
 use crate::http::{Request, Response};
 
 use crate::liveness::STUCK_MS;
@@ -67,7 +69,8 @@ pub(super) fn page(name: &str, checks: &[Check], request: &Request<'_>) -> Respo
     let mut text = String::new();
     let mut has_failed = false;
     for check in checks {
-        let name = &check.name;
+        // One line for each check, whatever files and servers are called.
+        let name = Shown(&check.name);
         // Writing to a string cannot fail; here and below.
         let _ = match &check.failure {
             _ if excluded.iter().any(|excluded| check.is_meant_by(excluded)) => {
@@ -75,11 +78,11 @@ pub(super) fn page(name: &str, checks: &[Check], request: &Request<'_>) -> Respo
             }
             None => match &check.note {
                 None => writeln!(text, "[+]{name} ok"),
-                Some(note) => writeln!(text, "[+]{name} ok: {note}"),
+                Some(note) => writeln!(text, "[+]{name} ok: {}", Shown(note)),
             },
             Some(why) => {
                 has_failed = true;
-                writeln!(text, "[-]{name} failed: {why}")
+                writeln!(text, "[-]{name} failed: {}", Shown(why))
             }
         };
     }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use corvid_data::Delta;
-use corvid_json::Reader;
+use corvid_json::{Reader, Value};
 
 use super::{DatabaseService, Now};
 use crate::message::{Event, Request, SessionInfo};
@@ -158,7 +158,8 @@ fn describe(params: &[u8]) -> String {
 fn append_comment(out: &mut String, comment: &str) {
     if !comment.is_empty() {
         let shown: String = comment.chars().take(COMMENT_MAX).collect();
-        let _ = write!(out, "; comment {shown:?}");
+        // Quoted as JSON, as the log escapes other texts.
+        let _ = write!(out, "; comment {}", Value::string(shown));
     }
 }
 

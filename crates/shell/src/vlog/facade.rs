@@ -25,6 +25,8 @@ impl Log for Facade {
 
 /// Makes this program's destinations the logger of the process.
 pub(super) fn install() {
+    // Lines of JSON have the exact text; those of text are escaped by the pattern.
+    corvid_net::logging::leave_exact();
     // A second call changes nothing.
     let _ = log::set_logger(&Facade);
 }

@@ -3,15 +3,15 @@
 //! A pure function of the [`Context`]; `vlog` decides which destinations are written so. Operators rely on the members, which
 //! `docs/operating/logs.md` lists: members may be added, but not removed or changed in meaning.
 
-use corvid_json::write;
 use corvid_json::writer::ObjectWriter;
+use corvid_json::{shown, write};
 
 use super::pattern::{self, Context, Zone};
 
 /// Appends the object, without a newline. `thread` is the name of the calling thread.
 pub(super) fn format(context: &Context<'_>, thread: &str, out: &mut String) {
     let time = pattern::date("%Y-%m-%dT%H:%M:%S.###Z", context.wall_ms, Zone::Utc);
-    let mut line = Vec::with_capacity(context.message.len() + 192);
+    let mut line = Vec::with_capacity(context.message.exact().len() + 192);
     let mut object = ObjectWriter::new(&mut line).string("time", time.as_bytes());
     write::integer(object.member("seq"), i64::from(context.counter));
     object = object
@@ -23,14 +23,17 @@ pub(super) fn format(context: &Context<'_>, thread: &str, out: &mut String) {
     if !context.subprogram.is_empty() {
         object = object.string("subprogram", context.subprogram.as_bytes());
     }
-    let message = context.message.trim_end_matches('\n');
-    object.string("message", message.as_bytes()).end();
-    out.push_str(&String::from_utf8_lossy(&line));
+    object
+        .string("message", context.message.exact().as_bytes())
+        .end();
+    // Controls that JSON lets pass are in strings, whose values the escapes do not change.
+    out.push_str(&shown::line(&String::from_utf8_lossy(&line)));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vlog::message::Message;
     use crate::vlog::{Level, Module};
 
     #[test]
@@ -45,13 +48,13 @@ mod tests {
             counter: 7,
             wall_ms: 1_795_225_454_777,
             since_start_ms: 42,
-            message: "tcp:\"a\"\tb\nc\\\u{1}\u{2028}é\n\n",
+            message: Message::Line("tcp:\"a\"\tb\nc\\\u{1}\u{2028}é\n\n"),
         };
         let mut line = String::new();
         format(&context, "db:D", &mut line);
         let pid = std::process::id();
         let head = r#"{"time":"2026-11-21T01:44:14.777Z","seq":7,"level":"WARN","module":"jsonrpc","program":"ovsdb-server","#;
-        let tail = "\"message\":\"tcp:\\\"a\\\"\\tb\\nc\\\\\\u0001\u{2028}é\"}";
+        let tail = "\"message\":\"tcp:\\\"a\\\"\\tb\\nc\\\\\\u0001\\u2028é\"}";
         assert_eq!(
             line,
             format!("{head}\"pid\":{pid},\"thread\":\"db:D\",{tail}")

@@ -1,11 +1,13 @@
 //! Message patterns: `%`-escapes of a destination's pattern turned into a line.
 //!
-//! A pure function of the pattern and a [`Context`]. An unknown escape yields its letter.
+//! A pure function of the pattern and a [`Context`]. An unknown escape yields its letter. Control characters of a message are escaped, so
+//! no message forges a line or drives a terminal.
 
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
 
+use super::message::Message;
 use super::{Level, Module};
 
 /// The values of the escapes.
@@ -20,7 +22,7 @@ pub(super) struct Context<'a> {
     pub(super) counter: u32,
     pub(super) wall_ms: i64,
     pub(super) since_start_ms: u64,
-    pub(super) message: &'a str,
+    pub(super) message: Message<'a>,
 }
 
 impl Context<'_> {
@@ -99,7 +101,7 @@ fn expand(escape: char, rest: &mut &str, context: &Context<'_>, out: &mut String
         'd' => out.push_str(&date(take_braces(rest), context.wall_ms, Zone::Local)),
         'D' => out.push_str(&date(take_braces(rest), context.wall_ms, Zone::Utc)),
         'E' => out.push_str(context.host),
-        'm' => out.push_str(context.message.trim_end_matches('\n')),
+        'm' => out.push_str(&context.message.shown()),
         'N' => out.push_str(&context.counter.to_string()),
         'n' => out.push('\n'),
         'p' => out.push_str(context.level.name()),
@@ -185,8 +187,8 @@ fn strftime(format: &str, seconds: i64, zone: Zone) -> String {
 mod tests {
     use super::*;
 
-    fn line(pattern: &str) -> String {
-        let context = Context {
+    fn context() -> Context<'static> {
+        Context {
             program: "ovsdb-server",
             subprogram: "",
             host: "node1",
@@ -196,10 +198,13 @@ mod tests {
             counter: 2,
             wall_ms: 1_795_225_454_777,
             since_start_ms: 42,
-            message: "hello\n\n",
-        };
+            message: Message::Line("hello\n\n"),
+        }
+    }
+
+    fn line(pattern: &str) -> String {
         let mut out = String::new();
-        format(pattern, &context, &mut out);
+        format(pattern, &context(), &mut out);
         out
     }
 
@@ -217,6 +222,20 @@ mod tests {
             line(crate::vlog::SYSLOG_PATTERN),
             "ovs|00002|jsonrpc|INFO|hello"
         );
+    }
+
+    #[test]
+    fn a_message_is_one_line_without_control_characters() {
+        let context = Context {
+            message: Message::Line(
+                "a\n2026-11-21T01:44:14Z|00003|raft|ERR|forged\u{1b}[2J\u{9b}m\u{202e}\n",
+            ),
+            ..context()
+        };
+        let mut out = String::new();
+        format("%m%n", &context, &mut out);
+        let expected = "a\\n2026-11-21T01:44:14Z|00003|raft|ERR|forged\\u001b[2J\\u009bm\\u202e\n";
+        assert_eq!(out, expected);
     }
 
     #[test]

@@ -297,10 +297,12 @@ fn simulate<P: Simulation + Debug>(options: &Options) -> ExitCode {
             let seconds = began.elapsed().as_secs_f64();
             let rate = done as f64 / seconds.max(0.001);
             let left = (count - done) as f64 / rate;
-            let end = if is_terminal { '\r' } else { '\n' };
-            output::error_text(format_args!(
-                "{done} of {count} seeds, {rate:.0} in a second, {left:.0} s left {end}"
-            ));
+            let progress =
+                format!("{done} of {count} seeds, {rate:.0} in a second, {left:.0} s left ");
+            match is_terminal {
+                true => output::overwritten_line(progress),
+                false => output::error_line(progress),
+            }
         }
     });
     let Runs {

@@ -12,7 +12,7 @@ use corvid_shell::daemon::{self, DaemonOption, Startup};
 use corvid_shell::manual::Manual;
 use corvid_shell::tls_options::{self, TlsOption};
 use corvid_shell::vlog::{self, LogOption};
-use corvid_shell::{date, program, timeout};
+use corvid_shell::{date, output, program, timeout};
 
 use crate::client::manual;
 use crate::client::table::{CellStyle, Format, Style};
@@ -157,7 +157,10 @@ impl Settings {
     pub(crate) fn parse(line: &[String]) -> (Settings, Vec<String>) {
         let mut parser = Parser {
             settings: Settings {
-                style: Style::default(),
+                style: Style {
+                    is_shown: output::is_terminal(),
+                    ..Style::default()
+                },
                 is_timestamped: false,
                 force: false,
                 fail: false,

@@ -12,6 +12,7 @@ mod text;
 use std::io::{self, Write};
 
 pub(crate) use cell::{Cell, CellStyle};
+use corvid_json::shown;
 
 /// The layout of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,19 @@ pub(crate) struct Style {
     pub pretty: bool,
     /// Widest column of the table layout, in bytes, where its heading is not wider; 0: no limit.
     pub column_width_max: usize,
+    /// A person reads the output: newlines in cells of tables and lists are escaped, so that no value forges a row.
+    pub is_shown: bool,
+}
+
+impl Style {
+    /// The text of a cell in layouts whose rows end with lines.
+    fn line_text(&self, cell: &Cell) -> String {
+        let text = cell.to_text(self.cells);
+        match self.is_shown {
+            true => shown::line(&text).into_owned(),
+            false => text,
+        }
+    }
 }
 
 impl Default for Style {
@@ -66,6 +80,7 @@ impl Default for Style {
             headings: true,
             pretty: false,
             column_width_max: 0,
+            is_shown: false,
         }
     }
 }
@@ -169,6 +184,38 @@ mod tests {
             }),
             expected
         );
+    }
+
+    #[test]
+    fn a_value_forges_no_row_on_a_terminal() {
+        let text = Rc::new(ColumnType::scalar(AtomType::String));
+        let value = Datum::one(Atom::String(Str::new("a\nb\u{1b}[H")));
+        let table = Table {
+            headings: vec!["n".to_owned()],
+            rows: vec![vec![Cell::Datum(value, text)]],
+            ..Table::default()
+        };
+        let printed = |format, is_shown| {
+            let style = Style {
+                format,
+                cells: CellStyle::Bare,
+                is_shown,
+                ..Style::default()
+            };
+            let mut out = Vec::new();
+            Printer::new(style).print(&table, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let shown = printed(Format::Table, true);
+        assert_eq!(shown, "n\n-------------\na\\nb\\u001b[H\n");
+        let shown = printed(Format::List, true);
+        assert_eq!(shown, "n                   : a\\nb\\u001b[H\n");
+        // Scripts get what the reference prints.
+        let exact = printed(Format::List, false);
+        assert_eq!(exact, "n                   : a\nb\u{1b}[H\n");
+        let csv = "n\n\"a\nb\u{1b}[H\"\n";
+        assert_eq!(printed(Format::Csv, false), csv);
+        assert_eq!(printed(Format::Csv, true), csv);
     }
 
     #[test]

@@ -46,7 +46,11 @@ fn main() {
     });
     match outcome {
         Ok(()) => program::exit(0),
-        Err(error) => program::fatal(error),
+        Err(error) => {
+            // Some of these have several lines.
+            output::error_line(format_args!("{}: {error}", program::prefix()));
+            program::exit(1)
+        }
     }
 }
 

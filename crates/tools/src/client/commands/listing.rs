@@ -16,7 +16,7 @@ use crate::suggestion;
 pub(crate) fn list_dbs(session: &mut Session, _invocation: &Invocation<'_>) -> Result<(), Failure> {
     let mut out = Output;
     for name in session.list_dbs()? {
-        writeln!(out, "{name}")?;
+        writeln!(out, "{}", output::part(&name))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use corvid_json::Value;
-use corvid_shell::output::Output;
+use corvid_shell::output::{self, Output};
 
 use super::Invocation;
 use crate::client::session::{Incoming, RequestId, Session};
@@ -52,7 +52,8 @@ fn print(incoming: Incoming, first: RequestId) -> Result<Progress, Failure> {
         // The control socket has answered its client already, and the locks that this session owns have not changed.
         Incoming::Reply(_, Err(error)) => writeln!(out, "{error}")?,
         Incoming::Notification(method, params) => {
-            writeln!(out, "{method}\n{}", Value::Array(params))?;
+            let (method, params) = (output::part(&method), Value::Array(params));
+            writeln!(out, "{method}\n{params}")?;
         }
     }
     out.flush()?;

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use corvid_data::{Schema, TableSchema, Uuid};
 use corvid_json::{Object, Value};
-use corvid_shell::output::Output;
+use corvid_shell::output::{self, Output};
 
 use super::{Invocation, column_names, table_names};
 use crate::client::session::{Incoming, RequestId, Session};
@@ -262,11 +262,8 @@ impl Monitor<'_> {
                     "monitor_cond_since reply is not as expected: {result}"
                 )));
             };
-            writeln!(
-                out,
-                "found: {found}, last_id: {}",
-                last_id.as_str().unwrap_or_default()
-            )?;
+            let last_id = output::part(last_id.as_str().unwrap_or_default());
+            writeln!(out, "found: {found}, last_id: {last_id}")?;
             updates = since;
         }
         self.print(updates, Phase::Initial, &mut out)
@@ -277,7 +274,8 @@ impl Monitor<'_> {
         match (self.version, params) {
             (Version::CondSince, [_, last_id, updates]) => {
                 // The empty line before the tables ends this line.
-                write!(out, "\nlast_id: {}", last_id.as_str().unwrap_or_default())?;
+                let last_id = output::part(last_id.as_str().unwrap_or_default());
+                write!(out, "\nlast_id: {last_id}")?;
                 self.print(updates, Phase::Update, &mut out)
             }
             (Version::Plain | Version::Cond, [_, updates]) => {

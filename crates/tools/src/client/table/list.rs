@@ -16,7 +16,7 @@ pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Re
             if style.headings {
                 write!(out, "{heading:<20}: ")?;
             }
-            writeln!(out, "{}", cell.to_text(style.cells))?;
+            writeln!(out, "{}", style.line_text(cell))?;
         }
     }
     Ok(())

@@ -11,7 +11,7 @@ pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Re
     let cells: Vec<Vec<String>> = table
         .rows
         .iter()
-        .map(|row| row.iter().map(|cell| cell.to_text(style.cells)).collect())
+        .map(|row| row.iter().map(|cell| style.line_text(cell)).collect())
         .collect();
     let widths: Vec<usize> = (0..table.headings.len())
         .map(|column| {

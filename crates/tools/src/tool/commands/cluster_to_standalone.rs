@@ -35,7 +35,7 @@ pub(super) fn cluster_to_standalone(invocation: &Invocation<'_>) -> Outcome {
     let target = Target::lock_new(&os_name::path(target), Wording::Tagged)?;
     if file.magic() == Magic::Standalone {
         // The reference prints this blank line too.
-        return Err(Failure::new("Database is not clustered db.\n"));
+        return Err(Failure::of_lines("Database is not clustered db.\n"));
     }
     let mut recovery = Recovery {
         target,

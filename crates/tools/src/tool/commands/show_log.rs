@@ -3,9 +3,11 @@
 mod cluster;
 mod names;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
+use bstr::BStr;
 use corvid_data::{ColumnType, Schema, TableSchema, text, wire};
+use corvid_json::shown::Shown;
 use corvid_json::{Object, Reader, Value};
 use corvid_log::decode::date_to_ms;
 use corvid_log::{Magic, RecordReader};
@@ -22,7 +24,7 @@ use names::Names;
 /// Prints every record up to the first damaged one.
 pub(super) fn show_log(invocation: &Invocation<'_>) -> Outcome {
     let path = invocation.database(0);
-    let file = if io::stdout().is_terminal() {
+    let file = if output::is_terminal() {
         DatabaseFile::open_quietly(&path, OpenMode::ReadOnly)?
     } else {
         DatabaseFile::open(&path)?
@@ -96,7 +98,7 @@ impl<W: Write> Listing<W> {
         }
         if let Some(Value::String(comment)) = member("_comment") {
             self.out.write_all(b" \"")?;
-            self.out.write_all(comment)?;
+            write_part(&mut self.out, comment)?;
             self.out.write_all(b"\"")?;
         }
         self.out.write_all(b"\n")?;
@@ -128,15 +130,16 @@ impl<W: Write> Listing<W> {
 
     fn row(&mut self, table: &str, uuid: &str, row: &Value, is_diff: bool) -> io::Result<()> {
         let short: String = uuid.chars().take(8).collect();
+        let short = output::part(&short);
         let named = row.get("name").map(Value::to_string);
-        write!(self.out, "  table {table} ")?;
+        write!(self.out, "  table {} ", output::part(table))?;
         match (self.names.of(uuid), &named) {
             (Some(known), _) => {
                 let diff = if is_diff { " diff" } else { "" };
                 writeln!(
                     self.out,
                     "row {} ({short}){diff}:",
-                    known.as_deref().unwrap_or(&short)
+                    known.as_deref().unwrap_or(short.as_ref())
                 )?;
             }
             (None, Some(name)) => writeln!(self.out, "insert row {name} ({short}):")?,
@@ -158,11 +161,19 @@ impl<W: Write> Listing<W> {
             .and_then(|schema| Some(schema.table(schema.table_id(table)?)));
         for (column, value) in row.as_object().into_iter().flatten() {
             out.write_all(b"    ")?;
-            out.write_all(column)?;
+            write_part(out, column)?;
             let column_type = table.and_then(|table| column_type(table, column));
             writeln!(out, "={}", value_text(value, column_type))?;
         }
         Ok(())
+    }
+}
+
+/// Writes a text that clients have chosen: exact, but on a terminal its newlines do not forge records.
+fn write_part(out: &mut impl Write, text: &[u8]) -> io::Result<()> {
+    match output::is_terminal() {
+        true => write!(out, "{}", Shown(BStr::new(text))),
+        false => out.write_all(text),
     }
 }
 

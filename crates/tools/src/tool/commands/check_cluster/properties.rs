@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use corvid_json::shown::Shown;
 use corvid_log::cluster::{Index, Sid, Term};
 
 use super::Names;
@@ -106,12 +107,12 @@ fn log_matching(one: &Member, other: &Member) -> Result<(), Failure> {
         if !must_be_equal || a.hash == b.hash {
             continue;
         }
-        return Err(Failure::new(format!(
+        return Err(Failure::of_lines(format!(
             "log entries with index {index} differ:\n{} has {}\n{} has {}",
-            one.file,
-            one.show(a)?,
-            other.file,
-            other.show(b)?
+            Shown(&one.file),
+            Shown(one.show(a)?),
+            Shown(&other.file),
+            Shown(other.show(b)?)
         )));
     }
     Ok(())

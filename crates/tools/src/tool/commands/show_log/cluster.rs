@@ -8,6 +8,8 @@ use corvid_log::cluster::{
     ClusterReader, Data, Eid, Header, Kind, Membership, Payload, Record, Servers, ids,
 };
 
+use corvid_shell::output;
+
 use super::Listing;
 use crate::failure::Failure;
 use crate::tool::database::DatabaseFile;
@@ -40,7 +42,8 @@ impl<W: Write> Listing<W> {
     }
 
     fn fault(&mut self, error: &WireError) -> Result<(), Failure> {
-        writeln!(self.out, "{error}\n").map_err(Failure::output)
+        let error = error.to_string();
+        writeln!(self.out, "{}\n", output::part(&error)).map_err(Failure::output)
     }
 
     fn header(&mut self, header: &Header) -> Result<(), Failure> {
@@ -54,15 +57,17 @@ impl<W: Write> Listing<W> {
     fn identity(&mut self, header: &Header) -> io::Result<()> {
         let out = &mut self.out;
         // The reference prints these unbalanced quotes, and scripts may compare this line.
-        writeln!(out, " name: \"{}'", header.name)?;
-        writeln!(out, " local address: \"{}\"", header.local_address)?;
+        writeln!(out, " name: \"{}'", output::part(&header.name))?;
+        let address = output::part(&header.local_address);
+        writeln!(out, " local address: \"{address}\"")?;
         writeln!(out, " server_id: {}", header.server_id)?;
         if let Some(cluster_id) = header.cluster_id {
             writeln!(out, " cluster_id: {}", ids::short(cluster_id.uuid()))?;
         }
         match &header.membership {
             Membership::Joining { remote_addresses } => {
-                writeln!(out, " remote_addresses: {}", remote_addresses.join(" "))
+                let addresses = remote_addresses.join(" ");
+                writeln!(out, " remote_addresses: {}", output::part(&addresses))
             }
             Membership::Joined {
                 servers,
@@ -90,7 +95,7 @@ impl<W: Write> Listing<W> {
 
     fn facts(&mut self, record: &Record) -> io::Result<()> {
         if let Some(comment) = &record.comment {
-            writeln!(self.out, " comment: \"{comment}\"")?;
+            writeln!(self.out, " comment: \"{}\"", output::part(comment))?;
         }
         if let Some(term) = record.term().filter(|term| term.0 != 0) {
             writeln!(self.out, " term: {term}")?;
@@ -111,7 +116,7 @@ impl<W: Write> Listing<W> {
             Kind::Vote { vote, .. } => writeln!(out, " vote: {vote}"),
             Kind::Leader { leader, .. } => writeln!(out, " leader: {leader}"),
             Kind::CommitIndex(index) => writeln!(out, " commit_index: {index}"),
-            Kind::Note(note) => writeln!(out, " note: \"{note}\""),
+            Kind::Note(note) => writeln!(out, " note: \"{}\"", output::part(note)),
         }
     }
 
@@ -159,7 +164,7 @@ impl<W: Write> Listing<W> {
     fn servers(&mut self, what: &str, servers: &Servers) -> io::Result<()> {
         let shown: Vec<String> = servers
             .iter()
-            .map(|(sid, address)| format!("{sid}(\"{address}\")"))
+            .map(|(sid, address)| format!("{sid}(\"{}\")", output::part(address)))
             .collect();
         writeln!(self.out, " {what}: {}", shown.join(", "))
     }
