@@ -112,6 +112,17 @@ impl Figure {
         }
     }
 
+    /// How many times worse this is than the same figure of another server, below 1 if it is better. `None` where no direction is better or a
+    /// value is not known.
+    pub(crate) fn times_worse(&self, other: f64) -> Option<f64> {
+        let times = match self.better {
+            Better::Lower => self.value / other,
+            Better::Higher => other / self.value,
+            Better::Neither => return None,
+        };
+        (!times.is_nan()).then_some(times)
+    }
+
     /// The title with its point and unit: `server CPU at 1000 ports, us/txn`.
     pub(crate) fn label(&self) -> String {
         let mut label = self.title.to_owned();
@@ -161,6 +172,17 @@ mod tests {
         assert_eq!(Aim::RatioAtLeast(3.0).is_met(9.0, Some(3.0)), Some(true));
         assert_eq!(Aim::RatioAtLeast(3.0).is_met(9.0, None), None);
         assert_eq!(Aim::AtMost(5.0).is_met(f64::NAN, None), None);
+    }
+
+    #[test]
+    fn times_worse_follow_the_direction() {
+        assert_eq!(Figure::lower("cpu", "us", 3.0).times_worse(2.0), Some(1.5));
+        assert_eq!(
+            Figure::higher("rate", "txn/s", 4.0).times_worse(2.0),
+            Some(0.5)
+        );
+        assert_eq!(Figure::plain("rows", "", 4.0).times_worse(2.0), None);
+        assert_eq!(Figure::lower("cpu", "us", f64::NAN).times_worse(2.0), None);
     }
 
     #[test]

@@ -122,19 +122,39 @@ fn measure(targets: &[Target], options: &Measure) -> Result<(), Error> {
         rounds: options.rounds,
         scale: options.scale,
     };
-    output::report_text(report::head(targets, options.scale, options.rounds));
+    let head = report::head(targets, options.scale, options.rounds);
+    let is_comparison = targets.len() > 1;
+    if !is_comparison {
+        output::report_text(head.clone());
+    }
     let began = Instant::now();
     let (mut outcomes, mut failed) = (Vec::new(), Vec::new());
-    rounds::measure(&plan, |workload, outcome| match outcome {
-        Ok(outcome) => {
-            output::report_text(report::lines(&outcome));
-            outcomes.push(outcome);
+    let mut table = String::new();
+    rounds::measure(&plan, |workload, outcome| {
+        let lines = match outcome {
+            Ok(outcome) => {
+                let lines = report::lines(&outcome);
+                outcomes.push(outcome);
+                lines
+            }
+            Err(error) => {
+                failed.push(workload.name());
+                format!("{:16} FAILED: {error}\n", workload.name())
+            }
+        };
+        // A comparison is reported at its end, the worst first. Until then these lines show how far it is.
+        if is_comparison {
+            output::error_text(&lines);
+        } else {
+            output::report_text(lines.clone());
         }
-        Err(error) => {
-            output::report(format_args!("{:16} FAILED: {error}", workload.name()));
-            failed.push(workload.name());
-        }
+        table.push_str(&lines);
     });
+    if is_comparison {
+        output::report_text(report::worse(&outcomes));
+        output::report_text(head);
+        output::report_text(table);
+    }
     output::report(format_args!(
         "\ntotal time {}",
         report::seconds(began.elapsed())

@@ -36,6 +36,35 @@ pub(crate) fn head(targets: &[Target], scale: Scale, rounds: u32) -> String {
     text
 }
 
+/// The figures in which the first of two servers is worse than the second, the worst first.
+pub(crate) fn worse(outcomes: &[Outcome]) -> String {
+    let mut worse = Vec::new();
+    for outcome in outcomes {
+        let medians = outcome.medians();
+        let [ours, reference] = &medians[..] else {
+            continue;
+        };
+        for (figure, other) in ours.iter().zip(reference) {
+            if let Some(times) = figure.times_worse(other.value)
+                && times > 1.0
+            {
+                worse.push((times, outcome.workload.name(), figure.label()));
+            }
+        }
+    }
+    if worse.is_empty() {
+        return "worse than the reference: nothing\n\n".to_owned();
+    }
+    worse.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
+    let mut text = "worse than the reference, times\n".to_owned();
+    for (times, workload, label) in worse {
+        let times = cell(times, 3);
+        let _ = writeln!(text, "{workload:NAME_WIDTH$} {label:TITLE_WIDTH$}{times}");
+    }
+    text.push('\n');
+    text
+}
+
 /// A line for each figure: the value of each server and, of two servers, the ratio and the aim. Then the busy threads and the total time.
 pub(crate) fn lines(outcome: &Outcome) -> String {
     let mut text = String::new();
