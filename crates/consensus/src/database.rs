@@ -238,6 +238,11 @@ pub enum MemberEvent {
         /// The term of this leadership.
         term: Term,
     },
+    /// The election timer, which limits what a leader proposes. Comes before [`MemberEvent::Leads`], and with each change while it leads.
+    ElectionTimer {
+        /// In milliseconds.
+        timer_ms: u64,
+    },
     /// The member does not lead, or not any more: undo what is speculative. Repeated when the term or the leader changes.
     Follows {
         /// Its term.

@@ -124,6 +124,7 @@ impl Member {
             self.ticker.set_timer(timer_ms, self.now_ms);
             self.draw_timeout();
             self.outputs.push_back(Output::ElectionTimer(timer_ms));
+            self.tell_election_timer();
             let text = format!("Election timer changed from {old_ms} to {timer_ms}");
             self.log(Level::Info, text);
         }

@@ -17,6 +17,8 @@ pub(super) struct View {
     leader: Option<Sid>,
     /// The last event for the database about leadership.
     told: Option<Told>,
+    /// The election timer that the database has heard, in milliseconds.
+    told_timer_ms: Option<u64>,
     row: Option<ServerRow>,
     targets: Option<Vec<DialTarget>>,
     /// This member's leadership: its term, and the entry that begins it.
@@ -47,6 +49,7 @@ impl View {
             term: Term(0),
             leader: None,
             told: None,
+            told_timer_ms: None,
             row: None,
             targets: None,
             leadership: None,
@@ -221,6 +224,7 @@ impl Member {
             return;
         }
         self.view.told = Some(told);
+        self.tell_election_timer();
         self.outputs.push_back(Output::Database(match told {
             Told::Leads(term) => MemberEvent::Leads { term },
             Told::Follows(term, leader) => MemberEvent::Follows { term, leader },
@@ -228,6 +232,17 @@ impl Member {
         match told {
             Told::Leads(_) => self.execute_forwards(),
             Told::Follows(..) => self.resend_forwards(),
+        }
+    }
+
+    /// Tells the database of a leader the election timer, if it has not heard it.
+    pub(super) fn tell_election_timer(&mut self) {
+        let timer_ms = self.ticker.timer_ms();
+        let leads = matches!(self.view.told, Some(Told::Leads(_)));
+        if leads && self.view.told_timer_ms != Some(timer_ms) {
+            self.view.told_timer_ms = Some(timer_ms);
+            let event = MemberEvent::ElectionTimer { timer_ms };
+            self.outputs.push_back(Output::Database(event));
         }
     }
 

@@ -241,6 +241,7 @@ fn the_election_timer_changes_on_all_members() {
         let status = node.member.as_ref().expect("running").status(0);
         assert_eq!(status.election_timer_ms, 2000);
     }
+    assert_eq!(cluster.nodes[&leader].replica.timer_ms, Some(2000));
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(crate) struct Replica {
     pub(crate) acknowledged: Vec<Eid>,
     executed: Vec<Eid>,
     pub(crate) outcomes: u64,
+    /// The election timer, since it has led.
+    pub(crate) timer_ms: Option<u64>,
     pub(crate) findings: Vec<(Eid, Finding)>,
 }
 
@@ -95,6 +97,7 @@ impl Replica {
         match event {
             MemberEvent::Leads { term } => {
                 assert_ne!(self.leads, Some(term), "told twice");
+                assert!(self.timer_ms.is_some(), "it knows what it may propose");
                 (self.leads, self.follows) = (Some(term), None);
                 assert!(self.own.is_empty());
                 self.executed.clear();
@@ -171,6 +174,7 @@ impl Replica {
                 return requests;
             }
             MemberEvent::Compacted { .. } => {}
+            MemberEvent::ElectionTimer { timer_ms } => self.timer_ms = Some(timer_ms),
             MemberEvent::Outcome { .. } => self.outcomes += 1,
             MemberEvent::Lock { .. } => panic!("of a relay"),
             MemberEvent::Found { through, findings } => {

@@ -229,6 +229,7 @@ impl World {
                 }
             }
             MemberEvent::Follows { .. }
+            | MemberEvent::ElectionTimer { .. }
             | MemberEvent::Outcome { .. }
             | MemberEvent::Found { .. }
             | MemberEvent::Lock { .. }

@@ -185,6 +185,7 @@ impl DatabaseService {
         };
         match event {
             MemberEvent::Leads { term } => self.lead(now, term),
+            MemberEvent::ElectionTimer { timer_ms } => self.set_election_timer(timer_ms),
             MemberEvent::Follows { term, leader } => self.follow(now, term, leader),
             MemberEvent::Committed {
                 through,

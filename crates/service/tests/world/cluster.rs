@@ -343,6 +343,13 @@ impl Cluster {
         }
     }
 
+    /// A database that leads hears of the election timer.
+    pub(crate) fn set_election_timer(&mut self, node: usize, timer_ms: u64) {
+        let event = MemberEvent::ElectionTimer { timer_ms };
+        let inbox = &mut self.nodes[node].inbox;
+        inbox.push_back(ToDatabase::Member(event));
+    }
+
     /// A database executes so many inputs.
     pub(crate) fn execute(&mut self, node: usize, inputs_max: usize) {
         let mut now = self.now();

@@ -128,6 +128,27 @@ fn an_entry_that_members_do_not_take_is_refused_before_its_commit() {
 }
 
 #[test]
+fn a_longer_election_timer_permits_a_longer_entry() {
+    for node in [0, 1] {
+        let mut cluster = Cluster::led(7, 3, 0);
+        let client = cluster.connect(node);
+        cluster.set_election_timer(0, 0);
+        cluster.transact(client, 1, &insert("later"));
+        cluster.run();
+        let answers = cluster.take(client);
+        let expected = "an entry of more than 0 bytes, the most that members of a cluster take \
+                        with an election timer of 0 ms (cluster/change-election-timer)";
+        assert!(answers.contains(expected), "{answers}");
+        cluster.set_election_timer(0, 1);
+        cluster.transact(client, 2, &insert("later"));
+        cluster.run();
+        let answers = cluster.take(client);
+        assert!(answers.contains(r#""id":2,"result":[{"uuid""#), "{answers}");
+        cluster.check_equal();
+    }
+}
+
+#[test]
 fn a_result_that_members_do_not_take_is_refused_before_its_commit() {
     for (bytes_max, is_taken) in [(400, false), (4000, true)] {
         let mut cluster = Cluster::led(6, 3, 0);

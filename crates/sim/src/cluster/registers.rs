@@ -362,7 +362,9 @@ impl Registers {
             MemberEvent::Execute { origin, forwards } => self.serve(origin, forwards)?,
             MemberEvent::Outcome { id, outcome } => self.outcome(id, outcome),
             MemberEvent::Found { through, findings } => self.found(through, &findings),
-            MemberEvent::Compacted { .. } | MemberEvent::Lock { .. } => {}
+            MemberEvent::ElectionTimer { .. }
+            | MemberEvent::Compacted { .. }
+            | MemberEvent::Lock { .. } => {}
             MemberEvent::Replaced { index, .. } => {
                 return Err(format!("a snapshot through {index} without a body"));
             }

@@ -6,7 +6,9 @@
 //! counts, and a follower checks what it is about to forward. The limits are those by which the
 //! receiver checks (`corvid_consensus::limits`).
 
-use corvid_consensus::limits::{ENTRY_BYTES_MAX, RESULT_BYTES_MAX, Unforwardable};
+use corvid_consensus::limits::{
+    ENTRY_BYTES_MAX, RESULT_BYTES_MAX, Unforwardable, transaction_entry_bytes_max,
+};
 use corvid_data::{Tag, WireError};
 use corvid_engine::Outcome;
 use corvid_log::cluster::data_fits;
@@ -20,6 +22,8 @@ use super::in_flight::Number;
 pub(super) struct EntryLimits {
     /// Bytes of an entry's data.
     pub(super) entry_bytes_max: usize,
+    /// The election timer, which limits entries of transactions further; `None` until the database leads.
+    election_timer_ms: Option<u64>,
     /// Bytes of the result of a forwarded transaction.
     pub(super) result_bytes_max: usize,
 }
@@ -28,8 +32,19 @@ impl Default for EntryLimits {
     fn default() -> EntryLimits {
         EntryLimits {
             entry_bytes_max: ENTRY_BYTES_MAX,
+            election_timer_ms: None,
             result_bytes_max: RESULT_BYTES_MAX,
         }
+    }
+}
+
+impl EntryLimits {
+    /// Bytes of the data of a transaction's entry.
+    fn transaction_bytes_max(&self) -> usize {
+        let in_time = self
+            .election_timer_ms
+            .map_or(usize::MAX, transaction_entry_bytes_max);
+        in_time.min(self.entry_bytes_max)
     }
 }
 
@@ -37,10 +52,15 @@ impl DatabaseService {
     /// Sets smaller limits of entries and results than members take, for tests.
     pub fn set_entry_limits(&mut self, entry_bytes_max: usize, result_bytes_max: usize) {
         if let Some(cluster) = self.model.cluster_mut() {
-            cluster.limits = EntryLimits {
-                entry_bytes_max: entry_bytes_max.min(ENTRY_BYTES_MAX),
-                result_bytes_max: result_bytes_max.min(RESULT_BYTES_MAX),
-            };
+            cluster.limits.entry_bytes_max = entry_bytes_max.min(ENTRY_BYTES_MAX);
+            cluster.limits.result_bytes_max = result_bytes_max.min(RESULT_BYTES_MAX);
+        }
+    }
+
+    /// The election timer of the cluster that this database leads.
+    pub(super) fn set_election_timer(&mut self, timer_ms: u64) {
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.limits.election_timer_ms = Some(timer_ms);
         }
     }
 
@@ -50,7 +70,8 @@ impl DatabaseService {
         let Some(cluster) = self.model.cluster().filter(|cluster| !cluster.follows()) else {
             return outcome;
         };
-        let bytes_max = cluster.limits.entry_bytes_max;
+        let limits = cluster.limits;
+        let bytes_max = limits.transaction_bytes_max();
         let Outcome::Done {
             mut result,
             deferred_selections,
@@ -73,9 +94,16 @@ impl DatabaseService {
             };
         }
         self.database.undo(&delta);
-        let details = format!(
+        let mut details = format!(
             "transaction makes an entry of more than {bytes_max} bytes, the most that members of a cluster take"
         );
+        if let Some(timer_ms) = limits.election_timer_ms
+            && bytes_max < limits.entry_bytes_max
+        {
+            details += &format!(
+                " with an election timer of {timer_ms} ms (cluster/change-election-timer); divide the transaction"
+            );
+        }
         let error = WireError::new(Tag::ResourcesExhausted, details);
         // As every error of a commit, it follows the results of all operations.
         assert_eq!(result.pop(), Some(b']'), "a result is an array");
