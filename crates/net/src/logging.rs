@@ -148,3 +148,15 @@ pub fn with_thread_label(label: &str, log: impl FnOnce()) {
 pub fn thread_label<T>(read: impl FnOnce(Option<&str>) -> T) -> T {
     THREAD_LABEL.with_borrow(|label| read(label.as_deref()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_for_another_logger_is_one_line_without_control_characters() {
+        let name = "a\n\u{1b}[2J\u{9b}m";
+        let text = RecordText(format_args!("{name}: connected")).to_string();
+        assert_eq!(text, "a\\n\\u001b[2J\\u009bm: connected");
+    }
+}

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use corvid_json::shown;
 use corvid_net::{cleanup, clock, errno};
 use corvid_service::audit::{Entry, Exclusions};
 use corvid_shell::date;
@@ -256,6 +257,18 @@ impl Trail {
         Ok(())
     }
 
+    /// Has no control characters reach the terminals of those who read the trail. JSON has escaped those of ASCII; the escapes of the others
+    /// do not change its values either.
+    fn escape(text: &mut Vec<u8>) {
+        if text.iter().all(|byte| *byte < 0x7f) {
+            return;
+        }
+        let mut escaped = String::with_capacity(text.len());
+        let unfinished = shown::append_lines(text, &mut escaped);
+        debug_assert!(unfinished.is_empty(), "records are whole");
+        *text = escaped.into_bytes();
+    }
+
     /// Writes `text`, preceded by a record about lost records if there are any, and clears `text`.
     fn write_out(&mut self, text: &mut Vec<u8>) {
         let dropped = self.shared.dropped.swap(0, Ordering::Relaxed);
@@ -266,6 +279,7 @@ impl Trail {
         if text.is_empty() && self.lost == 0 {
             return;
         }
+        Trail::escape(text);
         let mut before = Vec::new();
         if self.is_torn {
             before.push(b'\n');
@@ -410,6 +424,22 @@ mod tests {
         log.push(vec![denied("c")]);
         log.close();
         assert_eq!(self::lines(&path).len(), 3);
+    }
+
+    #[test]
+    fn records_have_no_control_characters_and_keep_their_values() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let log = AuditLog::open(&path, Exclusions::default()).unwrap();
+        let comment = "a\n\u{1b}[2J\u{7f}\u{9b}m\u{202e}é";
+        log.push(vec![denied(comment)]);
+        log.close();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let line = text.strip_suffix('\n').unwrap();
+        assert!(!line.chars().any(shown::is_control), "{line}");
+        let record = corvid_json::Value::parse(line.as_bytes()).unwrap();
+        let written = record.get("comment").and_then(corvid_json::Value::as_str);
+        assert_eq!(written, Some(comment));
     }
 
     /// An unread pipe blocks the thread.

@@ -4,6 +4,7 @@
 # differs: pypi: ^x 4$: after the log file is closed, its messages go to standard error
 # differs: debian: list-commands: ours has this command, which every daemon in C has
 # differs: pypi: list-commands: ours has this command, which every daemon in C has
+# differs: both: ^'(two|tab)\\: control characters of a message are escaped, so it is one line
 
 import argparse
 import os

@@ -10,17 +10,13 @@ import re
 import socket
 import threading
 
+from . import _shown
 from . import util
 
 _ESCAPE = re.compile(r"%(?P<left>-?)(?P<zero>0?)(?P<width>[0-9]*)"
                      r"(?:(?P<date>[dD])(?:\{(?P<form>[^}]*)\})?|(?P<field>[ABcEmNnpPrtT%]))")
 _FRACTION = re.compile("#+")
 _DEFAULT_DATE = "%Y-%m-%dT%H:%M:%S"
-
-# The characters that `corvid_json::shown` escapes: C0, DEL, C1, the separators of lines and
-# paragraphs, and the controls of writing direction.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_SHORT_ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\b": r"\b", "\f": r"\f"}
 
 # The severities of RFC 5424.
 _SEVERITIES = {"EMER": 1, "ERR": 3, "WARN": 4, "INFO": 6, "DBG": 7}
@@ -62,7 +58,7 @@ class Record(object):
         if field == "E":
             return socket.gethostname()
         if field == "m":
-            return _shown(self.message.rstrip("\n"))
+            return _shown.one_line(self.message.rstrip("\n"))
         if field == "N":
             return str(self.number)
         if field == "p":
@@ -90,16 +86,6 @@ class Record(object):
             return fraction[:len(run.group())].ljust(len(run.group()), "0")
 
         return time.strftime(_FRACTION.sub(digits, form))
-
-
-def _shown(message):
-    """Returns a message on one line: control characters become the escapes of JSON.
-
-    Names and values come from peers and databases.  Raw, a newline in one of them would forge a
-    record, and an escape sequence would drive the terminal of its reader.
-    """
-    return _CONTROL.sub(lambda match: _SHORT_ESCAPES.get(match.group())
-                        or "\\u%04x" % ord(match.group()), message)
 
 
 def _thread_name():

@@ -1,11 +1,13 @@
 """Messages to the user about errors, and names of files.
 
 It owns the texts of `ovs_retval_to_string` and the form of the messages of command line programs.
-It depends on no other module of the package.
+It depends on `_shown` alone.
 """
 
 import os
 import sys
+
+from . import _shown
 
 PROGRAM_NAME = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
 EOF = -1
@@ -40,7 +42,7 @@ def ovs_error(err_no, message, vlog=None):
     text = "%s: %s" % (PROGRAM_NAME, message)
     if err_no:
         text += " (%s)" % ovs_retval_to_string(err_no)
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(_shown.one_line(text) + "\n")
     if vlog:
         vlog.err(text)
 
