@@ -18,6 +18,7 @@
 //!
 //! `error` has the one error of all of them: a position and a message.
 
+mod canonical;
 pub mod error;
 pub mod escape;
 pub mod frame;
@@ -34,6 +35,7 @@ pub mod value;
 pub mod write;
 pub mod writer;
 
+pub use canonical::write_canonical;
 pub use error::Error;
 pub use frame::Framer;
 pub use number::Number;

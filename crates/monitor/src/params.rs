@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
 
 use corvid_data::{Tag, WireError};
-use corvid_json::{Kind, Reader, Value};
+use corvid_json::{Kind, Reader, write_canonical};
 use smallvec::SmallVec;
 
 /// The elements of the array `raw`, each as raw text.
@@ -47,8 +47,8 @@ pub(crate) const ID_BYTES_MAX: usize = 4096;
 
 /// A monitor id in the form in which ids are compared and echoed: compact, members sorted, numbers by value.
 pub(crate) fn canonical_id(raw: &[u8]) -> Result<StdArc<[u8]>, WireError> {
-    let value = Value::parse(raw).map_err(|_| invalid(raw))?;
-    let id = value.to_bytes();
+    let mut id = Vec::new();
+    write_canonical(&mut Reader::new(raw), &mut id).map_err(|_| invalid(raw))?;
     if id.len() > ID_BYTES_MAX {
         let details = format!("monitor id is longer than {ID_BYTES_MAX} bytes");
         return Err(WireError::new(Tag::ResourcesExhausted, details));

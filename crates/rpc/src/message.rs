@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use corvid_json::{DEPTH_MAX, Kind, Reader};
+use corvid_json::{DEPTH_MAX, Kind, Reader, write_canonical};
 use thiserror::Error;
 
 /// One message.
@@ -228,9 +228,11 @@ pub fn canonical_id(raw: &[u8]) -> Vec<u8> {
 /// The canonical text of a value that was read successfully before: compact, members sorted, numbers by value.
 #[must_use]
 pub fn canonical(raw: &[u8]) -> Vec<u8> {
-    Reader::trusted(raw)
-        .value()
-        .map_or_else(|_| raw.to_vec(), |value| value.to_bytes())
+    let mut out = Vec::with_capacity(raw.len());
+    match write_canonical(&mut Reader::trusted(raw), &mut out) {
+        Ok(()) => out,
+        Err(_) => raw.to_vec(),
+    }
 }
 
 /// Whether the text of a validated value is certainly canonical already.

@@ -17,8 +17,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use corvid_data::{Tag, TrustedKeys, Uuid, WireError};
-use corvid_json::{Kind, Pieces, Reader, Value};
+use corvid_json::{Kind, Pieces, Reader};
 use corvid_monitor::SessionId;
+use corvid_rpc::message;
 
 pub use inbound_frame::InboundFrame;
 use inbound_frame::{Envelope, Method, Parsed, ParsedRequest, only_param};
@@ -655,10 +656,7 @@ fn three_params(params: &[u8]) -> Option<Vec<u8>> {
         first.get_or_insert(element);
         count += 1;
     }
-    first
-        .filter(|_| count == 3)
-        .and_then(|element| Value::parse(element).ok())
-        .map(|value| value.to_bytes())
+    first.filter(|_| count == 3).map(message::canonical)
 }
 
 fn first_string<'a>(reader: &mut Reader<'a>) -> Option<std::borrow::Cow<'a, [u8]>> {

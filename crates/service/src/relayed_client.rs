@@ -26,6 +26,8 @@ const ROLES_MAX: usize = 8;
 const NAME_BYTES_MAX: usize = corvid_consensus::limits::TEXT_BYTES_MAX;
 /// The longest description of the client for the audit log, bytes.
 const WHO_BYTES_MAX: usize = 4096;
+/// Length of the whole text, bytes: far more than one that keeps to the limits above.
+const TEXT_BYTES_MAX: usize = 1 << 20;
 /// A longer text in it is cut, bytes.
 const WHO_TEXT_BYTES_MAX: usize = 256;
 
@@ -81,6 +83,9 @@ impl RelayedClient {
 
     /// Reads a description, which is valid JSON.
     pub(crate) fn parse(raw: &[u8]) -> Option<RelayedClient> {
+        if raw.len() > TEXT_BYTES_MAX {
+            return None;
+        }
         let json = Value::parse(raw).ok()?;
         let mut client = RelayedClient::default();
         for (name, value) in json.as_object()? {

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use corvid_json::{DEPTH_MAX, Pieces, Value};
+use corvid_json::{DEPTH_MAX, Pieces, Reader};
 use corvid_monitor::Version;
 use corvid_rpc::MessageError;
 use corvid_rpc::message::{self, Message};
@@ -254,10 +254,17 @@ impl Method {
 
 /// Canonical text of the only element of an array.
 pub(super) fn only_param(params: &[u8]) -> Option<Vec<u8>> {
-    match Value::parse(params).ok()?.as_array()? {
-        [only] => Some(only.to_bytes()),
-        _ => None,
-    }
+    only_element(params).map(message::canonical)
+}
+
+/// The raw text of the only element of an array.
+pub(super) fn only_element(params: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader::new(params);
+    reader.begin_array().ok()?;
+    let is_there = reader.next_element().ok()?;
+    let only = is_there.then(|| reader.skip().ok()).flatten()?;
+    let is_only = !reader.next_element().ok()?;
+    is_only.then_some(only)
 }
 
 /// The range of a part of `frame`.

@@ -3,12 +3,12 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use corvid_data::WireError;
-use corvid_data::members::is_id;
+use corvid_data::members::{self, is_id};
 use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_rpc::message;
 
-use super::inbound_frame::{InboundFrame, Method, Parsed, ParsedRequest};
+use super::inbound_frame::{InboundFrame, Method, Parsed, ParsedRequest, only_element};
 use super::{Close, Frontend, Step, object};
 use crate::client_memory::{self, message_piece};
 use crate::locks::{Decision, Locks, Mode, Refused};
@@ -35,8 +35,8 @@ impl Frontend {
         Step::Done
     }
 
-    /// The reply to a request, charged if it is long. Without room for it, the reply is an error. A session whose request has an id that is
-    /// long itself gets no reply then, and is closed.
+    /// The reply to a request, charged if it is long. Without room for it, the reply is an error. A
+    /// session whose request has an id that is long itself gets no reply then, and is closed.
     pub(super) fn admit_reply(
         &mut self,
         id: SessionId,
@@ -138,8 +138,9 @@ impl Frontend {
     }
 
     fn set_aware(&mut self, id: SessionId, params: &[u8]) -> Result<Vec<u8>, WireError> {
-        let aware = match Value::parse(params).as_ref().ok().and_then(Value::as_array) {
-            Some([Value::Bool(aware)]) => *aware,
+        let aware = match only_element(params) {
+            Some(b"true") => true,
+            Some(b"false") => false,
             _ => {
                 let details = "set_db_change_aware: true or false parameter expected";
                 return Err(WireError::syntax(params, details));
@@ -208,20 +209,12 @@ impl Frontend {
                 b"\"lock and unlock methods not allowed, DB server is read only.\"".to_vec(),
             );
         }
-        let value = Value::parse(params).ok();
-        match value.as_ref().and_then(Value::as_array) {
-            Some([name])
-                if name
-                    .as_str()
-                    .is_some_and(|name| name.len() > LOCK_NAME_BYTES_MAX) =>
-            {
-                Err(object(&session_limits::exhausted(
-                    "letters in the name of a lock",
-                )))
-            }
-            Some([name]) if name.as_str().is_some_and(|name| is_id(name.as_bytes())) => {
-                Ok(name.as_str().unwrap_or_default().to_owned())
-            }
+        let name = only_element(params).and_then(members::string);
+        match name.map(|name| String::from_utf8(name.into_owned())) {
+            Some(Ok(name)) if name.len() > LOCK_NAME_BYTES_MAX => Err(object(
+                &session_limits::exhausted("letters in the name of a lock"),
+            )),
+            Some(Ok(name)) if is_id(name.as_bytes()) => Ok(name),
             _ => Err(object(&WireError::syntax(
                 params,
                 format!("{method} request params must be <id>"),
@@ -276,6 +269,7 @@ mod tests {
     use corvid_data::Uuid;
 
     use super::*;
+    use crate::client_memory::ClientMemory;
     use crate::message::{DatabaseId, Deliver, SessionInfo, ToShard};
     use crate::schema_epoch::SchemaEpochs;
     use crate::served_databases::ServedDatabases;
@@ -329,6 +323,38 @@ mod tests {
         send(&mut frontend, TO_CLUSTERED);
         send(&mut frontend, ECHO);
         assert_eq!(sent(&mut frontend), 1);
+    }
+
+    #[test]
+    fn an_echo_without_room_is_refused_and_one_whose_id_is_long_ends_the_session() {
+        let mut frontend = frontend();
+        let memory = Arc::new(ClientMemory::new(150_000));
+        frontend.set_client_memory(memory.clone());
+        let long = "x".repeat(100_000);
+        let echo = format!(r#"{{"id":"e","method":"echo","params":["{long}"]}}"#);
+        send(&mut frontend, &echo);
+        let unread: Vec<_> = frontend.outputs.send.drain(..).collect();
+        let held = memory.held();
+        assert!(unread.len() == 1 && held > 100_000);
+        send(&mut frontend, &echo);
+        let [(CLIENT, Piece::Message(refusal))] = &frontend.outputs.send[..] else {
+            panic!("{:?}", frontend.outputs.send)
+        };
+        let refusal = String::from_utf8_lossy(refusal);
+        assert!(refusal.contains(r#""error":"resources exhausted""#));
+        assert_eq!((memory.held(), memory.refused()), (held, 1));
+        // A short one is answered as ever.
+        send(&mut frontend, ECHO);
+        assert_eq!(sent(&mut frontend), 2);
+        assert_eq!(frontend.outputs.close, []);
+        // Not even a refusal fits.
+        send(
+            &mut frontend,
+            &format!(r#"{{"id":"{long}","method":"list_dbs","params":[]}}"#),
+        );
+        assert_eq!((sent(&mut frontend), frontend.outputs.close.len()), (0, 1));
+        drop(unread);
+        assert_eq!(memory.held(), 0);
     }
 
     #[test]

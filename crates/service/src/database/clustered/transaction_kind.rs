@@ -3,6 +3,7 @@
 //! Invariant: a mistake here costs time and is never seen: a transaction that turns out to change something is forwarded after all, and a
 //! leader executes one that changes nothing. Reads the text only.
 
+use corvid_data::members;
 use corvid_json::Reader;
 
 /// The effects that a transaction may have.
@@ -99,8 +100,8 @@ pub(super) fn asserted_locks(params: &[u8]) -> Option<Vec<String>> {
                     asserts = value == b"\"assert\"";
                 }
                 b"lock" => {
-                    let value = operation.value().ok()?;
-                    lock = value.as_str().map(str::to_owned);
+                    let name = members::string(operation.skip().ok()?);
+                    lock = name.and_then(|name| String::from_utf8(name.into_owned()).ok());
                 }
                 _ => drop(operation.skip().ok()?),
             }
