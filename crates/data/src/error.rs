@@ -2,8 +2,9 @@
 //!
 //! Made wherever a request can be wrong; rendered only here. JSON-RPC errors that are bare strings are made elsewhere.
 //!
-//! Errors quote what is wrong, and a request of gigabytes can be wrong as a whole. Invariant of errors made by the constructors: `details`
-//! and `syntax` have at most [`QUOTED_BYTES_MAX`] bytes and an ellipsis, so an error is short however long its request was.
+//! Errors quote what is wrong, and a request of gigabytes can be wrong as a whole. Invariant of
+//! errors made by the constructors: `details` and `syntax` have at most [`QUOTED_BYTES_MAX`] bytes
+//! and an ellipsis, so an error is short however long its request was.
 
 use std::borrow::Cow;
 
@@ -167,7 +168,8 @@ impl WireError {
         }
     }
 
-    /// Attaches the raw JSON text of the offending value. Of a long one the beginning is attached as it was sent.
+    /// Attaches the raw JSON text of the offending value. Of a long one the beginning is attached
+    /// as it was sent.
     #[must_use]
     pub fn with_fragment(self, fragment: &[u8]) -> WireError {
         // The tree of a long text takes ten times its memory, and would be thrown away.

@@ -12,8 +12,8 @@ use corvid_engine::condition::{Clause, Function};
 /// A check of this many clauses counts as one step; most of them are found together by a hash.
 const CLAUSES: usize = 16;
 
-/// Bytes of a clause in use besides itself: its place in the set by which rows are checked, and in the table by which changes find the
-/// groups that see them.
+/// Bytes of a clause in use besides itself: its place in the set by which rows are checked, and in
+/// the table by which changes find the groups that see them.
 const INDEXED_BYTES: usize = 176;
 
 /// Which rows of a table are in view.

@@ -47,8 +47,9 @@ impl Groups {
         }
     }
 
-    /// The group for a subscription, made when there is none. The caller must add a member before anything else. `guard` counts the memory
-    /// of the subscription as long as the group exists; an equal subscription counts once.
+    /// The group for a subscription, made when there is none. The caller must add a member before
+    /// anything else. `guard` counts the memory of the subscription as long as the group exists; an
+    /// equal subscription counts once.
     pub(crate) fn find_or_add(
         &mut self,
         schema: &Schema,

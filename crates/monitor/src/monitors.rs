@@ -37,7 +37,8 @@ pub use change::{ConditionChange, ConditionChanged};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
 
-/// Admits the memory of a subscription, bytes: returns the value that counts it as long as the subscription is in use.
+/// Admits the memory of a subscription, bytes: returns the value that counts it as long as the
+/// subscription is in use.
 ///
 /// # Errors
 /// There is no room; the client gets this error.

@@ -1,11 +1,14 @@
-//! The configurable limits of what clients take: the options, their defaults, and how the limit of descriptors reduces them.
+//! The configurable limits of what clients take: the options, their defaults, and how the limit of
+//! descriptors reduces them.
 //!
-//! `--max-memory` bounds everything that clients make the server hold. Each kind has a share of it, so that no kind starves another: texts of
-//! requests half, replies a quarter, conditions and waiting transactions a quarter. `--max-message` and `--max-replies` set the shares of
-//! their kinds instead.
+//! `--max-memory` bounds everything that clients make the server hold. Each kind has a share of it,
+//! so that no kind starves another: texts of requests half, replies a quarter, conditions and
+//! waiting transactions a quarter. `--max-message` and `--max-replies` set the shares of their
+//! kinds instead.
 //!
 //! Called by the command line, once at the start, and by changes at run time. The limits are enforced elsewhere
-//! ([`corvid_reactor::shard::Limits`], [`corvid_service::client_memory`]). Limits of one session in a database are not configurable
+//! ([`corvid_reactor::shard::Limits`], [`corvid_service::client_memory`]). Limits of one session in
+//! a database are not configurable
 //! ([`corvid_service::session_limits`]).
 
 use corvid_net::errno;
@@ -21,8 +24,9 @@ const MESSAGE_BYTES: u64 = 1 << 30;
 /// The default maximum of a session's unread output, bytes: the reference's limit between members of a cluster.
 const BACKLOG_BYTES: u64 = 4 << 30;
 
-/// The default maximum of what all clients make the server hold, bytes. A quarter of it suffices for more clients that read their initial
-/// contents than any known deployment has, and for five hundred clients with conditions of ten thousand clauses each, none of them equal.
+/// The default maximum of what all clients make the server hold, bytes. A quarter of it suffices
+/// for more clients that read their initial contents than any known deployment has, and for five
+/// hundred clients with conditions of ten thousand clauses each, none of them equal.
 const MEMORY_BYTES: u64 = 4 << 30;
 
 /// Descriptors that are reserved for files, the control socket and connections that the server opens.

@@ -1,8 +1,10 @@
-//! The account of what clients make the whole process hold, after their requests were read: replies, and what stays until a session ends.
+//! The account of what clients make the whole process hold, after their requests were read:
+//! replies, and what stays until a session ends.
 //!
-//! The other half of the account, texts of requests until they are handled, is kept where they are read
-//! (`corvid_reactor::shard::Limits`). Everything that a client without any rights can cause is in one of the kinds; each has its own share
-//! of the bound (`--max-memory`), so that one kind cannot starve another. A guard charges bytes when it is made and releases them when it is
+//! The other half of the account, texts of requests until they are handled, is kept where they are
+//! read (`corvid_reactor::shard::Limits`). Everything that a client without any rights can cause is
+//! in one of the kinds; each has its own share of the bound (`--max-memory`), so that one kind
+//! cannot starve another. A guard charges bytes when it is made and releases them when it is
 //! dropped, with the memory that it stands for.
 //!
 //! | Kind | Guard | Lives as long as | Beyond the limit |
@@ -10,13 +12,15 @@
 //! | replies: results, contents, `echo`, errors | [`Charge`] | their last unread byte | `resources exhausted`; a session whose reply cannot even say that is closed |
 //! | conditions of monitors, blocked transactions | [`Retained`] | the monitors with that condition, the transaction | `resources exhausted` |
 //!
-//! Replies up to [`COUNTED_BYTES`] are not counted: the number of requests in flight bounds them. Three rules bound the others:
+//! Replies up to [`COUNTED_BYTES`] are not counted: the number of requests in flight bounds them.
+//! Three rules bound the others:
 //!
 //! - A reply that contains each row at most once, such as a dump or a monitor's initial contents, is made as long as others hold less than
 //!   the limit. So a database can always be read, however large it is, and one such reply can exceed the limit.
 //! - Repeated selections of one transaction from a table get up to half of what others leave, and a megabyte in any case. So one client
 //!   cannot take everything.
-//! - A reply that repeats its request (`echo`, an error that quotes it) must fit into what others leave.
+//! - A reply that repeats its request (`echo`, an error that quotes it) must fit into what others
+//!   leave.
 //!
 //! A request beyond these limits gets [`exhausted`], and its transaction commits nothing. Updates are not counted: they merge while their
 //! client does not read. Shared by all databases; atomic counters, no locks.
@@ -39,7 +43,8 @@ pub(crate) const SHORT_BYTES: usize = 64 << 10;
 /// Longer replies leave in pieces of this length, which are freed as they are sent, bytes.
 const WHOLE_BYTES: usize = 256 << 10;
 
-/// A session that keeps requests of at most this length is never refused, bytes: a client without conditions can always monitor.
+/// A session that keeps requests of at most this length is never refused, bytes: a client without
+/// conditions can always monitor.
 pub(crate) const SMALL_KEPT_BYTES: usize = 16 << 10;
 
 /// Repeated selections of one transaction may take this much in any case, bytes.

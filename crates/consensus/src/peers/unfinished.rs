@@ -1,14 +1,20 @@
-//! Messages that have begun to arrive: which connection gives way when those of all connections together are too long.
+//! Messages that have begun to arrive: which connection gives way when those of all connections
+//! together are too long.
 //!
-//! On plain TCP any process may claim to be any server, begin messages and leave them. Invariant: the messages that have begun hold at most
-//! twice the longest message, and connections that are not vouched for ([`super::vouching`]) take no room from those that are:
+//! On plain TCP any process may claim to be any server, begin messages and leave them. Invariant:
+//! the messages that have begun hold at most twice the longest message, and connections that are
+//! not vouched for ([`super::vouching`]) take no room from those that are:
 //!
-//! 1. While connections without a vouch hold more than half, one of them gives way, otherwise one of all.
-//! 2. Of these, a message that has not grown by [`PROGRESS_BYTES`] for [`STALLED_MS`] goes first: the one that has not grown for longest. So
-//!    the entry of a gigabyte that a leader sends is safe, however long it is, while it arrives.
-//! 3. Where none has stalled, the server with most bytes pays, with its connection that has not grown for longest.
+//! 1. While connections without a vouch hold more than half, one of them gives way, otherwise one
+//!    of all.
+//! 2. Of these, a message that has not grown by [`PROGRESS_BYTES`] for [`STALLED_MS`] goes first:
+//!    the one that has not grown for longest. So the entry of a gigabyte that a leader sends is
+//!    safe, however long it is, while it arrives.
+//! 3. Where none has stalled, the server with most bytes pays, with its connection that has not
+//!    grown for longest.
 //!
-//! `receive` calls it. The clients of a server have the same rules (crate `reactor`), with remotes and addresses in place of servers.
+//! `receive` calls it. The clients of a server have the same rules (crate `reactor`), with remotes
+//! and addresses in place of servers.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +23,12 @@ use corvid_log::cluster::Sid;
 use super::ConnectionNumber;
 use super::connection::Connection;
 
-/// A message that has not made progress for this long has stalled, ms: as long as the shortest election timer of the field.
+/// A message that has not made progress for this long has stalled, ms: as long as the shortest
+/// election timer of the field.
 const STALLED_MS: u64 = 1000;
 
-/// A message makes progress when it has grown by this much, bytes: a byte now and then does not keep its place.
+/// A message makes progress when it has grown by this much, bytes: a byte now and then does not
+/// keep its place.
 const PROGRESS_BYTES: usize = 16 * 1024;
 
 /// How the unfinished message of one connection grows.
@@ -56,7 +64,8 @@ impl Growth {
     }
 }
 
-/// The connection that gives way because more than `bytes_max` bytes of messages have begun; `None`: there is room.
+/// The connection that gives way because more than `bytes_max` bytes of messages have begun;
+/// `None`: there is room.
 pub(super) fn choose(
     now_ms: u64,
     connections: &BTreeMap<ConnectionNumber, Connection>,

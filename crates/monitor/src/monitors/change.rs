@@ -54,8 +54,8 @@ impl ConditionChange {
 
 impl Monitors {
     /// Executes a `monitor_cond_change`, atomically. Flush the session before replying with an error. Until [`Monitors::apply`] no other
-    /// request about this session's monitors may be executed. [`RequestContext::admit`] is asked for
-    /// the memory of the new subscription.
+    /// request about this session's monitors may be executed. [`RequestContext::admit`] is asked
+    /// for the memory of the new subscription.
     ///
     /// # Errors
     /// docs/spec/protocol.md 4.8, and those of [`RequestContext::admit`].

@@ -194,7 +194,8 @@ impl Conn {
         self.charge.bytes() > 0
     }
 
-    /// Charges the incomplete text and the bytes of earlier texts that the handler still holds. True when the charge has become larger.
+    /// Charges the incomplete text and the bytes of earlier texts that the handler still holds.
+    /// True when the charge has become larger.
     pub(super) fn update_charge(&mut self, now_ms: u64, held_bytes: usize) -> bool {
         if self.closing.is_some() {
             return false;
@@ -211,7 +212,8 @@ impl Conn {
         !self.is_trusted && self.charge.bytes() > before
     }
 
-    /// Charges what has been read before the rest of the turn: the handler holds the earlier texts, and their charge is not lowered here.
+    /// Charges what has been read before the rest of the turn: the handler holds the earlier texts,
+    /// and their charge is not lowered here.
     pub(super) fn charge_partial(&mut self, now_ms: u64) -> bool {
         let before = self.charge.bytes();
         if self.partial_bytes > before {

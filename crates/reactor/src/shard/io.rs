@@ -34,7 +34,8 @@ pub struct Io {
     pub(super) accounts: Arc<Accounts>,
     /// The number of this shard in its group.
     shard: usize,
-    /// Connections of other shards that are to be closed, because unfinished messages hold too much.
+    /// Connections of other shards that are to be closed, because unfinished messages hold too
+    /// much.
     pub(super) evicted: Vec<Evicted>,
     pub(super) conns: Slab<Conn>,
     pub(super) timers: Timers,
@@ -292,7 +293,8 @@ impl Io {
         }
     }
 
-    /// Makes room if unfinished messages hold too much. The connections that give way may belong to any shard of the group.
+    /// Makes room if unfinished messages hold too much. The connections that give way may belong to
+    /// any shard of the group.
     pub(super) fn check_unfinished(&mut self) {
         if !self.accounts.is_overdrawn() {
             return;

@@ -1,14 +1,17 @@
 //! Limits of the memory that clients occupy in a group of shards: connections, incomplete texts, unread output.
 //!
 //! Invariants: no more than [`Limits::connections_max`] accepted connections are open at a time; incomplete texts hold at most
-//! [`Limits::unfinished_bytes_max`] together, plus the bytes that each shard reads in one turn. A text counts until its handler has finished
-//! with it ([`Handler::held_bytes`](super::Handler::held_bytes)), so a client cannot send faster than the handler reads. Texts count in
-//! multiples of [`GRAIN_BYTES`], so most connections touch the shared table only when they open and close.
+//! [`Limits::unfinished_bytes_max`] together, plus the bytes that each shard reads in one turn. A
+//! text counts until its handler has finished with it
+//! ([`Handler::held_bytes`](super::Handler::held_bytes)), so a client cannot send faster than the
+//! handler reads. Texts count in multiples of [`GRAIN_BYTES`], so most connections touch the shared
+//! table only when they open and close.
 //!
 //! At a limit: a connection too many is closed at once, so that its client tries another server instead of waiting; a client that sends too
 //! long a text, or leaves too much output unread, is disconnected; when incomplete texts are too long together, the shard that notices it
-//! chooses connections of any shard ([`super::unfinished`]), and their shards close them. Limits may change while the shards run; open
-//! connections stay open. Peers that the handler trusts ([`Io::trust`](super::Io::trust)) are not limited. Only shards use this file.
+//! chooses connections of any shard ([`super::unfinished`]), and their shards close them. Limits
+//! may change while the shards run; open connections stay open. Peers that the handler trusts
+//! ([`Io::trust`](super::Io::trust)) are not limited. Only shards use this file.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +20,8 @@ use super::ConnId;
 use super::unfinished::{Account, Evicted, Turn, Unfinished};
 use crate::events;
 
-/// The texts of a connection count in multiples of this, bytes: about what an idle connection takes.
+/// The texts of a connection count in multiples of this, bytes: about what an idle connection
+/// takes.
 const GRAIN_BYTES: usize = 16 * 1024;
 
 /// Limits of a group of shards. The default is none.
@@ -143,7 +147,8 @@ impl Accounts {
         self.unfinished_bytes.load(Ordering::Relaxed) > self.unfinished_bytes_max()
     }
 
-    /// Chooses the connections that must be closed because incomplete texts are too long together. They count no longer.
+    /// Chooses the connections that must be closed because incomplete texts are too long together.
+    /// They count no longer.
     pub(super) fn evict(&self, now_ms: u64) -> Vec<Evicted> {
         let mut evicted = Vec::new();
         if self.is_overdrawn() {

@@ -355,7 +355,8 @@ impl<H: Handler> Shard<H> {
         );
     }
 
-    /// Charges what a connection holds now: texts that the handler has finished with count no longer, those that wait do.
+    /// Charges what a connection holds now: texts that the handler has finished with count no
+    /// longer, those that wait do.
     fn update_charge(&mut self, id: ConnId, now: Now) {
         let held_bytes = self.handler.held_bytes(id);
         let conn = self.io.conn(id);

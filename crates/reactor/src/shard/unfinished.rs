@@ -1,19 +1,22 @@
-//! The messages of clients that are not handled yet, in a whole group of shards: how many bytes each connection holds, and which
-//! connection gives way when all of them together hold too much.
+//! The messages of clients that are not handled yet, in a whole group of shards: how many bytes
+//! each connection holds, and which connection gives way when all of them together hold too much.
 //!
-//! A table with one entry for each connection that holds something worth counting. An entry belongs to an account: the remote that
-//! accepted the connection, and the address of its peer. Invariant: `bytes` is the sum of all entries that are not evicted. An
-//! evicted entry counts no longer, because its shard is about to close the connection; it stays until the shard has done so, and is not
-//! chosen twice.
+//! A table with one entry for each connection that holds something worth counting. An entry belongs
+//! to an account: the remote that accepted the connection, and the address of its peer. Invariant:
+//! `bytes` is the sum of all entries that are not evicted. An evicted entry counts no longer,
+//! because its shard is about to close the connection; it stays until the shard has done so, and is
+//! not chosen twice.
 //!
 //! The choice is a pure function of the table and the time ([`Unfinished::evict`]):
 //!
-//! 1. A message that its client does not finish has *stalled* when it has not grown by [`PROGRESS_BYTES`] for [`STALLED_MS`]. The one that
-//!    has not grown for longest goes first. So a client that sends at full speed is safe from all that hold bytes and
-//!    wait, however long its own message is.
-//! 2. Where none has stalled, the largest account pays: of the remote with most bytes the peer with most bytes, and of its connections the
-//!    one that has not grown for longest. So strangers on one remote cannot push out clients of another, such as the local socket, nor
-//!    one peer with many connections the others.
+//! 1. A message that its client does not finish has *stalled* when it has not grown by
+//!    [`PROGRESS_BYTES`] for [`STALLED_MS`]. The one that has not grown for longest goes first. So
+//!    a client that sends at full speed is safe from all that hold bytes and wait, however long its
+//!    own message is.
+//! 2. Where none has stalled, the largest account pays: of the remote with most bytes the peer with
+//!    most bytes, and of its connections the one that has not grown for longest. So strangers on
+//!    one remote cannot push out clients of another, such as the local socket, nor one peer with
+//!    many connections the others.
 //!
 //! `limits` owns the table; knows no sockets.
 
@@ -28,7 +31,8 @@ use super::{ConnId, ListenerId};
 /// A message that has not made progress for this long has stalled, ms.
 const STALLED_MS: u64 = 1000;
 
-/// A message makes progress when it has grown by this much, bytes: a byte now and then does not keep its place.
+/// A message makes progress when it has grown by this much, bytes: a byte now and then does not
+/// keep its place.
 const PROGRESS_BYTES: usize = 16 * 1024;
 
 /// The owner of memory: a remote, and a peer of it.
@@ -41,7 +45,8 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Of a peer with this address. An IPv6 peer owns at least the 64-bit network that its address is in.
+    /// Of a peer with this address. An IPv6 peer owns at least the 64-bit network that its address
+    /// is in.
     pub(super) fn new(remote: Option<ListenerId>, address: Option<IpAddr>) -> Account {
         let peer = address.map(|address| match address.to_canonical() {
             IpAddr::V6(v6) => {

@@ -88,7 +88,8 @@ impl DatabaseService {
             },
         );
         match change {
-            // Rows that come into view are as many as those of a monitor that starts, and have its limit.
+            // Rows that come into view are as many as those of a monitor that starts, and have its
+            // limit.
             Ok(change) if !self.has_room_for(change.len()) => {
                 self.refuse(request, client_memory::exhausted());
             }
@@ -139,8 +140,8 @@ impl DatabaseService {
         self.outputs.reply(session, &request.id, b"{}", completion);
     }
 
-    /// Charges the update that a change of conditions causes, which comes last. A client that changes conditions again and again and does
-    /// not read gets no further ones until it has read.
+    /// Charges the update that a change of conditions causes, which comes last. A client that
+    /// changes conditions again and again and does not read gets no further ones until it has read.
     fn charge_effect(&mut self, session: SessionId, effect: &mut Frame) {
         if let SharedBody::Whole(text) = &effect.body {
             let bytes = text.len();

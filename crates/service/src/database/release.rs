@@ -64,7 +64,8 @@ impl DatabaseService {
         }
     }
 
-    /// Whether there is room for a reply of this length that repeats its request, bytes. Counts a refusal.
+    /// Whether there is room for a reply of this length that repeats its request, bytes. Counts a
+    /// refusal.
     pub(super) fn has_room_to_repeat(&self, bytes: usize) -> bool {
         let memory = &self.outputs.client_memory;
         let has_room = bytes <= SHORT_BYTES || self.tape.flag(|| memory.has_room_to_repeat(bytes));

@@ -72,7 +72,8 @@ impl Triggers {
             && self.always.is_empty()
     }
 
-    /// Whether a session keeps so little, with one more request of this length, that memory for it is never refused.
+    /// Whether a session keeps so little, with one more request of this length, that memory for it
+    /// is never refused.
     pub(super) fn is_small(&self, session: SessionId, bytes: usize) -> bool {
         let kept = self.by_session.get(&session).map_or(0, |of| of.bytes);
         kept + bytes <= SMALL_KEPT_BYTES
