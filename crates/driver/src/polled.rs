@@ -82,7 +82,9 @@ impl Client {
     /// # Errors
     /// As there; or the credentials for TLS are incomplete.
     pub fn connect_with(class: Class, remotes: &str, setup: &Setup) -> Result<Client, Error> {
-        remotes::check(remotes, setup.credentials.as_deref())?;
+        if setup.are_remotes_checked {
+            remotes::check(remotes, setup.credentials.as_deref())?;
+        }
         let mut client = Client::new(class, None)?;
         client.set_credentials(setup.credentials.clone());
         client.is_persistent = setup.is_persistent;

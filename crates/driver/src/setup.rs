@@ -38,6 +38,9 @@ pub struct Setup {
     pub probe_interval: Option<Duration>,
     /// A lock to ask for: see [`crate::polled::Client::set_lock`].
     pub lock: Option<String>,
+    /// Whether a list of remotes that cannot work is an error of the call. True by default. Otherwise each attempt fails, which the log says: for
+    /// libraries whose programs may name remotes before they can be used.
+    pub are_remotes_checked: bool,
 }
 
 impl Default for Setup {
@@ -49,6 +52,7 @@ impl Default for Setup {
             is_shuffled: true,
             probe_interval: None,
             lock: None,
+            are_remotes_checked: true,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The client: a replica behind a lock, and the session that keeps it up to date.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
 use corvid::polled;
@@ -97,6 +97,25 @@ fn class_of(schema: &Schema, columns: &Bound<'_, PyDict>) -> PyResult<Class> {
     Ok(class)
 }
 
+/// The credentials in these files; `None` without any.
+fn credentials_of(
+    private_key: Option<String>,
+    certificate: Option<String>,
+    ca_cert: Option<String>,
+) -> Option<Arc<Credentials>> {
+    let has_files = private_key.is_some() || certificate.is_some() || ca_cert.is_some();
+    let settings = Settings {
+        private_key,
+        certificate,
+        authority: ca_cert.map(|file| Authority {
+            file,
+            is_bootstrapped: false,
+        }),
+        ..Settings::default()
+    };
+    has_files.then(|| Credentials::new(&settings))
+}
+
 /// Classes by the names of tables. Those of tables that the schema does not have are for other versions of it.
 fn row_classes_of(
     schema: &Schema,
@@ -120,7 +139,7 @@ fn row_classes_of(
 impl Client {
     #[new]
     #[pyo3(signature = (schema, remotes, columns, *, leader_only=true, retry=true, shuffle=true, probe_interval=None, lock=None,
-                        private_key=None, certificate=None, ca_cert=None, row_classes=None,
+                        private_key=None, certificate=None, ca_cert=None, check_remotes=true, row_classes=None,
                         live_rows=None, read_only=None, unregistered=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn new(
@@ -136,23 +155,14 @@ impl Client {
         private_key: Option<String>,
         certificate: Option<String>,
         ca_cert: Option<String>,
+        check_remotes: bool,
         row_classes: Option<&Bound<'_, PyDict>>,
         live_rows: Option<Py<PyAny>>,
         read_only: Option<Vec<(String, String)>>,
         unregistered: Option<Vec<(String, String, String)>>,
     ) -> PyResult<Client> {
-        let has_files = private_key.is_some() || certificate.is_some() || ca_cert.is_some();
-        let settings = Settings {
-            private_key,
-            certificate,
-            authority: ca_cert.map(|file| Authority {
-                file,
-                is_bootstrapped: false,
-            }),
-            ..Settings::default()
-        };
         let setup = Setup {
-            credentials: has_files.then(|| Credentials::new(&settings)),
+            credentials: credentials_of(private_key, certificate, ca_cert),
             is_leader_only: leader_only,
             is_persistent: retry,
             is_shuffled: shuffle,
@@ -160,6 +170,7 @@ impl Client {
                 .map(|seconds| duration(py, seconds))
                 .transpose()?,
             lock,
+            are_remotes_checked: check_remotes,
         };
         let class = class_of(schema, columns)?;
         let mut client = polled::Client::connect_with(class, remotes, &setup)
@@ -190,6 +201,19 @@ impl Client {
             unregistered: unregistered.collect::<PyResult<_>>()?,
             state: Mutex::new(State { client }),
         })
+    }
+
+    /// Sets the files for TLS, from the next connection on.
+    #[pyo3(signature = (private_key=None, certificate=None, ca_cert=None))]
+    fn set_tls_files(
+        &self,
+        py: Python<'_>,
+        private_key: Option<String>,
+        certificate: Option<String>,
+        ca_cert: Option<String>,
+    ) {
+        let credentials = credentials_of(private_key, certificate, ca_cert);
+        self.with(py, |state| state.client.set_credentials(credentials));
     }
 
     /// Does all work that needs no waiting. Returns whether something changed.

@@ -252,11 +252,17 @@ class Client:
         private_key: Optional[str] = None,
         certificate: Optional[str] = None,
         ca_cert: Optional[str] = None,
+        check_remotes: bool = True,
         row_classes: Optional[Mapping[str, Type[RowBase]]] = None,
         live_rows: Optional[Callable[[Client, str, bytes], RowBase]] = None,
         read_only: Optional[Sequence[Tuple[str, str]]] = None,
         unregistered: Optional[Sequence[Tuple[str, str, str]]] = None,
     ) -> None: ...
+    def set_tls_files(
+        self, private_key: Optional[str] = None, certificate: Optional[str] = None, ca_cert: Optional[str] = None
+    ) -> None:
+        """Sets the files for TLS, from the next connection on."""
+
     def run(self) -> bool:
         """Does all work that needs no waiting. Returns whether something changed."""
 

@@ -15,6 +15,7 @@ import sys
 import time
 
 from . import dirs
+from . import poller, socket_util, timeval  # noqa: F401 - programs reach them through this module
 from . import fatal_signal
 from . import process
 from . import util

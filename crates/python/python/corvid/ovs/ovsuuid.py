@@ -4,6 +4,7 @@ import re
 import uuid
 
 from .db import error
+from .db import parser  # noqa: F401 - programs reach it through this module
 
 # No newline may follow, which `$` would let pass and `uuid.UUID` refuses.
 uuidRE = re.compile(r"^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")

@@ -355,7 +355,7 @@ class Reconnect(object):
     def receive_attempted(self, now):
         """Reports that the owner looked for input.
 
-        No probe is due before: a program that was suspended may find input when it looks.
+        No probe is due before: a program that was suspended may find input when it looks. None: it always looks.
         """
         self.last_receive_attempt = now
 
@@ -363,7 +363,7 @@ class Reconnect(object):
         if not self.probe_interval:
             return None
         deadline = base + self.probe_interval
-        if self.last_receive_attempt >= deadline:
+        if self.last_receive_attempt is None or self.last_receive_attempt >= deadline:
             return deadline
         return max(deadline, now + 1)
 

@@ -10,6 +10,7 @@ import os
 import socket
 import ssl
 
+from . import dns_resolve  # noqa: F401 - programs reach it through this module
 from . import dirs
 from . import fatal_signal
 from . import poller as _poller

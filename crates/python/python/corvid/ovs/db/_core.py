@@ -15,8 +15,14 @@ _reconnect_log = _vlog.Vlog("reconnect")
 _OF_REMOTE = re.compile(r"p?(tcp|ssl|unix):.*: ")
 
 
-def core_of(idl):
-    """A client of the core for the tables of an Idl."""
+_PASSIVE = re.compile(r"ptcp:([^:,]*[^0-9:,][^:,]*|\[[^]]*\]):([0-9]+)")
+
+
+def core_of(idl, files):
+    """A client of the core for the tables of an Idl, with these files for TLS.
+
+    As in the original, whether remotes and files can be used shows when they are.
+    """
     tables, unregistered = _schema_json(idl)
     schema = _native.Schema(json.dumps({"name": idl._db.name, "version": _version(idl._db), "tables": tables}))
     columns, read_only = {}, []
@@ -26,8 +32,8 @@ def core_of(idl):
         columns[name] = {column: "on_demand" if column in of_table else "read" for column in table.columns}
     probe = idl._session._probe_interval
     native = _native.Client(
-        schema, idl._remote, columns, leader_only=idl.leader_only, probe_interval=None if probe is None else probe / 1000,
-        lock=idl.lock_name, live_rows=idl._make_row, read_only=read_only, unregistered=unregistered, **_tls_files(),
+        schema, _PASSIVE.sub(r"ptcp:\2:\1", idl._remote), columns, leader_only=idl.leader_only, probe_interval=None if probe is None else probe / 1000,
+        lock=idl.lock_name, live_rows=idl._make_row, read_only=read_only, unregistered=unregistered, check_remotes=False, **files,
     )
     if idl.cluster_id is not None:
         native.set_cluster_id(idl.cluster_id)
@@ -38,7 +44,8 @@ def _version(schema):
     return getattr(schema, "version", None) or "0.0.0"
 
 
-def _tls_files():
+def tls_files():
+    """The files for TLS that the program has named so far."""
     stream = _stream.Stream
     files = {
         "private_key": getattr(stream, "_SSL_private_key_file", None),

@@ -11,6 +11,7 @@ import operator
 import re
 import uuid
 
+from .. import jsonrpc, ovsuuid, poller, reconnect, socket_util, stream, timeval  # noqa: F401 - programs reach them through this module
 from . import error
 from . import parser
 from .types import BooleanType, IntegerType, RealType, StringType, UuidType

@@ -6,6 +6,8 @@ of the package, because all of them import it.
 
 import json as _json
 
+from .. import json as _ovs_json  # noqa: F401 - programs reach it through this module
+
 
 def _to_text(value):
     """Returns compact JSON with sorted members, or `repr` for a value that JSON cannot express."""

@@ -11,12 +11,13 @@ import uuid as _uuid
 from corvid import _native
 from corvid import errors as _errors
 
+from .. import jsonrpc, ovsuuid, reconnect  # noqa: F401 - programs reach them through this module
 from .. import poller as _poller
 from .. import vlog as _vlog
 from . import data as _data  # noqa: F401 - programs reach it through this module
 from . import error as _error
 from ._conditions import ConditionState, normalized
-from ._core import core_of, forward_log, json_text
+from ._core import core_of, forward_log, json_text, tls_files
 from ._row import DetachedRow, Row, live_row
 from ._schema_helper import SchemaHelper
 from ._session import Session as _Session
@@ -75,6 +76,11 @@ class _Tables(dict):
         return super().pop(*arguments)
 
 
+def _row_to_uuid(value):
+    """The UUID of a row; any other value as it is. Not public, but every ovsdbapp up to 2.15 calls it."""
+    return value.uuid if isinstance(value, Row) else value
+
+
 class Idl:
     """A replica of some tables of a database.
 
@@ -125,7 +131,8 @@ class Idl:
         self.tables.has_changed = False
         for name, table in list(self.tables.items()):
             dict.__setitem__(self.tables, name, self._adopt(table))
-        self._native = core_of(self)
+        self._tls_files = tls_files()
+        self._native = core_of(self, self._tls_files)
         self._replicated = dict(self.tables)
         self._events = _native.Events(self._native)
         self._epoch = self._native.resync_epoch
@@ -172,6 +179,7 @@ class Idl:
         self._events.set_wanted(is_heard)
         yields = self._is_heard("cooperative_yield", Idl.cooperative_yield)
         native = self._native
+        self._take_tls_files()
         for _ in range(50):
             has_changed = native.run_to_change()
             forward_log()
@@ -193,6 +201,13 @@ class Idl:
         if failure is not None:
             raise failure
         return self.change_seqno != seqno
+
+    def _take_tls_files(self):
+        """A program may name the files for TLS after it has made the replica."""
+        files = tls_files()
+        if files != self._tls_files:
+            self._tls_files = files
+            self._native.set_tls_files(**files)
 
     def _is_heard(self, name, default):
         """Whether a class or an instance has a method of its own."""

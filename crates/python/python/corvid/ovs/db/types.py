@@ -474,3 +474,7 @@ class Type(object):
             return key
         value = self.value.constraintsToEnglish(escapeLiteral, escapeNumber)
         return ", ".join(["key " + key] * bool(key) + ["value " + value] * bool(value))
+
+
+# At the end, because it imports the names above.
+from . import data  # noqa: E402, F401 - programs reach it through this module

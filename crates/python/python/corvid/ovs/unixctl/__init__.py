@@ -5,6 +5,8 @@
 
 import enum
 
+from .. import util  # noqa: F401 - programs reach it through this module
+
 COMMAND_COLUMNS = 23
 
 commands = {}
