@@ -572,6 +572,13 @@ pub(super) const RULES: &[Rule] = &[
         number: 25,
         text: "A member compares its leader's log with what it has committed, and nothing is acknowledged or counted that was not sent.",
         mutants: &[
+            // Before the next one, which changes the place that it is known by.
+            mutant(
+                "older-leader-compared",
+                GUARD,
+                "            if «*term >= view.term» {\n                committed::check_append",
+                "true",
+            ),
             mutant(
                 "append-uncompared",
                 GUARD,
@@ -603,12 +610,6 @@ pub(super) const RULES: &[Rule] = &[
                 "true",
             ),
             mutant("commits-uncompared", COMMITTED, "«own == theirs»", "true"),
-            mutant(
-                "older-leader-compared",
-                GUARD,
-                "            if «*term >= view.term» {\n                committed::check_append",
-                "true",
-            ),
             mutant(
                 "histories-uncompared",
                 COMMITTED,
