@@ -22,9 +22,6 @@ use crate::speculation::AsOf;
 use crate::subscription::Subscription;
 use crate::{Version, view};
 
-/// A member that has more to get than an update of the rows that are written at once, each with so much text, gets it in steps.
-const STEP_BYTES_PER_ROW: u64 = 1024;
-
 /// The body of an update without changes; it is not sent.
 pub const NOTHING: &[u8] = b"{}";
 
@@ -61,6 +58,23 @@ pub(crate) enum MemberState {
     Clean(usize),
     /// Everything before this segment.
     Behind(SegmentId),
+}
+
+/// The limits of one update.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UpdateLimits {
+    /// An update of more rows is written later, by another thread.
+    pub(crate) rows_max: usize,
+    /// About this much text is a step.
+    pub(crate) step_bytes: u64,
+}
+
+impl UpdateLimits {
+    /// 1,000 rows, which take some 300 us; 1 MiB.
+    pub(crate) const USUAL: UpdateLimits = UpdateLimits {
+        rows_max: 1000,
+        step_bytes: 1 << 20,
+    };
 }
 
 /// The next update of a member that is behind.
@@ -283,21 +297,21 @@ impl Group {
         self.precomputed = None;
     }
 
-    /// The next update for the member `key`, which is behind from `segment`: everything, or a step. A body of more than `rows_max` rows is
-    /// written later, and may turn out to be [`NOTHING`].
+    /// The next update for the member `key`, which is behind from `segment`: everything, or a step. A long body is written
+    /// later, and may turn out to be [`NOTHING`].
     pub(crate) fn update_for(
         &mut self,
         schema: &Arc<Schema>,
         key: MonitorKey,
         segment: SegmentId,
-        rows_max: usize,
+        limits: UpdateLimits,
     ) -> Update {
         let (body, next) = if let Some(body) = self.bodies.get(&segment) {
             (body.clone(), None)
         } else if let Some((body, next)) = self.segments.step(segment) {
             (Some(body), Some(next))
         } else {
-            let (body, next) = self.encode_from(schema, segment, rows_max);
+            let (body, next) = self.encode_from(schema, segment, limits);
             match (next, &body) {
                 (None, _) => {
                     self.bodies.insert(segment, body.clone());
@@ -469,23 +483,22 @@ impl Group {
         &mut self,
         schema: &Arc<Schema>,
         segment: SegmentId,
-        rows_max: usize,
+        limits: UpdateLimits,
     ) -> (Option<SharedBody>, Option<SegmentId>) {
-        let step_bytes = STEP_BYTES_PER_ROW.saturating_mul(rows_max as u64);
-        let Some(unsent) = self.segments.unsent(segment, step_bytes) else {
+        let Some(unsent) = self.segments.unsent(segment, limits.step_bytes) else {
             return (None, None);
         };
         let next = unsent.next;
-        (self.encode(schema, unsent, rows_max), next)
+        (self.encode(schema, unsent, limits), next)
     }
 
     fn encode(
         &mut self,
         schema: &Arc<Schema>,
         Unsent { changes, delta, .. }: Unsent,
-        rows_max: usize,
+        limits: UpdateLimits,
     ) -> Option<SharedBody> {
-        let is_long = changes.len() > rows_max;
+        let is_long = changes.len() > limits.rows_max;
         let is_alone = |precomputed: &mut StdArc<PrecomputedUpdate>| {
             delta.as_ref().is_some_and(|delta| precomputed.is_of(delta))
         };

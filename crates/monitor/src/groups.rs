@@ -201,6 +201,7 @@ impl Groups {
 mod tests {
     use super::*;
     use crate::condition::TableCondition;
+    use crate::group::UpdateLimits;
     use crate::subscription::{Select, TableSubscription};
     use corvid_data::{Row, RowChange, Str, TableId, TableSchema, Uuid};
 
@@ -291,7 +292,7 @@ mod tests {
         assert!(woken.is_empty());
         let update = groups
             .get_mut(group)
-            .update_for(&schema, key, segment, usize::MAX);
+            .update_for(&schema, key, segment, UpdateLimits::USUAL);
         assert!(update.body.is_some());
         groups.commit(&schema, commit(3, &insert(3)), &mut woken);
         assert_eq!(woken.iter().map(|(key, _)| *key).collect::<Vec<_>>(), [key]);

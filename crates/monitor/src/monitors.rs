@@ -23,7 +23,7 @@ use slab::Slab;
 use crate::contents::{Contents, ContentsId, Written};
 use crate::deferred_body::DeferredBody;
 use crate::frame::{Guard, ResultHead};
-use crate::group::{Commit, Group, GroupId, MemberState, MonitorKey};
+use crate::group::{Commit, Group, GroupId, MemberState, MonitorKey, UpdateLimits};
 use crate::groups::Groups;
 use crate::history::History;
 use crate::segments::SegmentId;
@@ -52,9 +52,6 @@ pub struct RequestContext<'a> {
     /// Asked for the memory of a subscription.
     pub admit: Admit<'a>,
 }
-
-/// An update of at most this many rows is written by the database itself; it takes some 300 us.
-const UPDATE_ROWS_MAX: usize = 1000;
 
 /// The kind of notifications that a monitor gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,8 +87,7 @@ pub struct Monitors {
     update3_monitors: usize,
     /// The number of the next long contents.
     next_contents: ContentsId,
-    /// Updates of more rows are written by another thread.
-    update_rows_max: usize,
+    limits: UpdateLimits,
     /// Kept to reuse its memory.
     woken: Vec<(MonitorKey, SegmentId)>,
     /// Notifications composed so far, by version.
@@ -150,7 +146,7 @@ impl Monitors {
             history: History::new(last_txn),
             update3_monitors: 0,
             next_contents: ContentsId(0),
-            update_rows_max: UPDATE_ROWS_MAX,
+            limits: UpdateLimits::USUAL,
             woken: Vec::new(),
             notification_counts: [0; 3],
             are_ids_shared: false,
@@ -409,10 +405,14 @@ impl Monitors {
         }
     }
 
-    /// Sets how many rows an update may have and still be written at once; [`Monitors::flush_step`] ends an update with about as much text
-    /// as so many rows of 1 KiB have.
+    /// Sets how many rows an update may have and still be written at once.
     pub fn set_update_rows_max(&mut self, rows: usize) {
-        self.update_rows_max = rows;
+        self.limits.rows_max = rows;
+    }
+
+    /// Sets how much text, in bytes, ends an update of [`Monitors::flush_step`].
+    pub fn set_step_bytes(&mut self, bytes: u64) {
+        self.limits.step_bytes = bytes;
     }
 
     /// Composes all pending updates of a session, ready or not (they must precede a reply). Updates of many rows get a body that is written
@@ -433,7 +433,7 @@ impl Monitors {
                 return false;
             };
             let group = self.groups.get_mut(monitor.group);
-            let update = group.update_for(&self.schema, *key, segment, self.update_rows_max);
+            let update = group.update_for(&self.schema, *key, segment, self.limits);
             monitor.state = update.state;
             if let Some(body) = update.body {
                 let txn = update.txn.unwrap_or_else(|| self.history.last_txn());

@@ -192,8 +192,7 @@ fn members_at_different_positions_get_long_changes_in_steps_that_they_share() {
             .start(session, Version::V3, &params)
             .expect("started");
     }
-    // About 16 KiB a step.
-    fixture.monitors.set_update_rows_max(16);
+    fixture.monitors.set_step_bytes(16 << 10);
     let kind = |letter: &str| letter.repeat(40 << 10);
     let owl = fixture.insert("Pet", &format!(r#"{{"kind":"{}"}}"#, kind("o")));
     assert_eq!(fixture.frames(other).len(), 1);
@@ -230,7 +229,7 @@ fn updates_before_a_reply_are_all_that_is_pending() {
     for session in [slow, other] {
         fixture.start(session, Version::V2, PET).expect("started");
     }
-    fixture.monitors.set_update_rows_max(0);
+    fixture.monitors.set_step_bytes(1);
     fixture.insert("Pet", r#"{"kind":"owl"}"#);
     assert_eq!(fixture.frames(other).len(), 1);
     fixture.insert("Pet", r#"{"kind":"emu"}"#);

@@ -73,10 +73,17 @@ impl DatabaseService {
         self.select_steps_max = steps;
     }
 
-    /// Sets how many changed rows an update may have before its body is deferred to a job.
+    /// Sets how many changed rows an update may have before its body is deferred to a job, and the length of a step to as much
+    /// text as so many rows have, but some.
     pub fn set_update_rows_max(&mut self, rows: usize) {
+        /// Shorter steps would be a message for each commit that a slow client has missed.
+        const STEP_ROWS_MIN: usize = 4;
+        const STEP_BYTES_PER_ROW: u64 = 1024;
         self.tape.setting(Setting::UpdateRowsMax, rows as u64);
         self.monitors.set_update_rows_max(rows);
+        let rows = rows.max(STEP_ROWS_MIN) as u64;
+        self.monitors
+            .set_step_bytes(rows.saturating_mul(STEP_BYTES_PER_ROW));
     }
 
     /// Replies with a deferred result, once it is written.
