@@ -207,7 +207,7 @@ mod tests {
             String::from_utf8(out).unwrap()
         };
         let shown = printed(Format::Table, true);
-        assert_eq!(shown, "n\n-------------\na\\nb\\u001b[H\n");
+        assert_eq!(shown, "n\n------------\na\\nb\\u001b[H\n");
         let shown = printed(Format::List, true);
         assert_eq!(shown, "n                   : a\\nb\\u001b[H\n");
         // Scripts get what the reference prints.
