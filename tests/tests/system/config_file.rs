@@ -466,6 +466,12 @@ fn a_file_that_cannot_be_opened_is_logged_with_one_line() {
     server.start().expect("a server");
     let path = folder.join("config.json");
     fs::remove_file(&path).expect("removed");
+    // The control socket is there before the lines about the version.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !server.log().contains("|Corvid ") {
+        assert!(Instant::now() < deadline, "the server starts");
+        thread::sleep(Duration::from_millis(2));
+    }
     let from = server.log().len();
     assert_eq!(control(&server, "ovsdb-server/reload", &[]), FAILED);
     let line = format!(
