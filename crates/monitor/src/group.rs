@@ -77,7 +77,7 @@ impl UpdateLimits {
     };
 }
 
-/// The next update of a member that is behind.
+/// An update for a member that lacks changes.
 #[derive(Debug)]
 pub(crate) struct Update {
     /// `None` when its net change is invisible.
@@ -224,8 +224,8 @@ impl Group {
         self.members == 0
     }
 
-    /// Records a visible change. At the first change of a commit, all clean members are
-    /// appended to `woken` with the segment at which they are behind now.
+    /// Records a visible change. At the first change of a commit, all clean members are appended to
+    /// `woken` with the segment at which they are behind now.
     pub(crate) fn record(
         &mut self,
         commit: Commit<'_>,
@@ -297,8 +297,8 @@ impl Group {
         self.precomputed = None;
     }
 
-    /// The next update for the member `key`, which is behind from `segment`: everything, or a step. A long body is written
-    /// later, and may turn out to be [`NOTHING`].
+    /// The next update for the member `key`, whose pending changes begin at `segment`: everything, or
+    /// a step. A long body is written later, and may turn out to be [`NOTHING`].
     pub(crate) fn update_for(
         &mut self,
         schema: &Arc<Schema>,
@@ -337,7 +337,7 @@ impl Group {
         Update {
             body,
             state: MemberState::Behind(next),
-            txn,
+            txn: Some(txn),
         }
     }
 

@@ -142,15 +142,25 @@ impl Segments {
         }
     }
 
-    /// A member moves from a segment to a later one. Returns the id of the last commit before the latter, and whether the former is
-    /// removed.
-    pub(crate) fn move_on(&mut self, from: SegmentId, to: SegmentId) -> (Option<Uuid>, bool) {
-        let before = self.by_id.range(..to).next_back();
-        let txn = before.map(|(_, segment)| segment.txn);
-        match self.by_id.get_mut(&to) {
-            Some(segment) => segment.holders += 1,
-            None => debug_assert!(false, "a step ends at a segment that exists"),
-        }
+    /// A member has been sent the step from one segment to another. Returns the id of the last
+    /// commit in the step, and whether the first segment is removed.
+    ///
+    /// # Panics
+    /// The step does not end at a later segment that exists. The member would lose the commits in
+    /// between, or name a commit that it has not seen when it reconnects.
+    pub(crate) fn move_on(&mut self, from: SegmentId, to: SegmentId) -> (Uuid, bool) {
+        assert!(from < to, "a step goes forward");
+        let before = self.by_id.range(from..to).next_back();
+        let Some((_, before)) = before else {
+            unreachable!("a member holds the segment at which its step begins");
+        };
+        // Not the newest commit: a client that reconnects with this id is sent all later ones.
+        let txn = before.txn;
+        let Some(segment) = self.by_id.get_mut(&to) else {
+            unreachable!("a step ends at a segment that exists");
+        };
+        // Before the release, which would let the segment merge into the one before.
+        segment.holders += 1;
         (txn, self.release(from))
     }
 
@@ -305,17 +315,17 @@ mod tests {
 
         let body = SharedBody::Whole(b"text".as_slice().into());
         segments.keep_step(slow, &body, other);
-        assert_eq!(segments.move_on(slow, other), (Some(Uuid([0; 16])), false));
+        assert_eq!(segments.move_on(slow, other), (Uuid([0; 16]), false));
         let (found, next) = segments.step(slow).expect("some message has it");
         assert!(found.ptr_eq(&body) && next == other);
 
         // Both at `other` go on, so it merges into `slow`, and the step from there has another end.
-        assert_eq!(segments.move_on(other, last), (Some(Uuid([1; 16])), false));
+        assert_eq!(segments.move_on(other, last), (Uuid([1; 16]), false));
         assert!(segments.release(other));
         assert!(segments.step(slow).is_none());
         let unsent = segments.unsent(slow, 1).expect("held");
         assert_eq!((unsent.changes.len(), unsent.next), (2, Some(last)));
-        assert_eq!(segments.move_on(slow, last), (Some(Uuid([1; 16])), true));
+        assert_eq!(segments.move_on(slow, last), (Uuid([1; 16]), true));
     }
 
     #[test]

@@ -73,10 +73,10 @@ impl DatabaseService {
         self.select_steps_max = steps;
     }
 
-    /// Sets how many changed rows an update may have before its body is deferred to a job, and the length of a step to as much
-    /// text as so many rows have, but some.
+    /// Sets how many changed rows an update may have before its body is deferred to a job. A step of
+    /// a long update gets the text of so many rows of 1 KiB, and 4 KiB at least.
     pub fn set_update_rows_max(&mut self, rows: usize) {
-        /// Shorter steps would be a message for each commit that a slow client has missed.
+        // With shorter steps a slow client would get a message for each commit that it has missed.
         const STEP_ROWS_MIN: usize = 4;
         const STEP_BYTES_PER_ROW: u64 = 1024;
         self.tape.setting(Setting::UpdateRowsMax, rows as u64);
