@@ -227,7 +227,12 @@ impl ShardSessions {
             if let Some(client) = self.sessions.get_mut(&conn) {
                 client.end = End::of(&why);
             }
-            io.close_after_flush(conn);
+            match why {
+                Close::Disconnect(_) => io.close_unless_blocked(conn),
+                Close::BadMessage(_) | Close::UnexpectedReply | Close::EndOfInput => {
+                    io.close_after_flush(conn);
+                }
+            }
         }
         for (session, text) in outputs.to_parse.drain(..) {
             self.frame_parser.parse(session, text);
@@ -448,11 +453,6 @@ impl Handler for ShardSessions {
             ShardMessage::CloseSession(session, token, main) => {
                 let reason = Arc::from("user ran ovsdb-server/close-session");
                 let is_closed = self.frontend.disconnect_session(session, &reason);
-                // A client that does not read cannot delay the close.
-                let conn = self.conns.get(&session).copied();
-                conn.filter(|conn| is_closed && !io.is_drained(*conn))
-                    .into_iter()
-                    .for_each(|conn| io.close(conn));
                 main.session_closed(token, is_closed);
             }
             ShardMessage::FrameParsed(session, text) => {

@@ -44,6 +44,11 @@ const FILLER_BYTES: usize = 200;
 const TEXT_BYTES: u64 = 2_000;
 /// Acknowledged transactions before anything happens in a round.
 const WARM_UP: u64 = 40;
+/// Acknowledged transactions of a round after which the writers slow down. On a machine that is busy with other things a
+/// compaction takes long, and writers at full speed would make the file, and so each later round, ten times as long.
+const FULL_SPEED: u64 = 800;
+/// How long a writer waits after each answer then.
+const PAUSE: Duration = Duration::from_millis(50);
 /// How long anything may take before the server counts as hung.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
@@ -451,7 +456,9 @@ fn write(
         match client.receive(TIME_LIMIT) {
             Ok(Received::Text(text)) => match apply_reply(ledger, &text)? {
                 Answer::Acknowledged => {
-                    acknowledged.fetch_add(1, Ordering::Relaxed);
+                    if acknowledged.fetch_add(1, Ordering::Relaxed) >= FULL_SPEED {
+                        thread::sleep(PAUSE);
+                    }
                 }
                 Answer::Refused(reply) if is_canceled(&reply) => {}
                 Answer::Refused(reply) => return Err(format!("refused: {reply}")),

@@ -29,6 +29,15 @@ pub(super) enum InputEnd {
     TooLong,
 }
 
+/// When a connection closes that takes no more input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finish {
+    /// As soon as all output is sent, however long the peer takes.
+    Written,
+    /// As soon as all output is sent or the peer takes no more of it.
+    WrittenOrBlocked,
+}
+
 /// A text that has arrived.
 #[derive(Debug)]
 pub(super) enum Frame {
@@ -63,8 +72,8 @@ pub(super) struct Conn {
     pub(super) is_paused: bool,
     /// A write left bytes unsent: nothing is read until they are sent.
     pub(super) is_blocked: bool,
-    /// Close as soon as the output is sent.
-    pub(super) is_finishing: bool,
+    /// The connection takes no more input and closes; `None`: it goes on.
+    pub(super) finish: Option<Finish>,
     /// The connection is to be closed at the end of this wake-up.
     pub(super) closing: Option<CloseReason>,
     /// Whether it is queued to be served.
@@ -122,7 +131,7 @@ impl Conn {
             is_hung_up: false,
             is_paused: false,
             is_blocked: false,
-            is_finishing: false,
+            finish: None,
             closing: None,
             is_scheduled: false,
             is_dirty: false,
@@ -151,7 +160,7 @@ impl Conn {
         self.is_open
             && !self.is_paused
             && !self.is_blocked
-            && !self.is_finishing
+            && self.finish.is_none()
             && self.closing.is_none()
     }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mio::{Interest, Registry, Token};
 use slab::Slab;
 
-use super::conn::Conn;
+use super::conn::{Conn, Finish};
 use super::limits::{Accounts, Charge, Owner};
 use super::timers::Timers;
 use super::unfinished::{Account, Evicted};
@@ -98,8 +98,20 @@ impl Io {
     /// Stops reading, sends what is queued and closes.
     pub fn close_after_flush(&mut self, conn: ConnId) {
         if let Some(found) = self.conn(conn) {
-            found.is_finishing = true;
+            found.finish.get_or_insert(Finish::Written);
             self.mark_dirty(conn);
+        }
+    }
+
+    /// Stops reading, sends what the peer takes without waiting and closes: a peer that does not read cannot delay it.
+    pub fn close_unless_blocked(&mut self, conn: ConnId) {
+        if let Some(found) = self.conn(conn) {
+            found.finish = Some(Finish::WrittenOrBlocked);
+            if found.wants_writable {
+                self.close(conn);
+            } else {
+                self.mark_dirty(conn);
+            }
         }
     }
 

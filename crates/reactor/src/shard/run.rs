@@ -14,7 +14,7 @@ use slab::Slab;
 
 use super::accept::{Accepted, Acceptor};
 use super::closed_queue::ClosedQueue;
-use super::conn::{Frame, InputEnd};
+use super::conn::{Finish, Frame, InputEnd};
 use super::group::WAKER;
 use super::inbox::Envelope;
 use super::io::Io;
@@ -472,7 +472,7 @@ impl<H: Handler> Shard<H> {
         match &progress {
             Ok(Progress::Drained) => {
                 let was_blocked = std::mem::take(&mut conn.is_blocked);
-                if conn.is_finishing {
+                if conn.finish.is_some() {
                     let reason = match conn.input_end {
                         Some(InputEnd::EndOfFile) => CloseReason::EndOfFile,
                         Some(InputEnd::BadFraming(_)) => CloseReason::BadFraming,
@@ -490,10 +490,14 @@ impl<H: Handler> Shard<H> {
             }
             Ok(Progress::Blocked) => {
                 conn.is_blocked = true;
-                if let Err(error) = self.io.want_writable(id, true) {
-                    self.io.close_with(id, failed(&error));
+                if conn.finish == Some(Finish::WrittenOrBlocked) {
+                    self.io.close(id);
+                } else {
+                    if let Err(error) = self.io.want_writable(id, true) {
+                        self.io.close_with(id, failed(&error));
+                    }
+                    self.io.check_backlog(id);
                 }
-                self.io.check_backlog(id);
             }
             Ok(Progress::Paused) => {}
             Err(error) => {

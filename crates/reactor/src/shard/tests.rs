@@ -29,6 +29,7 @@ enum Order {
     Connect(Active),
     Close(ConnId),
     Finish(ConnId),
+    FinishUnlessBlocked(ConnId),
     CloseAll,
     /// Reports the end of a wake-up; the next one begins when the other end is dropped.
     Hold(Sender<()>, Receiver<()>),
@@ -87,6 +88,7 @@ impl Handler for Probe {
             Order::TimerIn(conn, ms) => io.set_timer(conn, now.mono_ms + ms),
             Order::Close(conn) => io.close(conn),
             Order::Finish(conn) => io.close_after_flush(conn),
+            Order::FinishUnlessBlocked(conn) => io.close_unless_blocked(conn),
             Order::CloseAll => {
                 let all: Vec<ConnId> = io.connections().map(|(conn, _)| conn).collect();
                 all.into_iter().for_each(|conn| io.close(conn));
@@ -280,6 +282,57 @@ fn a_connection_with_bad_framing_stays_open_until_its_replies_are_sent() {
     fixture.order(Order::Send(conn, vec![b"[]".to_vec().into()]));
     fixture.order(Order::Finish(conn));
     assert_eq!(fixture.next(), Seen::Closed(conn, CloseReason::BadFraming));
+    let mut rest = String::new();
+    client.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "[]");
+}
+
+#[test]
+fn a_peer_that_does_not_read_cannot_delay_its_close() {
+    let long: Arc<[u8]> = vec![b'x'; 64 << 20].into();
+    let long = || vec![Segment::Shared(Arc::clone(&long))];
+    let fixture = Fixture::new(1, false);
+
+    // The order comes before the first write, and after one that left bytes over.
+    let _deaf = fixture.client();
+    let conn = fixture.opened();
+    let (held, is_held) = channel();
+    let (release, released) = channel();
+    fixture.order(Order::Hold(held, released));
+    is_held.recv().unwrap();
+    fixture.order(Order::Send(conn, long()));
+    fixture.order(Order::FinishUnlessBlocked(conn));
+    drop(release);
+    assert_eq!(fixture.next(), Seen::Closed(conn, CloseReason::Local));
+
+    let _deaf = fixture.client();
+    let conn = fixture.opened();
+    fixture.order(Order::Send(conn, long()));
+    let (held, is_held) = channel();
+    let (release, released) = channel();
+    fixture.order(Order::Hold(held, released));
+    is_held.recv().unwrap();
+    drop(release);
+    fixture.order(Order::FinishUnlessBlocked(conn));
+    assert_eq!(fixture.next(), Seen::Closed(conn, CloseReason::Local));
+
+    // A close that waits for the output no longer does when it is asked for at once.
+    let _deaf = fixture.client();
+    let conn = fixture.opened();
+    fixture.order(Order::Send(conn, long()));
+    fixture.order(Order::Finish(conn));
+    fixture.order(Order::FinishUnlessBlocked(conn));
+    assert_eq!(fixture.next(), Seen::Closed(conn, CloseReason::Local));
+}
+
+#[test]
+fn a_peer_gets_what_it_takes_before_its_close() {
+    let fixture = Fixture::new(1, false);
+    let mut client = fixture.client();
+    let conn = fixture.opened();
+    fixture.order(Order::Send(conn, vec![b"[]".to_vec().into()]));
+    fixture.order(Order::FinishUnlessBlocked(conn));
+    assert_eq!(fixture.next(), Seen::Closed(conn, CloseReason::Local));
     let mut rest = String::new();
     client.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "[]");
