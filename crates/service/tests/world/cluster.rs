@@ -470,40 +470,41 @@ impl Cluster {
         }
     }
 
-    /// One forward arrives at the leader.
-    fn carry_forward(&mut self, node: usize) {
+    /// The first forwards of a term arrive at the leader, at most this many, as one event.
+    fn carry_forwards_within(&mut self, node: usize, count_max: usize) {
         if self.nodes[node].is_cut {
             return;
         }
-        let Some((term, forward)) = self.nodes[node].forwards.pop_front() else {
+        let queue = &mut self.nodes[node].forwards;
+        let Some((term, _)) = queue.front() else {
             return;
         };
-        let Some(leader) = self.leader.filter(|_| term == self.term) else {
-            return;
-        };
-        if self.nodes[leader].leads != Some(term) {
-            // The leader does not execute yet: the message comes again.
-            self.nodes[node].forwards.push_front((term, forward));
+        let term = *term;
+        let run = queue.iter().take(count_max);
+        let count = run.take_while(|(of, _)| *of == term).count();
+        let leader = self.leader.filter(|_| term == self.term);
+        if leader.is_some_and(|leader| self.nodes[leader].leads != Some(term)) {
+            // The leader does not execute yet: the messages come again.
             return;
         }
+        let run = self.nodes[node].forwards.drain(..count);
+        let forwards = run.map(|(_, forward)| forward).collect();
+        let Some(leader) = leader else {
+            return;
+        };
         let origin = ForwardOrigin {
             sid: sid(node),
             term: Term(term),
         };
-        let execute = MemberEvent::Execute {
-            origin,
-            forwards: vec![forward],
-        };
+        let execute = MemberEvent::Execute { origin, forwards };
         self.nodes[leader]
             .inbox
             .push_back(ToDatabase::Member(execute));
     }
 
-    /// All forwards on their way arrive at the leader.
+    /// All forwards of one term on their way arrive at the leader, as one event.
     pub(crate) fn carry_forwards(&mut self, node: usize) {
-        for _ in 0..self.nodes[node].forwards.len() {
-            self.carry_forward(node);
-        }
+        self.carry_forwards_within(node, usize::MAX);
     }
 
     /// Messages between two members stay in order: outcomes arrive before what is committed later.
@@ -563,7 +564,10 @@ impl Cluster {
                 let entries_max = 1 + self.dice.below(5);
                 self.tell(node, entries_max);
             }
-            2 => self.carry_forward(node),
+            2 => {
+                let count_max = 1 + self.dice.below(3);
+                self.carry_forwards_within(node, count_max);
+            }
             3 => self.carry_outcome(node),
             _ if self.nodes[node].is_paused => {}
             _ => {
@@ -610,9 +614,7 @@ impl Cluster {
             for node in 0..self.nodes.len() {
                 self.tell(node, usize::MAX / 2);
                 let queued = self.nodes[node].forwards.len();
-                for _ in 0..queued {
-                    self.carry_forward(node);
-                }
+                self.carry_forwards(node);
                 is_idle &= self.nodes[node].forwards.len() == queued;
                 while !self.nodes[node].outcomes.is_empty() {
                     is_idle = false;

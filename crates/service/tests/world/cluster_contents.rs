@@ -6,7 +6,7 @@ use corvid_service::message::{
     Control, DatabaseMethod, Event, InstalledSnapshot, SessionInfo, ToDatabase,
 };
 
-use crate::cluster::{Cluster, cluster_schema};
+use crate::cluster::{Cluster, SCHEMA, cluster_schema};
 
 fn insert(id: u64) -> String {
     format!(r#"{{"op":"insert","table":"Log","row":{{"id":{id}}}}}"#)
@@ -154,6 +154,55 @@ fn a_conversion_carries_its_rows_when_members_need_them() {
     cluster.run();
     check_version(&cluster, "3.0.0");
     assert!(!carries_rows(&cluster));
+}
+
+/// A member sends what its sessions ask for at about the same time in one message.
+#[test]
+fn conversions_in_one_message_of_a_member_are_done_one_after_the_other() {
+    let mut cluster = Cluster::led(24, 3, 0);
+    let clients: Vec<SessionId> = (0..5).map(|_| cluster.connect(1)).collect();
+    cluster.transact(clients[0], 5, &insert(1));
+    convert(&mut cluster, clients[1], 5, WIDER);
+    cluster.transact(clients[2], 5, &insert(2));
+    convert(&mut cluster, clients[3], 5, SCHEMA);
+    cluster.transact(clients[4], 5, &insert(3));
+    cluster.execute(1, 9);
+    cluster.run();
+    for (number, client) in clients.iter().enumerate() {
+        let told = cluster.take(*client);
+        assert!(told.contains("\"id\":5,\"result\":"), "{number}: {told:?}");
+    }
+    check_version(&cluster, "1.0.0");
+    assert_eq!(columns_and_rows(&mut cluster, 2), (1, 3));
+}
+
+/// What comes while a job replaces the contents is executed afterwards, one conversion after the other too.
+#[test]
+fn conversions_that_come_while_the_new_leader_converts_are_all_done() {
+    let mut cluster = Cluster::led(25, 3, 0);
+    let first = cluster.connect(0);
+    cluster.has_time = false;
+    convert(&mut cluster, first, 5, WIDER);
+    cluster.run();
+    assert!(cluster.carry_job(0));
+    cluster.run();
+    assert!(cluster.take(first).starts_with(DONE));
+    assert!(cluster.carry_job(2));
+    cluster.lead(1);
+    assert_eq!(version(&cluster, 1), "1.0.0", "a job converts");
+    let clients: Vec<SessionId> = (0..4).map(|_| cluster.connect(2)).collect();
+    for (number, client) in clients.iter().enumerate() {
+        let schema = [SCHEMA, WIDER][number % 2];
+        convert(&mut cluster, *client, 5, schema);
+        cluster.execute(2, 1);
+        cluster.carry_forwards(2);
+    }
+    cluster.has_time = true;
+    cluster.run();
+    for (number, client) in clients.iter().enumerate() {
+        assert_eq!(cluster.take(*client), DONE, "{number}");
+    }
+    check_version(&cluster, "2.0.0");
 }
 
 #[test]

@@ -70,8 +70,15 @@ fn rows_of(database: &Database, now: Now) -> Vec<u8> {
 }
 
 impl DatabaseService {
-    /// Begins a conversion that another member has forwarded, while nothing is pending and there is no other.
+    /// Begins a conversion that another member has forwarded.
+    ///
+    /// # Panics
+    /// If something is pending or another conversion is under way: its asker would wait for ever.
     pub(super) fn convert_forward(&mut self, now: Now, forwarded: Forwarded, forward: &Forward) {
+        assert!(
+            self.conversion.is_none() && self.pending.is_empty(),
+            "a conversion waits for what is before it"
+        );
         let client = &forward.client;
         let mut info = SessionInfo::new(
             client.is_read_only,

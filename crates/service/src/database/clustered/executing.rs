@@ -18,6 +18,7 @@ use super::super::{DatabaseService, Now};
 use super::Part;
 use super::identity::identities_in;
 use crate::job::Derived;
+use crate::message::ToDatabase;
 use crate::once::{CANCELED, Once};
 
 /// A transaction that another member forwarded.
@@ -46,8 +47,17 @@ pub(in super::super) fn is_short_forward(forward: &Forward) -> bool {
     forward.method == ForwardMethod::Transact && forward.params.len() <= SHORT_BYTES
 }
 
+/// The event with these requests, if there are any.
+fn event_of(
+    origin: ForwardOrigin,
+    forwards: impl Iterator<Item = Forward>,
+) -> Option<MemberEvent> {
+    let forwards: Vec<Forward> = forwards.collect();
+    (!forwards.is_empty()).then_some(MemberEvent::Execute { origin, forwards })
+}
+
 impl DatabaseService {
-    /// Executes transactions that another member has forwarded, unless this leadership is over.
+    /// Executes requests that another member has forwarded, unless this leadership is over. Those that must wait for others are queued.
     pub(super) fn execute_forwards(
         &mut self,
         now: Now,
@@ -56,11 +66,12 @@ impl DatabaseService {
     ) {
         let mut budget = WorkBudget::unlimited();
         let left = self.execute_forwards_within(now, origin, forwards, &mut budget);
-        assert!(left.is_none(), "nothing limits it");
+        self.queue_first(left.map(ToDatabase::Member));
     }
 
-    /// The same within a budget. Returns the event with the transactions that are left: the first one exceeds the budget, and has changed
-    /// nothing.
+    /// The same within a budget. Returns the event with the requests that are left: the first one exceeds the budget and has changed
+    /// nothing, or it is a conversion or comes after one. A conversion needs an event of its own, because it waits at barriers that are
+    /// judged once for an event, and so do the requests after it.
     pub(in super::super) fn execute_forwards_within(
         &mut self,
         now: Now,
@@ -69,6 +80,7 @@ impl DatabaseService {
         budget: &mut WorkBudget,
     ) -> Option<MemberEvent> {
         let mut forwards = forwards.into_iter();
+        let mut is_first = true;
         while let Some(forward) = forwards.next() {
             // A transaction of an earlier term is in doubt where it came from.
             let is_present = |cluster: &super::Clustered| cluster.part == Part::Leads(origin.term);
@@ -83,12 +95,18 @@ impl DatabaseService {
             match forward.method {
                 ForwardMethod::Transact => {
                     if let Err(TooLong) = self.execute_forward(now, forwarded, &forward, budget) {
-                        let forwards = std::iter::once(forward).chain(forwards).collect();
-                        return Some(MemberEvent::Execute { origin, forwards });
+                        return event_of(origin, std::iter::once(forward).chain(forwards));
                     }
                 }
-                ForwardMethod::Convert => self.convert_forward(now, forwarded, &forward),
+                ForwardMethod::Convert if is_first => {
+                    self.convert_forward(now, forwarded, &forward);
+                    return event_of(origin, forwards);
+                }
+                ForwardMethod::Convert => {
+                    return event_of(origin, std::iter::once(forward).chain(forwards));
+                }
             }
+            is_first = false;
         }
         None
     }

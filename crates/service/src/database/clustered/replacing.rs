@@ -146,11 +146,7 @@ impl DatabaseService {
         }
         let mut held = held;
         while let Some(input) = held.pop_front() {
-            match input {
-                ToDatabase::Member(event) => self.member(now, event),
-                ToDatabase::Installed(installed) => self.install(now, *installed),
-                _ => unreachable!("only these are held"),
-            }
+            self.handle(now, input);
         }
     }
 
