@@ -48,10 +48,7 @@ pub(in super::super) fn is_short_forward(forward: &Forward) -> bool {
 }
 
 /// The event with these requests, if there are any.
-fn event_of(
-    origin: ForwardOrigin,
-    forwards: impl Iterator<Item = Forward>,
-) -> Option<MemberEvent> {
+fn event_of(origin: ForwardOrigin, forwards: impl Iterator<Item = Forward>) -> Option<MemberEvent> {
     let forwards: Vec<Forward> = forwards.collect();
     (!forwards.is_empty()).then_some(MemberEvent::Execute { origin, forwards })
 }
