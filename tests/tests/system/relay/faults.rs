@@ -17,13 +17,19 @@ use super::node::{Node, await_contents, implementations, relay_of, row, wait_for
 const DEPTH: usize = 4;
 /// How long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Writes that count as progress.
-const PROGRESS: i64 = 50;
+/// Acknowledged writes of each writer that count as progress. More than `DEPTH`: nothing that was in flight before still is.
+const PROGRESS: i64 = 20;
 
 /// Writers and watchers at sockets of servers, until told to stop.
 pub(super) struct Load {
     is_over: AtomicBool,
     next: AtomicI64,
+    writers: Vec<Writer>,
+}
+
+/// A writer at a socket.
+struct Writer {
+    socket: PathBuf,
     acknowledged: AtomicI64,
 }
 
@@ -36,24 +42,31 @@ pub(super) struct Written {
 }
 
 impl Load {
-    pub(super) fn new() -> Load {
+    /// For these sockets.
+    pub(super) fn new(sockets: impl IntoIterator<Item = PathBuf>) -> Load {
+        let writers = sockets.into_iter().map(|socket| Writer {
+            socket,
+            acknowledged: AtomicI64::new(0),
+        });
         Load {
             is_over: AtomicBool::new(false),
             next: AtomicI64::new(1),
-            acknowledged: AtomicI64::new(0),
+            writers: writers.collect(),
         }
     }
 
-    /// Runs `play` while a writer and a watcher use each of these sockets.
-    pub(super) fn run(&self, sockets: &[PathBuf], play: impl FnOnce(&Load)) -> Written {
+    /// Runs `play` while a writer and a watcher use each of the sockets.
+    pub(super) fn run(&self, play: impl FnOnce(&Load)) -> Written {
         thread::scope(|scope| {
-            let writers: Vec<_> = sockets
+            let watchers: Vec<_> = self
+                .writers
                 .iter()
-                .map(|socket| scope.spawn(|| self.write(socket)))
+                .map(|writer| scope.spawn(|| self.watch(&writer.socket)))
                 .collect();
-            let watchers: Vec<_> = sockets
+            let writers: Vec<_> = self
+                .writers
                 .iter()
-                .map(|socket| scope.spawn(|| self.watch(socket)))
+                .map(|writer| scope.spawn(|| self.write(writer)))
                 .collect();
             play(self);
             self.is_over.store(true, Ordering::Relaxed);
@@ -70,11 +83,18 @@ impl Load {
         })
     }
 
-    /// Waits until more writes have been acknowledged.
+    /// Waits until each writer has more writes acknowledged.
     pub(super) fn await_progress(&self) {
-        let wanted = self.acknowledged.load(Ordering::Relaxed) + PROGRESS;
+        let counts = || {
+            let writers = self.writers.iter();
+            writers.map(|writer| writer.acknowledged.load(Ordering::Relaxed))
+        };
+        let before: Vec<i64> = counts().collect();
         let deadline = Instant::now() + LIMIT;
-        while self.acknowledged.load(Ordering::Relaxed) < wanted {
+        while counts()
+            .zip(&before)
+            .any(|(count, before)| count < before + PROGRESS)
+        {
             assert!(Instant::now() < deadline, "no write is acknowledged");
             thread::sleep(Duration::from_millis(5));
         }
@@ -85,14 +105,14 @@ impl Load {
     }
 
     /// Writes rows until the end, over a new connection whenever one is lost.
-    fn write(&self, socket: &Path) -> Written {
+    fn write(&self, writer: &Writer) -> Written {
         let mut written = Written::default();
         while !self.is_over() {
-            let Ok(mut client) = Client::connect_within(socket, LIMIT) else {
+            let Ok(mut client) = Client::connect_within(&writer.socket, LIMIT) else {
                 continue;
             };
             let mut pending = BTreeSet::new();
-            let _ = self.write_over(&mut client, &mut pending, &mut written);
+            let _ = self.write_over(writer, &mut client, &mut pending, &mut written);
             written.unknown.append(&mut pending);
         }
         written
@@ -100,6 +120,7 @@ impl Load {
 
     fn write_over(
         &self,
+        writer: &Writer,
         client: &mut Client,
         pending: &mut BTreeSet<i64>,
         written: &mut Written,
@@ -128,7 +149,7 @@ impl Load {
             assert!(pending.remove(&n), "{reply}");
             if reply["result"][0]["uuid"].is_array() {
                 written.acknowledged.insert(n);
-                self.acknowledged.fetch_add(1, Ordering::Relaxed);
+                writer.acknowledged.fetch_add(1, Ordering::Relaxed);
             } else {
                 // The relay was not yet serving, or the outcome is not known.
                 let is_unknown = reply["error"] == "canceled";
@@ -244,7 +265,7 @@ fn no_write_is_lost_or_doubled_when_the_source_dies_under_load() {
         let second = relay(&first);
         let other = relay(&source);
         let sockets = [&first, &second, &other].map(|node| node.process.socket());
-        let written = Load::new().run(&sockets, |load| {
+        let written = Load::new(sockets).run(|load| {
             for _ in 0..5 {
                 load.await_progress();
                 source.process.kill();
@@ -265,7 +286,7 @@ fn no_write_is_lost_or_doubled_when_relays_die_under_load() {
     let mut first = relay(&source);
     let second = relay(&first);
     let sockets = [&first, &second].map(|node| node.process.socket());
-    let written = Load::new().run(&sockets, |load| {
+    let written = Load::new(sockets).run(|load| {
         for _ in 0..5 {
             load.await_progress();
             first.process.kill();
