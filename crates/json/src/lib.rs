@@ -5,7 +5,8 @@
 //! in which bytes flow through them:
 //!
 //! ```text
-//! in     scan       brackets, quotes and special bytes, many at a time
+//! in     unfinished  which of many streams gives way when the texts that have begun on them hold too much
+//!        scan       brackets, quotes and special bytes, many at a time
 //!        frame      where each text of a stream ends; `pieces` gathers a long one
 //!        reader     typed values of one text, without a tree
 //!        validator  the reader's fast path over values that are skipped; `lex` makes the errors of the slow one
@@ -30,6 +31,7 @@ pub mod reader;
 mod scan;
 pub mod shown;
 mod tree;
+pub mod unfinished;
 mod validator;
 pub mod value;
 pub mod write;

@@ -1,5 +1,6 @@
 //! One established connection.
 
+use corvid_json::unfinished::Growth;
 use corvid_log::cluster::Sid;
 use corvid_rpc::Session;
 use corvid_rpc::session::Action;
@@ -8,7 +9,6 @@ use super::BacklogLimits;
 use super::assembler::Assembler;
 use super::backlog::{Backlog, Report};
 use super::long_messages::{InboundParts, OutboundQueue};
-use super::unfinished::Growth;
 
 /// A peer that has not said who it is within this time is disconnected, ms.
 pub const IDENTIFICATION_MS: u64 = 10_000;

@@ -1,6 +1,7 @@
 //! Bytes to messages of identified servers.
 
 use bytes::Bytes;
+use corvid_json::unfinished::Growth;
 use corvid_log::cluster::ids::short;
 use corvid_log::cluster::{Cid, Sid};
 use corvid_rpc::session::Received;
@@ -8,7 +9,6 @@ use corvid_rpc::wire_log::Direction;
 use corvid_rpc::{Level, Message};
 
 use super::connection::Connection;
-use super::unfinished::Growth;
 use super::{ACCEPTED_PER_SERVER_MAX, ConnectionNumber, Peers, PeersOutput, unfinished, vouching};
 use crate::wire::{self, CODEC, DecodeError, Incoming, Receiver};
 
@@ -58,7 +58,7 @@ impl Peers {
             return;
         }
         let bytes_max = 2 * self.settings.message_bytes_max;
-        while let Some(number) = unfinished::choose(now_ms, &self.connections, bytes_max) {
+        while let Some(number) = unfinished::to_close(now_ms, &self.connections, bytes_max) {
             let connection = self.connections.get(&number);
             let (bytes, idle_ms) = connection.map_or((0, 0), |connection| {
                 (connection.begun_bytes(), connection.growth.idle_ms(now_ms))

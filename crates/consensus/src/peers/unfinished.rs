@@ -7,66 +7,22 @@
 //!
 //! 1. While connections without a vouch hold more than half, one of them gives way, otherwise one
 //!    of all.
-//! 2. Of these, a message that has not grown by [`PROGRESS_BYTES`] for [`STALLED_MS`] goes first:
-//!    the one that has not grown for longest. So the entry of a gigabyte that a leader sends is
-//!    safe, however long it is, while it arrives.
-//! 3. Where none has stalled, the server with most bytes pays, with its connection that has not
-//!    grown for longest.
+//! 2. Of these [`corvid_json::unfinished`] chooses, with servers as owners. So the entry of a
+//!    gigabyte that a leader sends is safe, however long it is, while it arrives.
 //!
-//! `receive` calls it. The clients of a server have the same rules (crate `reactor`), with remotes
+//! `receive` calls it. The clients of a server have the same rule (crate `reactor`), with remotes
 //! and addresses in place of servers.
 
 use std::collections::BTreeMap;
 
-use corvid_log::cluster::Sid;
+use corvid_json::unfinished::{Candidate, choose};
 
 use super::ConnectionNumber;
 use super::connection::Connection;
 
-/// A message that has not made progress for this long has stalled, ms: as long as the shortest
-/// election timer of the field.
-const STALLED_MS: u64 = 1000;
-
-/// A message makes progress when it has grown by this much, bytes: a byte now and then does not
-/// keep its place.
-const PROGRESS_BYTES: usize = 16 * 1024;
-
-/// How the unfinished message of one connection grows.
-#[derive(Debug, Default)]
-pub(super) struct Growth {
-    /// When it last made progress, ms.
-    progressed_ms: u64,
-    /// Bytes that have arrived since then.
-    arrived: usize,
-}
-
-impl Growth {
-    /// Of a connection that has just been established.
-    pub(super) fn new(now_ms: u64) -> Growth {
-        Growth {
-            progressed_ms: now_ms,
-            arrived: 0,
-        }
-    }
-
-    /// Bytes have arrived.
-    pub(super) fn arrive(&mut self, now_ms: u64, bytes: usize) {
-        self.arrived += bytes;
-        if self.arrived >= PROGRESS_BYTES {
-            self.arrived = 0;
-            self.progressed_ms = now_ms;
-        }
-    }
-
-    /// Time since it last made progress, ms.
-    pub(super) fn idle_ms(&self, now_ms: u64) -> u64 {
-        now_ms.saturating_sub(self.progressed_ms)
-    }
-}
-
 /// The connection that gives way because more than `bytes_max` bytes of messages have begun;
 /// `None`: there is room.
-pub(super) fn choose(
+pub(super) fn to_close(
     now_ms: u64,
     connections: &BTreeMap<ConnectionNumber, Connection>,
     bytes_max: usize,
@@ -83,29 +39,27 @@ pub(super) fn choose(
         return None;
     }
     let are_strangers_too_long = total(&|connection| !connection.is_vouched) > bytes_max / 2;
-    let is_eligible = |connection: &Connection| !(are_strangers_too_long && connection.is_vouched);
-    let longest_idle = |wanted: &dyn Fn(&Connection) -> bool| {
-        let found = begun().filter(|(_, it)| is_eligible(it) && wanted(it));
-        let rank = |it: &Connection| (it.growth.idle_ms(now_ms), it.begun_bytes());
-        found
-            .max_by_key(|(_, it)| rank(it))
-            .map(|(number, _)| number)
-    };
-    let stalled = longest_idle(&|it| it.growth.idle_ms(now_ms) >= STALLED_MS);
-    stalled.or_else(|| {
-        let mut servers: BTreeMap<Option<Sid>, usize> = BTreeMap::new();
-        for (_, it) in begun().filter(|(_, it)| is_eligible(it)) {
-            *servers.entry(it.peer).or_default() += it.begun_bytes();
-        }
-        let largest = servers.into_iter().max_by_key(|(_, bytes)| *bytes);
-        largest.and_then(|(server, _)| longest_idle(&|it| it.peer == server))
-    })
+    let candidates: Vec<_> = begun()
+        .filter(|(_, connection)| !(are_strangers_too_long && connection.is_vouched))
+        .map(|(key, connection)| Candidate {
+            key,
+            bytes: connection.begun_bytes(),
+            idle_ms: connection.growth.idle_ms(now_ms),
+            is_peers_turn: true,
+            group: (),
+            owner: connection.peer,
+        })
+        .collect();
+    choose(&candidates)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use corvid_data::Uuid;
+    use corvid_json::unfinished::STALLED_MS;
+    use corvid_log::cluster::Sid;
+
+    use super::*;
 
     const KIB: usize = 1 << 10;
     const MIB: usize = 1 << 20;
@@ -138,7 +92,7 @@ mod tests {
         /// Closes connections until there is room.
         fn close(&mut self, bytes_max: usize) -> Vec<ConnectionNumber> {
             let mut closed = Vec::new();
-            while let Some(number) = choose(self.now_ms, &self.connections, bytes_max) {
+            while let Some(number) = to_close(self.now_ms, &self.connections, bytes_max) {
                 self.connections.remove(&number);
                 closed.push(number);
             }
@@ -187,14 +141,5 @@ mod tests {
         play.now_ms += STALLED_MS / 2;
         let closed = play.close(10 * MIB);
         assert!(closed.len() == 1 && closed[0] != honest);
-    }
-
-    #[test]
-    fn a_byte_now_and_then_is_not_progress() {
-        let mut growth = Growth::new(5);
-        growth.arrive(1000, 1);
-        assert_eq!(growth.idle_ms(1005), 1000);
-        growth.arrive(1000, PROGRESS_BYTES);
-        assert_eq!(growth.idle_ms(1005), 5);
     }
 }

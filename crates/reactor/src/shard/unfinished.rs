@@ -7,36 +7,20 @@
 //! because its shard is about to close the connection; it stays until the shard has done so, and is
 //! not chosen twice.
 //!
-//! The choice is a pure function of the table and the time ([`Unfinished::evict`]):
-//!
-//! 1. A message that its client does not finish has *stalled* when it has not grown by
-//!    [`PROGRESS_BYTES`] for [`STALLED_MS`]. The one that has not grown for longest goes first. So
-//!    a client that sends at full speed is safe from all that hold bytes and wait, however long its
-//!    own message is.
-//! 2. Where none has stalled, the largest account pays: of the remote with most bytes the peer with
-//!    most bytes, and of its connections the one that has not grown for longest. So strangers on
-//!    one remote cannot push out clients of another, such as the local socket, nor one peer with
-//!    many connections the others.
+//! [`corvid_json::unfinished`] chooses. Strangers on one remote cannot push out clients of another,
+//! such as the local socket, nor one peer with many connections the others.
 //!
 //! `limits` owns the table; knows no sockets.
 
-use std::collections::HashMap;
-use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 
+use corvid_json::unfinished::{Candidate, Growth, choose};
 use slab::Slab;
 
 use super::{ConnId, ListenerId};
 
-/// A message that has not made progress for this long has stalled, ms.
-const STALLED_MS: u64 = 1000;
-
-/// A message makes progress when it has grown by this much, bytes: a byte now and then does not
-/// keep its place.
-const PROGRESS_BYTES: usize = 16 * 1024;
-
 /// The owner of memory: a remote, and a peer of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Account {
     /// The listener that accepted the connection; `None`: this server opened it.
     pub(super) remote: Option<ListenerId>,
@@ -76,10 +60,7 @@ struct Entry {
     account: Account,
     bytes: usize,
     turn: Turn,
-    /// When it last made progress, monotonic ms.
-    progressed_ms: u64,
-    /// Bytes that have arrived since then.
-    arrived: usize,
+    growth: Growth,
     is_evicted: bool,
 }
 
@@ -122,8 +103,7 @@ impl Unfinished {
             account,
             bytes: 0,
             turn: Turn::Client,
-            progressed_ms: now_ms,
-            arrived: 0,
+            growth: Growth::new(now_ms),
             is_evicted: false,
         })
     }
@@ -138,12 +118,10 @@ impl Unfinished {
         arrived: usize,
     ) {
         let entry = &mut self.entries[key];
-        entry.arrived += arrived;
+        entry.growth.arrive(now_ms, arrived);
         // The client had no part in the time that the server took.
-        let was_served = entry.turn == Turn::Server && turn == Turn::Client;
-        if entry.arrived >= PROGRESS_BYTES || was_served {
-            entry.arrived = 0;
-            entry.progressed_ms = now_ms;
+        if entry.turn == Turn::Server && turn == Turn::Client {
+            entry.growth.restart(now_ms);
         }
         entry.turn = turn;
         if !entry.is_evicted {
@@ -174,7 +152,7 @@ impl Unfinished {
                 conn: entry.conn,
                 shard: entry.shard,
                 bytes: entry.bytes,
-                idle_ms: entry.idle_ms(now_ms),
+                idle_ms: entry.growth.idle_ms(now_ms),
             });
         }
         evicted
@@ -182,55 +160,26 @@ impl Unfinished {
 
     /// The entry that gives way next; `None`: none is left. Linear in the number of entries.
     fn choose(&self, now_ms: u64) -> Option<usize> {
-        let stalled =
-            |entry: &Entry| entry.turn == Turn::Client && entry.idle_ms(now_ms) >= STALLED_MS;
-        if let Some(key) = self.longest_idle(now_ms, stalled) {
-            return Some(key);
-        }
-        let remote = self.largest(|_| true, |entry| entry.account.remote)?;
-        let account = self.largest(
-            |entry| entry.account.remote == remote,
-            |entry| entry.account,
-        )?;
-        self.longest_idle(now_ms, |entry| entry.account == account)
-    }
-
-    /// Entries that may be chosen, with their keys.
-    fn eligible(&self) -> impl Iterator<Item = (usize, &Entry)> {
         let entries = self.entries.iter();
-        entries.filter(|(_, entry)| !entry.is_evicted && entry.bytes > 0)
-    }
-
-    /// The entry that has made no progress for longest; of several the one with most bytes.
-    fn longest_idle(&self, now_ms: u64, is_meant: impl Fn(&Entry) -> bool) -> Option<usize> {
-        let meant = self.eligible().filter(|(_, entry)| is_meant(entry));
-        let longest = meant.max_by_key(|(_, entry)| (entry.idle_ms(now_ms), entry.bytes));
-        longest.map(|(key, _)| key)
-    }
-
-    /// The owner whose entries hold most bytes together.
-    fn largest<K: Hash + Eq + Copy>(
-        &self,
-        is_meant: impl Fn(&Entry) -> bool,
-        owner: impl Fn(&Entry) -> K,
-    ) -> Option<K> {
-        let mut totals: HashMap<K, usize> = HashMap::new();
-        for (_, entry) in self.eligible().filter(|(_, entry)| is_meant(entry)) {
-            *totals.entry(owner(entry)).or_default() += entry.bytes;
-        }
-        let largest = totals.into_iter().max_by_key(|(_, bytes)| *bytes);
-        largest.map(|(owner, _)| owner)
-    }
-}
-
-impl Entry {
-    fn idle_ms(&self, now_ms: u64) -> u64 {
-        now_ms.saturating_sub(self.progressed_ms)
+        let counting = entries.filter(|(_, entry)| !entry.is_evicted);
+        let candidates: Vec<_> = counting
+            .map(|(key, entry)| Candidate {
+                key,
+                bytes: entry.bytes,
+                idle_ms: entry.growth.idle_ms(now_ms),
+                is_peers_turn: entry.turn == Turn::Client,
+                group: entry.account.remote,
+                owner: entry.account,
+            })
+            .collect();
+        choose(&candidates)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use corvid_json::unfinished::{PROGRESS_BYTES, STALLED_MS};
+
     use super::*;
 
     const KIB: usize = 1 << 10;
@@ -296,20 +245,6 @@ mod tests {
         }
         let lost = stalled.iter().filter(|key| play.is_evicted(**key)).count();
         assert!((1..=5).contains(&lost), "{lost}: no more than it needs");
-    }
-
-    #[test]
-    fn a_byte_now_and_then_is_not_progress() {
-        let mut play = Play::default();
-        let trickle = play.begin(network("192.0.2.1"), MIB);
-        let honest = play.begin(network("192.0.2.2"), 4 * MIB);
-        for _ in 0..20 {
-            play.now_ms += STALLED_MS / 10;
-            play.grow(trickle, 1);
-            play.grow(honest, PROGRESS_BYTES);
-        }
-        assert_eq!(play.evict(5 * MIB), 1);
-        assert!(play.is_evicted(trickle));
     }
 
     #[test]

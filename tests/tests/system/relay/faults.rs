@@ -17,8 +17,10 @@ use super::node::{Node, await_contents, implementations, relay_of, row, wait_for
 const DEPTH: usize = 4;
 /// How long anything may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Acknowledged writes of each writer that count as progress. More than `DEPTH`: nothing that was in flight before still is.
-const PROGRESS: i64 = 20;
+/// Writes that count as progress.
+const PROGRESS: i64 = 50;
+/// Writes that count as progress of one writer. More than `DEPTH`: nothing that was in flight before still is.
+const PROGRESS_OF_EACH: i64 = 20;
 
 /// Writers and watchers at sockets of servers, until told to stop.
 pub(super) struct Load {
@@ -83,19 +85,39 @@ impl Load {
         })
     }
 
-    /// Waits until each writer has more writes acknowledged.
+    /// Waits until more writes have been acknowledged.
     pub(super) fn await_progress(&self) {
-        let counts = || {
+        self.await_more(|gained| gained.iter().sum::<i64>() >= PROGRESS);
+    }
+
+    /// Waits until each writer has more writes acknowledged.
+    pub(super) fn await_progress_of_each(&self) {
+        self.await_more(|gained| gained.iter().all(|gained| *gained >= PROGRESS_OF_EACH));
+    }
+
+    /// Waits until this is true of the writes that each writer has gained since now.
+    fn await_more(&self, is_enough: impl Fn(&[i64]) -> bool) {
+        let counts = || -> Vec<i64> {
             let writers = self.writers.iter();
-            writers.map(|writer| writer.acknowledged.load(Ordering::Relaxed))
+            let counts = writers.map(|writer| writer.acknowledged.load(Ordering::Relaxed));
+            counts.collect()
         };
-        let before: Vec<i64> = counts().collect();
+        let before = counts();
         let deadline = Instant::now() + LIMIT;
-        while counts()
-            .zip(&before)
-            .any(|(count, before)| count < before + PROGRESS)
-        {
-            assert!(Instant::now() < deadline, "no write is acknowledged");
+        loop {
+            let now = counts();
+            let gained: Vec<i64> = now
+                .iter()
+                .zip(&before)
+                .map(|(now, was)| now - was)
+                .collect();
+            if is_enough(&gained) {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "too few writes are acknowledged: {gained:?}"
+            );
             thread::sleep(Duration::from_millis(5));
         }
     }
