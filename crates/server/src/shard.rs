@@ -181,7 +181,7 @@ impl ShardSessions {
             wire_log::sent(io, *conn, &piece);
             match piece {
                 Piece::Message(bytes) => io.send(*conn, bytes),
-                Piece::Shared(frame) => {
+                Piece::Long(frame) | Piece::Update(frame) => {
                     io.send(*conn, frame.head);
                     for piece in frame.body.pieces() {
                         let segment = match frame.body.guard() {

@@ -32,7 +32,7 @@ use corvid_data::{Tag, WireError};
 use corvid_engine::WorkBudget;
 use corvid_monitor::{Frame, SharedBody};
 
-use crate::message::{Piece, WHOLE_TAIL};
+use crate::message::Piece;
 
 /// Shorter replies are not counted, bytes.
 pub const COUNTED_BYTES: usize = 4 << 10;
@@ -191,10 +191,10 @@ pub(crate) fn message_piece(memory: &Arc<ClientMemory>, text: Vec<u8>) -> Piece 
     if text.len() <= COUNTED_BYTES {
         return Piece::Message(text);
     }
-    Piece::Shared(Frame {
+    Piece::Long(Frame {
         head: Vec::new(),
         body: charged_body(memory, &text),
-        tail: WHOLE_TAIL,
+        tail: b"",
     })
 }
 

@@ -342,28 +342,32 @@ pub enum Control {
     ShowIndex(AppliedIndex),
 }
 
-/// The end of a long reply, which leaves as a frame. Updates end otherwise.
-pub(crate) const REPLY_TAIL: &[u8] = b",\"error\":null}";
-
-/// The end of a message that is whole in its body: it leaves as a frame because it is long.
-pub(crate) const WHOLE_TAIL: &[u8] = b"";
-
 /// A piece of an outgoing message stream; the pieces of one [`Deliver`] are whole messages, in order.
 #[derive(Clone, Debug)]
 pub enum Piece {
     /// A message of one session.
     Message(Vec<u8>),
-    /// An update with a shared body.
-    Shared(Frame),
+    /// A reply or a notification that is long, or whose body other sessions may share.
+    Long(Frame),
+    /// An update, whose body other sessions may share.
+    Update(Frame),
 }
 
 impl Piece {
+    /// Its frame, if it leaves as one.
+    pub(crate) fn frame(&self) -> Option<&Frame> {
+        match self {
+            Piece::Message(_) => None,
+            Piece::Long(frame) | Piece::Update(frame) => Some(frame),
+        }
+    }
+
     /// Its length, bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
             Piece::Message(text) => text.len(),
-            Piece::Shared(frame) => {
+            Piece::Long(frame) | Piece::Update(frame) => {
                 let body: usize = frame.body.pieces().iter().map(|piece| piece.len()).sum();
                 frame.head.len() + body + frame.tail.len()
             }

@@ -239,7 +239,7 @@ impl Server {
         for (session, piece) in outputs.send.drain(..) {
             let bytes = match piece {
                 Piece::Message(bytes) => bytes,
-                Piece::Shared(frame) => frame.to_bytes(),
+                Piece::Long(frame) | Piece::Update(frame) => frame.to_bytes(),
             };
             if let Some(Some(output)) = self.output.get_mut(&session) {
                 output.extend(bytes);

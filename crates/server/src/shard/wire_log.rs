@@ -21,7 +21,7 @@ pub(crate) fn sent(io: &Io, conn: ConnId, piece: &Piece) {
     if is_on() {
         match piece {
             Piece::Message(text) => sent_text(io, conn, text),
-            Piece::Shared(frame) => {
+            Piece::Long(frame) | Piece::Update(frame) => {
                 let body = frame.body.pieces().iter().map(|piece| &piece[..]);
                 let pieces = std::iter::once(&frame.head[..]).chain(body);
                 let pieces = pieces.chain(std::iter::once(frame.tail));

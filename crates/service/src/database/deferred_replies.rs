@@ -200,13 +200,12 @@ impl DatabaseService {
 
     fn deliver(&mut self, mut deliver: Deliver, request: Option<Box<Request>>) {
         deliver.pieces.retain_mut(|piece| match piece {
-            Piece::Shared(frame) => self.finish_body(frame),
+            Piece::Long(frame) | Piece::Update(frame) => self.finish_body(frame),
             Piece::Message(_) => true,
         });
         if let Some(request) = request {
             let mut pieces = deliver.pieces.iter_mut();
-            let refused =
-                pieces.find(|piece| matches!(piece, Piece::Shared(frame) if is_refused(frame)));
+            let refused = pieces.find(|piece| piece.frame().is_some_and(is_refused));
             if let Some(piece) = refused {
                 *piece = Piece::Message(error_text(&request.id, &exhausted()));
             }
@@ -248,5 +247,8 @@ fn is_refused(frame: &Frame) -> bool {
 
 fn is_unwritten(deliver: &Deliver) -> bool {
     let mut pieces = deliver.pieces.iter();
-    pieces.any(|piece| matches!(piece, Piece::Shared(frame) if frame.body.unwritten().is_some()))
+    pieces.any(|piece| {
+        let frame = piece.frame();
+        frame.is_some_and(|frame| frame.body.unwritten().is_some())
+    })
 }

@@ -73,7 +73,7 @@ impl Outbox {
             .iter()
             .flat_map(|(deliver, _)| &deliver.pieces);
         let bytes = pieces.map(|piece| match piece {
-            Piece::Shared(frame) => frame
+            Piece::Long(frame) | Piece::Update(frame) => frame
                 .body
                 .unwritten()
                 .map_or(0, |text| garbage::rows(text.rows())),

@@ -14,7 +14,7 @@ use crate::audit::Entry;
 use crate::client_memory::{self, COUNTED_BYTES, ClientMemory};
 use crate::job::Job;
 use crate::job::garbage::Garbage;
-use crate::message::{Completion, DatabaseId, Deliver, Event, Piece, REPLY_TAIL};
+use crate::message::{Completion, DatabaseId, Deliver, Event, Piece};
 use crate::replication::{SourceId, SourceOrder};
 
 /// Collected outputs, each list in order.
@@ -70,7 +70,7 @@ impl Outputs {
     /// Sends updates to a session.
     pub(super) fn updates(&mut self, session: SessionId, frames: Vec<Frame>) {
         if !frames.is_empty() {
-            let pieces = frames.into_iter().map(Piece::Shared).collect();
+            let pieces = frames.into_iter().map(Piece::Update).collect();
             self.push(session, pieces, true, Completion::None);
         }
     }
@@ -100,7 +100,7 @@ impl Outputs {
         reply: Frame,
         completion: Completion,
     ) {
-        self.push(session, vec![Piece::Shared(reply)], false, completion);
+        self.push(session, vec![Piece::Long(reply)], false, completion);
     }
 
     /// Replies with an error object.
@@ -173,6 +173,6 @@ pub(super) fn reply_around(id: &[u8], result: SharedBody) -> Frame {
     Frame {
         head: [b"{\"id\":", id, b",\"result\":"].concat(),
         body: result,
-        tail: REPLY_TAIL,
+        tail: b",\"error\":null}",
     }
 }

@@ -18,7 +18,7 @@ use corvid_monitor::SessionId;
 use super::Frontend;
 use super::session::Session;
 use crate::applied_index::AppliedIndex;
-use crate::message::{Completion, DatabaseId, Deliver, Piece, REPLY_TAIL, ToDatabase, WHOLE_TAIL};
+use crate::message::{Completion, DatabaseId, Deliver, Piece, ToDatabase};
 use crate::served_databases::ServedDatabases;
 use crate::server_db;
 
@@ -64,10 +64,7 @@ fn is_answer(deliver: &Deliver) -> bool {
         | Completion::NotificationFence
         | Completion::IndexFence => false,
     };
-    let is_update = |piece: &Piece| match piece {
-        Piece::Message(_) => false,
-        Piece::Shared(frame) => ![REPLY_TAIL, WHOLE_TAIL].contains(&frame.tail),
-    };
+    let is_update = |piece: &Piece| matches!(piece, Piece::Update(_));
     completes || !deliver.pieces.iter().all(is_update)
 }
 
@@ -197,7 +194,7 @@ mod tests {
         let deliver = Deliver {
             session: CLIENT,
             database: from,
-            pieces: vec![Piece::Shared(frame)],
+            pieces: vec![Piece::Update(frame)],
             report_drained: true,
             completion: Completion::None,
         };
@@ -225,7 +222,9 @@ mod tests {
         let sent = frontend.outputs.send.drain(..);
         let sent = sent.map(|(_, piece)| match piece {
             Piece::Message(text) => String::from_utf8(text).expect("text"),
-            Piece::Shared(frame) => String::from_utf8(frame.head).expect("text"),
+            Piece::Long(frame) | Piece::Update(frame) => {
+                String::from_utf8(frame.head).expect("text")
+            }
         });
         let sent = sent.collect::<Vec<_>>().join(" ");
         let is_fence = |(database, message): &(DatabaseId, ToDatabase)| {

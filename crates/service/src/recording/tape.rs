@@ -412,7 +412,7 @@ impl State {
         for piece in &deliver.pieces {
             match piece {
                 Piece::Message(text) => sum.bytes(text),
-                Piece::Shared(frame) => {
+                Piece::Long(frame) | Piece::Update(frame) => {
                     sum.bytes(&frame.head);
                     sum.number(self.sum_of(&frame.body));
                     sum.bytes(frame.tail);

@@ -394,7 +394,7 @@ impl Cluster {
                     for piece in &deliver.pieces {
                         let bytes = match piece {
                             Piece::Message(text) => text.clone(),
-                            Piece::Shared(frame) => frame.to_bytes(),
+                            Piece::Long(frame) | Piece::Update(frame) => frame.to_bytes(),
                         };
                         let message = Value::parse(&bytes).expect("JSON");
                         session.received.push(message);

@@ -716,7 +716,7 @@ impl World {
             };
             let bytes = match piece {
                 Piece::Message(bytes) => bytes,
-                Piece::Shared(frame) => frame.to_bytes(),
+                Piece::Long(frame) | Piece::Update(frame) => frame.to_bytes(),
             };
             client.received.push(Value::parse(&bytes).expect("JSON"));
             client.is_full = true;

@@ -231,7 +231,7 @@ fn output_text(output: &Output) -> String {
     for piece in &deliver.pieces {
         let bytes = match piece {
             Piece::Message(bytes) => bytes.clone(),
-            Piece::Shared(frame) => frame.to_bytes(),
+            Piece::Long(frame) | Piece::Update(frame) => frame.to_bytes(),
         };
         text += " ";
         text += &String::from_utf8_lossy(&bytes);

@@ -746,7 +746,7 @@ impl Machine {
         for (session, piece) in outputs.send.drain(..) {
             let bytes = match piece {
                 Piece::Message(bytes) => bytes,
-                Piece::Shared(frame) => frame.to_bytes(),
+                Piece::Long(frame) | Piece::Update(frame) => frame.to_bytes(),
             };
             self.to_clients.push((session, ToClient::Message(bytes)));
         }

@@ -196,7 +196,7 @@ impl Served {
                 for piece in &deliver.pieces {
                     let told = self.told.entry(deliver.session.0).or_default();
                     match piece {
-                        Piece::Shared(frame) => told.extend(frame.to_bytes()),
+                        Piece::Long(frame) | Piece::Update(frame) => told.extend(frame.to_bytes()),
                         Piece::Message(text) => told.extend(text),
                     }
                     told.push(b'\n');

@@ -126,7 +126,7 @@ impl Server {
         sent.into_iter()
             .map(|(_, piece)| match piece {
                 Piece::Message(text) => text,
-                Piece::Shared(frame) => frame.to_bytes().to_vec(),
+                Piece::Long(frame) | Piece::Update(frame) => frame.to_bytes().to_vec(),
             })
             .collect()
     }
