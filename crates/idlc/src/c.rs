@@ -64,10 +64,17 @@ pub(crate) fn check(schema: &Schema, names: &Names) -> Result<(), Error> {
     if !is_name(&names.prefix) {
         return Err(Error::Clash(format!("the prefix {}", names.prefix)));
     }
-    let mut taken = BTreeSet::new();
+    let (mut taken, mut calls) = (BTreeSet::new(), BTreeSet::new());
     for table in tables(schema, names) {
-        if !taken.insert(table.s) {
+        if !taken.insert(table.s.clone()) {
             return Err(Error::Clash(format!("table {}", table.schema.name)));
+        }
+        for function in functions(names, &table) {
+            // A column `condition` asks for a second `TABLE_set_condition`.
+            if !calls.insert(function.name().to_owned()) {
+                let (name, table) = (function.name(), &table.schema.name);
+                return Err(Error::Clash(format!("function {name} of table {table}")));
+            }
         }
         let mut members = BTreeSet::new();
         for column in table.columns {
@@ -266,6 +273,14 @@ fn macros(out: &mut String, s: &str, capital: &str) {
 struct Function {
     prototype: String,
     body: String,
+}
+
+impl Function {
+    /// Its name, which is the word before the parameters.
+    fn name(&self) -> &str {
+        let head = self.prototype.split('(').next().unwrap_or_default();
+        head.rsplit([' ', '*']).next().unwrap_or_default()
+    }
 }
 
 fn function(prototype: String, body: impl Into<String>) -> Function {
@@ -621,8 +636,32 @@ mod tests {
     }
 
     #[test]
+    fn parameters_have_names_of_their_own() {
+        let code = c(&zoo(
+            r#""keys":{"type":{"key":"integer","min":0,"max":9}},"values":{"type":{"key":"string","value":"string","min":0,"max":9}},
+               "row":{"type":"integer"},"n":{"type":{"key":"real","value":"integer","min":0,"max":9}},"i":{"type":"string"}"#,
+        ))
+        .unwrap();
+        for expected in [
+            "    int64_t *keys;\n    size_t n_keys;",
+            "zoo_big_cat_set_keys(const struct zoo_big_cat *row, const int64_t *keys_, size_t n_keys_)",
+            "zoo_big_cat_set_values(const struct zoo_big_cat *row, const struct corvid_smap *values_)",
+            "zoo_big_cat_set_row(const struct zoo_big_cat *row, int64_t row_)",
+            "zoo_big_cat_set_n(const struct zoo_big_cat *row, const double *key_n_, const int64_t *value_n_, size_t n_n_)",
+            "zoo_big_cat_set_i(const struct zoo_big_cat *row, const char *i_)",
+        ] {
+            assert!(
+                code.header.contains(expected),
+                "{expected} is not in\n{}",
+                code.header
+            );
+        }
+    }
+
+    #[test]
     fn names_that_become_one_are_refused() {
         for columns in [
+            r#""condition":{"type":"string"}"#,
             r#""a":{"type":"string"},"A":{"type":"string"}"#,
             r#""a":{"type":{"key":"string","min":0,"max":9}},"n_a":{"type":"integer"}"#,
         ] {

@@ -11,6 +11,10 @@ const KEYWORDS: &str = " alignas alignof and and_eq asm auto bitand bitor bool b
     register reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch template this thread_local throw \
     true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq header_ ";
 
+/// Names that no parameter of a setter may have: those of the others, and what the bodies use.
+const TAKEN: &str = " row condition function keys values n i calloc free size_t int64_t corvid_atom_integer corvid_atom_real corvid_atom_boolean \
+    corvid_atom_string corvid_atom_uuid corvid_idl_txn_write corvid_idl_index_write corvid_idl_condition_add_clause ";
+
 /// The names that the code begins with, and the operand of its include.
 pub(crate) struct Names {
     /// For example `ovsrec_`.
@@ -64,6 +68,15 @@ pub(super) fn member(name: &str) -> String {
     }
 }
 
+/// The parameter of a setter for a column with this name in C.
+pub(super) fn parameter(name: &str) -> String {
+    if TAKEN.contains(&format!(" {name} ")) {
+        format!("{name}_")
+    } else {
+        name.to_owned()
+    }
+}
+
 impl Names {
     /// The struct that a reference points to.
     pub(super) fn target(&self, base: &BaseType) -> Option<String> {
@@ -108,7 +121,7 @@ impl Names {
 
     /// The arguments of a setter behind the row.
     pub(super) fn arguments(&self, column: &Column<'_>, is_clause: bool) -> String {
-        let (name, column_type) = (&column.name, &column.schema.column_type);
+        let (name, column_type) = (parameter(&column.name), &column.schema.column_type);
         let key = &column_type.key;
         let value = column_type.value.as_ref().unwrap_or(key);
         match column.shape {
@@ -130,7 +143,7 @@ impl Names {
 
     /// The statements that make atoms of the arguments of a setter and call a function with them.
     pub(super) fn conversion(&self, column: &Column<'_>, is_clause: bool, call: &str) -> String {
-        let (name, column_type) = (&column.name, &column.schema.column_type);
+        let (name, column_type) = (parameter(&column.name), &column.schema.column_type);
         let key = &column_type.key;
         let value = column_type.value.as_ref().unwrap_or(key);
         match column.shape {
@@ -141,7 +154,7 @@ impl Names {
                 } else {
                     "1".to_owned()
                 };
-                let atom = atom(key, name, is_clause);
+                let atom = atom(key, &name, is_clause);
                 let atom = if is_pointer {
                     format!("{name} ? {atom} : corvid_atom_integer(0)")
                 } else {
