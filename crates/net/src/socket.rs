@@ -1,19 +1,35 @@
-//! Sockets before they become streams or listeners: creation, options, names.
+//! Sockets below streams and listeners: creation, options, names, sending.
 //!
-//! All sockets made here are close-on-exec and non-blocking.
+//! All sockets made here are close-on-exec and non-blocking. Sends raise no SIGPIPE: the library
+//! runs in programs whose signals are their own, and a peer that is gone is an error of the
+//! connection.
 
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 /// The code point that OVSDB connections carry by default (the upper six bits of the TOS byte 0xC0: CS6).
 pub const DSCP_DEFAULT: u8 = 48;
+
+/// Slices that one sendmsg(2) takes at most (`UIO_MAXIOV` of Linux); it refuses more as a whole.
+const SLICES_MAX: usize = 1024;
+
+/// Sends bytes; returns how many the socket took.
+pub(crate) fn send(socket: &SockRef<'_>, bytes: &[u8]) -> io::Result<usize> {
+    socket.send_with_flags(bytes, libc::MSG_NOSIGNAL)
+}
+
+/// Sends slices, [`SLICES_MAX`] of them at most; returns how many bytes the socket took.
+pub(crate) fn send_vectored(socket: &SockRef<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    let slices = &slices[..slices.len().min(SLICES_MAX)];
+    socket.send_vectored_with_flags(slices, libc::MSG_NOSIGNAL)
+}
 
 /// A new TCP socket for this address, with the code point set.
 pub(crate) fn tcp(address: &SocketAddr, dscp: u8) -> io::Result<Socket> {
@@ -88,6 +104,14 @@ fn ip_and_port(address: &SocketAddr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_slices_than_one_call_takes_are_sent_in_parts() {
+        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let slices = vec![IoSlice::new(b"x"); SLICES_MAX + 1];
+        let sent = send_vectored(&SockRef::from(&one), &slices).unwrap();
+        assert_eq!(sent, SLICES_MAX);
+    }
 
     #[test]
     fn peer_names_have_the_form_of_the_log() {

@@ -231,16 +231,14 @@ impl Write for Stream {
     /// By `send`, which avoids the kernel's layers for files: a sixth less time than `write` for a short reply.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Stream::Tcp(stream) => SockRef::from(&*stream).send(bytes),
-            Stream::Unix(stream) => SockRef::from(&*stream).send(bytes),
+            Stream::Tcp(_) | Stream::Unix(_) => socket::send(&self.socket(), bytes),
             Stream::Tls(carrier) => carrier.write_vectored(&[IoSlice::new(bytes)]),
         }
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
-            Stream::Tcp(stream) => stream.write_vectored(slices),
-            Stream::Unix(stream) => stream.write_vectored(slices),
+            Stream::Tcp(_) | Stream::Unix(_) => socket::send_vectored(&self.socket(), slices),
             Stream::Tls(carrier) => carrier.write_vectored(slices),
         }
     }

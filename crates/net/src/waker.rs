@@ -3,12 +3,14 @@
 //! A pair of connected sockets: the waker writes a byte to one, the sleeper polls the other and reads all bytes at once. A full buffer already
 //! wakes the sleeper. A wake-up before the wait ends it at once, so none is lost.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crate::poll;
+use socket2::SockRef;
+
+use crate::{poll, socket};
 
 /// Wakes a [`Sleeper`].
 #[derive(Debug)]
@@ -32,8 +34,8 @@ pub fn pair() -> io::Result<(Waker, Sleeper)> {
 impl Waker {
     /// Ends the present wait, or the next one.
     pub fn wake(&self) {
-        // A full buffer wakes the sleeper already.
-        let _ = (&self.0).write(&[0]);
+        // A full buffer wakes the sleeper already. A sleeper that is gone needs no waking.
+        let _ = socket::send(&SockRef::from(&self.0), &[0]);
     }
 }
 

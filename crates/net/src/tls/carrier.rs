@@ -7,15 +7,16 @@
 //! A connection that bootstraps the CA file fails once the file is written.
 
 use std::cell::RefCell;
-use std::io::{self, IoSlice, Read};
+use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
 
 use corvid_tls::{Fault, Session};
 use mio::net::TcpStream;
+use socket2::SockRef;
 
 use super::{Credentials, PEER_LIMIT};
-use crate::errno;
 use crate::logging::{self, Module};
+use crate::{errno, socket};
 
 /// Ciphertext read at a time, bytes: four records.
 const READ_BYTES: usize = 64 * 1024;
@@ -252,7 +253,7 @@ impl Carrier {
     /// Sends ciphertext until the socket accepts no more.
     fn send(&mut self) -> io::Result<()> {
         while self.session.wants_write() {
-            match self.session.send(&mut self.socket) {
+            match self.session.send(&mut Ciphertext(&self.socket)) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(_) => {}
                 Err(error) if errno::is_again(&error) => return Ok(()),
@@ -367,8 +368,25 @@ impl Drop for Carrier {
         if self.is_open && self.failure.is_none() {
             self.session.close();
             // A peer that does not receive it sees the end of the socket.
-            let _ = self.session.send(&mut self.socket);
+            let _ = self.session.send(&mut Ciphertext(&self.socket));
         }
+    }
+}
+
+/// The socket as the sink of a session.
+struct Ciphertext<'a>(&'a TcpStream);
+
+impl Write for Ciphertext<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        socket::send(&SockRef::from(self.0), bytes)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        socket::send_vectored(&SockRef::from(self.0), slices)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
