@@ -7,12 +7,15 @@
 #define CORVID_IDL_COMPAT_H 1
 
 #include <corvid.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -219,32 +222,43 @@ static inline bool
 smap_get_bool(const struct corvid_smap *smap, const char *key, bool def)
 {
     const char *value = smap_get_def(smap, key, "");
-    return def ? strcmp(value, "false") != 0 : !strcmp(value, "true");
+    return def ? strcasecmp(value, "false") != 0 : !strcasecmp(value, "true");
 }
+
+/* The getters of numbers return the default unless the whole value is a decimal number within the
+ * range of the type. */
 
 static inline unsigned long long int
 smap_get_ullong(const struct corvid_smap *smap, const char *key, unsigned long long int def)
 {
-    const char *value = smap_get(smap, key);
-    return value ? strtoull(value, NULL, 10) : def;
+    const char *value = smap_get_def(smap, key, "");
+    char *end;
+    errno = 0;
+    unsigned long long int number = strtoull(value, &end, 10);
+    return errno || end == value || *end ? def : number;
+}
+
+static inline bool
+corvid_compat_number(const char *value, long long int least, long long int greatest, long long int *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoll(value, &end, 10);
+    return !errno && end != value && !*end && *number >= least && *number <= greatest;
 }
 
 static inline int
 smap_get_int(const struct corvid_smap *smap, const char *key, int def)
 {
-    const char *value = smap_get(smap, key);
-    char *end;
-    long int number = value ? strtol(value, &end, 0) : def;
-    return value && (end == value || *end) ? def : (int) number;
+    long long int number;
+    return corvid_compat_number(smap_get_def(smap, key, ""), INT_MIN, INT_MAX, &number) ? (int) number : def;
 }
 
 static inline unsigned int
 smap_get_uint(const struct corvid_smap *smap, const char *key, unsigned int def)
 {
-    const char *value = smap_get(smap, key);
-    char *end;
-    unsigned long int number = value ? strtoul(value, &end, 0) : def;
-    return value && (end == value || *end) ? def : (unsigned int) number;
+    long long int number;
+    return corvid_compat_number(smap_get_def(smap, key, ""), 0, UINT_MAX, &number) ? (unsigned int) number : def;
 }
 
 static inline bool

@@ -1006,7 +1006,8 @@ corvid_idl_row *corvid_idl_index_init_row(const struct corvid_idl_index *index);
 // Frees a key. Null is fine.
 void corvid_idl_index_destroy_row(const corvid_idl_row *row);
 
-// Sets a column of a key. The members of its struct do not show it.
+// Sets a column of a key. The members of its struct do not show it. A key with a value that cannot
+// be that of the column matches nothing.
 void corvid_idl_index_write(const corvid_idl_row *row,
                             const struct corvid_idl_column *column,
                             const struct corvid_atom *atoms,
@@ -1172,7 +1173,9 @@ void corvid_idl_txn_delete(const corvid_idl_row *row);
 // Commits only if a column still holds what it holds here. Call it before writing the column.
 void corvid_idl_txn_verify(const corvid_idl_row *row, const struct corvid_idl_column *column);
 
-// Writes a column as a whole, as corvid_txn_write does. A failure is logged, and nothing is written.
+// Writes a column as a whole, as corvid_txn_write does; elements that are given twice count once.
+// A value that breaks a constraint of the schema makes the commit fail with the server's error. A
+// value that cannot be sent, and any other failure, makes the commit fail too, and is logged.
 void corvid_idl_txn_write(const corvid_idl_row *row,
                           const struct corvid_idl_column *column,
                           const struct corvid_atom *keys,

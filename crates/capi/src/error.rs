@@ -8,7 +8,8 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use corvid::Misuse;
+use corvid::data::WireError;
+use corvid::{Misuse, Tag};
 
 /// The result of a call.
 #[repr(C)]
@@ -59,6 +60,8 @@ use corvid_error::{
 pub(crate) struct Failure {
     pub(crate) code: corvid_error,
     pub(crate) text: Cow<'static, str>,
+    /// For a value that breaks a constraint: the error in the words of a server.
+    constraint: Option<Box<WireError>>,
 }
 
 impl Failure {
@@ -66,6 +69,30 @@ impl Failure {
         Failure {
             code,
             text: text.into(),
+            constraint: None,
+        }
+    }
+
+    /// A value that breaks a constraint.
+    pub(crate) fn constraint(error: WireError) -> Failure {
+        Failure {
+            code: CORVID_ERR_TYPE,
+            text: error.to_string().into(),
+            constraint: Some(Box::new(error)),
+        }
+    }
+
+    /// The failure as the error of a transaction; `subject` says which change failed.
+    pub(crate) fn to_wire_error(&self, subject: &str) -> WireError {
+        match &self.constraint {
+            Some(error) => WireError::clone(error),
+            None => {
+                let tag = match self.code {
+                    CORVID_ERR_TYPE | CORVID_ERR_NULL => Tag::ConstraintViolation,
+                    _ => Tag::OvsdbError,
+                };
+                WireError::new(tag, format!("{subject}: {}", self.text))
+            }
         }
     }
 
@@ -99,12 +126,15 @@ impl Failure {
 
 impl From<Misuse> for Failure {
     fn from(misuse: Misuse) -> Failure {
+        if let Misuse::Constraint(error) = misuse {
+            return Failure::constraint(error);
+        }
         let code = match &misuse {
             Misuse::NoTransaction => CORVID_ERR_TXN_CLOSED,
             Misuse::TransactionOpen => CORVID_ERR_TXN_OPEN,
             Misuse::RowGone => CORVID_ERR_ROW_GONE,
             Misuse::WrongTable | Misuse::NotReplicated | Misuse::Immutable => CORVID_ERR_COLUMN,
-            Misuse::WrongType | Misuse::Constraint(_) => CORVID_ERR_TYPE,
+            Misuse::WrongType => CORVID_ERR_TYPE,
             _ => CORVID_ERR_TXN,
         };
         Failure::new(code, misuse.to_string())

@@ -129,7 +129,7 @@ impl corvid_atom {
                 AtomType::Boolean => Atom::Boolean(self.value.boolean != 0),
                 AtomType::String => {
                     let text = Str::from_utf8(pointer::bytes(self.value.string, "a string")?);
-                    Atom::String(text.map_err(|error| wrong_value(error.to_string()))?)
+                    Atom::String(text.map_err(Failure::constraint)?)
                 }
                 AtomType::Uuid => Atom::Uuid(self.value.uuid.into()),
             }
@@ -160,29 +160,66 @@ pub(crate) fn datum_of(
     count: usize,
     column_type: &ColumnType,
 ) -> Result<Datum, Failure> {
-    let keys = pointer::array(keys, count, "keys")?;
-    // Most data have one element, which needs no sorting.
-    if let ([key], None, true) = (keys, &column_type.value, values.is_null()) {
-        return Ok(Datum::one(key.to_atom(&column_type.key)?));
-    }
     let mut datum = DatumBuilder::new();
+    elements(keys, values, count, column_type, &mut |key, value| {
+        datum.push(key, value);
+    })?;
+    datum.finish().map_err(Failure::constraint)
+}
+
+/// As [`datum_of`], but an element that is given twice counts once, as with setters of the
+/// reference's library. Of the pairs of a map with one key that with the least value counts.
+pub(crate) fn unique_datum_of(
+    keys: *const corvid_atom,
+    values: *const corvid_atom,
+    count: usize,
+    column_type: &ColumnType,
+) -> Result<Datum, Failure> {
+    let mut datum = DatumBuilder::new();
+    elements(keys, values, count, column_type, &mut |key, value| {
+        datum.push(key, value);
+    })?;
+    if let Ok(datum) = datum.finish() {
+        return Ok(datum);
+    }
+    // Only duplicates lead here, so usual data are neither copied nor compared twice.
+    let mut given = Vec::new();
+    elements(keys, values, count, column_type, &mut |key, value| {
+        given.push((key, value));
+    })?;
+    given.sort();
+    given.dedup_by(|later, former| later.0 == former.0);
+    let mut datum = DatumBuilder::new();
+    for (key, value) in given {
+        datum.push(key, value);
+    }
+    datum.finish().map_err(Failure::constraint)
+}
+
+/// The elements that arrays of atoms have, in the order of the arrays.
+fn elements(
+    keys: *const corvid_atom,
+    values: *const corvid_atom,
+    count: usize,
+    column_type: &ColumnType,
+    push: &mut dyn FnMut(Atom, Option<Atom>),
+) -> Result<(), Failure> {
+    let keys = pointer::array(keys, count, "keys")?;
     if let Some(value_type) = &column_type.value {
         let values = pointer::array(values, count, "values")?;
         for (key, value) in keys.iter().zip(values) {
             let value = value.to_atom(value_type)?;
-            datum.push(key.to_atom(&column_type.key)?, Some(value));
+            push(key.to_atom(&column_type.key)?, Some(value));
         }
     } else {
         if !values.is_null() && count > 0 {
             return Err(wrong_value("a set has no values"));
         }
         for key in keys {
-            datum.push(key.to_atom(&column_type.key)?, None);
+            push(key.to_atom(&column_type.key)?, None);
         }
     }
-    datum
-        .finish()
-        .map_err(|error| wrong_value(error.to_string()))
+    Ok(())
 }
 
 /// A copy of a datum in the form of C.

@@ -210,9 +210,22 @@ pub(crate) struct OpenTxn {
     pub(crate) comment: String,
     pub(crate) is_dry_run: bool,
     pub(crate) is_read_only: bool,
+    pub(crate) checks: Checks,
+    /// The first change that could not be made part of the transaction. The commit reports it.
+    pub(crate) refused: Option<WireError>,
     pub(crate) increment: Option<Increment>,
     /// Operations as JSON.
     pub(crate) raw: Vec<Vec<u8>>,
+}
+
+/// The side that checks written values against the constraints of the schema: limits, enumerations,
+/// numbers of elements, immutable columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Checks {
+    /// The call that writes a value fails.
+    Here,
+    /// The server refuses the transaction. Its schema counts, which may be newer than the client's.
+    Server,
 }
 
 /// A counter to be incremented.
@@ -246,6 +259,8 @@ impl OpenTxn {
             comment: String::new(),
             is_dry_run: false,
             is_read_only: false,
+            checks: Checks::Here,
+            refused: None,
             increment: None,
             raw: Vec::new(),
         }
@@ -332,10 +347,10 @@ impl OpenTxn {
         let slot = slot.ok_or(Misuse::RowGone)?;
         let is_new = self.is_new(row);
         let schema = replica.class.schema.table(row.table).column(column);
-        if !schema.mutable && !is_new {
+        if !schema.mutable && !is_new && self.checks == Checks::Here {
             return Err(Misuse::Immutable);
         }
-        check(&value, &schema.column_type)?;
+        check(&value, &schema.column_type, self.checks)?;
         let Some(place) = replica.layout(row.table).place(column) else {
             if !is_new {
                 return Err(Misuse::NotReplicated);
@@ -376,12 +391,20 @@ impl OpenTxn {
         let slot = slot.ok_or(Misuse::RowGone)?;
         let is_new = self.is_new(row);
         let schema = replica.class.schema.table(row.table).column(column);
-        if !schema.mutable && !is_new {
+        if !schema.mutable && !is_new && self.checks == Checks::Here {
             return Err(Misuse::Immutable);
         }
-        check_element(element, &schema.column_type)?;
-        let place = replica.layout(row.table).place(column);
-        let place = place.ok_or(Misuse::NotReplicated)?;
+        check_element(element, &schema.column_type, self.checks)?;
+        let Some(place) = replica.layout(row.table).place(column) else {
+            if !is_new {
+                return Err(Misuse::NotReplicated);
+            }
+            // Of a new row everything is known, also a column that is not replicated.
+            let default = Datum::default_for(&schema.column_type);
+            let touched = self.touch(row, RowState::Existing);
+            let value = touched.unstored.entry(column).or_insert(default);
+            return Ok(apply(element, value));
+        };
         let (base, is_changed) = replica
             .table_mut(row.table)
             .change(slot, &[place], |columns| {
@@ -498,8 +521,9 @@ impl OpenTxn {
     }
 }
 
-/// Whether a datum may be written to a column, references and limits of the number of elements included.
-fn check(datum: &Datum, column_type: &ColumnType) -> Result<(), Misuse> {
+/// Whether a datum may be written to a column, references and limits of the number of elements
+/// included. Its type and characters are checked in any case: no message can carry another type.
+fn check(datum: &Datum, column_type: &ColumnType, checks: Checks) -> Result<(), Misuse> {
     let is_typed = datum.iter().all(|(key, value)| {
         key.atom_type() == column_type.key.atom
             && value.map(AtomRef::atom_type) == column_type.value.as_ref().map(|base| base.atom)
@@ -507,7 +531,7 @@ fn check(datum: &Datum, column_type: &ColumnType) -> Result<(), Misuse> {
     if !is_typed {
         return Err(Misuse::WrongType);
     }
-    if !column_type.admits(datum.len()) {
+    if checks == Checks::Here && !column_type.admits(datum.len()) {
         return Err(Misuse::Constraint(WireError::new(
             corvid_data::Tag::ConstraintViolation,
             column_type.count_problem(datum.len()),
@@ -517,10 +541,17 @@ fn check(datum: &Datum, column_type: &ColumnType) -> Result<(), Misuse> {
     if atoms.any(|atom| atom.is_some_and(has_nul)) {
         return Err(nul());
     }
-    column_type.check(datum).map_err(Misuse::Constraint)
+    match checks {
+        Checks::Here => column_type.check(datum).map_err(Misuse::Constraint),
+        Checks::Server => Ok(()),
+    }
 }
 
-fn check_element(element: &Element, column_type: &ColumnType) -> Result<(), Misuse> {
+fn check_element(
+    element: &Element,
+    column_type: &ColumnType,
+    checks: Checks,
+) -> Result<(), Misuse> {
     let (key, value) = match element {
         Element::Add(key) | Element::Remove(key) if !column_type.is_map() => (key, None),
         Element::RemoveKey(key) if column_type.is_map() => (key, None),
@@ -538,7 +569,8 @@ fn check_element(element: &Element, column_type: &ColumnType) -> Result<(), Misu
         if has_nul(atom.as_ref()) {
             return Err(nul());
         }
-        if !matches!(element, Element::Remove(_) | Element::RemoveKey(_)) {
+        let is_added = !matches!(element, Element::Remove(_) | Element::RemoveKey(_));
+        if is_added && checks == Checks::Here {
             base.check(atom.as_ref()).map_err(Misuse::Constraint)?;
         }
     }

@@ -92,17 +92,26 @@ fn compile(compiler: &str, sources: &[PathBuf], flags: &[&str], program: &Path) 
         .arg("-lpthread"));
 }
 
+/// A schema of the tests, `zoo` or `guild`.
+fn schema(name: &str) -> PathBuf {
+    package()
+        .join("tests")
+        .join(name)
+        .with_extension("ovsschema")
+}
+
 fn zoo() -> PathBuf {
-    package().join("tests/zoo.ovsschema")
+    schema("zoo")
 }
 
 /// A server with an empty zoo.
 fn server() -> Server {
-    server_with(Vec::new())
+    server_with("zoo", Vec::new())
 }
 
-fn server_with(options: Vec<String>) -> Server {
-    let schema = fs::read_to_string(zoo()).expect("the schema");
+/// A server with an empty database.
+fn server_with(name: &str, options: Vec<String>) -> Server {
+    let schema = fs::read_to_string(schema(name)).expect("the schema");
     let setup = Setup {
         databases: vec![serde_json::from_str(&schema).expect("JSON")],
         options,
@@ -112,11 +121,11 @@ fn server_with(options: Vec<String>) -> Server {
 }
 
 /// Runs a program of the tests with the schema and a fresh server, plainly and then under valgrind.
-fn run_with_server(program: &Path) {
+fn run_with_server(program: &Path, name: &str) {
     let run_on_server = |command: &mut Command| {
-        let server = server();
+        let server = server_with(name, Vec::new());
         let remote = format!("unix:{}", server.socket().display());
-        run_to_ok(command.arg(zoo()).arg(remote));
+        run_to_ok(command.arg(schema(name)).arg(remote));
     };
     run_on_server(&mut Command::new(program));
     if has("valgrind") {
@@ -141,26 +150,40 @@ fn run_to_ok(command: &mut Command) {
 
 /// Typed code for the zoo, in a folder.
 fn generate(dir: &Path) {
+    generate_for("zoo", dir);
+}
+
+fn generate_for(name: &str, dir: &Path) {
     run(Command::new(binary::bin("ovsdb-idlc"))
         .arg("c")
-        .arg(zoo())
+        .arg(schema(name))
         .arg(dir));
 }
 
 fn run_test(name: &str, is_typed: bool) {
     if library().is_some() {
         let dir = tempfile::tempdir().expect("a folder");
-        run_with_server(&build_test(dir.path(), name, is_typed));
+        let program = build_test(dir.path(), name, is_typed.then_some("zoo"));
+        run_with_server(&program, "zoo");
     }
 }
 
-/// A program of the tests, in a folder.
-fn build_test(dir: &Path, name: &str, is_typed: bool) -> PathBuf {
+/// Runs a program over typed code for the guild.
+fn run_guild_test(name: &str) {
+    if library().is_some() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let program = build_test(dir.path(), name, Some("guild"));
+        run_with_server(&program, "guild");
+    }
+}
+
+/// A program of the tests, in a folder, with typed code for a schema if it needs some.
+fn build_test(dir: &Path, name: &str, typed: Option<&str>) -> PathBuf {
     let program = dir.join(name);
     let mut sources = vec![package().join("tests").join(name).with_extension("c")];
-    if is_typed {
-        generate(dir);
-        sources.push(dir.join("zoo-idl.c"));
+    if let Some(schema) = typed {
+        generate_for(schema, dir);
+        sources.push(dir.join(format!("{schema}-idl.c")));
     }
     let include = dir.to_str().expect("a path");
     let flags = ["-std=c11", "-D_GNU_SOURCE", "-I", include];
@@ -170,7 +193,7 @@ fn build_test(dir: &Path, name: &str, is_typed: bool) -> PathBuf {
 
 /// A server that is reached by TLS too, with its remote and the folder of the files of `source`, which it is, and `relay`, which its clients are; nothing without a program that
 /// makes certificates.
-fn server_with_tls() -> Option<(Server, String, TempDir)> {
+fn server_with_tls(name: &str) -> Option<(Server, String, TempDir)> {
     let dir = tempfile::tempdir().expect("a folder");
     if !make_identity(dir.path(), "source") || !make_identity(dir.path(), "relay") {
         skip("the library for C over TLS: openssl, which makes certificates, is not installed");
@@ -180,7 +203,7 @@ fn server_with_tls() -> Option<(Server, String, TempDir)> {
     for option in tls_options(dir.path(), "source", "relay") {
         options.push(option.into_string().expect("text"));
     }
-    let server = server_with(options);
+    let server = server_with(name, options);
     let remote = format!("ssl:127.0.0.1:{}", server.port().expect("a port"));
     Some((server, remote, dir))
 }
@@ -191,17 +214,75 @@ fn clients_reach_a_server_by_tls() {
     if library().is_none() {
         return;
     }
-    let Some((_server, remote, files)) = server_with_tls() else {
+    let Some((_server, remote, files)) = server_with_tls("zoo") else {
         return;
     };
     let dir = tempfile::tempdir().expect("a folder");
-    let mut command = Command::new(build_test(dir.path(), "tls", true));
+    let mut command = Command::new(build_test(dir.path(), "tls", Some("zoo")));
     run_to_ok(command.arg(zoo()).arg(remote).arg(files.path()));
 }
 
 #[test]
 fn typed_rows_follow_the_database() {
     run_test("typed", true);
+}
+
+#[test]
+fn a_change_that_cannot_be_made_fails_its_transaction() {
+    run_guild_test("refused");
+}
+
+#[test]
+fn rows_and_strings_stay_as_long_as_they_may_be_read() {
+    run_guild_test("last_values");
+}
+
+/// The getters of maps in the header for programs of the reference's library.
+#[test]
+fn maps_are_read_as_by_the_reference() {
+    if library().is_some() {
+        let dir = tempfile::tempdir().expect("a folder");
+        run_to_ok(&mut Command::new(build_test(dir.path(), "compat", None)));
+    }
+}
+
+/// Over TLS too, where the end of a session is said to a peer that may be gone.
+#[test]
+fn a_server_that_is_gone_ends_no_program() {
+    if library().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let program = build_test(dir.path(), "lost_server", Some("guild"));
+    let lose = |server: &Server, remote: &str, files: Option<&Path>| {
+        let mut command = Command::new(&program);
+        command.arg(schema("guild")).arg(remote);
+        command.arg(server.pid().to_string());
+        run_to_ok(command.args(files));
+    };
+    let server = server_with("guild", Vec::new());
+    lose(
+        &server,
+        &format!("unix:{}", server.socket().display()),
+        None,
+    );
+    if let Some((server, remote, files)) = server_with_tls("guild") {
+        lose(&server, &remote, Some(files.path()));
+    }
+}
+
+#[test]
+fn the_library_stays_when_a_program_closes_it() {
+    if let Some(library) = library() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let program = dir.path().join("closed");
+        run(Command::new("cc")
+            .arg(package().join("tests/closed.c"))
+            .arg("-o")
+            .arg(&program)
+            .arg("-ldl"));
+        run_to_ok(Command::new(&program).arg(library.join("libcorvid.so.0")));
+    }
 }
 
 #[test]
@@ -316,7 +397,7 @@ fn a_daemon_of_the_reference_is_ported_by_its_includes() {
         command.args(["--errors-for-leak-kinds=definite,indirect"]);
         watch_at_socket(command.arg(&program));
     }
-    if let Some((server, remote, files)) = server_with_tls() {
+    if let Some((server, remote, files)) = server_with_tls("zoo") {
         let mut command = Command::new(&program);
         command.args(tls_options(files.path(), "relay", "source"));
         watch_over_the_zoo(command.arg(remote), &server);

@@ -102,6 +102,9 @@ pub(crate) struct State {
     referrers: Referrers,
     /// Rows that are gone, with their tables and slots.
     dead: Vec<(usize, usize)>,
+    /// Strings and arrays that members of rows pointed to before they were filled again. The
+    /// program may read them until the next run.
+    retired: Vec<Box<[u64]>>,
     /// Columns that the open transaction wrote: table, UUID, column.
     pub(crate) written: BTreeSet<(usize, Uuid, usize)>,
     pub(crate) inserted: HashSet<(usize, Uuid)>,
@@ -171,6 +174,7 @@ impl State {
             silent: 0,
             referrers: Map::default(),
             dead: Vec::new(),
+            retired: Vec::new(),
             written: BTreeSet::new(),
             inserted: HashSet::new(),
             hidden: Vec::new(),
@@ -269,10 +273,13 @@ impl State {
         if !self.is_tracking() {
             self.free_gone();
         }
+        self.retired.clear();
         let run = self.client()?.run();
         let events = mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner));
         run?;
         self.follow(cell, events);
+        // Values from before this run: the program has not read any since it began.
+        self.retired.clear();
         Ok(())
     }
 
@@ -337,10 +344,13 @@ impl State {
                 Kind::Delete => {
                     self.remove(table, uuid);
                     moved.push((table, uuid));
+                    // It may have changed before, in this run.
+                    whole.push((table, uuid));
                 }
             }
         }
-        // Rows that came and went within this run are told of as changes.
+        // Rows that came and went within one update are told of as changes. Each has its struct
+        // before one is filled, because they may refer to one another.
         for (number, table) in layout.tables.iter().enumerate() {
             let Some(client) = &self.client else { break };
             let gone: Vec<Uuid> = client
@@ -352,8 +362,8 @@ impl State {
                 .collect();
             for uuid in gone {
                 made.extend(self.show(number, uuid));
-                self.fill_row(number, uuid);
                 self.remove(number, uuid);
+                whole.push((number, uuid));
             }
         }
         rows::remember(cell, made);
@@ -438,6 +448,7 @@ impl State {
             client,
             referrers,
             inserted,
+            retired,
             ..
         } = self;
         let Some(client) = client else { return };
@@ -451,13 +462,21 @@ impl State {
         };
         let view = client.view(id);
         let is_inserted = !inserted.is_empty() && inserted.contains(&(number, uuid));
+        // A row that is gone shows what it held last, also rows that went with it. Their structs
+        // stay as long as its own.
+        let is_gone = record.state == RowState::Dead;
         let resolve = |table: usize, target: Uuid| {
             if (table, target) == (number, uuid) {
                 return Some(own);
             }
             let table = &tables[table];
             let record = table.slots[*table.by_uuid.get(&target)?].as_ref()?;
-            (record.state == RowState::Live).then(|| record.row())
+            let is_shown = match record.state {
+                RowState::Live => true,
+                RowState::Dead => is_gone,
+                RowState::Hidden => false,
+            };
+            is_shown.then(|| record.row())
         };
         let columns = &layout.tables[number].columns;
         for place in only.map_or(0..columns.len(), |only| only..only + 1) {
@@ -477,7 +496,10 @@ impl State {
                     &read
                 }
             };
-            record.fill(place, column, datum, &resolve);
+            let former = record.fill(place, column, datum, &resolve);
+            if !former.is_empty() {
+                retired.push(former);
+            }
             if column.has_references() && record.state != RowState::Dead {
                 let mut kept = record.references.iter_mut();
                 let old = match kept.find(|(number, _)| *number == place) {

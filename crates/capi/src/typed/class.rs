@@ -133,6 +133,8 @@ pub(crate) struct ColumnLayout {
     pub(crate) offset: usize,
     pub(crate) value_offset: usize,
     pub(crate) count_offset: usize,
+    /// Elements that the column admits.
+    pub(crate) count_max: usize,
 }
 
 impl ColumnLayout {
@@ -270,6 +272,7 @@ fn column_layout(
         offset: column.offset,
         value_offset: column.value_offset,
         count_offset: column.count_offset,
+        count_max: column_type.max as usize,
     };
     // Each member lies behind the head and within the struct, so filling it touches nothing else.
     let fits = |offset: usize, size: usize| {

@@ -20,7 +20,7 @@ use super::rows::{row_or_null, with_row};
 use crate::error::{Failure, guard};
 use crate::handle::{self, Kind};
 use crate::pointer;
-use crate::value::{corvid_atom, datum_of};
+use crate::value::{corvid_atom, unique_datum_of};
 
 /// Positions of cursors that an index keeps.
 const POSITIONS_MAX: usize = 64;
@@ -75,13 +75,24 @@ struct KeyRow {
     _record: Mutex<Record>,
     cell: Arc<Cell>,
     table: usize,
-    values: Mutex<Vec<(usize, Datum)>>,
+    values: Mutex<KeyValues>,
 }
 
+/// The columns of a key that were set, by their numbers; nothing for a value that could not be
+/// taken.
+type KeyValues = Vec<(usize, Option<Datum>)>;
+
 impl KeyRow {
-    fn values(&self) -> MutexGuard<'_, Vec<(usize, Datum)>> {
+    fn values(&self) -> MutexGuard<'_, KeyValues> {
         self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The value of a column that was set. One that could not be taken would match rows with the
+/// default, so a key with such a column matches nothing.
+fn taken(value: Option<&Datum>) -> Result<&Datum, Failure> {
+    let refused = || Failure::argument("a value of the key was refused, so it matches nothing");
+    value.ok_or_else(refused)
 }
 
 static KEYS: Mutex<Option<Map<usize, Arc<KeyRow>>>> = Mutex::new(None);
@@ -197,7 +208,8 @@ pub extern "C" fn corvid_idl_index_init_row(index: *const corvid_idl_index) -> *
                 let column_id = column.column;
                 let schema = state.layout.schema.table(column_id.table);
                 let datum = Datum::default_for(&schema.column(column_id.id).column_type);
-                record.fill(number, column, &datum, &|_, _| None);
+                // A new row has no former values.
+                let _ = record.fill(number, column, &datum, &|_, _| None);
             }
             Ok(record)
         })?;
@@ -228,7 +240,8 @@ pub extern "C" fn corvid_idl_index_destroy_row(row: *const corvid_idl_row) {
     });
 }
 
-/// Sets a column of a key. The members of its struct do not show it.
+/// Sets a column of a key. The members of its struct do not show it. A key with a value that cannot
+/// be that of the column matches nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_index_write(
     row: *const corvid_idl_row,
@@ -248,14 +261,19 @@ pub extern "C" fn corvid_idl_index_write(
             let column = state.column(place);
             let schema = state.layout.schema.table(column.table);
             let column_type = &schema.column(column.id).column_type;
-            Ok((place.1, datum_of(atoms, values, count, column_type)?))
+            let datum = unique_datum_of(atoms, values, count, column_type);
+            Ok((place.1, datum))
         })?;
+        let (datum, outcome) = match datum {
+            Ok(datum) => (Some(datum), Ok(())),
+            Err(failure) => (None, Err(failure)),
+        };
         let mut values = key.values();
         match values.iter_mut().find(|(other, _)| *other == number) {
             Some((_, value)) => *value = datum,
             None => values.push((number, datum)),
         }
-        Ok(())
+        outcome
     });
 }
 
@@ -279,12 +297,12 @@ fn values_of(index: &Index, row: *const corvid_idl_row) -> Result<Vec<Datum>, Fa
                     .position(|other| other.column == column);
                 let set = values.iter().find(|(other, _)| Some(*other) == number);
                 let schema = state.layout.schema.table(column.table);
-                set.map_or_else(
-                    || Datum::default_for(&schema.column(column.id).column_type),
-                    |(_, value)| value.clone(),
-                )
+                match set {
+                    Some((_, value)) => taken(value.as_ref()).cloned(),
+                    None => Ok(Datum::default_for(&schema.column(column.id).column_type)),
+                }
             };
-            Ok(columns(state).into_iter().map(value).collect())
+            columns(state).into_iter().map(value).collect()
         });
     }
     with_row(row, |_, state, known| {
@@ -339,7 +357,7 @@ fn with_key<R>(
         for (number, value) in set.values().iter() {
             let column = layout.columns[*number].column;
             if columns.iter().any(|other| other.column == column) {
-                key.set(column, value.clone());
+                key.set(column, taken(value.as_ref())?.clone());
             }
         }
         work(state, &key)

@@ -1,7 +1,8 @@
 //! The struct of one row: memory at a fixed address, which is filled column by column.
 //!
-//! A column that needs more than its member (strings, arrays) has a block of memory of its own: keys, values, texts. Filling makes a new block, lets the members point to it, and drops the
-//! old one.
+//! A column that needs more than its member (strings, arrays) has a block of memory of its own:
+//! keys, values, texts. Filling makes a new block, lets the members point to it, and hands out the
+//! old one, which the program may still be reading.
 
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ffi::c_char;
@@ -90,24 +91,28 @@ impl Record {
         unsafe { self.memory.as_ptr().add(offset).cast::<T>().write(value) }
     }
 
-    /// Fills the members of a column. `resolve` turns a reference into the address of its row, if that is there.
+    /// Fills the members of a column. `resolve` turns a reference into the address of its row, if
+    /// that is there. Returns the memory that the members pointed to before.
     pub(crate) fn fill(
         &mut self,
         number: usize,
         column: &ColumnLayout,
         datum: &Datum,
         resolve: &dyn Fn(usize, Uuid) -> Option<*mut corvid_idl_row>,
-    ) {
+    ) -> Box<[u64]> {
         let is_there = |element: Element, atom: AtomRef<'_>| match (element.target, atom) {
             (Some(table), AtomRef::Uuid(uuid)) => resolve(table, uuid).is_some(),
             _ => true,
         };
+        // A transaction may have written more elements than the column admits, for the server to
+        // refuse.
         let elements = || {
-            datum.iter().filter(|(key, value)| {
+            let there = datum.iter().filter(|(key, value)| {
                 is_there(column.key, *key)
                     && (column.value.zip(*value))
                         .is_none_or(|(element, atom)| is_there(element, atom))
-            })
+            });
+            there.take(column.count_max)
         };
         // Members that hold their value need no block.
         let is_alone = matches!(column.shape, Shape::Scalar | Shape::Pointer);
@@ -121,7 +126,7 @@ impl Record {
                 Some((atom, _)) => writer.element(column.offset, column.key, atom),
                 None => self.put_scalar(column.offset, column.key, std::ptr::null()),
             }
-            return;
+            return Box::default();
         }
         let (mut count, mut texts_len) = (0, 0);
         let text_len = |atom: AtomRef<'_>| atom.as_string().map_or(0, |text| text.len() + 1);
@@ -186,8 +191,7 @@ impl Record {
                 self.put(column.offset + 8, count);
             }
         }
-        // The members point to the new block, so the old one may go.
-        self.blocks[number] = block;
+        std::mem::replace(&mut self.blocks[number], block)
     }
 
     /// Copies the only element of an array into a member; the default of its type without one.

@@ -1,11 +1,16 @@
 //! Transactions over typed rows. Members of structs show what was written as a whole; they do not show changes of single elements, as in the reference's library.
+//!
+//! Setters return nothing, so a change that fails must not be left out of its transaction in
+//! silence. Values that break a constraint of the schema are sent, and the server refuses the
+//! transaction. A change that cannot be sent makes the commit fail ([`refuse`]).
 
 use std::collections::LinkedList;
 use std::ffi::{CString, c_char, c_int};
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use corvid::{Element, Misuse, Status, TxnId, Uuid};
+use corvid::data::WireError;
+use corvid::{Element, Misuse, Status, Tag, TxnId, Uuid};
 
 use super::cell::{Cell, State};
 use super::class::{corvid_idl_column, corvid_idl_row, corvid_idl_table_class};
@@ -17,7 +22,7 @@ use crate::handle::{self, Kind};
 use crate::pointer;
 use crate::poll_loop;
 use crate::transaction::number_of;
-use crate::value::{corvid_atom, corvid_uuid, datum_of};
+use crate::value::{corvid_atom, corvid_uuid, unique_datum_of};
 
 /// A transaction of a replica. Free it with corvid_idl_txn_destroy.
 pub struct corvid_idl_txn {
@@ -50,7 +55,12 @@ pub extern "C" fn corvid_idl_txn_create(replica: *mut corvid_idl) -> *mut corvid
     let mut made = ptr::null_mut();
     guard("corvid_idl_txn_create", || {
         let cell = handle::get::<Replica>(replica)?.0.clone();
-        let id = cell.with(|state| Ok(state.client()?.idl_mut().begin()?))?;
+        let id = cell.with(|state| {
+            let idl = state.client()?.idl_mut();
+            let id = idl.begin()?;
+            idl.leave_checks_to_server()?;
+            Ok(id)
+        })?;
         let stored = handle::store(Txn {
             cell: cell.clone(),
             id,
@@ -288,8 +298,8 @@ fn opened(
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_txn_add_comment(txn: *mut corvid_idl_txn, text: *const c_char) {
     opened("corvid_idl_txn_add_comment", txn, |state| {
-        let text = pointer::text(text, "text")?;
-        Ok(state.client()?.idl_mut().add_comment(text)?)
+        let text = String::from_utf8_lossy(pointer::bytes(text, "text")?);
+        Ok(state.client()?.idl_mut().add_comment(&text)?)
     });
 }
 
@@ -354,10 +364,20 @@ pub extern "C" fn corvid_idl_txn_insert(
             let table = state.layout.table(class)?;
             let id = state.layout.tables[table].table;
             let idl = state.client()?.idl_mut();
-            let row = match uuid {
-                None => idl.insert_new(id)?,
-                Some(uuid) => idl.insert(id, uuid, persist)?,
+            let inserted = match uuid {
+                None => idl.insert_new(id),
+                Some(uuid) => idl.insert(id, uuid, persist),
             };
+            let row = inserted.map_err(|misuse| {
+                let is_in_use = misuse == Misuse::UuidInUse;
+                let failure = if is_in_use {
+                    Failure::constraint(duplicate_uuid())
+                } else {
+                    misuse.into()
+                };
+                let subject = format!("a new row of table {}", state.layout.schema.table(id).name);
+                refuse(state, &subject, failure)
+            })?;
             state.inserted.insert((table, row.uuid));
             let made = state.show(table, row.uuid);
             rows::remember(&txn.cell, made.into_iter().collect());
@@ -373,7 +393,16 @@ pub extern "C" fn corvid_idl_txn_delete(row: *const corvid_idl_row) {
     guard("corvid_idl_txn_delete", || {
         with_row(row, |_, state, known| {
             let id = known.id(state);
-            state.client()?.idl_mut().delete(id)?;
+            let deleted = state.client()?.idl_mut().delete(id);
+            deleted.map_err(|misuse| match misuse {
+                // The row is gone already, as the program wants it.
+                Misuse::RowGone => misuse.into(),
+                misuse => {
+                    let table = state.layout.schema.table(id.table);
+                    let subject = format!("a row of table {}", table.name);
+                    refuse(state, &subject, misuse.into())
+                }
+            })?;
             let place = (known.table, known.uuid);
             if state.inserted.remove(&place) {
                 state.remove(known.table, known.uuid);
@@ -398,13 +427,38 @@ fn changed(
 ) {
     guard(name, || {
         with_row(row, |_, state, known| {
-            let column = state.layout.column(column)?;
-            if column.0 != known.table {
-                return Err(Misuse::WrongTable.into());
-            }
-            work(state, known, column)
+            let place = state.layout.column(column)?;
+            let changed = if place.0 == known.table {
+                work(state, known, place)
+            } else {
+                Err(Misuse::WrongTable.into())
+            };
+            changed.map_err(|failure| {
+                let column = state.column(place);
+                let table = state.layout.schema.table(column.table);
+                let name = &table.column(column.id).name;
+                let subject = format!("column {name} of table {}", table.name);
+                refuse(state, &subject, failure)
+            })
         })
     });
+}
+
+/// Makes the open transaction fail, because a change that the program asked for is not part of it.
+/// `subject` says what was to be changed. Without a transaction nothing could be changed, and the
+/// failure is all.
+fn refuse(state: &mut State, subject: &str, failure: Failure) -> Failure {
+    if let Some(client) = &mut state.client {
+        // Fails without an open transaction only.
+        let _ = client.idl_mut().refuse(failure.to_wire_error(subject));
+    }
+    failure
+}
+
+fn duplicate_uuid() -> WireError {
+    let details = "This UUID would duplicate a UUID already present within the table or deleted within the \
+                   same transaction.";
+    WireError::new(Tag::DuplicateUuid, details)
 }
 
 /// Commits only if a column still holds what it holds here. Call it before writing the column.
@@ -424,7 +478,9 @@ pub extern "C" fn corvid_idl_txn_verify(
     );
 }
 
-/// Writes a column as a whole, as corvid_txn_write does. A failure is logged, and nothing is written.
+/// Writes a column as a whole, as corvid_txn_write does; elements that are given twice count once.
+/// A value that breaks a constraint of the schema makes the commit fail with the server's error. A
+/// value that cannot be sent, and any other failure, makes the commit fail too, and is logged.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_txn_write(
     row: *const corvid_idl_row,
@@ -440,7 +496,8 @@ pub extern "C" fn corvid_idl_txn_write(
         |state, known, place| {
             let (id, column) = (known.id(state), state.column(place));
             let idl = state.client()?.idl_mut();
-            let datum = datum_of(keys, values, count, &idl.column(column).column_type)?;
+            let column_type = &idl.column(column).column_type;
+            let datum = unique_datum_of(keys, values, count, column_type)?;
             idl.write(id, column, datum)?;
             state.written.insert((known.table, known.uuid, place.1));
             state.fill(known.table, known.uuid, place.1);

@@ -3,14 +3,14 @@
 //! The end of a transaction, by commit or abort, returns the replica to the server's contents. A committed change then comes as an update,
 //! before the status becomes [`Status::Success`].
 
-use corvid_data::{Atom, Datum, TableId, Uuid};
+use corvid_data::{Atom, Datum, TableId, Uuid, WireError};
 
 use super::{Closed, Idl};
 use crate::class::Column;
 use crate::row::RowId;
 use crate::txn::compose::compose;
 use crate::txn::reply::Verdict;
-use crate::txn::{Element, Finished, Misuse, OpenTxn, Refused, Status, TxnId};
+use crate::txn::{Checks, Element, Finished, Misuse, OpenTxn, Refused, Status, TxnId};
 
 /// Beginning and ending.
 impl Idl {
@@ -40,20 +40,30 @@ impl Idl {
     /// None is open.
     pub fn commit(&mut self) -> Result<Status, Misuse> {
         let mut open = self.open.take().ok_or(Misuse::NoTransaction)?;
-        let status = self.send(&open);
+        let verdict = self.send(&open);
+        let status = verdict.status;
         open.roll_back(&mut self.replica);
         self.metrics.count(status);
-        self.close(open.id, status);
+        self.close(open.id, verdict);
         Ok(status)
     }
 
-    fn send(&mut self, open: &OpenTxn) -> Status {
+    fn send(&mut self, open: &OpenTxn) -> Verdict {
         if !self.client.is_monitoring() {
-            return Status::TryAgain;
+            return Verdict::of(Status::TryAgain);
         }
         if self.client.lock_name().is_some() && !self.client.has_lock() {
-            return Status::NotLocked;
+            return Verdict::of(Status::NotLocked);
         }
+        // After the reasons that another attempt may cure, as from a server. Nothing is sent: the
+        // rest of a transaction is not what the program asked for.
+        if let Some(error) = &open.refused {
+            return Verdict::refused(error);
+        }
+        Verdict::of(self.send_composed(open))
+    }
+
+    fn send_composed(&mut self, open: &OpenTxn) -> Status {
         let composed = compose(open, &self.replica, self.client.lock_name());
         if !composed.has_updates {
             return Status::Unchanged;
@@ -74,7 +84,7 @@ impl Idl {
             if let Some(mut open) = self.open.take() {
                 open.roll_back(&mut self.replica);
                 self.metrics.count(Status::Aborted);
-                self.close(txn, Status::Aborted);
+                self.close(txn, Verdict::of(Status::Aborted));
             }
         } else if let Some(closed) = self.closed.get_mut(&txn)
             && closed.verdict.status == Status::Incomplete
@@ -84,9 +94,9 @@ impl Idl {
         }
     }
 
-    fn close(&mut self, txn: TxnId, status: Status) {
+    fn close(&mut self, txn: TxnId, verdict: Verdict) {
         let closed = Closed {
-            verdict: Verdict::of(status),
+            verdict,
             is_abandoned: false,
         };
         self.closed.insert(txn, closed);
@@ -325,6 +335,30 @@ impl Idl {
     /// No transaction is open.
     pub fn set_read_only(&mut self, is_read_only: bool) -> Result<(), Misuse> {
         self.opened()?.is_read_only = is_read_only;
+        Ok(())
+    }
+
+    /// Leaves the constraints of the schema to the server in the open transaction: limits,
+    /// enumerations, numbers of elements, immutable columns. Writes of values that break one
+    /// succeed, and the transaction ends as [`Status::Error`] with the server's words. For
+    /// interfaces whose calls cannot fail. The server's schema counts, which may be newer than the
+    /// client's.
+    ///
+    /// # Errors
+    /// No transaction is open.
+    pub fn leave_checks_to_server(&mut self) -> Result<(), Misuse> {
+        self.opened()?.checks = Checks::Server;
+        Ok(())
+    }
+
+    /// Makes the open transaction fail: its commit sends nothing and ends as [`Status::Error`] with
+    /// this error; the first one counts. For interfaces whose calls cannot fail, when a change
+    /// cannot be made part of the transaction.
+    ///
+    /// # Errors
+    /// No transaction is open.
+    pub fn refuse(&mut self, error: WireError) -> Result<(), Misuse> {
+        self.opened()?.refused.get_or_insert(error);
         Ok(())
     }
 

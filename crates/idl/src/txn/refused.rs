@@ -40,7 +40,8 @@ pub enum Refused {
         /// The server's explanation; may be empty.
         details: String,
     },
-    /// The server refused the request before it looked at the operations.
+    /// The server refused the request before it looked at the operations, or the client did not
+    /// send it because of a change that no request can carry ([`crate::Idl::refuse`]).
     Request {
         /// The kind of error.
         tag: Tag,

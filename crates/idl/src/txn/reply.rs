@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use corvid_data::Uuid;
+use corvid_data::{Uuid, WireError};
 use corvid_json::Value;
 
 use super::Status;
@@ -45,6 +45,13 @@ impl Verdict {
             refused: Some(refused),
             ..Verdict::of(Status::Error)
         }
+    }
+
+    /// Of a transaction that is not sent, in the form of a server's answer.
+    pub(crate) fn refused(error: &WireError) -> Verdict {
+        let mut json = Vec::new();
+        error.write_json(&mut json);
+        judge_error(&json)
     }
 
     /// Of an answer that makes no sense.

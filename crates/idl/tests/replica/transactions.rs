@@ -1,6 +1,6 @@
 //! Transactions: what is sent, what comes of it, and that the replica is put back.
 
-use corvid_data::{Datum, Schema, Uuid};
+use corvid_data::{Atom, Datum, Schema, Tag, Uuid, WireError};
 use corvid_idl::{Misuse, Status};
 use corvid_json::Value;
 
@@ -392,6 +392,136 @@ fn what_does_not_fit_is_refused_at_once() {
         Err(Misuse::TransactionOpen)
     );
     fixture.idl().abort(txn);
+}
+
+#[test]
+fn a_server_judges_what_is_left_to_it() {
+    let mut fixture = Fixture::with_client();
+    let column = |name: &str, fixture: &Fixture| fixture.column("simple", name);
+    let mut row = None;
+    fixture.succeed(|fixture| row = Some(fixture.insert("simple", &[("fixed", string("f"))])));
+    let row = row.unwrap();
+    let (s, few, fixed, i) = (
+        column("s", &fixture),
+        column("few", &fixture),
+        column("fixed", &fixture),
+        column("i", &fixture),
+    );
+    for (column, value, expected) in [
+        (
+            few,
+            integer(10),
+            "10 is greater than maximum allowed value 9",
+        ),
+        (
+            few,
+            integers(&[1, 2, 3, 4]),
+            "must have 0 to 3 members but 4 are present",
+        ),
+        (
+            i,
+            Datum::empty(),
+            "must have exactly one member but 0 are present",
+        ),
+        (fixed, string("g"), "immutable"),
+    ] {
+        let (txn, status) = fixture.transact(|fixture| {
+            fixture.idl().leave_checks_to_server().unwrap();
+            fixture.idl().write(row, s, string("x")).unwrap();
+            fixture.idl().write(row, column, value.clone()).unwrap();
+            assert_eq!(fixture.idl().read(row, column), Some(value.clone()));
+        });
+        assert_eq!(status, Status::Error);
+        let error = fixture.idl().txn_error(txn).unwrap();
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(fixture.value(row, "s"), "\"\"", "nothing was committed");
+    }
+    let (txn, status) = fixture.transact(|fixture| {
+        fixture.idl().leave_checks_to_server().unwrap();
+        fixture
+            .idl()
+            .add_value(row, few, Atom::Integer(10))
+            .unwrap();
+    });
+    assert_eq!(status, Status::Error);
+    let error = fixture.idl().txn_error(txn).unwrap();
+    assert!(
+        error.contains("10 is greater than maximum allowed value 9"),
+        "{error}"
+    );
+    // A value of another type is no value of the column for any server.
+    let txn = fixture.idl().begin().unwrap();
+    fixture.idl().leave_checks_to_server().unwrap();
+    assert_eq!(
+        fixture.idl().write(row, s, integer(1)),
+        Err(Misuse::WrongType)
+    );
+    assert!(matches!(
+        fixture.idl().write(row, s, string("a\0b")),
+        Err(Misuse::Constraint(_))
+    ));
+    fixture.idl().abort(txn);
+    // The next transaction checks again.
+    fixture.idl().begin().unwrap();
+    assert!(fixture.idl().write(row, few, integer(10)).is_err());
+}
+
+#[test]
+fn a_transaction_that_is_refused_here_sends_nothing() {
+    let mut fixture = Fixture::with_client();
+    let error = |details: &str| WireError::new(Tag::ConstraintViolation, details);
+    assert_eq!(
+        fixture.idl().refuse(error("none")),
+        Err(Misuse::NoTransaction)
+    );
+    fixture.forget_sent();
+    let (txn, status) = fixture.transact(|fixture| {
+        fixture.insert("simple", &[("i", integer(1))]);
+        fixture.idl().refuse(error("the first")).unwrap();
+        fixture.idl().refuse(error("the second")).unwrap();
+    });
+    assert_eq!(status, Status::Error);
+    let expected = r#"{"details":"the first","error":"constraint violation"}"#;
+    assert_eq!(fixture.idl().txn_error(txn), Some(expected));
+    let refused = fixture.idl().txn_refused(txn).unwrap();
+    assert_eq!(refused.tag(), Some(Tag::ConstraintViolation));
+    assert_eq!(fixture.peers[0].sent, Vec::<String>::new());
+    let simple = fixture.table("simple");
+    assert_eq!(fixture.idl().row_count(simple), 0);
+    // A reason that another attempt may cure comes first, as with a server.
+    fixture.cut(0);
+    let (_, status) = fixture.transact(|fixture| fixture.idl().refuse(error("x")).unwrap());
+    assert_eq!(status, Status::TryAgain);
+}
+
+#[test]
+fn elements_of_new_rows_need_no_replicated_column() {
+    let mut fixture = Fixture::with_class(|class| {
+        let ia = class.column("simple", "ia").unwrap();
+        class.omit(ia);
+    });
+    let ia = fixture.column("simple", "ia");
+    let mut row = None;
+    fixture.succeed(|fixture| {
+        let new = fixture.insert("simple", &[]);
+        for value in [1, 2, 3] {
+            fixture
+                .idl()
+                .add_value(new, ia, Atom::Integer(value))
+                .unwrap();
+        }
+        fixture
+            .idl()
+            .remove_value(new, ia, Atom::Integer(2))
+            .unwrap();
+        row = Some(new);
+    });
+    assert!(fixture.last_operations().contains(r#""ia":["set",[1,3]]"#));
+    fixture.idl().begin().unwrap();
+    assert_eq!(
+        fixture.idl().add_value(row.unwrap(), ia, Atom::Integer(4)),
+        Err(Misuse::NotReplicated)
+    );
 }
 
 #[test]
