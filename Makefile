@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python c man docs deb container guard guard-accept bench bench-ovn bench-clients check-python bench-python bench-c bench-allocators
+.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs deb container guard guard-accept bench bench-ovn bench-clients check-python bench-python bench-c bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -79,17 +79,35 @@ check-seeds:
 	CORVID_CASES=20000 cargo test -p corvid-sim --test sim crashes
 	CORVID_CASES=1000 cargo test -p corvid-sim --test sim clients
 
-# Builds the Python packages corvid and corvid-ovs, installs them into a virtual environment in target/python, and leaves wheels in target/wheels.
+# Builds the Python packages corvid, ovs and corvid-ovs, installs them into a virtual environment in target/python, and leaves wheels in target/wheels.
 PYTHON ?= python3
 python:
 	$(PYTHON) -m venv target/python
 	. tests/setup/retry.sh; retry target/python/bin/pip install --quiet --upgrade "maturin>=1.9,<2"
 	target/python/bin/maturin build --manifest-path crates/python/Cargo.toml --interpreter target/python/bin/python --out target/wheels
 	# The build writes into its folder.
-	rm -rf target/python/corvid-ovs && cp -r crates/python/ovs target/python/corvid-ovs
-	. tests/setup/retry.sh; retry target/python/bin/pip wheel --quiet --no-deps --wheel-dir target/wheels target/python/corvid-ovs
-	target/python/bin/pip install --quiet --force-reinstall --no-deps --no-index --find-links target/wheels corvid corvid-ovs
+	rm -rf target/python/drop-in && mkdir target/python/drop-in
+	cp -rL crates/python/ovs crates/python/corvid-ovs target/python/drop-in
+	. tests/setup/retry.sh; retry target/python/bin/pip wheel --quiet --no-deps --wheel-dir target/wheels target/python/drop-in/*
+	target/python/bin/pip install --quiet --force-reinstall --no-deps --no-index --find-links target/wheels corvid ovs corvid-ovs
 	@echo 'Try: target/python/bin/python -c "import corvid; help(corvid)"'
+
+# Wheels of corvid for other machines, the wheels of ovs and corvid-ovs and the source distribution, below target/wheels. zig, from PyPI, links them, so that they run with
+# glibc 2.17 or musl 1.2 and later.
+WHEELS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+wheels:
+	$(PYTHON) -m venv target/python
+	. tests/setup/retry.sh; retry target/python/bin/pip install --quiet --upgrade "maturin>=1.9,<2" ziglang
+	. tests/setup/retry.sh; retry rustup target add $(WHEELS)
+	for target in $(WHEELS); do \
+		case $$target in *-musl) machines=musllinux_1_2;; *) machines=manylinux2014;; esac; \
+		PATH=$(CURDIR)/target/python/bin:$$PATH target/python/bin/maturin build --manifest-path crates/python/Cargo.toml --zig \
+			--target $$target --compatibility $$machines --interpreter target/python/bin/python --out target/wheels || exit 1; \
+	done
+	target/python/bin/maturin sdist --manifest-path crates/python/Cargo.toml --out target/wheels
+	rm -rf target/python/drop-in && mkdir target/python/drop-in
+	cp -rL crates/python/ovs crates/python/corvid-ovs target/python/drop-in
+	. tests/setup/retry.sh; retry target/python/bin/pip wheel --quiet --no-deps --wheel-dir target/wheels target/python/drop-in/*
 
 # Manual pages, and with completions too, from the tables of options and commands, below target/docs.
 man:

@@ -22,6 +22,10 @@ mod value;
 
 use pyo3::prelude::*;
 
+// The invariant above leans on the GIL, and nothing here was tested without it.
+#[cfg(Py_GIL_DISABLED)]
+compile_error!("corvid does not run on a free-threaded Python: use a build of Python with the GIL");
+
 /// The module.
 #[pymodule]
 mod _native {

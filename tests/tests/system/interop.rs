@@ -109,6 +109,7 @@ peers! {
     ovn_ctl_with_certificates "stock-scripts" &["ovn-tls"];
     ovs_vswitchd "ovs-vswitchd" &[];
     python3_openvswitch "python3-openvswitch" &[];
+    python_packages "python-packages" &[];
     go_libovsdb "go-libovsdb" &[];
     tls "tls" &[];
     starts_and_processes "command-lines" &["starts", "daemons", "row-remotes"];

@@ -12,7 +12,7 @@ def _folders():
     """Returns the folders of `corvid.ovs`."""
     spec = importlib.util.find_spec("corvid")
     if spec is None or not spec.submodule_search_locations:
-        raise ImportError("the distribution corvid-ovs needs the distribution corvid")
+        raise ImportError("this distribution of ovs needs the distribution corvid")
     return [os.path.join(folder, __name__) for folder in spec.submodule_search_locations]
 
 

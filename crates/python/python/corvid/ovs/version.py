@@ -1,3 +1,3 @@
 """The version of Open vSwitch whose Python library this one replaces."""
 
-VERSION = "3.7.0"
+VERSION = "4.0.0"
