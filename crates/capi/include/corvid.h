@@ -527,8 +527,10 @@ enum corvid_error corvid_client_set_lock(struct corvid_client *client,
 // Ends the connection and makes another one.
 enum corvid_error corvid_client_reconnect(struct corvid_client *client);
 
-// Chooses the rows of a table that are replicated: those for which any of the clauses holds; without clauses none. `*seqno` is the number that
-// corvid_condition_seqno must reach before the condition is in force; `seqno` may be null.
+// Chooses the rows of a table that are replicated: those for which any of the clauses holds;
+// without clauses none. `*seqno` is the number that corvid_condition_seqno must reach before the
+// condition is in force; `seqno` may be null. CORVID_ERR_TYPE: a server would refuse a clause, and
+// the condition in force stays.
 enum corvid_error corvid_condition_set(struct corvid_client *client,
                                        struct corvid_table table,
                                        const struct corvid_clause *clauses,
@@ -874,6 +876,7 @@ void corvid_idl_condition_add_clause(struct corvid_idl_condition *condition,
                                      size_t count);
 
 // Chooses the rows of a table that are replicated. Returns the number that corvid_idl_get_condition_seqno must reach before the condition is in force.
+// A condition that a server would refuse is logged and changes nothing; the number is 0 then.
 unsigned int corvid_idl_set_condition(struct corvid_idl *replica,
                                       const struct corvid_idl_table_class *class_,
                                       const struct corvid_idl_condition *condition);

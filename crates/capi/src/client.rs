@@ -323,10 +323,7 @@ pub extern "C" fn corvid_client_set_lock(
 ) -> corvid_error {
     guard("corvid_client_set_lock", || {
         let name = pointer::optional_text(name, "name")?;
-        with(client, |client| {
-            client.set_lock(name);
-            Ok(())
-        })
+        with(client, |client| Ok(client.set_lock(name)?))
     })
 }
 

@@ -61,8 +61,10 @@ pub struct corvid_clause {
     pub count: usize,
 }
 
-/// Chooses the rows of a table that are replicated: those for which any of the clauses holds; without clauses none. `*seqno` is the number that
-/// corvid_condition_seqno must reach before the condition is in force; `seqno` may be null.
+/// Chooses the rows of a table that are replicated: those for which any of the clauses holds;
+/// without clauses none. `*seqno` is the number that corvid_condition_seqno must reach before the
+/// condition is in force; `seqno` may be null. CORVID_ERR_TYPE: a server would refuse a clause, and
+/// the condition in force stays.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_condition_set(
     client: *mut corvid_client,
@@ -113,7 +115,7 @@ fn set(
             let is_map = column_type.is_map();
             condition.add(Clause::new(&column.name, function, &argument, is_map));
         }
-        Ok(client.set_condition((table, condition)))
+        Ok(client.set_condition((table, condition))?)
     })?;
     if let Some(out) = out {
         out.set(promised);

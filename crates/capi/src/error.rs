@@ -133,8 +133,9 @@ impl From<Misuse> for Failure {
             Misuse::NoTransaction => CORVID_ERR_TXN_CLOSED,
             Misuse::TransactionOpen => CORVID_ERR_TXN_OPEN,
             Misuse::RowGone => CORVID_ERR_ROW_GONE,
+            Misuse::LockName(_) => CORVID_ERR_ARGUMENT,
             Misuse::WrongTable | Misuse::NotReplicated | Misuse::Immutable => CORVID_ERR_COLUMN,
-            Misuse::WrongType => CORVID_ERR_TYPE,
+            Misuse::WrongType | Misuse::Condition(_) => CORVID_ERR_TYPE,
             _ => CORVID_ERR_TXN,
         };
         Failure::new(code, misuse.to_string())

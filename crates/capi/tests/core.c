@@ -289,6 +289,13 @@ restrict_and_fetch(corvid_client *client)
     CHECK(count == 1);
     clause.function = 99;
     CHECK(corvid_condition_set(client, keepers, &clause, 1, NULL) == CORVID_ERR_ARGUMENT);
+    /* A string has no order: the condition in force stays, and later ones work. */
+    clause.function = CORVID_FUNCTION_LESS;
+    CHECK(corvid_condition_set(client, keepers, &clause, 1, &promised) == CORVID_ERR_TYPE);
+    CHECK(strstr(corvid_error_text(), "\"<\" operator may not be applied to column name") != NULL);
+    turn(client);
+    OK(corvid_row_count(client, keepers, &count));
+    CHECK(count == 1);
     OK(corvid_condition_set_all(client, keepers, &promised));
     while (corvid_condition_seqno(client) < promised) {
         turn(client);

@@ -265,6 +265,11 @@ choose_rows(void)
         }
     }
     CHECK(count() == 1 && find("ann") != NULL);
+    corvid_idl_condition_clear(&condition);
+    zoo_keeper_add_clause_name(&condition, 5, "bob");
+    CHECK(zoo_keeper_set_condition(idl, &condition) == 0);
+    CHECK(strstr(corvid_error_text(), "\"<\" operator may not be applied to column name") != NULL);
+    CHECK(count() == 1 && find("ann") != NULL);
     corvid_idl_condition_destroy(&condition);
 }
 

@@ -162,7 +162,9 @@ pub use corvid_idl::*;
 #[doc(inline)]
 pub use corvid_data::{Atom, ColumnId, Datum, Real, Schema, Str, TableId, Tag, Uuid};
 #[doc(inline)]
-pub use corvid_session::{Clause, Condition, Function, Level, LogMessage, Options, SessionMetrics};
+pub use corvid_session::{
+    Clause, Condition, Function, Level, LogMessage, Options, RefusedClause, SessionMetrics,
+};
 
 /// Values, rows, types and schemas.
 #[doc(inline)]

@@ -1,11 +1,14 @@
 //! The functions of clauses (RFC 7047 5.1): `where` of operations, conditions of monitors, conditions that a client sends.
 //!
-//! A function compares two data. The reader of a condition decides on which columns it may be used and how its argument
-//! is read.
+//! A function compares two data. It also decides for which types of columns it is defined and how
+//! its argument is read, so a server and its clients judge a clause alike
+//! (docs/spec/protocol.md 5.4).
 
 use std::cmp::Ordering;
 
-use crate::Datum;
+use corvid_json::Reader;
+
+use crate::{AtomType, ColumnType, Datum, Symbols, WireError, wire};
 
 /// A function of a clause. `false` and `true`, which are clauses of their own, are not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,6 +72,42 @@ impl Function {
             self,
             Function::Less | Function::LessOrEqual | Function::GreaterOrEqual | Function::Greater
         )
+    }
+
+    /// Whether it is defined for columns of this type. Scalars and optional scalars of numbers have
+    /// an order; the other functions are defined for every type.
+    #[must_use]
+    pub fn is_defined_for(self, column_type: &ColumnType) -> bool {
+        let is_single = column_type.is_scalar() || column_type.is_optional_scalar();
+        let is_number = matches!(column_type.key.atom, AtomType::Integer | AtomType::Real);
+        !self.is_ordering() || (is_single && is_number)
+    }
+
+    /// Reads the argument of a clause: the raw JSON text of a value. `symbols: None` where named
+    /// UUIDs are not allowed. The function is defined for the type ([`Function::is_defined_for`]).
+    ///
+    /// # Errors
+    /// The value is not an argument of this function for such a column: the texts of
+    /// docs/spec/protocol.md 2.1 to 2.4.
+    pub fn read_argument(
+        self,
+        column_type: &ColumnType,
+        raw: &[u8],
+        symbols: Option<&mut dyn Symbols>,
+    ) -> Result<Datum, WireError> {
+        let reader = &mut Reader::trusted(raw);
+        let with_min = |min| ColumnType {
+            min,
+            ..column_type.clone()
+        };
+        match self {
+            Function::Equal | Function::NotEqual => wire::read_datum(reader, column_type, symbols),
+            _ if column_type.is_scalar() => wire::read_datum(reader, column_type, symbols),
+            Function::Excludes => wire::read_diff(reader, column_type, symbols),
+            Function::Includes => wire::read_datum(reader, &with_min(0), symbols),
+            // An ordered column holds at most one element, so the argument has exactly one.
+            _ => wire::read_datum(reader, &with_min(1), symbols),
+        }
     }
 
     /// Whether it holds for a column's `datum` and the clause's `argument`. Functions that compare by order use the

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use corvid_idl::{FetchError, Misuse, Refused, Status};
+use corvid_idl::{FetchError, Idl, Misuse, Refused, Status};
 use thiserror::Error;
 
 use crate::failure::Failure;
@@ -30,12 +30,25 @@ pub enum Error {
     /// No remote is left to try; the last failure.
     #[error("no server left to try{}", because(.0.as_ref()))]
     Dead(Option<Failure>),
+    /// The server refused the condition, with this error as JSON. The conditions before it are in
+    /// force.
+    #[error("condition refused: {0}")]
+    ConditionRefused(String),
     /// The server refused the transaction.
     #[error("transaction refused: {0}")]
     Refused(Refused),
     /// The transaction ended with this status, and a retry would not help.
     #[error("{}", .0.name())]
     Ended(Status),
+}
+
+/// How the change of conditions ended that has this number, once [`Idl::condition_seqno`] has
+/// reached it.
+pub(crate) fn condition_outcome(idl: &Idl, promise: u64) -> Result<(), Error> {
+    let refusal = idl.condition_refusal(promise);
+    refusal.map_or(Ok(()), |error| {
+        Err(Error::ConditionRefused(error.to_owned()))
+    })
 }
 
 fn because(failure: Option<&Failure>) -> String {

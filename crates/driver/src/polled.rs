@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use corvid_data::Uuid;
+use corvid_data::members::is_id;
 use corvid_idl::{Class, Idl, Misuse, TableCondition};
 use corvid_net::clock;
 use corvid_net::random::Random;
@@ -66,6 +67,17 @@ pub struct Wait {
     pub timeout: Option<Duration>,
 }
 
+/// Whether a server accepts a name for a lock, or none.
+///
+/// # Errors
+/// [`Misuse::LockName`]: it is not an `<id>` (RFC 7047 3.1).
+pub fn check_lock_name(name: Option<&str>) -> Result<(), Misuse> {
+    match name.filter(|name| !is_id(name.as_bytes())) {
+        Some(name) => Err(Misuse::LockName(name.to_owned())),
+        None => Ok(()),
+    }
+}
+
 impl Client {
     /// A client that connects to one of the remotes of a comma-separated list, for example `ssl:10.0.0.1:6641,ssl:10.0.0.2:6641`, and to
     /// another one after a lost connection. The first attempt begins with the first [`Client::run`].
@@ -80,7 +92,8 @@ impl Client {
     /// As [`Client::connect`], with other settings than the usual ones.
     ///
     /// # Errors
-    /// As there; or the credentials for TLS are incomplete.
+    /// As there; or the credentials for TLS are incomplete, or a server would refuse the name of
+    /// the lock.
     pub fn connect_with(class: Class, remotes: &str, setup: &Setup) -> Result<Client, Error> {
         if setup.are_remotes_checked {
             remotes::check(remotes, setup.credentials.as_deref())?;
@@ -90,7 +103,7 @@ impl Client {
         client.is_persistent = setup.is_persistent;
         client.set_leader_only(setup.is_leader_only);
         client.set_probe_interval(setup.probe_interval);
-        client.set_lock(setup.lock.as_deref());
+        client.set_lock(setup.lock.as_deref())?;
         let session = client.idl.session();
         session.set_shuffle_remotes(setup.is_shuffled);
         session.set_remote(clock::mono_ms(), remotes, setup.is_persistent);
@@ -203,9 +216,14 @@ impl Client {
 
     /// Asks the server for a lock, in place of another one, or gives it back. One of the clients that ask for a lock holds it; the others
     /// queue for it. While a lock is set, transactions of a client that does not hold it end as "not locked".
-    pub fn set_lock(&mut self, name: Option<&str>) {
+    ///
+    /// # Errors
+    /// [`Misuse::LockName`]: a server would refuse the name. Nothing has changed.
+    pub fn set_lock(&mut self, name: Option<&str>) -> Result<(), Misuse> {
+        check_lock_name(name)?;
         let now_ms = self.now_ms();
         self.idl.session().set_lock(now_ms, name);
+        Ok(())
     }
 
     /// Whether the lock is held, by the server's last message.
@@ -216,7 +234,10 @@ impl Client {
 
     /// Sets the condition of a table, which chooses the rows that are replicated: a typed condition, a clause of one, or a table with an untyped condition. Returns the number that
     /// [`Idl::condition_seqno`] must reach before the condition is in force.
-    pub fn set_condition(&mut self, condition: impl Into<TableCondition>) -> u64 {
+    ///
+    /// # Errors
+    /// As [`Idl::set_condition`].
+    pub fn set_condition(&mut self, condition: impl Into<TableCondition>) -> Result<u64, Misuse> {
         let now_ms = self.now_ms();
         let TableCondition { table, condition } = condition.into();
         self.idl.set_condition(now_ms, table, condition)
@@ -225,8 +246,9 @@ impl Client {
 
 /// The work.
 impl Client {
-    /// Does all work that needs no waiting, within bounds. Returns whether the replica or the session's state changed. Log messages go to
-    /// the `log` facade ([`crate::LOG_TARGET`]).
+    /// Does all work that needs no waiting, within bounds. Returns whether the replica or the
+    /// session's state changed. Log messages go to the `log` facade ([`crate::LOG_TARGET`]). A lock
+    /// that is lost ends the work, so that [`Client::has_lock`] tells of it after each call.
     ///
     /// # Errors
     /// A transaction is open.
@@ -246,11 +268,17 @@ impl Client {
 
     fn work(&mut self, ends_at_change: bool) -> Result<bool, Misuse> {
         let seqno = self.idl.change_seqno();
+        let had_lock = self.has_lock();
         self.transport.begin_round();
         self.idl.handle(self.now_ms(), Input::Tick)?;
         for _ in 0..STEPS_MAX {
             self.carry_out();
             if ends_at_change && self.idl.change_seqno() != seqno {
+                break;
+            }
+            // The program sees that the lock is lost, even if the next message or connection brings
+            // it back.
+            if had_lock && !self.has_lock() {
                 break;
             }
             let wants_input = self.idl.session_state().wants_input();

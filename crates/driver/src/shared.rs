@@ -187,8 +187,11 @@ impl Client {
     }
 
     /// As [`polled::Client::set_lock`].
-    pub fn set_lock(&self, name: Option<&str>) {
-        self.change(|client| client.set_lock(name));
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_lock(&self, name: Option<&str>) -> Result<(), Misuse> {
+        self.change(|client| client.set_lock(name))
     }
 
     /// The counters.
@@ -277,14 +280,20 @@ impl Client {
     /// Sets the condition of a table and waits until the server applies it: as [`polled::Client::set_condition`].
     ///
     /// # Errors
-    /// As [`Client::wait_until`]; the condition stays set.
+    /// As [`Client::wait_until`]; the condition stays set. A clause that a server would refuse, or
+    /// a refusal by the server: the condition before it stays in force.
     pub fn set_condition(
         &self,
         condition: impl Into<TableCondition>,
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
-        let promise = self.change(|client| client.set_condition(condition));
-        self.wait_until(timeout, |idl| idl.condition_seqno() >= promise)
+        let promise = self.change(|client| client.set_condition(condition))?;
+        let mut refusal = None;
+        self.wait_until(timeout, |idl| {
+            refusal = idl.condition_refusal(promise).map(str::to_owned);
+            idl.condition_seqno() >= promise
+        })?;
+        refusal.map_or(Ok(()), |error| Err(Error::ConditionRefused(error)))
     }
 
     /// Waits until the lock is held that [`Client::set_lock`] asked for.

@@ -11,7 +11,7 @@ use corvid_net::readiness;
 
 use crate::abort::Abort;
 use crate::committed::Committed;
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::polled;
 use crate::session::SessionState;
 use crate::setup::Setup;
@@ -101,14 +101,16 @@ impl Client {
     /// Sets the condition of a table and waits until the server applies it: as [`polled::Client::set_condition`].
     ///
     /// # Errors
-    /// As [`Client::wait_until`]; the condition stays set.
+    /// As [`Client::wait_until`]; the condition stays set. A clause that a server would refuse, or
+    /// a refusal by the server: the condition before it stays in force.
     pub async fn set_condition(
         &mut self,
         condition: impl Into<TableCondition>,
     ) -> Result<(), Error> {
-        let promise = self.inner.set_condition(condition);
+        let promise = self.inner.set_condition(condition)?;
         self.wait_until(|idl| idl.condition_seqno() >= promise)
-            .await
+            .await?;
+        error::condition_outcome(self.idl(), promise)
     }
 
     /// Waits until the lock is held that [`polled::Client::set_lock`] asked for.

@@ -69,7 +69,8 @@ impl Idl {
         Idl::with_options(class, options)
     }
 
-    /// As [`Idl::new`], with settings of the session; its interest becomes that of `class`.
+    /// As [`Idl::new`], with settings of the session. Its interest becomes that of `class`, and its
+    /// schema that of `class` if it has none.
     #[must_use]
     pub fn with_options(mut class: Class, options: Options) -> Idl {
         let mut log = LogQueue::default();
@@ -78,6 +79,7 @@ impl Idl {
         }
         let options = Options {
             interest: class.interest(),
+            schema: options.schema.or_else(|| Some(class.schema.clone())),
             ..options
         };
         Idl {
@@ -319,12 +321,29 @@ impl Idl {
 /// Conditions.
 impl Idl {
     /// Sets the condition of a table. Returns the number that [`Idl::condition_seqno`] must reach before the condition is in force.
-    pub fn set_condition(&mut self, now_ms: u64, table: TableId, condition: Condition) -> u64 {
-        let name = self.replica.class.schema.table(table).name.clone();
-        self.client.set_condition(now_ms, &name, condition)
+    ///
+    /// # Errors
+    /// [`Misuse::Condition`]: a server would refuse a clause, by its schema, or by the client's
+    /// before the server's is known. Nothing has changed.
+    pub fn set_condition(
+        &mut self,
+        now_ms: u64,
+        table: TableId,
+        condition: Condition,
+    ) -> Result<u64, Misuse> {
+        let name = &self.replica.class.schema.table(table).name;
+        Ok(self.client.set_condition(now_ms, name, condition)?)
     }
 
-    /// The number up to which conditions are in force: compare with `>=`.
+    /// The server's error as JSON, if the number is that of the last change of conditions that it
+    /// refused. The session goes on with the conditions before that change.
+    #[must_use]
+    pub fn condition_refusal(&self, promise: u64) -> Option<&str> {
+        self.client.condition_refusal(promise)
+    }
+
+    /// The number up to which conditions are in force, or were refused
+    /// ([`Idl::condition_refusal`]): compare with `>=`.
     #[must_use]
     pub fn condition_seqno(&self) -> u64 {
         self.client.condition_seqno()

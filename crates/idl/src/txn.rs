@@ -55,6 +55,7 @@ pub(crate) mod reply;
 use std::collections::{BTreeMap, BTreeSet};
 
 use corvid_data::{Atom, AtomRef, ColumnId, ColumnType, Datum, TableId, Uuid, WireError};
+use corvid_session::RefusedClause;
 use thiserror::Error;
 
 pub use refused::Refused;
@@ -165,6 +166,12 @@ pub enum Misuse {
     /// A transaction increments at most one column.
     #[error("the transaction increments a column already")]
     SecondIncrement,
+    /// A server would refuse a clause of the condition. The condition in force stays.
+    #[error(transparent)]
+    Condition(#[from] RefusedClause),
+    /// A server would refuse to queue a client for a lock of this name.
+    #[error("{0:?} cannot name a lock: use letters, digits and _, and begin with no digit")]
+    LockName(String),
 }
 
 /// A transaction's changes of one row.

@@ -8,8 +8,7 @@ use corvid::polled;
 
 use corvid::json::Value;
 use corvid::{
-    Authority, Class, Column, Condition, Credentials, Resync, RowId, Settings, Setup,
-    TableCondition, TableId,
+    Authority, Class, Column, Condition, Credentials, Resync, RowId, Settings, Setup, TableId,
 };
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -67,6 +66,18 @@ impl Client {
                 Err(TryLockError::WouldBlock) => py.detach(|| drop(self.state.lock())),
             }
         }
+    }
+}
+
+impl Client {
+    fn send_condition(
+        &self,
+        py: Python<'_>,
+        table: TableId,
+        condition: Condition,
+    ) -> PyResult<u64> {
+        let outcome = self.with(py, |state| state.client.set_condition((table, condition)));
+        outcome.map_err(|misuse| error::condition(py, &misuse, self.schema.table_name(table)))
     }
 }
 
@@ -174,7 +185,7 @@ impl Client {
         };
         let class = class_of(schema, columns)?;
         let mut client = polled::Client::connect_with(class, remotes, &setup)
-            .map_err(|error| error::remote(py, error.to_string()))?;
+            .map_err(|error| error::connecting(py, &error))?;
         let rows = match live_rows {
             None => RowObjects::Handles(row_classes_of(schema, row_classes)?),
             Some(make) => {
@@ -295,8 +306,9 @@ impl Client {
     }
 
     #[pyo3(signature = (name))]
-    fn set_lock(&self, py: Python<'_>, name: Option<&str>) {
-        self.with(py, |state| state.client.set_lock(name));
+    fn set_lock(&self, py: Python<'_>, name: Option<&str>) -> PyResult<()> {
+        let outcome = self.with(py, |state| state.client.set_lock(name));
+        outcome.map_err(|misuse| error::usage(py, misuse.to_string()))
     }
 
     fn reconnect(&self, py: Python<'_>) {
@@ -355,7 +367,7 @@ impl Client {
     ) -> PyResult<u64> {
         let table = self.schema.table_id(py, table)?;
         let condition = condition::condition_of(py, &self.schema, table, clauses)?;
-        Ok(self.with(py, |state| state.client.set_condition((table, condition))))
+        self.send_condition(py, table, condition)
     }
 
     /// As `set_condition`, with a condition as JSON: an array of clauses and booleans.
@@ -365,8 +377,15 @@ impl Client {
         let condition = condition.and_then(|value| Condition::from_json(&value));
         let condition =
             condition.ok_or_else(|| error::usage(py, format!("{json} is no condition")))?;
-        let condition = TableCondition::from((table, condition));
-        Ok(self.with(py, |state| state.client.set_condition(condition)))
+        self.send_condition(py, table, condition)
+    }
+
+    /// The server's error, if the number is that of the last change of conditions that it refused.
+    fn condition_refusal(&self, py: Python<'_>, promise: u64) -> Option<String> {
+        self.with(py, |state| {
+            let refusal = state.client.idl().condition_refusal(promise);
+            refusal.map(str::to_owned)
+        })
     }
 
     fn set_cluster_id(&self, py: Python<'_>, cluster_id: Option<String>) {

@@ -2,7 +2,6 @@
 
 use corvid::data::Uuid;
 use corvid::{FetchError, Misuse};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
@@ -31,9 +30,41 @@ pub(crate) fn remote(py: Python<'_>, text: String) -> PyErr {
     of_class(py, "RemoteError", (text,))
 }
 
+/// A client that cannot be made of these arguments.
+pub(crate) fn connecting(py: Python<'_>, error: &corvid::Error) -> PyErr {
+    match error {
+        corvid::Error::Misuse(misuse) => usage(py, misuse.to_string()),
+        _ => remote(py, error.to_string()),
+    }
+}
+
+/// A condition that a server would refuse.
+pub(crate) fn condition(py: Python<'_>, misuse: &Misuse, table: &str) -> PyErr {
+    let named = match misuse {
+        Misuse::Condition(refused) => refused.column(),
+        _ => None,
+    };
+    match named {
+        Some(name) => column(py, &misuse.to_string(), (table, name), None),
+        None => usage(py, misuse.to_string()),
+    }
+}
+
 /// A name that the schema does not have, or a schema that is none.
 pub(crate) fn schema(py: Python<'_>, text: String) -> PyErr {
     of_class(py, "SchemaError", (text,))
+}
+
+/// An attribute or item that a row does not have.
+pub(crate) fn unknown_name(py: Python<'_>, table: &str, name: &str) -> PyErr {
+    let text = format!("table {table} has no column {name}");
+    of_class(py, "UnknownName", (text,))
+}
+
+/// A read of a column that is not replicated.
+pub(crate) fn not_replicated(py: Python<'_>, names: (&str, &str), row: Uuid) -> PyErr {
+    let text = "it is not replicated, so its value is not known: name it in the tables of connect";
+    column(py, text, names, Some(row))
 }
 
 /// A row that is not there.
@@ -75,12 +106,8 @@ pub(crate) fn conversion(
     }
 }
 
-pyo3::create_exception!(
-    corvid,
-    Mismatch,
-    PyTypeError,
-    "A value that does not fit, before it is known for which column."
-);
+// A value that does not fit, before it is known for which column.
+pyo3::import_exception!(corvid.errors, Mismatch);
 
 /// Misuse of a column of a row.
 pub(crate) fn misuse_of_column(

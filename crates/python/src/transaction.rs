@@ -141,6 +141,34 @@ impl Transaction {
         added.map_err(|misuse| error::usage(py, misuse.to_string()))
     }
 
+    /// The rows that it inserts, changes or deletes, while it is open.
+    fn touched_rows(&self, py: Python<'_>) -> PyResult<Vec<Py<Row>>> {
+        let rows = self.client.get().with(py, |state| {
+            let idl = state.client.idl();
+            let is_open = idl.open_txn() == Some(self.id);
+            let rows: Vec<RowId> = idl.touched_rows().collect();
+            is_open.then_some(rows)
+        });
+        let rows = rows.unwrap_or_default().into_iter();
+        rows.map(|row| Row::object(py, &self.client, row)).collect()
+    }
+
+    /// The names of the columns of a row that it has changed, while it is open.
+    fn written_columns(&self, py: Python<'_>, row: &Row) -> Vec<String> {
+        let client = self.client.get();
+        let columns: Vec<corvid::ColumnId> = client.with(py, |state| {
+            let idl = state.client.idl();
+            let is_open = idl.open_txn() == Some(self.id);
+            let columns = is_open.then(|| idl.written_columns(row.id));
+            columns.into_iter().flatten().collect()
+        });
+        let table = client.schema.schema.table(row.id.table);
+        let names = columns
+            .into_iter()
+            .map(|id| table.column(id).name.to_string());
+        names.collect()
+    }
+
     /// The first result with an error, as JSON, or why there is none.
     #[getter]
     fn error(&self, py: Python<'_>) -> Option<String> {

@@ -9,8 +9,8 @@
 //!
 //! ```text
 //!  Down -> ServerSchema -> ServerMonitor -> DataMonitor -> Monitoring
-//!                |   refused     |   refused    ^   |            |
-//!                +-> DataSchema <+              |   | refused    | monitor_canceled: from the top,
+//!                |   refused     |   refused    ^   | unknown    |
+//!                +-> DataSchema <+              |   | method     | monitor_canceled: from the top,
 //!                        | ^    once more       |   |            | connection and conditions stay
 //!                        | +--------------------|---|
 //!                        +----------------------+   v
@@ -34,7 +34,7 @@ use corvid_rpc::remote::RemoteList;
 use corvid_rpc::wire_log::Direction;
 
 use crate::condition::Condition;
-use crate::conditions::Conditions;
+use crate::conditions::{Conditions, Known};
 use crate::decoder::Decoder;
 use crate::event::{Event, Input, Outcome, Output, RequestId};
 use crate::failure::{Cause, Failure, LastError};
@@ -43,6 +43,7 @@ use crate::lock::Lock;
 use crate::log_message::LogMessage;
 use crate::metrics::SessionMetrics;
 use crate::plan::{Interest, Plan};
+use crate::refused_clause::RefusedClause;
 use crate::server_db::{ServerDb, ServerRequirements, ServerStatus};
 use lagging::Lagging;
 use lost_relay::LostRelay;
@@ -446,15 +447,35 @@ impl Client {
 /// Conditions and the lock.
 impl Client {
     /// Sets the condition of a table. Returns the number that [`Client::condition_seqno`] must reach before the condition is in force.
-    pub fn set_condition(&mut self, now_ms: u64, table: &str, condition: Condition) -> u64 {
-        let plan = self.decoder.as_ref().map(|decoder| &**decoder.plan());
+    ///
+    /// # Errors
+    /// The server would refuse a clause, by its schema, or by [`Options::schema`] before the
+    /// server's is known. Nothing has changed.
+    pub fn set_condition(
+        &mut self,
+        now_ms: u64,
+        table: &str,
+        condition: Condition,
+    ) -> Result<u64, RefusedClause> {
+        let known = Known {
+            own: self.options.schema.as_deref(),
+            plan: self.decoder.as_ref().map(|decoder| &**decoder.plan()),
+        };
         let is_sendable = self.version != 1;
-        let promise = self.conditions.set(table, condition, plan, is_sendable);
+        let promise = (self.conditions).set(table, condition, known, is_sendable)?;
         self.advance(now_ms);
-        promise
+        Ok(promise)
     }
 
-    /// The number up to which conditions are in force: compare with `>=`.
+    /// The server's error as JSON, if it refused the last change of conditions and the change has
+    /// this number. The conditions before it are in force again.
+    #[must_use]
+    pub fn condition_refusal(&self, promise: u64) -> Option<&str> {
+        self.conditions.refusal(promise)
+    }
+
+    /// The number up to which conditions are in force, or were refused
+    /// ([`Client::condition_refusal`]): compare with `>=`.
     #[must_use]
     pub fn condition_seqno(&self) -> u64 {
         self.conditions.seqno()
@@ -594,6 +615,7 @@ impl Client {
     /// Does what can be done now.
     fn advance(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
+        let had_lock = self.lock.is_held();
         for _ in 0..self.messages_max {
             if !self.link.is_connected() {
                 break;
@@ -604,6 +626,11 @@ impl Client {
             self.metrics.messages_received += 1;
             self.message_bytes = frame.len();
             self.message(&frame);
+            // The user looks before the next message may bring the lock back: what it did as the
+            // owner is void.
+            if had_lock && !self.lock.is_held() {
+                break;
+            }
         }
         self.release_lagging_in_time();
         self.look_for_source();

@@ -3,11 +3,14 @@
 //! Invariant: clauses are kept sorted and distinct, so equal conditions compare equal, in any order of clauses. No clauses at
 //! all means no rows, unlike on the wire, where an empty list means all of them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 pub use corvid_data::Function;
-use corvid_data::{Datum, Str, TableSchema, wire};
-use corvid_json::{ArrayWriter, Value, write};
+use corvid_data::{ColumnSchema, Datum, Str, TableSchema, wire};
+use corvid_json::{ArrayWriter, Reader, Value, write};
+
+use crate::refused_clause::RefusedClause;
 
 /// One clause: a column, a function, an argument.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,8 +36,8 @@ impl Clause {
         }
     }
 
-    /// A clause as JSON; `None` when it is no array of three that begins with a name. The server checks
-    /// the other two.
+    /// A clause as JSON; `None` when it is not an array of a column, a function and an argument.
+    /// Setting the condition checks whether a server would accept them.
     #[must_use]
     pub fn from_json(json: &Value) -> Option<Clause> {
         let [column, Value::String(_), _] = json.as_array()? else {
@@ -50,6 +53,42 @@ impl Clause {
     #[must_use]
     pub fn column(&self) -> &str {
         &self.column
+    }
+
+    /// The column in a schema; `None` if the table lacks it.
+    fn column_in<'a>(&self, table: &'a TableSchema) -> Option<&'a ColumnSchema> {
+        let id = table.column_id(&self.column)?;
+        Some(table.column(id))
+    }
+
+    /// Judges the clause as a server does whose table has this column.
+    fn judge(&self, column: &ColumnSchema) -> Result<(), RefusedClause> {
+        let (name, argument) = self.parts().ok_or(RefusedClause::Malformed)?;
+        let function =
+            Function::from_name(&name).ok_or_else(|| RefusedClause::UnknownFunction {
+                column: column.name.clone(),
+                function: String::from_utf8_lossy(&name).into_owned(),
+            })?;
+        if !function.is_defined_for(&column.column_type) {
+            return Err(RefusedClause::unordered(column, function.name()));
+        }
+        let argument = function.read_argument(&column.column_type, argument, None);
+        argument.map(drop).map_err(|error| RefusedClause::Argument {
+            column: column.name.clone(),
+            error,
+        })
+    }
+
+    /// The name of the function and the text of the argument.
+    fn parts(&self) -> Option<(Cow<'_, [u8]>, &[u8])> {
+        let mut reader = Reader::trusted(&self.text);
+        reader.begin_array().ok()?;
+        reader.next_element().ok()?.then_some(())?;
+        reader.skip().ok()?;
+        reader.next_element().ok()?.then_some(())?;
+        let function = reader.string().ok()?;
+        reader.next_element().ok()?.then_some(())?;
+        Some((function, reader.skip().ok()?))
     }
 }
 
@@ -140,25 +179,73 @@ impl Condition {
         out
     }
 
-    /// The condition for a table that lacks some of its columns: clauses on those are dropped. If no clause is left, it selects no rows.
+    /// The part of the condition that a server with this table accepts. Clauses on columns that the
+    /// table lacks, or has with another type, are dropped. If no clause is left, the condition
+    /// selects no rows.
     #[must_use]
     pub fn restricted(&self, table: &TableSchema) -> Condition {
+        let is_accepted = |clause: &Clause| {
+            let column = clause.column_in(table);
+            column.is_some_and(|column| clause.judge(column).is_ok())
+        };
         match self {
             Condition::True => Condition::True,
-            Condition::AnyOf(clauses) => Condition::AnyOf(
-                clauses
-                    .iter()
-                    .filter(|clause| table.column_id(&clause.column).is_some())
-                    .cloned()
-                    .collect(),
-            ),
+            Condition::AnyOf(clauses) => {
+                let accepted = clauses.iter().filter(|clause| is_accepted(clause));
+                Condition::AnyOf(accepted.cloned().collect())
+            }
         }
+    }
+
+    /// Judges the clauses as a server with this table does.
+    ///
+    /// # Errors
+    /// The server would refuse a clause.
+    pub fn check(&self, table: &TableSchema) -> Result<(), RefusedClause> {
+        self.judged(Some(table), Some(table)).map(drop)
+    }
+
+    /// Judges the clauses by the server's table where it has the column, otherwise by the client's
+    /// own. Returns the part that the server can apply: all clauses if `server` is not known yet,
+    /// otherwise those on columns that it has.
+    ///
+    /// # Errors
+    /// A server would refuse a clause, or a known server and the client lack its column.
+    pub(crate) fn judged(
+        &self,
+        own: Option<&TableSchema>,
+        server: Option<&TableSchema>,
+    ) -> Result<Condition, RefusedClause> {
+        let Condition::AnyOf(clauses) = self else {
+            return Ok(Condition::True);
+        };
+        let mut kept = BTreeSet::new();
+        for clause in clauses {
+            let of_server = server.and_then(|table| clause.column_in(table));
+            let of_own = own.and_then(|table| clause.column_in(table));
+            match (of_server.or(of_own), server) {
+                (Some(column), _) => clause.judge(column)?,
+                (None, Some(table)) if own.is_some() => {
+                    return Err(RefusedClause::UnknownColumn {
+                        table: table.name.clone(),
+                        column: clause.column.clone(),
+                    });
+                }
+                // A schema that comes later may have the column.
+                (None, _) => {}
+            }
+            if of_server.is_some() || server.is_none() {
+                kept.insert(clause.clone());
+            }
+        }
+        Ok(Condition::AnyOf(kept))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use corvid_data::Schema;
 
     fn condition(text: &str) -> Option<Condition> {
         Condition::from_json(&Value::parse(text.as_bytes()).unwrap())
@@ -186,5 +273,70 @@ mod tests {
         for text in ["true", r#"["a"]"#, r#"[["a","=="]]"#, r#"[[1,"==",2]]"#] {
             assert_eq!(condition(text), None, "{text}");
         }
+    }
+
+    fn table(column_type: &str) -> TableSchema {
+        let text = format!(
+            r#"{{"name":"D","version":"1.0.0","tables":{{"T":{{"columns":{{"a":{{"type":{column_type}}}}}}}}}}}"#
+        );
+        let schema = Schema::from_json(&Value::parse(text.as_bytes()).unwrap()).unwrap();
+        schema.tables()[0].clone()
+    }
+
+    #[test]
+    fn clauses_are_judged_as_a_server_judges_them() {
+        let (integer, string) = (table(r#""integer""#), table(r#""string""#));
+        let optional = table(r#"{"key":"real","min":0,"max":1}"#);
+        let set = table(r#"{"key":{"type":"string","enum":["set",["x","y"]]},"min":0,"max":2}"#);
+        let map = table(r#"{"key":"string","value":"string","min":0,"max":"unlimited"}"#);
+        let judged = |text: &str, table: &TableSchema| {
+            let wanted = condition(text).unwrap().judged(Some(table), None);
+            wanted.map(drop).map_err(|error| error.to_string())
+        };
+        for (text, table) in [
+            (r#"[["a","<",1]]"#, &integer),
+            (r#"[["a",">=",1.5]]"#, &optional),
+            (r#"[["a","==",["set",[]]]]"#, &optional),
+            (r#"[["a","excludes",["set",["x","y"]]]]"#, &set),
+            (r#"[["a","includes",["map",[["k","v"]]]]]"#, &map),
+            (
+                r#"[["_uuid","==",["uuid","550e8400-e29b-41d4-a716-446655440000"]]]"#,
+                &map,
+            ),
+        ] {
+            assert_eq!(judged(text, table), Ok(()), "{text}");
+        }
+        let not_ordered =
+            "Type mismatch: \"<\" operator may not be applied to column a of type string.";
+        assert_eq!(
+            judged(r#"[["a","<","x"]]"#, &string),
+            Err(not_ordered.to_owned())
+        );
+        assert_eq!(
+            judged(r#"[["a","like","x"]]"#, &string),
+            Err("No function named like.".to_owned())
+        );
+        for (text, table) in [
+            (r#"[["a","==","x"]]"#, &integer),
+            (r#"[["a",">",["set",[]]]]"#, &optional),
+            (r#"[["a","includes","z"]]"#, &set),
+            (r#"[["a","includes","k"]]"#, &map),
+            (r#"[["_uuid","==",["named-uuid","row"]]]"#, &map),
+        ] {
+            assert!(judged(text, table).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_servers_schema_decides_where_it_is_known() {
+        let (own, server) = (table(r#""integer""#), table(r#""string""#));
+        let wanted = condition(r#"[["a","==","x"]]"#).unwrap();
+        assert!(wanted.judged(Some(&own), None).is_err());
+        assert_eq!(wanted.judged(Some(&own), Some(&server)), Ok(wanted.clone()));
+        assert_eq!(wanted.restricted(&own), Condition::none());
+        let unknown = condition(r#"[["b","==","x"]]"#).unwrap();
+        assert_eq!(unknown.judged(Some(&own), None), Ok(unknown.clone()));
+        let error = unknown.judged(Some(&own), Some(&server)).unwrap_err();
+        assert_eq!(error.to_string(), "No column b in table T.");
     }
 }

@@ -12,24 +12,42 @@
 //! connection lost           all of it travels in the next monitor request, whose reply sets seqno to the last promise, 2
 //! ```
 //!
-//! Invariant: every promise is reached once a monitor reply or an acknowledgement says that the promised conditions are in force. The
-//! state machine calls this; it sends nothing itself.
+//! A change that the server refuses is undone: the conditions in force before it become `new`
+//! again. They are sent once more, because a server may have applied the refused change to some of
+//! its tables (docs/spec/protocol.md 4.8).
+//!
+//! Invariant: every promise is reached once a monitor reply or an acknowledgement says that the
+//! promised conditions are in force, or once the server has refused them. The state machine calls
+//! this; it sends nothing itself.
 
 use std::collections::BTreeMap;
 
+use corvid_data::Schema;
 use corvid_json::{ArrayWriter, ObjectWriter};
 
 use crate::condition::Condition;
 use crate::plan::Plan;
+use crate::refused_clause::RefusedClause;
+
+/// The schemas that a condition is judged by.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Known<'a> {
+    /// The client's own schema.
+    pub(crate) own: Option<&'a Schema>,
+    /// The monitored part of the server's schema.
+    pub(crate) plan: Option<&'a Plan>,
+}
 
 /// The slots of one table. `acked` of an untouched table is true.
 #[derive(Debug, Clone, Default)]
 struct Slots {
-    /// As it was set, before clauses on columns that the server lacks were dropped.
+    /// As it was set, before clauses that the server cannot apply were dropped.
     wanted: Condition,
     acked: Condition,
     requested: Option<Condition>,
     new: Option<Condition>,
+    /// `new` undoes a change that the server refused.
+    is_restored: bool,
 }
 
 impl Slots {
@@ -45,6 +63,12 @@ impl Slots {
             self.acked = newest;
         }
         self.requested = None;
+        self.is_restored = false;
+    }
+
+    fn set_new(&mut self, condition: Condition) {
+        self.new = Some(condition);
+        self.is_restored = false;
     }
 }
 
@@ -58,6 +82,10 @@ pub(crate) struct Conditions {
     promised: u64,
     /// The acknowledgement of the change in flight sets `seqno` to this.
     lands_at: Option<u64>,
+    /// The change in flight only undoes a refused one.
+    is_restoring: bool,
+    /// The promise of the last change that the server refused, and the server's error as JSON.
+    last_refusal: Option<(u64, String)>,
 }
 
 impl Conditions {
@@ -65,30 +93,34 @@ impl Conditions {
         self.seqno
     }
 
-    /// Sets the condition of a table. Returns the `seqno` from which on it is in force. `plan` is what is monitored of the server; a table
-    /// that is not has no rows to choose from, so the condition is only kept for later servers.
+    /// Sets the condition of a table. Returns the `seqno` from which on it is in force. A table
+    /// that is not monitored has no rows to choose from, so its condition is only kept for later
+    /// servers.
+    ///
+    /// # Errors
+    /// The server would refuse it. Nothing has changed.
     pub(crate) fn set(
         &mut self,
         table: &str,
         wanted: Condition,
-        plan: Option<&Plan>,
+        known: Known<'_>,
         is_sendable: bool,
-    ) -> u64 {
-        let in_force = match plan {
-            None => wanted.clone(),
-            Some(plan) => match plan.table(table) {
-                Some(table) => wanted.restricted(table),
-                None => {
-                    self.tables.entry(table.to_owned()).or_default().wanted = wanted;
-                    return self.seqno;
-                }
-            },
-        };
+    ) -> Result<u64, RefusedClause> {
+        let own = known.own.and_then(|schema| {
+            let id = schema.table_id(table)?;
+            Some(schema.table(id))
+        });
+        let server = known.plan.and_then(|plan| plan.table(table));
+        let in_force = wanted.judged(own, server)?;
+        if known.plan.is_some() && server.is_none() {
+            self.tables.entry(table.to_owned()).or_default().wanted = wanted;
+            return Ok(self.seqno);
+        }
         let base = self.lands_at.unwrap_or(self.seqno);
         let slots = self.tables.entry(table.to_owned()).or_default();
         slots.wanted = wanted;
         if in_force != *slots.newest() {
-            slots.new = Some(in_force);
+            slots.set_new(in_force);
         }
         let promise = if slots.new.is_some() {
             base + 1
@@ -102,7 +134,7 @@ impl Conditions {
             // A server without conditions shows all rows.
             self.accept_all();
         }
-        promise
+        Ok(promise)
     }
 
     /// The third parameter of a `monitor_cond_change` with all that is new, if anything is and nothing is in flight.
@@ -112,8 +144,10 @@ impl Conditions {
         }
         let mut out = Vec::new();
         let mut object = ObjectWriter::new(&mut out);
+        self.is_restoring = true;
         for (table, slots) in &mut self.tables {
             if let Some(new) = slots.new.take() {
+                self.is_restoring &= std::mem::take(&mut slots.is_restored);
                 let mut requests = ArrayWriter::new(object.member(table));
                 ObjectWriter::new(requests.element())
                     .raw("where", &new.to_json())
@@ -139,6 +173,37 @@ impl Conditions {
         }
     }
 
+    /// The server refused the change in flight: the conditions before it are to be in force again.
+    /// False if the change was itself to restore them, so that it is not known what the server
+    /// shows.
+    #[must_use]
+    pub(crate) fn refused(&mut self, error: &str) -> bool {
+        if self.is_restoring {
+            return false;
+        }
+        for slots in self.tables.values_mut() {
+            let is_last = slots.requested.take().is_some() && slots.new.is_none();
+            if is_last {
+                slots.wanted = slots.acked.clone();
+                slots.new = Some(slots.acked.clone());
+                slots.is_restored = true;
+            }
+        }
+        if let Some(lands_at) = self.lands_at.take() {
+            // The promise is reached so that nobody waits for it; `refusal` tells that it was
+            // broken.
+            self.seqno = self.seqno.max(lands_at);
+            self.last_refusal = Some((lands_at, error.to_owned()));
+        }
+        true
+    }
+
+    /// The server's error, if it refused the change of this promise and no later one.
+    pub(crate) fn refusal(&self, promise: u64) -> Option<&str> {
+        let (refused, error) = self.last_refusal.as_ref()?;
+        (*refused == promise).then_some(error)
+    }
+
     /// The connection ended. The slot `requested` is kept, for [`Conditions::has_lost_change`].
     pub(crate) fn disconnected(&mut self) {
         self.lands_at = None;
@@ -161,7 +226,7 @@ impl Conditions {
             };
             let in_force = slots.wanted.restricted(table);
             if in_force != *slots.newest() {
-                slots.new = Some(in_force);
+                slots.set_new(in_force);
             }
         }
         is_kept
@@ -213,13 +278,17 @@ mod tests {
     }
 
     fn set(conditions: &mut Conditions, table: &str, text: &str) -> u64 {
-        conditions.set(table, condition(text), None, true)
+        let promise = conditions.set(table, condition(text), Known::default(), true);
+        promise.expect("accepted")
+    }
+
+    fn schema(text: &[u8]) -> Schema {
+        Schema::from_json(&Value::parse(text).unwrap()).unwrap()
     }
 
     fn plan() -> Plan {
         let text = br#"{"name":"D","version":"1.0.0","tables":{"T":{"columns":{"a":{"type":"integer"}}}}}"#;
-        let schema = Schema::from_json(&Value::parse(text).unwrap()).unwrap();
-        Plan::new(&Interest::All, Arc::new(schema), &mut Vec::new())
+        Plan::new(&Interest::All, Arc::new(schema(text)), &mut Vec::new())
     }
 
     #[test]
@@ -272,7 +341,8 @@ mod tests {
         conditions.carry_all();
         conditions.monitor_replied(false);
         assert_eq!(conditions.seqno(), 1);
-        assert_eq!(conditions.set("T", condition("[true]"), None, false), 2);
+        let promise = conditions.set("T", condition("[true]"), Known::default(), false);
+        assert_eq!(promise, Ok(2));
         assert_eq!((conditions.seqno(), conditions.take_change()), (2, None));
     }
 
@@ -280,6 +350,13 @@ mod tests {
     fn what_the_server_lacks_is_left_out_and_remembered() {
         let mut conditions = Conditions::default();
         let plan = plan();
+        let own = schema(
+            br#"{"name":"D","version":"1.0.0","tables":{"T":{"columns":{"b":{"type":"integer"}}}}}"#,
+        );
+        let known = Known {
+            own: Some(&own),
+            plan: Some(&plan),
+        };
         set(&mut conditions, "T", r#"[["a","==",1],["b","==",1]]"#);
         set(&mut conditions, "Gone", r#"[["a","==",1]]"#);
         assert!(!conditions.restrict(&plan));
@@ -288,15 +365,50 @@ mod tests {
         assert_eq!(conditions.acked("Gone"), None);
         conditions.monitor_replied(true);
         let only_missing = condition(r#"[["b","==",1]]"#);
-        assert_eq!(conditions.set("T", only_missing, Some(&plan), true), 2);
+        assert_eq!(conditions.set("T", only_missing, known, true), Ok(2));
         assert_eq!(
             conditions.take_change().unwrap(),
             br#"{"T":[{"where":[false]}]}"#
         );
         assert_eq!(
-            conditions.set("Gone", Condition::none(), Some(&plan), true),
-            conditions.seqno()
+            conditions.set("Gone", Condition::none(), known, true),
+            Ok(conditions.seqno())
         );
         assert!(conditions.restrict(&plan), "it was given up before");
+    }
+
+    #[test]
+    fn a_refused_change_leaves_the_conditions_before_it() {
+        let mut conditions = Conditions::default();
+        conditions.carry_all();
+        conditions.monitor_replied(true);
+        set(&mut conditions, "T", r#"[["a","==",1]]"#);
+        assert!(conditions.take_change().is_some());
+        conditions.acknowledged();
+        let promise = set(&mut conditions, "T", r#"[["a","==",2]]"#);
+        assert!(conditions.take_change().is_some());
+        assert!(conditions.refused("no"));
+        assert!(conditions.seqno() >= promise, "nobody waits for it");
+        assert_eq!(conditions.refusal(promise), Some("no"));
+        assert_eq!(conditions.acked("T"), Some(&condition(r#"[["a","==",1]]"#)));
+        let restoring = br#"{"T":[{"where":[["a","==",1]]}]}"#;
+        assert_eq!(conditions.take_change().unwrap(), restoring);
+        // A condition that is set meanwhile comes after it.
+        let promise = set(&mut conditions, "T", r#"[["a","==",3]]"#);
+        conditions.acknowledged();
+        assert!(conditions.take_change().is_some() && conditions.seqno() < promise);
+        conditions.acknowledged();
+        assert_eq!(conditions.seqno(), promise);
+        assert_eq!(conditions.refusal(promise), None);
+    }
+
+    #[test]
+    fn a_restoring_change_that_is_refused_ends_the_connection() {
+        let mut conditions = Conditions::default();
+        set(&mut conditions, "T", "[]");
+        assert!(conditions.take_change().is_some());
+        assert!(conditions.refused("no"));
+        assert!(conditions.take_change().is_some());
+        assert!(!conditions.refused("no again"));
     }
 }

@@ -69,6 +69,20 @@ pub enum LogMessage {
         /// The error.
         reason: String,
     },
+    /// The server refused a change of conditions; the former ones stay in force.
+    ConditionsRefused {
+        /// Name of the database.
+        database: String,
+        /// The error as JSON.
+        error: String,
+    },
+    /// The server refused to queue the client for its lock.
+    LockRefused {
+        /// Name of the lock.
+        name: String,
+        /// The error as JSON.
+        error: String,
+    },
 }
 
 impl LogMessage {
@@ -144,6 +158,13 @@ impl Display for LogMessage {
                 f,
                 "error parsing column {column} in an update of table {table}: {reason}"
             ),
+            LogMessage::ConditionsRefused { database, error } => write!(
+                f,
+                "server refused new conditions for {database} database, so the previous ones stay in force: {error}"
+            ),
+            LogMessage::LockRefused { name, error } => {
+                write!(f, "server refused lock {name}: {error}")
+            }
         }
     }
 }

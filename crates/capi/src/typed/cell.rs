@@ -232,7 +232,7 @@ impl State {
         client.set_credentials(self.setup.credentials.clone());
         client.set_leader_only(self.setup.is_leader_only);
         client.set_probe_interval(self.setup.probe_interval);
-        client.set_lock(self.setup.lock.as_deref());
+        client.set_lock(self.setup.lock.as_deref())?;
         for table in monitored {
             for kind in [Kind::Insert, Kind::Modify, Kind::Delete] {
                 let events = self.events.clone();
@@ -244,7 +244,7 @@ impl State {
             }
         }
         for condition in mem::take(&mut self.conditions) {
-            client.set_condition(condition);
+            client.set_condition(condition)?;
         }
         let (now_ms, is_shuffled) = (client.now_ms(), self.setup.is_shuffled);
         client.idl_mut().session().set_shuffle_remotes(is_shuffled);

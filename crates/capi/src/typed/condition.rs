@@ -151,6 +151,7 @@ fn atom_of(atom: corvid_atom) -> Result<corvid::Atom, Failure> {
 }
 
 /// Chooses the rows of a table that are replicated. Returns the number that corvid_idl_get_condition_seqno must reach before the condition is in force.
+/// A condition that a server would refuse is logged and changes nothing; the number is 0 then.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_set_condition(
     replica: *mut corvid_idl,
@@ -193,8 +194,11 @@ pub extern "C" fn corvid_idl_set_condition(
                 ));
             }
             if let Some(client) = &mut state.client {
-                return Ok(client.set_condition((table, made)) as c_uint);
+                return Ok(client.set_condition((table, made))? as c_uint);
             }
+            // The client that is made later reports no errors to this caller.
+            made.check(state.layout.schema.table(table))
+                .map_err(corvid::Misuse::from)?;
             // It goes with the first request for contents, and is in force when they come.
             state.conditions.retain(|(other, _)| *other != table);
             let is_default = made.is_true();

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_uint};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use corvid::{Authority, Credentials, Settings};
+use corvid::{Authority, Credentials, Settings, polled};
 
 use super::cell::{Cell, Mode, State, idl as core};
 use super::class::{Layout, corvid_idl_class, corvid_idl_column, corvid_idl_table_class};
@@ -216,10 +216,11 @@ pub extern "C" fn corvid_idl_force_reconnect(replica: *mut corvid_idl) {
 pub extern "C" fn corvid_idl_set_lock(replica: *mut corvid_idl, name: *const c_char) {
     set("corvid_idl_set_lock", replica, |state| {
         let name = pointer::optional_text(name, "name")?;
-        state.setup.lock = name.map(str::to_owned);
-        if let Some(client) = &mut state.client {
-            client.set_lock(name);
+        match &mut state.client {
+            Some(client) => client.set_lock(name)?,
+            None => polled::check_lock_name(name)?,
         }
+        state.setup.lock = name.map(str::to_owned);
         Ok(())
     });
 }

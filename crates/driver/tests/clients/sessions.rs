@@ -22,7 +22,7 @@ fn a_lock_is_asked_for_waited_for_and_given_back() {
         let mut bob = Client::connect(class(), &remote(&server)).expect("a client");
         assert_eq!(bob.session().lock, LockState::Unset);
         bob.wait_for_contents(TIMEOUT).expect("contents");
-        bob.set_lock(Some("zoo"));
+        bob.set_lock(Some("zoo")).expect("a name");
         bob.wait_for_session(TIMEOUT, |session| session.lock == LockState::Contended)
             .expect("told");
         let name = column(&bob, "name");
@@ -32,7 +32,7 @@ fn a_lock_is_asked_for_waited_for_and_given_back() {
         });
         assert!(matches!(outcome, Err(Error::Ended(Status::NotLocked))));
         insert(&mut ann, "ann");
-        ann.set_lock(None);
+        ann.set_lock(None).expect("no name");
         ann.run().expect("no transaction is open");
         assert_eq!(ann.session().lock, LockState::Unset);
         bob.wait_for_lock(TIMEOUT).expect("it was given back");
@@ -82,7 +82,7 @@ fn asynchronous_clients_have_the_same() {
         let remote = remote(&server);
         let play = async {
             let mut client = Client::connect(class(), &remote).expect("a client");
-            client.set_lock(Some("zoo"));
+            client.set_lock(Some("zoo")).expect("a name");
             client.wait_for_lock().await.expect("nobody else wants it");
             client.wait_for_contents().await.expect("contents");
             let state = client.session();

@@ -163,7 +163,7 @@ fn the_connection_ends_with_the_last_handle() {
         clone
             .wait_for_session(TIMEOUT, |session| session.seqno == seqno)
             .expect("the connection is kept");
-        clone.set_lock(Some("tests"));
+        clone.set_lock(Some("tests")).expect("a name");
         clone
             .wait_for_lock(TIMEOUT)
             .expect("no other client wants it");

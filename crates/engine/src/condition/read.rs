@@ -1,8 +1,6 @@
 //! Reading a `where` array.
 
-use corvid_data::{
-    AtomType, ColumnType, Datum, HashSeed, Symbols, TableSchema, Tag, WireError, wire,
-};
+use corvid_data::{HashSeed, Symbols, TableSchema, Tag, WireError, wire};
 use corvid_json::{Kind, Reader};
 
 use super::{Clause, Condition, Function};
@@ -70,39 +68,12 @@ fn read_clause(
         ));
     };
     let column = table.column(triple.column);
-    if function.is_ordering() && !is_ordered(&column.column_type) {
+    if !function.is_defined_for(&column.column_type) {
         return Err(triple.type_mismatch(column));
     }
     Ok(Clause::Compare {
         column: triple.column,
         function,
-        argument: read_argument(function, &column.column_type, triple.argument, symbols)?,
+        argument: function.read_argument(&column.column_type, triple.argument, symbols)?,
     })
-}
-
-/// Scalars and optional scalars of numbers have an order.
-fn is_ordered(column_type: &ColumnType) -> bool {
-    (column_type.is_scalar() || column_type.is_optional_scalar())
-        && matches!(column_type.key.atom, AtomType::Integer | AtomType::Real)
-}
-
-fn read_argument(
-    function: Function,
-    column_type: &ColumnType,
-    raw: &[u8],
-    symbols: Option<&mut dyn Symbols>,
-) -> Result<Datum, WireError> {
-    let reader = &mut Reader::trusted(raw);
-    let with_min = |min| ColumnType {
-        min,
-        ..column_type.clone()
-    };
-    match function {
-        Function::Equal | Function::NotEqual => wire::read_datum(reader, column_type, symbols),
-        _ if column_type.is_scalar() => wire::read_datum(reader, column_type, symbols),
-        Function::Excludes => wire::read_diff(reader, column_type, symbols),
-        Function::Includes => wire::read_datum(reader, &with_min(0), symbols),
-        // An ordered column holds at most one element, so the argument has exactly one.
-        _ => wire::read_datum(reader, &with_min(1), symbols),
-    }
 }

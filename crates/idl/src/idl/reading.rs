@@ -86,6 +86,14 @@ impl Idl {
         Some(Datum::default_for(&self.column(column).column_type))
     }
 
+    /// Whether [`Idl::read`] shows what the database holds, and not the default of a column that
+    /// the replica does not hold. True of every column of a row that the open transaction inserted.
+    #[must_use]
+    pub fn is_known(&self, row: RowId, column: Column) -> bool {
+        let is_held = self.replica.layout(row.table).place(column.id).is_some();
+        is_held || self.open.as_ref().is_some_and(|open| open.is_new(row))
+    }
+
     #[cold]
     fn read_unreplicated(&self, column: Column) {
         let class = &self.replica.class;

@@ -3,14 +3,16 @@
 //! The end of a transaction, by commit or abort, returns the replica to the server's contents. A committed change then comes as an update,
 //! before the status becomes [`Status::Success`].
 
-use corvid_data::{Atom, Datum, TableId, Uuid, WireError};
+use corvid_data::{Atom, ColumnId, Datum, TableId, Uuid, WireError};
 
 use super::{Closed, Idl};
 use crate::class::Column;
 use crate::row::RowId;
 use crate::txn::compose::compose;
 use crate::txn::reply::Verdict;
-use crate::txn::{Checks, Element, Finished, Misuse, OpenTxn, Refused, Status, TxnId};
+use crate::txn::{
+    Checks, Element, Finished, Misuse, OpenTxn, Refused, RowState, Status, TouchedRow, TxnId,
+};
 
 /// Beginning and ending.
 impl Idl {
@@ -168,6 +170,34 @@ impl Idl {
     #[must_use]
     pub fn outstanding_count(&self) -> usize {
         self.outstanding.len()
+    }
+}
+
+/// The changes of the open transaction so far.
+impl Idl {
+    /// The rows that the open transaction inserts, changes or deletes, in the order in which it
+    /// touched them; none without one.
+    pub fn touched_rows(&self) -> impl Iterator<Item = RowId> + '_ {
+        let open = self.open.iter();
+        let touched = open.flat_map(|open| {
+            let rows = open.order.iter();
+            rows.filter_map(|row| Some((row, open.rows.get(row)?)))
+        });
+        let is_changed = |touched: &TouchedRow| match touched.state {
+            RowState::Existing => !touched.columns.is_empty(),
+            RowState::Inserted { .. } | RowState::Deleted(_) => true,
+            RowState::Vanished => false,
+        };
+        let changed = touched.filter(move |(_, touched)| is_changed(touched));
+        changed.map(|(row, _)| *row)
+    }
+
+    /// The columns of an existing row that the open transaction has changed.
+    pub fn written_columns(&self, row: RowId) -> impl Iterator<Item = ColumnId> + '_ {
+        let touched = self.open.as_ref().and_then(|open| open.rows.get(&row));
+        touched
+            .into_iter()
+            .flat_map(|touched| touched.columns.keys().copied())
     }
 }
 

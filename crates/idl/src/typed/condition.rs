@@ -6,6 +6,7 @@ use corvid_session::{Clause, Condition};
 
 use super::Row;
 use crate::idl::Idl;
+use crate::txn::Misuse;
 
 /// A clause of a condition for rows of `R`: see [`super::TypedColumn::clause`].
 #[derive(Debug, Clone)]
@@ -79,7 +80,10 @@ impl<R: Row> TypedCondition<R> {
     }
 
     /// As [`Idl::set_condition`].
-    pub fn set(self, idl: &mut Idl, now_ms: u64) -> u64 {
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set(self, idl: &mut Idl, now_ms: u64) -> Result<u64, Misuse> {
         idl.set_condition(now_ms, R::TABLE, self.condition)
     }
 }

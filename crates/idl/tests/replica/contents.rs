@@ -194,11 +194,17 @@ fn a_condition_that_cannot_be_sent_causes_no_wakeups() {
     let simple = fixture.table("simple");
     fixture.peers[0].is_deaf = true;
     // The first is on its way, the second has to wait for its answer.
-    fixture.idl().set_condition(0, simple, Condition::none());
+    fixture
+        .idl()
+        .set_condition(0, simple, Condition::none())
+        .expect("accepted");
     fixture.run();
     let mut wanted = Condition::none();
     wanted.add(Clause::new("i", Function::Equal, &integer(1), false));
-    let promise = fixture.idl().set_condition(0, simple, wanted);
+    let promise = fixture
+        .idl()
+        .set_condition(0, simple, wanted)
+        .expect("accepted");
     fixture.run();
     assert_ne!(fixture.idl().poll_timeout(0), Some(0));
     fixture.peers[0].is_deaf = false;

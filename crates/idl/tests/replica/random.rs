@@ -336,7 +336,9 @@ fn want(fixture: &mut Fixture, dice: &mut Dice, watchers: &mut [Watcher]) {
     let simple = fixture.table("simple");
     let now_ms = fixture.now_ms;
     let idl = &mut fixture.peers[peer].idl;
-    watcher.promise = idl.set_condition(now_ms, simple, condition);
+    watcher.promise = idl
+        .set_condition(now_ms, simple, condition)
+        .expect("accepted");
 }
 
 /// Lets everybody come to rest, and looks at everything.

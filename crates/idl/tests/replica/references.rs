@@ -241,7 +241,10 @@ fn strong_targets_may_be_out_of_sight() {
         for _ in 0..2 {
             let mut wanted = Condition::none();
             wanted.add(Clause::new("name", Function::Equal, &string("a"), false));
-            fixture.idl().set_condition(0, child, wanted);
+            fixture
+                .idl()
+                .set_condition(0, child, wanted)
+                .expect("accepted");
             fixture.run();
             assert_eq!(shown(&mut fixture), 1);
             if is_tracked {
@@ -251,7 +254,10 @@ fn strong_targets_may_be_out_of_sight() {
             }
             assert_eq!(fixture.idl().rows(child).count(), 1, "orphans are no rows");
             fixture.idl().clear_changes();
-            fixture.idl().set_condition(0, child, Condition::all());
+            fixture
+                .idl()
+                .set_condition(0, child, Condition::all())
+                .expect("accepted");
             fixture.run();
             assert_eq!(shown(&mut fixture), 2);
             if is_tracked {

@@ -200,8 +200,17 @@ fn conditions_bring_rows_in_and_out_of_sight() {
     class.track_all();
     fixture.add(class);
     let (simple, i) = (fixture.table("simple"), fixture.column("simple", "i"));
-    assert_eq!(fixture.idl().set_condition(0, simple, Condition::all()), 0);
-    let promise = fixture.idl().set_condition(0, simple, Condition::none());
+    assert_eq!(
+        fixture
+            .idl()
+            .set_condition(0, simple, Condition::all())
+            .expect("accepted"),
+        0
+    );
+    let promise = fixture
+        .idl()
+        .set_condition(0, simple, Condition::none())
+        .expect("accepted");
     fixture.run();
     assert!(fixture.idl().condition_seqno() >= promise);
     fixture.server.transact(
@@ -212,8 +221,17 @@ fn conditions_bring_rows_in_and_out_of_sight() {
     assert_eq!(fixture.idl().row_count(simple), 0);
     let mut wanted = Condition::none();
     wanted.add(Clause::new("i", Function::Equal, &integer(2), false));
-    let promise = fixture.idl().set_condition(0, simple, wanted.clone());
-    assert_eq!(fixture.idl().set_condition(0, simple, wanted), promise);
+    let promise = fixture
+        .idl()
+        .set_condition(0, simple, wanted.clone())
+        .expect("accepted");
+    assert_eq!(
+        fixture
+            .idl()
+            .set_condition(0, simple, wanted)
+            .expect("accepted"),
+        promise
+    );
     fixture.run();
     assert!(fixture.idl().condition_seqno() >= promise);
     assert_eq!(told(&mut fixture), ["+ two"]);
@@ -239,9 +257,11 @@ fn tables_are_seen_through_conditions_of_their_own() {
     let mut own = Condition::none();
     own.add(clause("i", Function::GreaterOrEqual, integer(5)));
     let idl = fixture.idl();
-    idl.set_condition(0, simple, either);
-    idl.set_condition(0, link, own);
-    let promise = idl.set_condition(0, maps, Condition::none());
+    idl.set_condition(0, simple, either).expect("accepted");
+    idl.set_condition(0, link, own).expect("accepted");
+    let promise = idl
+        .set_condition(0, maps, Condition::none())
+        .expect("accepted");
     fixture.run();
     assert!(fixture.idl().condition_seqno() >= promise);
     fixture.server.transact(
@@ -256,7 +276,10 @@ fn tables_are_seen_through_conditions_of_their_own() {
     let counts =
         |fixture: &mut Fixture| [simple, link, maps].map(|table| fixture.idl().row_count(table));
     assert_eq!(counts(&mut fixture), [2, 1, 0]);
-    fixture.idl().set_condition(0, maps, Condition::all());
+    fixture
+        .idl()
+        .set_condition(0, maps, Condition::all())
+        .expect("accepted");
     fixture.run();
     assert_eq!(counts(&mut fixture), [2, 1, 1]);
     fixture.idl().check_consistency().unwrap();

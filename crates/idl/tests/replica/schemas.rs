@@ -1,7 +1,7 @@
 //! A server that has less than the client knows, and conditions on what it lacks.
 
 use corvid_data::Arc;
-use corvid_idl::Class;
+use corvid_idl::{Class, Misuse};
 use corvid_session::{Clause, Condition, Function};
 
 use crate::fixture::{Fixture, integer, narrow_schema, schema, string};
@@ -22,7 +22,10 @@ fn narrow(history: bool, conditions: &[(&str, Condition)]) -> (Fixture, u64) {
     fixture.add_with(class, |idl| {
         for (table, condition) in conditions {
             let table = idl.class().table(table).expect("a table");
-            promise = promise.max(idl.set_condition(0, table, condition.clone()));
+            promise = promise.max(
+                idl.set_condition(0, table, condition.clone())
+                    .expect("accepted"),
+            );
         }
     });
     (fixture, promise)
@@ -127,41 +130,53 @@ fn conditions_set_while_connected_are_restricted_too() {
     let (simple, unique) = (fixture.table("simple"), fixture.table("unique"));
     fixture.forget_sent();
     let seqno = fixture.idl().condition_seqno();
-    let promise = fixture.idl().set_condition(0, unique, Condition::none());
+    let promise = fixture
+        .idl()
+        .set_condition(0, unique, Condition::none())
+        .expect("accepted");
     fixture.run();
     assert_eq!((promise, fixture.peers[0].sent.len()), (seqno, 0));
     let wanted = or(&[("s", string("x")), ("i", integer(2))]);
-    let promise = fixture.idl().set_condition(0, simple, wanted);
+    let promise = fixture
+        .idl()
+        .set_condition(0, simple, wanted)
+        .expect("accepted");
     fixture.run();
     assert!(promise > seqno && fixture.idl().condition_seqno() >= promise);
     assert!(fixture.peers[0].sent[0].contains(r#"{"simple":[{"where":[["i","==",2]]}]}"#));
     assert_eq!(fixture.idl().row_count(simple), 1);
     let promise = fixture
         .idl()
-        .set_condition(0, simple, or(&[("s", string("x"))]));
+        .set_condition(0, simple, or(&[("s", string("x"))]))
+        .expect("accepted");
     fixture.run();
     assert!(fixture.idl().condition_seqno() >= promise);
     assert_eq!(fixture.idl().row_count(simple), 0);
 }
 
 #[test]
-fn a_condition_that_the_server_refuses_makes_a_new_connection() {
+fn a_condition_that_the_server_would_refuse_is_an_error_of_the_call() {
     let mut fixture = Fixture::with_client();
     let simple = fixture.table("simple");
     let seqno = fixture.idl().session_state().session_seqno();
-    // Such a clause cannot be had from typed columns.
-    fixture
+    // Typed columns cannot make such a clause.
+    let refused = fixture
         .idl()
         .set_condition(0, simple, or(&[("i", string("one"))]));
-    fixture.run();
-    assert!(fixture.idl().session_state().session_seqno() > seqno);
-    assert!(!fixture.idl().session_state().is_monitoring());
+    assert!(matches!(refused, Err(Misuse::Condition(_))), "{refused:?}");
+    let mut ordered = Condition::none();
+    ordered.add(Clause::new("s", Function::Less, &string("zzz"), false));
+    let refused = fixture.idl().set_condition(0, simple, ordered);
+    let error = refused.expect_err("a string has no order").to_string();
+    let text = "Type mismatch: \"<\" operator may not be applied to column s of type string.";
+    assert_eq!(error, text);
     let promise = fixture
         .idl()
-        .set_condition(0, simple, or(&[("i", integer(1))]));
-    fixture.run_until_connected();
+        .set_condition(0, simple, or(&[("i", integer(1))]))
+        .expect("accepted");
     fixture.run();
     assert!(fixture.idl().condition_seqno() >= promise);
+    assert_eq!(fixture.idl().session_state().session_seqno(), seqno);
     insert_some(&mut fixture);
     assert_eq!(fixture.idl().row_count(simple), 1);
 }
@@ -176,11 +191,13 @@ fn a_condition_change_that_is_lost_is_made_good() {
         fixture.peers[0].is_deaf = true;
         fixture
             .idl()
-            .set_condition(0, simple, or(&[("i", integer(2))]));
+            .set_condition(0, simple, or(&[("i", integer(2))]))
+            .expect("accepted");
         fixture.run();
         let promise = fixture
             .idl()
-            .set_condition(0, simple, or(&[("i", integer(1))]));
+            .set_condition(0, simple, or(&[("i", integer(1))]))
+            .expect("accepted");
         fixture.cut(0);
         fixture.peers[0].is_deaf = false;
         fixture

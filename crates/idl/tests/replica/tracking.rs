@@ -150,7 +150,10 @@ fn a_deleted_target_is_told_to_its_referrers() {
         &first,
         false,
     ));
-    fixture.idl().set_condition(0, link, wanted);
+    fixture
+        .idl()
+        .set_condition(0, link, wanted)
+        .expect("accepted");
     fixture.run();
     let found = changes(&mut fixture, link);
     assert_eq!(found.len(), 2);

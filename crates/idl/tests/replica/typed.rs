@@ -105,7 +105,9 @@ fn values_go_in_and_come_out_as_they_are() {
     );
     assert_eq!(Link::get(idl, link.uuid()), Some(link));
     // A row that no condition selects is in no value.
-    TypedCondition::<Link>::none().set(fixture.idl(), 0);
+    TypedCondition::<Link>::none()
+        .set(fixture.idl(), 0)
+        .expect("accepted");
     fixture.run();
     let idl = fixture.idl();
     assert!(!link.is_there(idl) && Kinds::REFS.read(kinds, idl).is_empty());
@@ -115,7 +117,8 @@ fn values_go_in_and_come_out_as_they_are() {
     );
     let promise = TypedCondition::none()
         .or(Link::I.equal(7))
-        .set(fixture.idl(), 0);
+        .set(fixture.idl(), 0)
+        .expect("accepted");
     fixture.run();
     assert!(fixture.idl().condition_seqno() >= promise && link.is_there(fixture.idl()));
 }
@@ -226,7 +229,7 @@ fn conditions_and_changes_are_typed() {
         }
     });
     let seen = |fixture: &mut Fixture, condition: TypedCondition<Link>| {
-        condition.set(fixture.idl(), 0);
+        condition.set(fixture.idl(), 0).expect("accepted");
         fixture.run();
         let idl = fixture.idl();
         let mut seen: Vec<i64> = Link::all(idl).map(|link| Link::I.read(link, idl)).collect();

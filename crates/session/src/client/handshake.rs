@@ -87,8 +87,9 @@ impl Client {
         self.request_data_schema();
     }
 
-    /// Every kind of monitor was refused: what is asked for may be what `_Server` shows and the database no longer has. A standalone server of
-    /// the reference goes on showing the schema that it began with after a conversion.
+    /// The monitor was refused: what is asked for may be what `_Server` shows and the database no
+    /// longer has. A standalone server of the reference goes on showing the schema that it began
+    /// with after a conversion.
     pub(super) fn doubt_schema(&mut self) {
         self.is_schema_doubted = true;
         self.request_data_schema();

@@ -14,6 +14,7 @@ use super::handshake::{method, monitor_id};
 use super::{Client, Purpose, State};
 use crate::event::{Event, Outcome, RequestId};
 use crate::failure::Failure;
+use crate::log_message::LogMessage;
 use crate::server_db;
 
 impl Client {
@@ -65,20 +66,45 @@ impl Client {
             (Purpose::DataSchema, Ok(result)) => self.data_schema(result),
             (Purpose::DataSchema, Err(error)) => self.refused("get_schema", error),
             (Purpose::DataMonitor(version), Ok(result)) => self.contents(version, result),
-            (Purpose::DataMonitor(version), Err(error)) if version <= 1 => {
-                if self.has_server_monitor && !self.is_schema_doubted {
-                    self.doubt_schema();
-                } else {
-                    self.refused(method(version), error);
-                }
-            }
-            (Purpose::DataMonitor(version), Err(_)) => self.request_contents(version - 1),
+            (Purpose::DataMonitor(version), Err(error)) => self.monitor_refused(version, error),
             (Purpose::Conditions, Ok(_)) => self.conditions.acknowledged(),
-            (Purpose::Conditions, Err(error)) => self.refused("monitor_cond_change", error),
+            (Purpose::Conditions, Err(error)) => self.conditions_refused(error),
             (Purpose::Lock, Ok(result)) => self.lock_answered(result),
-            // The name is no id: nobody else has it.
-            (Purpose::Lock, Err(_)) => self.lock.unknown(),
+            (Purpose::Lock, Err(error)) => self.lock_refused(error),
         }
+    }
+
+    /// Only a server that does not know the method is asked with an older one. Every other error
+    /// concerns the arguments, which an older method would take without the conditions, or refuse
+    /// as well.
+    fn monitor_refused(&mut self, version: u8, error: &[u8]) {
+        if version > 1 && is_unknown_method(error) {
+            self.request_contents(version - 1);
+        } else if self.has_server_monitor && !self.is_schema_doubted {
+            self.doubt_schema();
+        } else {
+            self.refused(method(version), error);
+        }
+    }
+
+    /// The conditions before the refused change are sent again, and the session goes on with them.
+    fn conditions_refused(&mut self, error: &[u8]) {
+        let text = String::from_utf8_lossy(error);
+        if !self.conditions.refused(&text) {
+            return self.refused("monitor_cond_change", error);
+        }
+        self.log(LogMessage::ConditionsRefused {
+            database: self.options.database.clone(),
+            error: text.into_owned(),
+        });
+    }
+
+    /// Another client need not have the lock: the server may not grant the name at all.
+    fn lock_refused(&mut self, error: &[u8]) {
+        self.lock.unknown();
+        let name = self.lock.name().unwrap_or_default().to_owned();
+        let error = String::from_utf8_lossy(error).into_owned();
+        self.log(LogMessage::LockRefused { name, error });
     }
 
     fn refused(&mut self, method: &'static str, error: &[u8]) {
@@ -195,6 +221,16 @@ impl Client {
         }
         Ok(())
     }
+}
+
+/// Whether a server refuses a request because it does not know the method (docs/spec/protocol.md
+/// 8.1). The reference sends a bare string; other servers send an error object.
+fn is_unknown_method(error: &[u8]) -> bool {
+    let Ok(error) = Reader::trusted(error).value() else {
+        return false;
+    };
+    let kind = error.get("error").unwrap_or(&error);
+    kind.as_str() == Some("unknown method")
 }
 
 /// Whether a monitor id is the one that a database is monitored under.

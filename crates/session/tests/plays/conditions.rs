@@ -10,7 +10,10 @@ use crate::play::{Play, SCHEMA, id, server_row};
 fn set(play: &mut Play, table: &str, condition: &str) -> u64 {
     let json = Value::parse(condition.as_bytes()).expect("JSON");
     let condition = Condition::from_json(&json).expect("a condition");
-    let promise = play.client.set_condition(play.now_ms, table, condition);
+    let promise = play
+        .client
+        .set_condition(play.now_ms, table, condition)
+        .expect("accepted");
     play.collect();
     promise
 }
@@ -115,10 +118,61 @@ fn unsent_changes_follow_contents_that_are_carried_on() {
 }
 
 #[test]
-fn a_refused_change_makes_a_new_connection() {
+fn a_clause_that_the_server_would_refuse_is_an_error_of_the_call() {
     let mut play = Play::monitoring(Interest::All, "{}");
     play.reply("{}");
-    let promise = set(&mut play, "T", r#"[["n","==","x"]]"#);
+    for (condition, error) in [
+        (
+            r#"[["s","<","x"]]"#,
+            r#"Type mismatch: "<" operator may not be applied to column s of type set of strings."#,
+        ),
+        (r#"[["n","like",1]]"#, "No function named like."),
+        (r#"[["n","==",1],["n","==","x"]]"#, "expected integer"),
+    ] {
+        let json = Value::parse(condition.as_bytes()).expect("JSON");
+        let condition = Condition::from_json(&json).expect("an array of clauses");
+        let refused = play.client.set_condition(0, "T", condition);
+        let text = refused.expect_err("refused").to_string();
+        assert!(text.contains(error), "{text}");
+    }
+    assert_eq!(play.take(), "", "nothing is sent");
+    assert_eq!(set(&mut play, "T", r#"[["n","==",1]]"#), 1);
+}
+
+#[test]
+fn a_change_that_the_server_refuses_leaves_the_session_and_the_conditions_as_they_were() {
+    let mut play = Play::monitoring(Interest::All, "{}");
+    play.shows_log = true;
+    play.reply("{}");
+    set(&mut play, "T", r#"[["n","==",1]]"#);
+    play.reply("{}");
+    let promise = set(&mut play, "T", r#"[["n","==",2]]"#);
+    play.take();
+    play.refuse(r#"{"error":"resources exhausted"}"#);
+    assert!(play.client.is_monitoring() && play.client.condition_seqno() >= promise);
+    let error = Some(r#"{"error":"resources exhausted"}"#);
+    assert_eq!(play.client.condition_refusal(promise), error);
+    play.reply("{}");
+    expect![[r#"
+        * log: server refused new conditions for D database, so the previous ones stay in force: {"error":"resources exhausted"}
+        -> {"id":7,"method":"monitor_cond_change","params":[["monid","D"],["monid","D"],{"T":[{"where":[["n","==",1]]}]}]}
+    "#]]
+    .assert_eq(&play.take());
+    // A new connection begins with them.
+    play.lose();
+    play.wait_for_connect();
+    play.connect();
+    play.take();
+    play.go_to_contents(&clustered());
+    assert!(play.take().contains(r#""where":[["n","==",1]]"#));
+}
+
+#[test]
+fn a_server_that_refuses_the_restored_conditions_is_left() {
+    let mut play = Play::monitoring(Interest::All, "{}");
+    play.reply("{}");
+    let promise = set(&mut play, "T", r#"[["n","==",1]]"#);
+    play.refuse(r#"{"error":"syntax error"}"#);
     play.refuse(r#"{"error":"syntax error"}"#);
     assert!(matches!(
         play.client.last_failure(),

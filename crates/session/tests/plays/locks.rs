@@ -1,6 +1,6 @@
 //! The lock of a client.
 
-use corvid_session::Interest;
+use corvid_session::{Input, Interest};
 use expect_test::expect;
 
 use crate::play::Play;
@@ -56,6 +56,24 @@ fn locks_change_hands() {
         -> {"id":8,"method":"unlock","params":["m"]}
     "#]]
     .assert_eq(&play.take());
+}
+
+#[test]
+fn a_lost_lock_is_seen_before_it_comes_back() {
+    let mut play = Play::monitoring(Interest::All, "{}");
+    play.reply("{}");
+    play.client.set_lock(0, Some("l"));
+    play.reply(r#"{"locked":true}"#);
+    let message = |method| format!(r#"{{"id":null,"method":"{method}","params":["l"]}}"#);
+    play.bytes(&format!("{}{}", message("stolen"), message("locked")));
+    assert!(!play.client.has_lock());
+    assert_eq!(
+        play.client.poll_timeout(0),
+        Some(0),
+        "the rest is due at once"
+    );
+    play.input(Input::Tick);
+    assert!(play.client.has_lock());
 }
 
 #[test]

@@ -345,7 +345,10 @@ impl SimClient {
             "client {} wants n <= {:?}",
             self.number, self.limit
         ));
-        self.promise = self.idl.set_condition(now_ms, table, condition);
+        self.promise = self
+            .idl
+            .set_condition(now_ms, table, condition)
+            .expect("accepted");
     }
 
     /// Requests or releases the lock.
