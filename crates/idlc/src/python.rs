@@ -40,6 +40,9 @@ const CLIENT_NAMES: [&str; 23] = [
     "wait_until",
 ];
 
+/// Names of rows, which hide columns: such columns are items only.
+const ROW_NAMES: [&str; 2] = ["as_dict", "uuid"];
+
 /// The module for a schema.
 pub(crate) fn module(schema: &Schema) -> String {
     let name = schema.name.as_str();
@@ -106,7 +109,7 @@ fn write_class(out: &mut String, table: &TableSchema) {
     );
     for column in table.columns() {
         let kind = column_type(&column.column_type);
-        if is_name(&column.name) && column.name.as_str() != "uuid" {
+        if is_name(&column.name) && !ROW_NAMES.contains(&column.name.as_str()) {
             let _ = writeln!(out, "    {}: {kind}", column.name);
         } else {
             let _ = writeln!(out, "    # row[\"{}\"]: {kind}", column.name);

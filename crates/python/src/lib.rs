@@ -42,7 +42,7 @@ mod _native {
     #[pymodule_export]
     use super::ovs::row::LiveRow;
     #[pymodule_export]
-    use super::row::{Row, table_of};
+    use super::row::{Row, exists, table_of};
     #[pymodule_export]
     use super::schema::{Column, Schema};
     #[pymodule_export]
@@ -51,8 +51,9 @@ mod _native {
     use super::transaction::Transaction;
 
     #[pymodule_init]
-    fn init(_module: &Bound<'_, PyModule>) {
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::logging::install();
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 
     use pyo3::prelude::*;

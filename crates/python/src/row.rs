@@ -1,17 +1,25 @@
 //! A row: its columns are attributes.
 
+use std::cell::Cell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
 
 use corvid::{Column, ColumnId, Datum, RowId};
-use pyo3::exceptions::{PyAttributeError, PyKeyError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::client::Client;
 use crate::error;
-use crate::value::{self, Value};
+use crate::value::{self, Read, Value};
+
+/// The longest value that the representation of a row shows, in bytes.
+const SHOWN_BYTES_MAX: usize = 100;
+
+thread_local! {
+    /// This thread makes the representation of a row.
+    static IS_IN_REPR: Cell<bool> = const { Cell::new(false) };
+}
 
 /// A row of a client's replica. A handle: it holds no values, but for rows of changes that tell of a deletion. Programs derive classes of it for
 /// the rows of a table.
@@ -69,17 +77,69 @@ impl Row {
 
     fn read(&self, py: Python<'_>, column: Column) -> PyResult<Py<PyAny>> {
         let client = self.client.get();
-        let value = match self.last.get() {
+        let names = || client.schema.names(column);
+        let read = match self.last.get() {
             None => client.with(py, |state| value::read(state.client.idl(), self.id, column)),
             Some(last) => {
                 let found = last.iter().find(|(id, _)| *id == column.id);
-                found.map(|(_, datum)| Value::of_past(datum.clone()))
+                found.map_or(Read::NotReplicated, |(_, datum)| {
+                    Read::Value(Value::of_past(datum.clone()))
+                })
             }
         };
-        match value {
-            Some(value) => value.to_python(py, &self.client, client.schema.column_type(column)),
-            None => Err(error::row_gone(py, self.table_name(), self.id.uuid)),
+        match read {
+            Read::Value(value) => {
+                value.to_python(py, &self.client, client.schema.column_type(column))
+            }
+            Read::NotReplicated => Err(error::not_replicated(py, names(), self.id.uuid)),
+            Read::Gone => Err(error::row_gone(py, self.table_name(), self.id.uuid)),
         }
+    }
+
+    /// The columns whose values are known, in the order of the schema.
+    fn known_columns(&self, py: Python<'_>) -> Vec<Column> {
+        let (client, table) = (self.client.get(), self.id.table);
+        let columns = client.schema.schema.table(table).iter();
+        let columns = columns.map(|(id, _)| Column { table, id });
+        match self.last.get() {
+            Some(last) => columns
+                .filter(|column| last.iter().any(|(id, _)| *id == column.id))
+                .collect(),
+            None => client.with(py, |state| {
+                let idl = state.client.idl();
+                columns
+                    .filter(|column| idl.is_known(self.id, *column))
+                    .collect()
+            }),
+        }
+    }
+
+    /// Whether the replica has the row, as the open transaction leaves it.
+    fn is_there(&self, py: Python<'_>) -> bool {
+        self.client.get().with(py, |state| {
+            let idl = state.client.idl();
+            idl.row(self.id.table, self.id.uuid).is_some()
+        })
+    }
+
+    /// `name=value` of the columns that do not have their defaults.
+    fn shown_columns(&self, py: Python<'_>) -> PyResult<String> {
+        let mut shown = String::new();
+        for column in self.known_columns(py) {
+            let name = self.client.get().schema.names(column).1;
+            let value = self.read(py, column)?;
+            let value = value.bind(py);
+            if value.is_none() || (value.hasattr("__len__")? && value.len()? == 0) {
+                continue;
+            }
+            let mut text = value.repr()?.to_string();
+            if text.len() > SHOWN_BYTES_MAX {
+                text.truncate(text.floor_char_boundary(SHOWN_BYTES_MAX));
+                text.push_str("...");
+            }
+            shown += &format!(" {name}={text}");
+        }
+        Ok(shown)
     }
 
     fn write(&self, column: Column, object: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -120,34 +180,30 @@ impl Row {
     fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
         match self.find_column(name) {
             Some(column) => self.read(py, column),
-            None => Err(PyAttributeError::new_err(format!(
-                "table {} has no column {name}",
-                self.table_name()
-            ))),
+            None => Err(error::unknown_name(py, self.table_name(), name)),
         }
     }
 
     fn __setattr__(&self, name: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = object.py();
         match self.find_column(name) {
             Some(column) => self.write(column, object),
-            None => Err(PyAttributeError::new_err(format!(
-                "table {} has no column {name}",
-                self.table_name()
-            ))),
+            None => Err(error::unknown_name(py, self.table_name(), name)),
         }
     }
 
     fn __getitem__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
         match self.find_column(name) {
             Some(column) => self.read(py, column),
-            None => Err(PyKeyError::new_err(name.to_owned())),
+            None => Err(error::unknown_name(py, self.table_name(), name)),
         }
     }
 
     fn __setitem__(&self, name: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = object.py();
         match self.find_column(name) {
             Some(column) => self.write(column, object),
-            None => Err(PyKeyError::new_err(name.to_owned())),
+            None => Err(error::unknown_name(py, self.table_name(), name)),
         }
     }
 
@@ -170,13 +226,60 @@ impl Row {
         hasher.finish()
     }
 
-    fn __repr__(&self) -> String {
-        format!("<{} {}>", self.table_name(), self.id.uuid)
+    /// The values of all columns that are replicated, by name.
+    fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let values = PyDict::new(py);
+        if self.last.get().is_none() && !self.is_there(py) {
+            return Err(error::row_gone(py, self.table_name(), self.id.uuid));
+        }
+        for column in self.known_columns(py) {
+            let name = self.client.get().schema.names(column).1;
+            values.set_item(name, self.read(py, column)?)?;
+        }
+        Ok(values)
+    }
+
+    /// A handle has no state of its own, so it is its own copy.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (_memo))]
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    fn __reduce__(&self, py: Python<'_>) -> PyResult<()> {
+        let text =
+            "a row belongs to its client and cannot be pickled: pickle `as_dict()` and `uuid`";
+        Err(error::usage(py, text))
+    }
+
+    /// The values that are not empty. Rows that these refer to are shown by their UUIDs alone,
+    /// because they may refer to this one.
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let head = format!("{} {}", self.table_name(), self.id.uuid);
+        let is_outermost = !IS_IN_REPR.replace(true);
+        if !is_outermost {
+            return Ok(format!("<{head}>"));
+        }
+        let shown = match self.last.get().is_some() || self.is_there(py) {
+            true => self.shown_columns(py),
+            false => Ok(", gone".to_owned()),
+        };
+        IS_IN_REPR.set(false);
+        Ok(format!("<{head}{}>", shown?))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)
     }
+}
+
+/// Whether a row is there, as the open transaction leaves it.
+#[pyfunction]
+pub(crate) fn exists(py: Python<'_>, row: &Row) -> bool {
+    row.is_there(py)
 }
 
 /// The name of a row's table.

@@ -72,7 +72,7 @@ impl Value {
                     dict.set_item(key, value)?;
                 }
             }
-            return Ok(dict.into_any().unbind());
+            return Ok(map_class(py)?.call1((dict,))?.unbind());
         }
         if column_type.max == 1 {
             let only = self.datum.first();
@@ -125,6 +125,16 @@ static UUID: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 fn uuid_class<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
     let class = UUID.get_or_try_init(py, || {
         Ok::<_, PyErr>(py.import("uuid")?.getattr("UUID")?.unbind())
+    })?;
+    Ok(class.bind(py))
+}
+
+static MAP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// A dict that refuses changes.
+fn map_class<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
+    let class = MAP.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import("corvid.maps")?.getattr("Map")?.unbind())
     })?;
     Ok(class.bind(py))
 }
@@ -239,8 +249,23 @@ fn mismatch(expected: &str, object: &Bound<'_, PyAny>) -> PyErr {
     Mismatch::new_err(format!("expected {expected}, not {shown} of type {class}"))
 }
 
+/// The outcome of reading a column.
+pub(crate) enum Read {
+    /// Its value.
+    Value(Value),
+    /// The replica does not hold the column.
+    NotReplicated,
+    /// The row is not there.
+    Gone,
+}
+
 /// The value of a column under the lock of its client.
-pub(crate) fn read(idl: &Idl, row: RowId, column: Column) -> Option<Value> {
-    let datum = idl.read(row, column)?;
-    Some(Value::new(idl, &idl.column(column).column_type, datum))
+pub(crate) fn read(idl: &Idl, row: RowId, column: Column) -> Read {
+    if !idl.is_known(row, column) {
+        return Read::NotReplicated;
+    }
+    match idl.read(row, column) {
+        Some(datum) => Read::Value(Value::new(idl, &idl.column(column).column_type, datum)),
+        None => Read::Gone,
+    }
 }

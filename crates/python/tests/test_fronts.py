@@ -100,6 +100,32 @@ class Asyncio(ZooTest):
 
         self.run_async(main)
 
+    def test_a_transaction_within_another_one_is_an_error(self):
+        async def main():
+            async with await self.open() as db:
+                async with db.transaction(timeout=PATIENCE) as txn:
+                    txn.insert("Cage", name="a")
+                    with self.assertRaises(corvid.UsageError):
+                        async with db.transaction(timeout=PATIENCE):
+                            pass
+                    with self.assertRaises(corvid.UsageError):
+                        await db.transact(lambda txn: None, timeout=PATIENCE)
+                async with db.transaction(timeout=PATIENCE) as txn:
+                    txn.insert("Cage", name="b")
+                self.assertEqual(len(db.Cage), 2)
+
+        self.run_async(main)
+
+    def test_changes_begin_at_the_call_and_end_after_the_limit(self):
+        async def main():
+            async with await self.open() as db:
+                changes = db.changes("Cage", timeout=0.2)
+                async with db.transaction(timeout=PATIENCE) as txn:
+                    txn.insert("Cage", name="a")
+                self.assertEqual([change.row.name async for change in changes], ["a"])
+
+        self.run_async(main)
+
     def test_time_limits_and_failures(self):
         async def main():
             with self.assertRaises(corvid.TimedOut):
@@ -125,6 +151,25 @@ class Asyncio(ZooTest):
 
 
 class Threads(ZooTest):
+    def test_a_client_that_is_closed_ends_the_waits_of_other_threads(self):
+        db = self.connect()
+        ended = []
+
+        def wait():
+            try:
+                db.wait_until(lambda: False)
+            except corvid.NoServer as error:
+                ended.append(error)
+
+        threads = [threading.Thread(target=wait) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.1)
+        db.close()
+        for thread in threads:
+            thread.join(PATIENCE)
+        self.assertEqual(len(ended), 3)
+
     def test_threads_share_a_client(self):
         db = self.connect()
         failures = []

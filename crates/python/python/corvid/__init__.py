@@ -12,7 +12,7 @@ The server sends the rows that a program asks for once, and every change after t
             txn.add(switch, "ports", port)
 
 Values are Python's own: ``int``, ``float``, ``bool``, ``str``, ``uuid.UUID``; a reference is a :class:`Row`; a column with one value or none has ``None``
-for none, a set is a ``frozenset``, a map a ``dict``. A value is a copy, so changing it changes nothing: write the column, or change elements with
+for none, a set is a ``frozenset``, a map a ``dict`` that refuses changes (:class:`Map`), because values are copies: write the column, or change elements with
 :meth:`Transaction.add`, :meth:`Transaction.remove` and :meth:`Transaction.set_key`.
 
 ``corvid.aio`` is the same for asyncio, ``corvid.polled`` for programs with an event loop of their own.
@@ -21,7 +21,7 @@ for none, a set is a ``frozenset``, a map a ``dict``. A value is a copy, so chan
 import logging
 
 from . import aio, blocking, polled
-from ._native import Change, Column, Index, Row, Schema, Session, Transaction, Watch, table_of
+from ._native import Change, Column, Index, Row, Schema, Session, Transaction, Watch, __version__, exists, table_of
 from .blocking import Client, connect
 from .conditions import ALL, NONE, Condition
 from .database import Database, Tables, row_classes
@@ -29,6 +29,7 @@ from .errors import (
     ColumnError,
     Error,
     FetchError,
+    Mismatch,
     NoServer,
     NotLocked,
     Refused,
@@ -38,8 +39,10 @@ from .errors import (
     TimedOut,
     TransactionError,
     TryAgain,
+    UnknownName,
     UsageError,
 )
+from .maps import Map
 from .tables import Table
 
 __all__ = [
@@ -53,6 +56,8 @@ __all__ = [
     "Error",
     "FetchError",
     "Index",
+    "Map",
+    "Mismatch",
     "NONE",
     "NoServer",
     "NotLocked",
@@ -69,11 +74,14 @@ __all__ = [
     "Transaction",
     "TransactionError",
     "TryAgain",
+    "UnknownName",
     "UsageError",
     "Watch",
+    "__version__",
     "aio",
     "blocking",
     "connect",
+    "exists",
     "polled",
     "row_classes",
     "table_of",

@@ -109,6 +109,9 @@ class Row(RowBase):
 class LiveRow(Row):
     """A row by the rules of the package ``ovs``: the base of ``corvid.ovs.db.idl.Row``."""
 
+    def _committed(self, name: str) -> Any:
+        """The value of a column without the changes of the open transaction; None of a row that is not there, or that it inserts."""
+
 @final
 class Events:
     """The changes of all tables of a client, in the order of the server's messages, for ``corvid.ovs.db.idl``."""
@@ -119,6 +122,11 @@ class Events:
 
     def take(self) -> List[Tuple[str, Any, Optional[Any]]]:
         """Takes the changes since the last call: "create", "update" or "delete"; the row; of an update a row of the former values."""
+
+__version__: str
+
+def exists(row: RowBase) -> bool:
+    """Whether a row is there, as the open transaction leaves it."""
 
 def table_of(row: RowBase) -> str:
     """The name of a row's table."""
@@ -212,6 +220,12 @@ class Transaction:
     def abort(self) -> None:
         """Gives the transaction up. One that was sent may be committed all the same."""
 
+    def touched_rows(self) -> List[Any]:
+        """The rows that it inserts, changes or deletes, while it is open."""
+
+    def written_columns(self, row: RowBase) -> List[str]:
+        """The names of the columns of a row that it has changed, while it is open."""
+
     @property
     def status(self) -> str:
         """ "uncommitted", "unchanged", "incomplete", "aborted", "success", "try again", "not locked" or "error"."""
@@ -295,6 +309,7 @@ class Client:
     def begin(self) -> Transaction: ...
     def add_index(self, table: str, columns: Sequence[str]) -> Index: ...
     def set_condition(self, table: str, clauses: Optional[Sequence[Tuple[str, str, Any]]]) -> int: ...
+    def condition_refusal(self, promise: int) -> Optional[str]: ...
     def set_condition_json(self, table: str, json: str) -> int:
         """As ``set_condition``, with a condition as JSON: an array of clauses and booleans."""
 

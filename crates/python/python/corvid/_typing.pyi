@@ -1,6 +1,6 @@
 """Types that exist for type checkers only."""
 
-from typing import Any, Union
+from typing import Any, Dict, Union
 from uuid import UUID
 
 from ._native import Client
@@ -14,3 +14,5 @@ class RowBase:
     def __getitem__(self, name: str) -> Any: ...
     def __setitem__(self, name: str, value: Any) -> None: ...
     def __hash__(self) -> int: ...
+    def as_dict(self) -> Dict[str, Any]:
+        """The values of all columns that are replicated, by name."""

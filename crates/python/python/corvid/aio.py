@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Optional, Type, 
 from . import _native
 from .conditions import Condition
 from .database import Database, Deadline, Fetch, Predicate, Tables, check, forward_log
-from .errors import NoServer, TimedOut
+from .errors import NoServer, TimedOut, UsageError
 
 if TYPE_CHECKING:
     from ._typing import RowBase
@@ -46,6 +46,7 @@ class Client(Database):
         self._changed = asyncio.Condition()
         # One transaction is open at a time; no update is taken meanwhile.
         self._turn = asyncio.Lock()
+        self._owner: Optional[asyncio.Task[Any]] = None
         self._failure: Optional[BaseException] = None
         self._driver = asyncio.get_running_loop().create_task(self._drive())
 
@@ -109,9 +110,13 @@ class Client(Database):
         await self.wait_until(lambda: self.has_lock, timeout)
 
     async def set_condition(self, table: str, condition: Condition, timeout: Optional[float] = None) -> None:
-        """Chooses the rows of a table that are replicated, and waits until the server applies it."""
+        """Chooses the rows of a table that are replicated, and waits until the server applies it.
+
+        A clause that a server would refuse raises :class:`~corvid.errors.ColumnError`. In this and any other refusal the condition before it stays in force.
+        """
         promise = self._set_condition(table, condition)
         await self.wait_until(lambda: self.native.condition_seqno >= promise, timeout)
+        self._check_condition(promise)
 
     async def fetch(self, row: "RowBase", column: str, timeout: Optional[float] = None) -> Any:
         """Fetches a value on demand. Returns it."""
@@ -140,12 +145,22 @@ class Client(Database):
         :class:`~corvid.errors.TryAgain`, :class:`~corvid.errors.NotLocked` or :class:`~corvid.errors.Refused`. The replica stands still while the
         block waits for something else.
         """
+        self._check_not_owner()
         await self.wait_until(self._is_synced, timeout)
         async with self._turn:
-            with self._opened(comment, dry_run) as txn:
-                yield txn
+            self._owner = asyncio.current_task()
+            try:
+                with self._opened(comment, dry_run) as txn:
+                    yield txn
+            finally:
+                self._owner = None
         await self.wait_until(lambda: txn.status != "incomplete", timeout)
         check(txn)
+
+    def _check_not_owner(self) -> None:
+        """Raises the error of a task that would wait for the end of its own transaction."""
+        if self._owner is not None and self._owner is asyncio.current_task():
+            raise UsageError("this task has a transaction open: end its block first")
 
     async def transact(
         self, change: Callable[["_native.Transaction"], Result], comment: Optional[str] = None, timeout: Optional[float] = None
@@ -154,6 +169,7 @@ class Client(Database):
 
         ``change`` is a plain function. Returns what it has returned. See :meth:`corvid.blocking.Client.transact`.
         """
+        self._check_not_owner()
         deadline = Deadline(timeout)
         while True:
             await self.wait_until(self._is_synced, deadline.left())
@@ -167,16 +183,24 @@ class Client(Database):
                 return result
             await self.wait_until(lambda: self.seqno != before, deadline.left())
 
-    async def changes(self, *tables: str) -> AsyncIterator["_native.Change"]:
-        """The changes of these tables (of all, if none is named) from the first step on, one by one."""
-        watch = self._watch(tables)
+    def changes(self, *tables: str, timeout: Optional[float] = None) -> AsyncIterator["_native.Change"]:
+        """The changes of these tables (of all, if none is named) from the call on, one by one.
+
+        With a time limit it ends when no change has come for that long.
+        """
+        return self._changes(self._watch(tables), timeout)
+
+    async def _changes(self, watch: "_native.Watch", timeout: Optional[float]) -> AsyncIterator["_native.Change"]:
         while True:
             before = self.seqno
             taken = watch.take()
             for change in taken:
                 yield change
             if not taken and self.seqno == before:
-                await self.wait_until(lambda: self.seqno != before)
+                try:
+                    await self.wait_until(lambda: self.seqno != before, timeout)
+                except TimedOut:
+                    return
 
 
 async def connect(

@@ -35,8 +35,9 @@ class Client(Database):
         self.close()
 
     def close(self) -> None:
-        """Ends the session. Rows can still be read."""
+        """Ends the session, and the waits of other threads with :class:`~corvid.errors.NoServer`. Rows can still be read."""
         self.native.close()
+        self._waiter.interrupt()
 
     def run(self) -> bool:
         """Takes what the server has sent, without waiting. Returns whether something changed."""
@@ -61,9 +62,13 @@ class Client(Database):
         self.wait_until(lambda: self.has_lock, timeout)
 
     def set_condition(self, table: str, condition: Condition, timeout: Optional[float] = None) -> None:
-        """Chooses the rows of a table that are replicated, and waits until the server applies it."""
+        """Chooses the rows of a table that are replicated, and waits until the server applies it.
+
+        A clause that a server would refuse raises :class:`~corvid.errors.ColumnError`. In this and any other refusal the condition before it stays in force.
+        """
         promise = self._set_condition(table, condition)
         self.wait_until(lambda: self.native.condition_seqno >= promise, timeout)
+        self._check_condition(promise)
 
     def fetch(self, row: "RowBase", column: str, timeout: Optional[float] = None) -> Any:
         """Fetches a value on demand. Returns it."""

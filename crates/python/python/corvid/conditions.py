@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Iterable, List, Optional, Tuple
 
 from . import _native
+from .errors import Mismatch
 
 #: Column, function, value.
 Clause = Tuple[str, str, Any]
@@ -27,7 +28,7 @@ class Condition:
         return Condition(self.clauses + other.clauses)
 
     def __bool__(self) -> bool:
-        raise TypeError("a condition has no truth value: the server evaluates it. Join conditions with |")
+        raise Mismatch("a condition has no truth value: the server evaluates it. Join conditions with |")
 
     def __repr__(self) -> str:
         if self.clauses is None:

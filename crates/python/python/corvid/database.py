@@ -8,28 +8,32 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from . import _native
+from .chosen import Chosen
 from .conditions import Condition
-from .errors import FetchError, NotLocked, Refused, SchemaError, TransactionError, TryAgain
+from .errors import FetchError, Mismatch, NotLocked, Refused, SchemaError, TransactionError, TryAgain, UnknownName, UsageError
 from .tables import Table
 
 if TYPE_CHECKING:
     from ._typing import RowBase
 
-#: The tables and columns that a client replicates: all of them (None), or for each table its columns: all of them (None), some of them by
-#: name, or each with its mode: "read", "write" (changes of it wake nobody) or "on_demand" (fetched, not replicated).
-Tables = Optional[Mapping[str, Union[None, Iterable[str], Mapping[str, str]]]]
+#: The tables and columns that a client replicates: all of them (None), some tables by name with all their columns, or for each table its
+#: columns: all of them (None), some of them by name, or each with its mode: "read", "write" (changes of it wake nobody) or "on_demand" (fetched,
+#: not replicated).
+Tables = Union[None, Iterable[str], Mapping[str, Union[None, Iterable[str], Mapping[str, str]]]]
 
 
 def modes(schema: "_native.Schema", tables: Tables) -> Dict[str, Dict[str, str]]:
     """The mode of each column that is replicated."""
-    if tables is None:
-        tables = {table: None for table in schema.tables()}
+    if isinstance(tables, str):
+        raise Mismatch(f"tables are a list of names, or a dict of their columns, not {tables!r}")
+    if not isinstance(tables, Mapping):
+        tables = {table: None for table in (schema.tables() if tables is None else tables)}
     found: Dict[str, Dict[str, str]] = {}
     for table, columns in tables.items():
         if columns is None:
             columns = [column.name for column in schema.columns(table)]
         if isinstance(columns, str):
-            raise TypeError(f"the columns of table {table} are a list of names, not {columns!r}")
+            raise Mismatch(f"the columns of table {table} are a list of names, not {columns!r}")
         found[table] = dict(columns) if isinstance(columns, Mapping) else {column: "read" for column in columns}
     return found
 
@@ -54,8 +58,10 @@ class Database:
     def __init__(
         self, schema: "_native.Schema", remotes: str, tables: Tables = None, **settings: Any
     ) -> None:
+        chosen = modes(schema, tables)
+        self._chosen = Chosen(schema, chosen)
         #: The core.
-        self.native = _native.Client(schema, remotes, modes(schema, tables), **settings)
+        self.native = _native.Client(schema, remotes, chosen, **settings)
         self._tables: Dict[str, Table[Any]] = {}
 
     @property
@@ -84,7 +90,7 @@ class Database:
         try:
             return self[name]
         except SchemaError as error:
-            raise AttributeError(str(error)) from None
+            raise UnknownName(str(error)) from None
 
     def __dir__(self) -> List[str]:
         return [*object.__dir__(self), *self.schema.tables()]
@@ -134,13 +140,25 @@ class Database:
             raise
 
     def _watch(self, tables: Sequence[str]) -> "_native.Watch":
-        return self.native.watch(list(tables) or self.schema.tables())
+        for table in tables:
+            self._chosen.check(table)
+        return self.native.watch(list(tables) or list(self._chosen))
+
+    def __repr__(self) -> str:
+        return f"<client of {self.schema.name}: {self.session!r}>"
 
     def _is_synced(self) -> bool:
         return self.session.is_synced
 
     def _set_condition(self, table: str, condition: Condition) -> int:
+        self._chosen.check(table)
         return self.native.set_condition(table, condition.clauses)
+
+    def _check_condition(self, promise: int) -> None:
+        """Raises the error of a change of conditions that the server has refused."""
+        refusal = self.native.condition_refusal(promise)
+        if refusal is not None:
+            raise UsageError(f"the server refused the condition, so the one before it stays in force: {refusal}")
 
 
 def check(txn: "_native.Transaction") -> None:

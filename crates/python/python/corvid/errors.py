@@ -1,14 +1,34 @@
-"""Exceptions. Each of them is an :class:`Error`."""
+"""Exceptions. Each of them is an :class:`Error`, and can be pickled."""
 
 from __future__ import annotations
+
+from typing import Any, Dict, Tuple, Type
 
 
 class Error(Exception):
     """The base of all exceptions of this package."""
 
+    # Some classes are a KeyError too, whose text would be a literal of Python.
+    __str__ = Exception.__str__
+
+    def __reduce__(self) -> Any:
+        # Constructors take other arguments than the text, so an exception is not pickled by calling them again.
+        return _restored, (type(self), self.args, dict(self.__dict__))
+
+
+def _restored(class_: Type[Error], args: Tuple[Any, ...], attributes: Dict[str, Any]) -> Error:
+    error = class_.__new__(class_)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
+
 
 class UsageError(Error, RuntimeError):
     """A call that is not allowed now, or not with these arguments. Nothing has changed."""
+
+
+class Mismatch(Error, TypeError):
+    """A value that has another type than is needed, where it is for no column."""
 
 
 class RemoteError(Error, ValueError):
@@ -17,6 +37,10 @@ class RemoteError(Error, ValueError):
 
 class SchemaError(Error, LookupError):
     """A name that the schema does not have, or a schema that is none."""
+
+
+class UnknownName(SchemaError, AttributeError, KeyError):
+    """An attribute or item that a database, table or row does not have."""
 
 
 class RowError(Error, LookupError):

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from . import _native
 from .conditions import ColumnRef
-from .errors import RowError, SchemaError, UsageError
+from .errors import RowError, SchemaError, UnknownName, UsageError
 
 if TYPE_CHECKING:
     from ._typing import RowBase
@@ -27,7 +27,7 @@ class Columns:
     def __getattr__(self, name: str) -> ColumnRef:
         columns: Dict[str, ColumnRef] = self.__dict__.get("_columns", {})
         if name not in columns:
-            raise AttributeError(f"table {self.__dict__.get('_table')} has no column {name}")
+            raise UnknownName(f"table {self.__dict__.get('_table')} has no column {name}")
         return columns[name]
 
     def __getitem__(self, name: str) -> ColumnRef:
@@ -47,6 +47,9 @@ class Table(Generic[R]):
 
     def __init__(self, database: "Database", name: str) -> None:
         self._native = database.native
+        # Not the database, which would keep itself alive through its tables.
+        self._chosen = database._chosen
+        self._is_chosen = name in database._chosen
         self._indexes: Dict[Tuple[str, ...], _native.Index] = {}
         #: Its name.
         self.name = name
@@ -54,13 +57,19 @@ class Table(Generic[R]):
         self.c = Columns(name, self._native.schema.columns(name))
 
     def __iter__(self) -> Iterator[R]:
+        if not self._is_chosen:
+            self._chosen.check(self.name)
         return iter(self._native.rows(self.name))
 
     def __len__(self) -> int:
+        if not self._is_chosen:
+            self._chosen.check(self.name)
         return self._native.row_count(self.name)
 
     def get(self, uuid: Union[UUID, str]) -> Optional[R]:
         """The row with this UUID; None if it is not there."""
+        if not self._is_chosen:
+            self._chosen.check(self.name)
         return self._native.row(self.name, uuid)
 
     def __getitem__(self, uuid: Union[UUID, str]) -> R:
@@ -79,6 +88,7 @@ class Table(Generic[R]):
         if not columns:
             raise UsageError("an index needs columns")
         if columns not in self._indexes:
+            self._chosen.check(self.name, [column[1:] if column.startswith("-") else column for column in columns])
             self._indexes[columns] = self._native.add_index(self.name, list(columns))
         return self._indexes[columns]
 
@@ -96,4 +106,4 @@ class Table(Generic[R]):
         return index.get(values[columns[0]] if len(columns) == 1 else tuple(values[column] for column in columns))
 
     def __repr__(self) -> str:
-        return f"<table {self.name}, {len(self)} rows>"
+        return f"<table {self.name}, {self._native.row_count(self.name)} rows>"

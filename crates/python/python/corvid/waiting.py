@@ -44,11 +44,15 @@ class Waiter:
         """Takes what is there, and tells the others."""
         outcome = self._run()
         forward_log()
+        self.interrupt()
+        return outcome
+
+    def interrupt(self) -> None:
+        """Has all that wait look at the session again."""
         with self._progress:
             self._progress.notify_all()
             if self._is_polled:
                 self._wake()
-        return outcome
 
     def wait_until(self, holds: Predicate, timeout: Optional[float]) -> None:
         """Waits until ``holds()`` is true."""

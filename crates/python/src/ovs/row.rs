@@ -118,6 +118,24 @@ impl LiveRow {
         value.to_python(py, &row.client, column_type)
     }
 
+    /// The value of a column without the changes of the open transaction; None of a row that is not
+    /// there, or that it inserts.
+    fn _committed(slf: &Bound<'_, Self>, name: &str) -> PyResult<Option<Py<PyAny>>> {
+        let (py, row) = (slf.py(), slf.as_super().get());
+        let client = row.client.get();
+        let Some(column) = row.find_column(name) else {
+            return Err(LiveRow::no_attribute(name));
+        };
+        let column_type = client.schema.column_type(column);
+        let value = client.with(py, |state| {
+            let idl = state.client.idl();
+            let datum = idl.read_committed(row.id, column)?.clone();
+            Some(Value::new(idl, column_type, datum))
+        });
+        let value = value.map(|value| value.to_python(py, &row.client, column_type));
+        value.transpose()
+    }
+
     fn __setattr__(slf: &Bound<'_, Self>, name: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
         let (py, row) = (slf.py(), slf.as_super().get());
         let Some(column) = row.find_column(name) else {

@@ -78,14 +78,17 @@ class Row(_native.LiveRow):
 
     @property
     def _data(self):
-        """The values, by column; of a new or deleted row None."""
-        if not self._has_own_values() and self.uuid not in self._table.rows:
+        """The server's values, by column; of a new row None. A transaction that deletes the row leaves them."""
+        if self._has_own_values():
+            return {name: datum for name in self._table.columns if (datum := self._datum(name)) is not None}
+        committed = {name: self._committed(name) for name in self._table.columns}
+        if None in committed.values():
             return None
-        return {name: datum for name in self._table.columns if (datum := self._datum(name)) is not None}
+        return {name: self._datum_of(name, value) for name, value in committed.items()}
 
     @property
     def _changes(self):
-        """The written columns of the open transaction; None for a deleted row."""
+        """The written columns of the open transaction; None of a row that it deletes."""
         if self._idl.txn is None:
             return {}
         return self._idl.txn._changes_of(self)
@@ -95,8 +98,10 @@ class Row(_native.LiveRow):
             value = getattr(self, name)
         except AttributeError:
             return None
-        column = self._table.columns[name]
-        return _data.Datum.from_python(column.type, value, row_to_uuid)
+        return self._datum_of(name, value)
+
+    def _datum_of(self, name, value):
+        return _data.Datum.from_python(self._table.columns[name].type, value, row_to_uuid)
 
     def _uuid_to_row(self, atom, base):
         """The row of a UUID that refers to one, or any other value as it is."""

@@ -179,9 +179,9 @@ class TableIndex:
         self._of_core()
 
     def _of_core(self):
-        """The index of the core; None where a function of the program decides."""
+        """The index of the core; None where a function of the program decides, or where nothing does."""
         native = self._rows._native()
-        if native is None or any(column.key is not None for column in self.columns):
+        if native is None or not self.columns or any(column.key is not None for column in self.columns):
             return None
         if self._core is None or self._core[0] is not native:
             names = [

@@ -108,10 +108,18 @@ class Transaction:
         mutations = element_mutations(row._table.columns[column_name], kind, key, value)
         return {"op": "mutate", "table": row._table.name, "where": where_uuid_is(row.uuid), "mutations": mutations}
 
+    @property
+    def _txn_rows(self):
+        """The rows that this transaction inserts, changes or deletes, by UUID; none once it is not open."""
+        return {row.uuid: row for row in self._native.touched_rows()}
+
     def _changes_of(self, row):
+        if row.uuid not in row._table.rows:
+            return None
         changes = {}
+        written = {*self._native.written_columns(row), *self._written.get(row.uuid, ())}
         for name in row._table.columns:
-            if row.uuid in self._inserted_rows or name in self._written.get(row.uuid, ()):
+            if row.uuid in self._inserted_rows or name in written:
                 datum = row._datum(name)
                 if datum is not None:
                     changes[name] = datum

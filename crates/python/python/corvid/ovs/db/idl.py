@@ -138,7 +138,7 @@ class Idl:
         self._epoch = self._native.resync_epoch
         for table in self.tables.values():
             if table._condition_state.latest != [True]:
-                self._send_condition(table, table._condition_state.latest)
+                self._resend_condition(table)
 
     def _adopt(self, table):
         """A table that a program has added may be one of the schema alone, with rows of its own."""
@@ -179,6 +179,7 @@ class Idl:
         self._events.set_wanted(is_heard)
         yields = self._is_heard("cooperative_yield", Idl.cooperative_yield)
         native = self._native
+        had_lock = self._holds_lock()
         self._take_tls_files()
         for _ in range(50):
             has_changed = native.run_to_change()
@@ -195,7 +196,8 @@ class Idl:
                         self.notify(event, row, updates)
                     except Exception as error:  # noqa: BLE001 - the others hear of their rows first
                         failure = failure or error
-            if not has_changed or self._closed:
+            # A lock that is lost may come back with the next message: the program has to see it first.
+            if not has_changed or self._closed or (had_lock and not self._holds_lock()):
                 break
         self._acknowledge_conditions()
         if failure is not None:
@@ -304,16 +306,22 @@ class Idl:
     def set_lock(self, lock_name):
         """Asks for a lock, which transactions need from now on; None gives it back."""
         assert self.txn is None, "a transaction is open"
+        try:
+            self._native.set_lock(lock_name)
+        except _errors.UsageError as error:
+            raise _error.Error(str(error)) from None
         self.lock_name = lock_name
         self._has_lock_by_hand = None
-        self._native.set_lock(lock_name)
+
+    def _holds_lock(self):
+        return self.lock_name is not None and self._native.session.lock == "held"
 
     @property
     def has_lock(self):
         """Whether the lock is there."""
         if self._has_lock_by_hand is not None:
             return self._has_lock_by_hand
-        return self._native.session.lock == "held"
+        return self._holds_lock()
 
     @has_lock.setter
     def has_lock(self, has_lock):
@@ -338,10 +346,24 @@ class Idl:
         return self._set_condition(table, normalized(cond))
 
     def _set_condition(self, table, condition):
+        seqno = self._send_condition(table, condition)
+        # A condition that the core has refused leaves the former one in place.
         state = table._condition_state
         if condition != state.latest:
             state.init(condition)
-        return self._send_condition(table, condition)
+        if table.name in self._promised:
+            state.request()
+        return seqno
+
+    def _resend_condition(self, table):
+        """Sets the condition of a table again, for a client of the core that has just been made."""
+        try:
+            self._send_condition(table, table._condition_state.latest)
+        except _error.Error as error:
+            # It was set before the core knew the table, so this is the first one to judge it.
+            vlog.err("condition of table %s: %s" % (table.name, error))
+        else:
+            table._condition_state.request()
 
     def _send_condition(self, table, condition):
         if table.name not in self._replicated:
@@ -350,9 +372,10 @@ class Idl:
         text = json_text(condition)
         try:
             seqno = self._native.set_condition_json(table.name, text)
+        except _errors.ColumnError as error:
+            raise _error.Error(str(error)) from None
         except _errors.UsageError:
             raise _error.Error("%s is no condition" % text) from None
-        table._condition_state.request()
         self._promised[table.name] = seqno
         return seqno
 
