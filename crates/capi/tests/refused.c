@@ -81,7 +81,25 @@ static void
 insert_a_row_twice(struct guild_member *member)
 {
     struct corvid_idl_txn *txn = corvid_idl_txn_get(&member->header_);
-    CHECK(guild_seat_insert_persist_uuid(txn, &member->seat->header_.uuid) == NULL);
+    struct guild_seat *seat = guild_seat_insert_persist_uuid(txn, &member->seat->header_.uuid);
+    CHECK(seat == NULL);
+    /* As a program would go on that does not look. */
+    guild_seat_set_place(seat, 1);
+    guild_member_set_guests(member, &seat, 1);
+    guild_member_update_guests_addvalue(member, seat);
+}
+
+static void
+refer_to_no_row(struct guild_member *member)
+{
+    struct guild_seat *seats[] = {member->seat, NULL};
+    guild_member_set_guests(member, seats, 2);
+}
+
+static void
+add_no_row(struct guild_member *member)
+{
+    guild_member_update_guests_addvalue(member, NULL);
 }
 
 static void
@@ -215,6 +233,8 @@ main(int argc, char *argv[])
     refuse(write_no_number, "{\"details\":\"column weight of table Member: a real must be finite\"");
     refuse(write_no_text, "column name of table Member");
     refuse(insert_a_row_twice, "\"error\":\"duplicate uuid\"");
+    refuse(refer_to_no_row, "column guests of table Member");
+    refuse(add_no_row, "column guests of table Member");
     refuse(increment_two_columns, "increments a column already");
     duplicates_count_once();
     columns_that_are_not_replicated_are_written_in_new_rows(argv[2]);

@@ -155,7 +155,8 @@ impl Names {
                     "1".to_owned()
                 };
                 let atom = atom(key, &name, is_clause);
-                let atom = if is_pointer {
+                let has_null = key.reference.is_some() && !is_clause;
+                let atom = if is_pointer && !has_null {
                     format!("{name} ? {atom} : corvid_atom_integer(0)")
                 } else {
                     atom
@@ -195,7 +196,10 @@ impl Names {
 pub(super) fn atom(base: &BaseType, expression: &str, is_clause: bool) -> String {
     match (base.atom, base.reference.is_some()) {
         (_, true) if is_clause => format!("corvid_atom_uuid(*{expression})"),
-        (_, true) => format!("corvid_atom_uuid({expression}->header_.uuid)"),
+        // A row that could not be inserted is null; an atom of another type makes the commit fail.
+        (_, true) => format!(
+            "{expression} ? corvid_atom_uuid({expression}->header_.uuid) : corvid_atom_integer(0)"
+        ),
         (AtomType::Integer, _) => format!("corvid_atom_integer({expression})"),
         (AtomType::Real, _) => format!("corvid_atom_real({expression})"),
         (AtomType::Boolean, _) => format!("corvid_atom_boolean({expression})"),
