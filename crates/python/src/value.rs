@@ -65,14 +65,15 @@ impl Value {
     ) -> PyResult<Py<PyAny>> {
         let atom = |atom: AtomRef<'_>, base: &BaseType| self.atom(py, client, atom, base);
         if let Some(value_type) = &column_type.value {
-            let dict = PyDict::new(py);
+            // Filled as a dict, which does not call the methods that refuse changes.
+            let dict = map_class(py)?.call0()?.cast_into::<PyDict>()?;
             for (key, value) in &self.datum {
                 let value = value.map_or(Ok(None), |value| atom(value, value_type))?;
                 if let (Some(key), Some(value)) = (atom(key, &column_type.key)?, value) {
                     dict.set_item(key, value)?;
                 }
             }
-            return Ok(map_class(py)?.call1((dict,))?.unbind());
+            return Ok(dict.into_any().unbind());
         }
         if column_type.max == 1 {
             let only = self.datum.first();
