@@ -103,6 +103,9 @@ class Row(RowBase):
     def uuid(self) -> UUID:
         """The UUID. Until a new row is committed, it is one of the client's own."""
 
+    def as_dict(self) -> Dict[str, Any]:
+        """The values of all columns that are replicated, by name."""
+
     def __getattr__(self, name: str) -> Any: ...
     def __setattr__(self, name: str, value: Any) -> None: ...
 
