@@ -5,7 +5,7 @@
 //! in which bytes flow through them:
 //!
 //! ```text
-//! in     unfinished  which of many streams gives way when the texts that have begun on them hold too much
+//! in     unfinished  which connection gives way when texts that have begun are too long
 //!        scan       brackets, quotes and special bytes, many at a time
 //!        frame      where each text of a stream ends; `pieces` gathers a long one
 //!        reader     typed values of one text, without a tree

@@ -1,5 +1,5 @@
-//! Texts that have begun to arrive: which connection gives way when those of all connections together are too
-//! long.
+//! Texts that have begun to arrive: which connection gives way when those of all connections
+//! together are too long.
 //!
 //! The choice is a pure function of the connections and the time ([`choose`]):
 //!

@@ -225,7 +225,7 @@ impl Group {
     }
 
     /// Records a visible change. At the first change of a commit, all clean members are appended to
-    /// `woken` with the segment at which they are behind now.
+    /// `woken`, with the segment at which their unsent changes begin.
     pub(crate) fn record(
         &mut self,
         commit: Commit<'_>,

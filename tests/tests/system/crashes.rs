@@ -44,8 +44,9 @@ const FILLER_BYTES: usize = 200;
 const TEXT_BYTES: u64 = 2_000;
 /// Acknowledged transactions before anything happens in a round.
 const WARM_UP: u64 = 40;
-/// Acknowledged transactions of a round after which the writers slow down. On a machine that is busy with other things a
-/// compaction takes long, and writers at full speed would make the file, and so each later round, ten times as long.
+/// Acknowledged transactions of a round after which the writers slow down. On a busy machine a
+/// compaction takes long, and writers at full speed would make the file ten times as long, and so
+/// each later round.
 const FULL_SPEED: u64 = 800;
 /// How long a writer waits after each answer then.
 const PAUSE: Duration = Duration::from_millis(50);

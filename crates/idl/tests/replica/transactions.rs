@@ -449,7 +449,7 @@ fn a_server_judges_what_is_left_to_it() {
         error.contains("10 is greater than maximum allowed value 9"),
         "{error}"
     );
-    // A value of another type is no value of the column for any server.
+    // No server reads a value of another type for this column.
     let txn = fixture.idl().begin().unwrap();
     fixture.idl().leave_checks_to_server().unwrap();
     assert_eq!(

@@ -103,7 +103,8 @@ impl Io {
         }
     }
 
-    /// Stops reading, sends what the peer takes without waiting and closes: a peer that does not read cannot delay it.
+    /// Stops reading, sends what the peer takes without waiting and closes. A peer that does not
+    /// read cannot delay the close.
     pub fn close_unless_blocked(&mut self, conn: ConnId) {
         if let Some(found) = self.conn(conn) {
             found.finish = Some(Finish::WrittenOrBlocked);

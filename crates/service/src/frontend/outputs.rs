@@ -23,7 +23,8 @@ pub enum Close {
 pub struct Outputs {
     /// Bytes for sessions of this shard.
     pub send: Vec<(SessionId, Piece)>,
-    /// Sessions to close once what is queued for them is written. Those that are disconnected do not wait for a client that does not read.
+    /// Sessions to close once what is queued for them is written. A disconnect does not wait for a
+    /// client that does not read.
     pub close: Vec<(SessionId, Close)>,
     /// Stop (true) or resume (false) reading from a session: its messages wait here.
     pub pause: Vec<(SessionId, bool)>,

@@ -176,7 +176,8 @@ fn conversions_in_one_message_of_a_member_are_done_one_after_the_other() {
     assert_eq!(columns_and_rows(&mut cluster, 2), (1, 3));
 }
 
-/// Requests that come while a job replaces the contents are executed afterwards, conversions one after the other.
+/// Requests that come while a job replaces the contents are executed afterwards, conversions one
+/// after the other.
 #[test]
 fn conversions_that_come_while_the_new_leader_converts_are_all_done() {
     let mut cluster = Cluster::led(25, 3, 0);

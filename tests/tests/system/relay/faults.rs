@@ -19,7 +19,8 @@ const DEPTH: usize = 4;
 const LIMIT: Duration = Duration::from_secs(120);
 /// Writes that count as progress.
 const PROGRESS: i64 = 50;
-/// Writes that count as progress of one writer. More than `DEPTH`: nothing that was in flight before still is.
+/// Writes that count as progress of one writer. More than `DEPTH`, so nothing is in flight that was
+/// before.
 const PROGRESS_OF_EACH: i64 = 20;
 
 /// Writers and watchers at sockets of servers, until told to stop.

@@ -54,7 +54,8 @@ fn event_of(origin: ForwardOrigin, forwards: impl Iterator<Item = Forward>) -> O
 }
 
 impl DatabaseService {
-    /// Executes requests that another member has forwarded, unless this leadership is over. Those that must wait for others are queued.
+    /// Executes requests that another member has forwarded, unless this leadership is over. Requests
+    /// that must wait for others are queued.
     pub(super) fn execute_forwards(
         &mut self,
         now: Now,
@@ -66,9 +67,10 @@ impl DatabaseService {
         self.queue_first(left.map(ToDatabase::Member));
     }
 
-    /// The same within a budget. Returns the event with the requests that are left: the first one exceeds the budget and has changed
-    /// nothing, or it is a conversion or comes after one. A conversion needs an event of its own, because it waits at barriers that are
-    /// judged once for an event, and so do the requests after it.
+    /// The same within a budget. Returns the event with the requests that are left: the first one
+    /// exceeds the budget and has changed nothing, or it is a conversion or comes after one. A
+    /// conversion and the requests after it need events of their own, because barriers are judged
+    /// once for each event.
     pub(in super::super) fn execute_forwards_within(
         &mut self,
         now: Now,
