@@ -8,7 +8,8 @@
  * - A result other than CORVID_OK means that nothing has changed. corvid_error_text says more. Misuse is logged too.
  * - Strings are UTF-8 and end with a NUL byte. The library copies those that it is given.
  * - Only functions whose name ends in _new or whose comment says "free" allocate something that the caller frees.
- * - Any thread may call any function. Calls for one client wait for one another. The library calls nothing of the caller.
+ * - Any thread may call any function. Calls for one client wait for one another. The library calls
+ *   nothing of the caller but the functions that a class names (corvid_idl_map_functions).
  *
  * Functions of corvid_idl are for code that ovsdb-idlc makes of a schema. They report failures by corvid_error_text and the log alone. Structs of rows belong to the library.
  */
@@ -24,19 +25,39 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-// A UUID, in the order of its text.
+#if defined(CORVID_IDL_COMPAT) || defined(CORVID_WITH_OPENVSWITCH)
+// The same types under the names of Open vSwitch's library.
+#include "corvid-compat-types.h"
+#else
+// A UUID: the numbers of its text, from left to right, eight hexadecimal digits each.
 typedef struct corvid_uuid {
-  uint8_t bytes[16];
+  uint32_t parts[4];
 } corvid_uuid;
+
+// One pair of a map of strings.
+typedef struct corvid_smap_node {
+  // The key.
+  const char *key;
+  // The value.
+  const char *value;
+} corvid_smap_node;
+
+// A map of strings, in ascending order of keys. In the struct of a row it belongs to the library.
+typedef struct corvid_smap {
+  // The pairs.
+  const corvid_smap_node *nodes;
+  // How many there are.
+  size_t n;
+} corvid_smap;
+
+// A map of strings in the struct of a row.
+typedef corvid_smap corvid_idl_smap;
+#endif
 
 // The head of the struct of a row. It belongs to the library.
 typedef struct corvid_idl_row {
-  union {
-    // The identity of the row; of one that was inserted in the open transaction, a provisional one.
-    struct corvid_uuid uuid;
-    // The same, for programs in which corvid-idl-compat.h calls the type `struct uuid`.
-    struct corvid_uuid corvid_uuid;
-  };
+  // The identity of the row; of one that was inserted in the open transaction, a provisional one.
+  corvid_uuid uuid;
   // The table of the row.
   const struct corvid_idl_table *table;
 } corvid_idl_row;
@@ -233,8 +254,8 @@ typedef struct corvid_txn corvid_txn;
 
 // A table, by its number in the schema of the client.
 typedef struct corvid_table {
-  // The number.
-  uint16_t number;
+  // The number. With 32 bits a corvid_row has no padding, so memcmp compares rows.
+  uint32_t number;
 } corvid_table;
 
 // A row: a plain value that may be copied and kept. It holds no columns.
@@ -369,6 +390,19 @@ typedef struct corvid_idl_table_class {
   size_t row_size;
 } corvid_idl_table_class;
 
+// Functions for maps of strings in structs of rows whose type is not corvid_smap. A constant
+// of generated code. The functions must not call the library.
+typedef struct corvid_idl_map_functions {
+  // The size of a map in bytes.
+  size_t size;
+  // Makes an empty map in memory without a value.
+  void (*init)(void *map);
+  // Replaces the pairs of a map by copies of `n` others.
+  void (*fill)(void *map, const corvid_smap_node *nodes, size_t n);
+  // Frees what a map owns.
+  void (*destroy)(void *map);
+} corvid_idl_map_functions;
+
 // A database of generated code. A constant.
 typedef struct corvid_idl_class {
   // Its name.
@@ -379,6 +413,8 @@ typedef struct corvid_idl_class {
   const struct corvid_idl_table_class *tables;
   // How many there are.
   size_t n_tables;
+  // Functions for maps of strings in rows; null if the maps are corvid_smap.
+  const struct corvid_idl_map_functions *maps;
 } corvid_idl_class;
 
 // The state of a main loop. All bytes 0 but for `idl`.
@@ -426,22 +462,6 @@ typedef struct corvid_idl_table {
   // Its replica.
   struct corvid_idl *idl;
 } corvid_idl_table;
-
-// One pair of a map of strings.
-typedef struct corvid_smap_node {
-  // The key.
-  const char *key;
-  // The value.
-  const char *value;
-} corvid_smap_node;
-
-// A map of strings, in ascending order of keys. In the struct of a row it belongs to the library.
-typedef struct corvid_smap {
-  // The pairs.
-  const struct corvid_smap_node *nodes;
-  // How many there are.
-  size_t n;
-} corvid_smap;
 
 #ifdef __cplusplus
 extern "C" {
@@ -665,7 +685,7 @@ enum corvid_error corvid_cursor_free(struct corvid_cursor *cursor);
 enum corvid_error corvid_log_set_level(int level);
 
 // Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL: one line, with control characters as escapes of JSON. `*level` is a corvid_level; it may be null. The library keeps the last
-// 1000 messages of all clients. CORVID_ERR_NONE: there is none.
+// 1000 messages of all clients. CORVID_ERR_NONE: there is none; corvid_error_text stays as it is.
 enum corvid_error corvid_log_next(int *level,
                                   char *buffer,
                                   size_t size);
@@ -676,6 +696,11 @@ enum corvid_error corvid_poll_fd(int fd,
 
 // Limits the next corvid_poll_block of this thread to some milliseconds from now; 0 lets it return at once.
 enum corvid_error corvid_poll_timer(int64_t timeout_ms);
+
+// Takes one of the events that are registered for the next corvid_poll_block of this thread, for
+// a program that waits in a loop of its own: a descriptor with its events, or a time limit with
+// the descriptor -1. CORVID_ERR_NONE: none is left; corvid_error_text stays as it is.
+enum corvid_error corvid_poll_next(struct corvid_wait *wait);
 
 // Waits until one of the registered descriptors is ready, the time has come or a signal arrives. Forgets what was registered.
 enum corvid_error corvid_poll_block(void);

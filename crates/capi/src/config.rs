@@ -37,8 +37,8 @@ const CHANGED_ONLY: c_int = 16;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct corvid_table {
-    /// The number.
-    pub number: u16,
+    /// The number. With 32 bits a corvid_row has no padding, so memcmp compares rows.
+    pub number: u32,
 }
 
 /// A column, by its numbers in the schema of the client.
@@ -62,8 +62,9 @@ impl From<Column> for corvid_column {
 
 /// A table that the schema has.
 pub(crate) fn table_id(schema: &Schema, table: corvid_table) -> Result<TableId, Failure> {
-    if usize::from(table.number) < schema.tables().len() {
-        Ok(TableId(table.number))
+    let number = u16::try_from(table.number).ok();
+    if let Some(number) = number.filter(|number| usize::from(*number) < schema.tables().len()) {
+        Ok(TableId(number))
     } else {
         let text = format!("the schema has no table of number {}", table.number);
         Err(Failure::argument(text))
@@ -72,7 +73,7 @@ pub(crate) fn table_id(schema: &Schema, table: corvid_table) -> Result<TableId, 
 
 /// A column that the schema has.
 pub(crate) fn column_key(schema: &Schema, column: corvid_column) -> Result<Column, Failure> {
-    let number = column.table;
+    let number = column.table.into();
     let table = table_id(schema, corvid_table { number })?;
     if usize::from(column.number) < schema.table(table).columns().len() {
         let id = corvid::ColumnId(column.number);
@@ -230,7 +231,9 @@ pub extern "C" fn corvid_config_table(
             let text = format!("the schema has no table {name}");
             Failure::new(corvid_error::CORVID_ERR_SCHEMA, text)
         })?;
-        out.set(corvid_table { number: id.0 });
+        out.set(corvid_table {
+            number: id.0.into(),
+        });
         Ok(())
     })
 }

@@ -87,25 +87,35 @@ pub extern "C" fn corvid_log_set_level(level: c_int) -> corvid_error {
 }
 
 /// Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL: one line, with control characters as escapes of JSON. `*level` is a corvid_level; it may be null. The library keeps the last
-/// 1000 messages of all clients. CORVID_ERR_NONE: there is none.
+/// 1000 messages of all clients. CORVID_ERR_NONE: there is none; corvid_error_text stays as it is.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_log_next(
     level: *mut c_int,
     buffer: *mut c_char,
     size: usize,
 ) -> corvid_error {
-    guard("corvid_log_next", || {
+    let mut is_none = false;
+    let error = guard("corvid_log_next", || {
         let level = (!level.is_null()).then(|| Out::new(level, "level"));
         let level = level.transpose()?;
         if buffer.is_null() {
             return Err(Failure::null("buffer"));
         }
         let message = lock().pop_front();
-        let (severity, text) = message.ok_or_else(|| Failure::none("there is no log message"))?;
+        let Some((severity, text)) = message else {
+            // Programs ask after every run, so this is no failure that would replace the last one.
+            is_none = true;
+            return Ok(());
+        };
         copy_text(&text, buffer, size)?;
         if let Some(level) = level {
             level.set(severity);
         }
         Ok(())
-    })
+    });
+    if is_none {
+        corvid_error::CORVID_ERR_NONE
+    } else {
+        error
+    }
 }

@@ -26,7 +26,7 @@ impl From<RowId> for corvid_row {
     fn from(row: RowId) -> corvid_row {
         corvid_row {
             table: corvid_table {
-                number: row.table.0,
+                number: row.table.0.into(),
             },
             uuid: row.uuid.into(),
         }

@@ -12,6 +12,7 @@ pub mod condition;
 pub mod idl;
 pub mod idl_loop;
 pub mod index;
+pub mod map;
 mod record;
 pub mod rows;
 pub mod tls;

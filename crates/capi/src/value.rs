@@ -13,23 +13,34 @@ use crate::error::{Failure, corvid_error, guard};
 use crate::handle::{self, Kind};
 use crate::pointer::{self, Out, copy_text};
 
-/// A UUID, in the order of its text.
+/// A UUID: the numbers of its text, from left to right, eight hexadecimal digits each. The layout
+/// is that of `struct uuid` of Open vSwitch's library.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct corvid_uuid {
-    /// The bytes.
-    pub bytes: [u8; 16],
+    /// The numbers, in the byte order of the machine.
+    pub parts: [u32; 4],
+}
+
+impl corvid_uuid {
+    pub(crate) const ZERO: corvid_uuid = corvid_uuid { parts: [0; 4] };
 }
 
 impl From<Uuid> for corvid_uuid {
     fn from(uuid: Uuid) -> corvid_uuid {
-        corvid_uuid { bytes: uuid.0 }
+        let whole = u128::from_be_bytes(uuid.0);
+        let part = |shift: u32| (whole >> shift) as u32;
+        corvid_uuid {
+            parts: [part(96), part(64), part(32), part(0)],
+        }
     }
 }
 
 impl From<corvid_uuid> for Uuid {
     fn from(uuid: corvid_uuid) -> Uuid {
-        Uuid(uuid.bytes)
+        let parts = uuid.parts.iter();
+        let whole = parts.fold(0u128, |whole, part| (whole << 32) | u128::from(*part));
+        Uuid(whole.to_be_bytes())
     }
 }
 
@@ -78,7 +89,7 @@ pub struct corvid_atom {
 
 impl corvid_atom {
     const ZERO: corvid_atom_value = corvid_atom_value {
-        uuid: corvid_uuid { bytes: [0; 16] },
+        uuid: corvid_uuid::ZERO,
     };
 
     /// An atom, all bytes of it set.

@@ -58,7 +58,7 @@ table(void)
 static corvid_column
 column(void)
 {
-    corvid_column column = {table().number, (uint16_t) (next() % 8 == 0 ? next() : next() % 16)};
+    corvid_column column = {(uint16_t) table().number, (uint16_t) (next() % 8 == 0 ? next() : next() % 16)};
     return column;
 }
 
@@ -72,7 +72,7 @@ row(void)
         row.table = table();
     }
     if (next() % 3 == 0) {
-        row.uuid.bytes[next() % 16] ^= 1;
+        row.uuid.parts[next() % 4] ^= 1;
     }
     return row;
 }

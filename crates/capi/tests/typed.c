@@ -351,6 +351,11 @@ misuse(void)
     struct corvid_idl_class broken = zoo_idl_class;
     broken.schema = "{}";
     CHECK(corvid_idl_create_unconnected(&broken, true) == NULL);
+    const struct corvid_idl_map_functions no_functions = {sizeof(corvid_idl_smap), NULL, NULL, NULL};
+    broken = zoo_idl_class;
+    broken.maps = &no_functions;
+    CHECK(corvid_idl_create_unconnected(&broken, true) == NULL);
+    CHECK(strstr(corvid_error_text(), "function for maps") != NULL);
 }
 
 int

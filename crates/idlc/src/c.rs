@@ -104,10 +104,9 @@ pub(crate) fn header(schema: &Schema, names: &Names) -> String {
         schema.version
     );
     put!(out, "#ifndef {capital}IDL_H\n#define {capital}IDL_H 1\n");
-    put!(
-        out,
-        "#include <corvid.h>\n\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n"
-    );
+    put!(out, "#include <corvid.h>\n");
+    out += &modes(names);
+    put!(out, "#ifdef __cplusplus\nextern \"C\" {{\n#endif\n");
     put!(
         out,
         "#ifndef CORVID_IDL_PICK\n/* The name behind two arguments or three. */\n#define CORVID_IDL_PICK(A, B, C, NAME, ...) NAME\n#endif\n"
@@ -144,9 +143,63 @@ pub(crate) fn header(schema: &Schema, names: &Names) -> String {
         out,
         "extern const struct corvid_idl_class {p}idl_class;\nconst char *{p}get_db_version(void);\n"
     );
+    put!(
+        out,
+        "/* Each file of the program refers to the tables, so one that was compiled with other structs\n * than the generated source does not link. */\n\
+         #if defined(__GNUC__) && !defined(CORVID_IDL_NO_MODE_CHECK)\n\
+         static const void *const {p}mode_check __attribute__((used)) = {p}table_classes;\n#endif\n"
+    );
     put!(out, "#ifdef __cplusplus\n}}\n#endif\n\n#endif");
     out
 }
+
+/// Names of the tables in programs whose rows contain the maps of Open vSwitch's library.
+fn modes(names: &Names) -> String {
+    let p = &names.prefix;
+    let mut out = String::new();
+    put!(
+        out,
+        "#ifdef CORVID_WITH_OPENVSWITCH\n/* Rows contain Open vSwitch's struct smap, so their code has another name. */\n\
+         #define {p}table_classes {p}table_classes_with_openvswitch\n\
+         #define {p}idl_class {p}idl_class_with_openvswitch\n#endif\n"
+    );
+    out
+}
+
+/// Functions of the source that read maps of strings.
+const MAP_FUNCTIONS: &str = "\
+#ifdef CORVID_WITH_OPENVSWITCH
+#include <corvid-compat-smap.h>
+#define map_count corvid_compat_map_count
+#define map_atoms corvid_compat_map_atoms
+#else
+static size_t
+map_count(const corvid_idl_smap *map)
+{
+    return map ? map->n : 0;
+}
+
+static void
+map_atoms(const corvid_idl_smap *map, struct corvid_atom *keys, struct corvid_atom *values)
+{
+    for (size_t i = 0; map && i < map->n; i++) {
+        keys[i] = corvid_atom_string(map->nodes[i].key);
+        values[i] = corvid_atom_string(map->nodes[i].value);
+    }
+}
+#endif
+";
+
+/// The functions of maps that a class names.
+const MAP_CLASS: &str = "\
+#ifdef CORVID_WITH_OPENVSWITCH
+static const struct corvid_idl_map_functions map_functions = {
+    sizeof(struct smap), corvid_compat_map_init, corvid_compat_map_fill, corvid_compat_map_destroy};
+#define MAP_FUNCTIONS &map_functions
+#else
+#define MAP_FUNCTIONS NULL
+#endif
+";
 
 fn table_header(out: &mut String, names: &Names, table: &Table<'_>) {
     let Table { s, capital, .. } = table;
@@ -175,7 +228,7 @@ fn table_header(out: &mut String, names: &Names, table: &Table<'_>) {
                 put!(out, "    {}{name};\n    size_t n_{name};", pointer(&key));
             }
             Shape::StringMap => {
-                put!(out, "    struct corvid_smap {name};");
+                put!(out, "    corvid_idl_smap {name};");
             }
             Shape::Map => {
                 put!(
@@ -313,7 +366,7 @@ fn functions(names: &Names, table: &Table<'_>) -> Vec<Function> {
             give("corvid_idl_next_row(&row->header_)".into()),
         ),
         function(
-            format!("{row}{s}_get_for_uuid({idl}, const struct corvid_uuid *uuid)"),
+            format!("{row}{s}_get_for_uuid({idl}, const corvid_uuid *uuid)"),
             give(format!("corvid_idl_get_row_for_uuid(idl, {class}, uuid)")),
         ),
         function(
@@ -325,7 +378,7 @@ fn functions(names: &Names, table: &Table<'_>) -> Vec<Function> {
             give(format!("corvid_idl_first_row({of_handle}, {class})")),
         ),
         function(
-            format!("{row}{s}_table_get_for_uuid({handle}, const struct corvid_uuid *uuid)"),
+            format!("{row}{s}_table_get_for_uuid({handle}, const corvid_uuid *uuid)"),
             give(format!(
                 "corvid_idl_get_row_for_uuid({of_handle}, {class}, uuid)"
             )),
@@ -370,7 +423,7 @@ fn functions(names: &Names, table: &Table<'_>) -> Vec<Function> {
         ),
         function(
             format!(
-                "struct {s} *{s}_insert_persist_uuid(struct corvid_idl_txn *txn, const struct corvid_uuid *uuid)"
+                "struct {s} *{s}_insert_persist_uuid(struct corvid_idl_txn *txn, const corvid_uuid *uuid)"
             ),
             give(format!("corvid_idl_txn_insert(txn, {class}, uuid, true)")),
         ),
@@ -510,6 +563,13 @@ pub(crate) fn source(schema: &Schema, names: &Names) -> String {
         "#include {}\n#include <stddef.h>\n#include <stdlib.h>\n",
         names.header
     );
+    let has_maps = tables
+        .iter()
+        .flat_map(|table| &table.columns)
+        .any(|column| column.shape == Shape::StringMap);
+    if has_maps {
+        put!(out, "{MAP_FUNCTIONS}");
+    }
     for table in &tables {
         let Table { s, capital, .. } = table;
         put!(
@@ -582,9 +642,15 @@ pub(crate) fn source(schema: &Schema, names: &Names) -> String {
         put!(out, "    \"{escaped}\"");
     }
     put!(out, "    ;\n");
+    let maps = if has_maps {
+        put!(out, "{MAP_CLASS}");
+        "MAP_FUNCTIONS"
+    } else {
+        "NULL"
+    };
     put!(
         out,
-        "const struct corvid_idl_class {p}idl_class = {{\"{}\", schema, {p}table_classes, {}N_TABLES}};\n",
+        "const struct corvid_idl_class {p}idl_class = {{\"{}\", schema, {p}table_classes, {}N_TABLES, {maps}}};\n",
         schema.name,
         p.to_uppercase()
     );
@@ -645,7 +711,7 @@ mod tests {
         for expected in [
             "    int64_t *keys;\n    size_t n_keys;",
             "zoo_big_cat_set_keys(const struct zoo_big_cat *row, const int64_t *keys_, size_t n_keys_)",
-            "zoo_big_cat_set_values(const struct zoo_big_cat *row, const struct corvid_smap *values_)",
+            "zoo_big_cat_set_values(const struct zoo_big_cat *row, const corvid_idl_smap *values_)",
             "zoo_big_cat_set_row(const struct zoo_big_cat *row, int64_t row_)",
             "zoo_big_cat_set_n(const struct zoo_big_cat *row, const double *key_n_, const int64_t *value_n_, size_t n_n_)",
             "zoo_big_cat_set_i(const struct zoo_big_cat *row, const char *i_)",

@@ -18,7 +18,18 @@ use crate::tree::{Tree, output, run};
 /// The name of the shared library, which changes when programs must be linked anew.
 const SONAME: &str = "libcorvid.so.0";
 
-const HEADERS: [&str; 2] = ["corvid.h", "corvid-idl-compat.h"];
+const HEADERS: [&str; 10] = [
+    "corvid.h",
+    "corvid-idl-compat.h",
+    "corvid-compat-idl.h",
+    "corvid-compat-memory.h",
+    "corvid-compat-poll-loop.h",
+    "corvid-compat-smap.h",
+    "corvid-compat-stream-ssl.h",
+    "corvid-compat-types.h",
+    "corvid-compat-uuid.h",
+    "corvid-compat-vlog.h",
+];
 
 /// Installs everything below a prefix.
 pub(crate) fn install(dir: &Path, archive: &Path, source: &Path) -> Outcome {
@@ -254,7 +265,8 @@ the events that corvid_client_wait tells.
 Handles are numbers that the library looks up. A handle that is null, was freed or is of another type is reported as CORVID_ERR_HANDLE. The other pointers must point to memory of the
 stated size. A result other than CORVID_OK means that nothing has changed; corvid_error_text says more. Misuse is logged too. The program takes log messages by corvid_log_next.
 
-Any thread may call any function; calls for one client wait for one another. The library calls no function of the program.
+Any thread may call any function; calls for one client wait for one another. The library calls no function of the program
+but those that a corvid_idl_class names for maps.
 
 The functions whose names begin with corvid_idl are for code that ovsdb-idlc makes of a schema: structs for rows, as the client library of Open vSwitch has them. One thread at a time
 uses such a replica, because the program reads the structs without a lock.";

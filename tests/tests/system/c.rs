@@ -3,6 +3,8 @@
 //!
 //! A machine without a C compiler skips them and says so. With valgrind the same programs run under it too.
 
+mod migration;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write as _};
@@ -544,6 +546,7 @@ fn the_packages_have_the_library() {
                 "/libcorvid.so -> libcorvid.so.0\n",
                 "/usr/include/corvid.h\n",
                 "/usr/include/corvid-idl-compat.h\n",
+                "/usr/include/corvid-compat-smap.h\n",
                 "/pkgconfig/libcorvid.pc\n",
                 "man3/libcorvid.3.gz\n",
             ],

@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::error::Failure;
 use crate::pointer;
 use crate::typed::idl::corvid_idl;
+use crate::typed::map::{Maps, corvid_idl_map_functions};
 use crate::value::corvid_uuid;
 
 /// A column of a generated struct. A constant of generated code.
@@ -49,6 +50,8 @@ pub struct corvid_idl_class {
     pub tables: *const corvid_idl_table_class,
     /// How many there are.
     pub n_tables: usize,
+    /// Functions for maps of strings in rows; null if the maps are corvid_smap.
+    pub maps: *const corvid_idl_map_functions,
 }
 
 /// A table of a replica. It belongs to the library and lasts as long as the replica.
@@ -149,6 +152,8 @@ pub(crate) struct TableLayout {
     pub(crate) table: TableId,
     pub(crate) row_size: usize,
     pub(crate) columns: Vec<ColumnLayout>,
+    /// Maps whose type is the program's.
+    pub(crate) maps: Option<Arc<Maps>>,
     /// Addresses of the constants of the generated code, to recognize them by.
     pub(crate) class: usize,
     column_class: usize,
@@ -180,6 +185,15 @@ impl Layout {
             numbers.insert(id, number);
             ids.push(id);
         }
+        let functions = if class.maps.is_null() {
+            None
+        } else {
+            Some(&pointer::array(class.maps, 1, "maps")?[0])
+        };
+        if !functions.is_none_or(corvid_idl_map_functions::is_whole) {
+            return Err(broken("a function for maps is null"));
+        }
+        let map_size = functions.map_or(size_of::<corvid_smap>(), |functions| functions.size);
         let mut layouts = Vec::new();
         for (table, id) in tables.iter().zip(ids) {
             let columns = pointer::array(table.columns, table.n_columns, "columns")?;
@@ -189,7 +203,7 @@ impl Layout {
                     &schema,
                     id,
                     column,
-                    table.row_size,
+                    (table.row_size, map_size),
                     &numbers,
                 )?);
             }
@@ -199,6 +213,9 @@ impl Layout {
             layouts.push(TableLayout {
                 table: id,
                 row_size: table.row_size,
+                maps: functions
+                    .and_then(|functions| Maps::of(functions, &made))
+                    .map(Arc::new),
                 columns: made,
                 class: std::ptr::from_ref(table).addr(),
                 column_class: table.columns.addr(),
@@ -237,7 +254,7 @@ fn column_layout(
     schema: &Schema,
     table: TableId,
     column: &corvid_idl_column,
-    row_size: usize,
+    (row_size, map_size): (usize, usize),
     numbers: &BTreeMap<TableId, usize>,
 ) -> Result<ColumnLayout, Failure> {
     let name = pointer::text(column.name, "the name of a column")?;
@@ -277,9 +294,8 @@ fn column_layout(
     // Each member lies behind the head and within the struct, so filling it touches nothing else.
     let fits = |offset: usize, size: usize| {
         let end = offset.checked_add(size);
-        // A UUID is an array of bytes, which may stand anywhere.
-        let alignment = if size == 16 && shape == Shape::Scalar {
-            1
+        let alignment = if size == size_of::<corvid_uuid>() && shape == Shape::Scalar {
+            align_of::<corvid_uuid>()
         } else {
             size.min(8)
         };
@@ -289,7 +305,7 @@ fn column_layout(
     };
     let member = |element: Element| match shape {
         Shape::Scalar => element.size(),
-        Shape::StringMap => size_of::<corvid_smap>(),
+        Shape::StringMap => map_size,
         Shape::Pointer | Shape::Array => 8,
     };
     let mut is_sound = fits(layout.offset, member(key));

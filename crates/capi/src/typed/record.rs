@@ -8,10 +8,11 @@ use std::alloc::{Layout as Memory, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ffi::c_char;
 use std::ptr::NonNull;
 
-use corvid::data::{AtomRef, AtomType};
+use corvid::data::{Arc, AtomRef, AtomType};
 use corvid::{Datum, Uuid};
 
 use super::class::{ColumnLayout, Element, Shape, TableLayout, corvid_idl_row, corvid_idl_table};
+use super::map::Maps;
 use crate::value::corvid_uuid;
 
 /// Whether a row is shown.
@@ -34,6 +35,8 @@ pub(crate) struct Record {
     pub(crate) state: State,
     /// The memory that the members of each column point to.
     blocks: Vec<Box<[u64]>>,
+    /// Maps whose type is the program's. They own their memory, which goes with the record.
+    maps: Option<Arc<Maps>>,
     /// The present values of columns with references, by the number of the column.
     pub(crate) references: Vec<(usize, Datum)>,
 }
@@ -65,8 +68,12 @@ impl Record {
             blocks: std::iter::repeat_with(Box::default)
                 .take(layout.columns.len())
                 .collect(),
+            maps: layout.maps.clone(),
             references: Vec::new(),
         };
+        if let Some(maps) = &record.maps {
+            maps.init(memory);
+        }
         // Zeros are the defaults of all members but these.
         for column in &layout.columns {
             if column.shape == Shape::Scalar && column.key.atom == AtomType::String {
@@ -187,6 +194,14 @@ impl Record {
                 }
             }
             Shape::StringMap => {
+                if let Some(maps) = &self.maps {
+                    // SAFETY: the block has `count` pairs of pointers, which were written above; it
+                    // is aligned to 8 and lives until the end of this function.
+                    let nodes = unsafe { std::slice::from_raw_parts(keys.cast(), count) };
+                    // The map copies the strings and frees those that it had.
+                    maps.fill(self.memory, column.offset, nodes);
+                    return Box::default();
+                }
                 self.put(column.offset, array(keys));
                 self.put(column.offset + 8, count);
             }
@@ -199,7 +214,7 @@ impl Record {
         if array.is_null() {
             match (element.atom, element.target) {
                 (AtomType::String, _) => self.put(offset, c"".as_ptr()),
-                (AtomType::Uuid, None) => self.put(offset, corvid_uuid { bytes: [0; 16] }),
+                (AtomType::Uuid, None) => self.put(offset, corvid_uuid::ZERO),
                 (AtomType::Boolean, _) => self.put(offset, 0u8),
                 _ => self.put(offset, 0u64),
             }
@@ -214,6 +229,9 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
+        if let Some(maps) = &self.maps {
+            maps.destroy(self.memory);
+        }
         // SAFETY: it was allocated with this layout, and nothing points into it any more: the address is out of the registry.
         unsafe { dealloc(self.memory.as_ptr(), self.layout) }
     }

@@ -12,7 +12,7 @@ const KEYWORDS: &str = " alignas alignof and and_eq asm auto bitand bitor bool b
     true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq header_ ";
 
 /// Names that no parameter of a setter may have: those of the others, and what the bodies use.
-const TAKEN: &str = " row condition function keys values n i calloc free size_t int64_t corvid_atom_integer corvid_atom_real corvid_atom_boolean \
+const TAKEN: &str = " row condition function keys values n i calloc free map_count map_atoms size_t int64_t corvid_atom_integer corvid_atom_real corvid_atom_boolean \
     corvid_atom_string corvid_atom_uuid corvid_idl_txn_write corvid_idl_index_write corvid_idl_condition_add_clause ";
 
 /// The names that the code begins with, and the operand of its include.
@@ -96,14 +96,14 @@ impl Names {
             (AtomType::Real, _) => "double ".to_owned(),
             (AtomType::Boolean, _) => "bool ".to_owned(),
             (AtomType::String, _) => "char *".to_owned(),
-            (AtomType::Uuid, _) => "struct corvid_uuid ".to_owned(),
+            (AtomType::Uuid, _) => "corvid_uuid ".to_owned(),
         }
     }
 
     /// The type of an argument with one value.
     pub(super) fn argument(&self, base: &BaseType, is_clause: bool) -> String {
         match (base.atom, base.reference.is_some()) {
-            (_, true) if is_clause => "const struct corvid_uuid *".to_owned(),
+            (_, true) if is_clause => "const corvid_uuid *".to_owned(),
             (AtomType::String, _) | (_, true) => format!("const {}", self.type_of(base)),
             _ => self.type_of(base),
         }
@@ -112,7 +112,7 @@ impl Names {
     /// The type of an argument that is an array.
     pub(super) fn array(&self, base: &BaseType, is_clause: bool) -> String {
         match (base.atom, base.reference.is_some()) {
-            (_, true) if is_clause => "struct corvid_uuid **".to_owned(),
+            (_, true) if is_clause => "corvid_uuid **".to_owned(),
             (_, true) => format!("{}*", self.type_of(base)),
             (AtomType::String, _) => "const char **".to_owned(),
             _ => format!("const {}*", self.type_of(base)),
@@ -127,7 +127,7 @@ impl Names {
         match column.shape {
             Shape::Scalar | Shape::Pointer => format!("{}{name}", self.argument(key, is_clause)),
             Shape::Array => format!("{}{name}, size_t n_{name}", self.array(key, is_clause)),
-            Shape::StringMap => format!("const struct corvid_smap *{name}"),
+            Shape::StringMap => format!("const corvid_idl_smap *{name}"),
             Shape::Map => format!(
                 "{}key_{name}, {}value_{name}, size_t n_{name}",
                 self.array(key, is_clause),
@@ -182,11 +182,12 @@ impl Names {
                 Some(&atom(value, &format!("value_{name}[i]"), is_clause)),
                 call,
             ),
-            Shape::StringMap => arrays(
-                &format!("({name} ? {name}->n : 0)"),
-                &format!("corvid_atom_string({name}->nodes[i].key)"),
-                Some(&format!("corvid_atom_string({name}->nodes[i].value)")),
-                call,
+            Shape::StringMap => format!(
+                "    const size_t n = map_count({name});\n\
+                 \x20   struct corvid_atom *keys = (struct corvid_atom *) calloc(n + !n, 2 * sizeof *keys);\n\
+                 \x20   struct corvid_atom *values = keys ? keys + n : NULL;\n\
+                 \x20   if (keys) {{\n        map_atoms({name}, keys, values);\n    }}\n\
+                 \x20   {call}keys, values, n);\n    free(keys);\n"
             ),
         }
     }
