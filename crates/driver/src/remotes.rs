@@ -1,7 +1,7 @@
 //! Checks of a list of remotes, before the first attempt: without them a wrong list would show only as attempts that fail for ever.
 
 use corvid_net::target::{Active, Passive, Target, TargetError};
-use corvid_net::tls::Credentials;
+use corvid_net::tls::{Credentials, MissingPart};
 use corvid_rpc::remote::RemoteList;
 use thiserror::Error;
 
@@ -35,13 +35,18 @@ pub enum RemoteError {
         remote: String,
     },
     /// A remote needs TLS, and a part of the credentials is not given or its file cannot be used.
-    #[error("{remote}: TLS lacks: {}", .missing.join(", "))]
+    #[error("{remote}: TLS lacks: {}", list(.missing))]
     IncompleteCredentials {
         /// The remote.
         remote: String,
         /// The missing parts.
-        missing: Vec<&'static str>,
+        missing: Vec<MissingPart>,
     },
+}
+
+fn list(missing: &[MissingPart]) -> String {
+    let parts: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    parts.join(", ")
 }
 
 /// Checks each remote of a list.

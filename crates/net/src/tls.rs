@@ -13,6 +13,7 @@ mod carrier;
 mod credentials;
 #[cfg(feature = "tls")]
 mod file;
+mod missing;
 #[cfg(feature = "tls")]
 mod settings;
 
@@ -22,6 +23,7 @@ pub use absent::{Carrier, Credentials};
 pub use carrier::Carrier;
 #[cfg(feature = "tls")]
 pub use credentials::Credentials;
+pub use missing::MissingPart;
 #[cfg(feature = "tls")]
 pub use settings::{Authority, Settings};
 

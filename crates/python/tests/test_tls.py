@@ -50,8 +50,28 @@ class Tls(ZooTest):
             self.assertEqual(len(db.Cage), 1)
         with self.assertRaises(corvid.TimedOut) as caught:
             corvid.connect(remote, "Zoo", timeout=1, **{**files, "ca_cert": own_certificate})
-        self.assertIn("TLS", str(caught.exception))
-        with self.assertRaises(corvid.RemoteError):
-            corvid.connect(remote, "Zoo", timeout=1, **{**files, "ca_cert": f"{self.server.directory}/nothing"})
-        with self.assertRaises(corvid.RemoteError):
-            corvid.connect(remote, "Zoo", timeout=1, private_key=own_key)
+        self.assertRegex(str(caught.exception), "TLS: .*certificate verify failed")
+        nothing = f"{self.server.directory}/nothing"
+        mistakes = [
+            ({**files, "ca_cert": nothing}, rf"CA certificate \({nothing}: No such file or directory\)"),
+            ({**files, "private_key": nothing}, rf"Private key \({nothing}: No such file or directory\)"),
+            ({**files, "private_key": own_certificate}, rf"Private key \({own_certificate}: no unencrypted private key in PEM form\)"),
+            ({**files, "private_key": key}, rf"Private key \({key}: key values mismatch\)"),
+            ({**files, "certificate": own_key}, rf"Certificate \({own_key}: no certificate in PEM form\)"),
+            ({"private_key": own_key}, "TLS lacks: Certificate, CA certificate"),
+            ({}, "TLS needs a private key, a certificate and a CA certificate"),
+        ]
+        for files, reason in mistakes:
+            with self.subTest(reason=reason), self.assertRaisesRegex(corvid.RemoteError, reason):
+                corvid.connect(remote, "Zoo", timeout=1, **files)
+
+    def test_a_server_that_trusts_another_authority_is_told_of(self):
+        key, certificate = self.files("server")
+        own_key, own_certificate = self.files("client")
+        self.server.stop()
+        log = f"{self.server.directory}/log"
+        self.server.start(f"--private-key={key}", f"--certificate={certificate}", f"--ca-cert={certificate}", "--remote=pssl:0:127.0.0.1", f"--log-file={log}")
+        remote = f"ssl:127.0.0.1:{self.port()}"
+        with self.assertRaises(corvid.TimedOut) as caught:
+            corvid.connect(remote, "Zoo", timeout=1, private_key=own_key, certificate=own_certificate, ca_cert=certificate)
+        self.assertRegex(str(caught.exception), "TLS: .*alert")

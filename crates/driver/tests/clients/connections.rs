@@ -206,15 +206,44 @@ fn tls_both_ways() {
             ),
             "{outcome:?}"
         );
-        for (key, authority, part) in [
-            ("nobody.key", "ca.pem", "Private key"),
-            ("client.key", "nowhere.pem", "CA certificate"),
+        std::fs::write(at("empty.pem"), "").expect("written");
+        for (key, authority, part, why) in [
+            (
+                "nobody.key",
+                "ca.pem",
+                "Private key",
+                "No such file or directory",
+            ),
+            ("ca.pem", "ca.pem", "Private key", "private key in PEM form"),
+            (
+                "client.key",
+                "nowhere.pem",
+                "CA certificate",
+                "No such file or directory",
+            ),
+            (
+                "client.key",
+                "empty.pem",
+                "CA certificate",
+                "no certificate in PEM form",
+            ),
         ] {
             let setup = credentials(key, authority);
             let outcome = Client::connect_with(class(), &remote, &setup).map(drop);
             assert!(
-                matches!(&outcome, Err(Error::Remote(RemoteError::IncompleteCredentials { missing, .. })) if missing.contains(&part)),
+                matches!(&outcome, Err(Error::Remote(RemoteError::IncompleteCredentials { missing, .. })) if missing.iter().any(|missing| missing.name == part)),
                 "{outcome:?}"
+            );
+            // The reason is in the text, with the name of the file.
+            let text = outcome.expect_err("refused").to_string();
+            let file = if part == "Private key" {
+                key
+            } else {
+                authority
+            };
+            assert!(
+                text.contains(&format!("{file}: ")) && text.contains(why),
+                "{text}"
             );
         }
         // Which side does not believe the other is told when the time is over.

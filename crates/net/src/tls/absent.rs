@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use mio::net::TcpStream;
 
+use super::missing::MissingPart;
+
 /// Credentials; there is no value.
 #[derive(Debug)]
 pub enum Credentials {}
@@ -15,7 +17,7 @@ pub enum Credentials {}
 impl Credentials {
     /// The settings that a connection needs and that are missing.
     #[must_use]
-    pub fn missing(&self) -> Vec<&'static str> {
+    pub fn missing(&self) -> Vec<MissingPart> {
         match *self {}
     }
 

@@ -6,6 +6,7 @@
 //!
 //! Shared by everything that opens `ssl:` and `pssl:`; the lock is held while files are read.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,7 @@ use corvid_tls::{
 use super::PEER_LIMIT;
 use super::bootstrap;
 use super::file::{Change, WatchedFile};
+use super::missing::MissingPart;
 use super::settings::{Authority, Settings};
 use crate::logging::{self, Module};
 use crate::{clock, errno, os_name};
@@ -43,6 +45,8 @@ struct State {
     identity: Option<Identity>,
     /// Which of the two files exists and cannot be used.
     unusable: Option<&'static str>,
+    /// Why files cannot be used, by part. A part is in it from the failure until its file has been read.
+    failures: BTreeMap<&'static str, String>,
     /// The authorities of the CA file.
     authorities: Option<Arc<Authorities>>,
     extra_chain: Vec<corvid_tls::CertificateDer<'static>>,
@@ -119,7 +123,7 @@ impl Credentials {
     /// The settings that a connection needs and that are missing: private key, certificate, CA certificate. Reads changed files first; a file
     /// that cannot be read counts as missing, unless it is a CA file that the first connection writes.
     #[must_use]
-    pub fn missing(&self) -> Vec<&'static str> {
+    pub fn missing(&self) -> Vec<MissingPart> {
         let mut state = self.lock();
         state.refresh();
         let mut missing = state.missing();
@@ -127,7 +131,11 @@ impl Credentials {
         if has_file && state.authorities.is_none() && !state.is_bootstrapped() {
             missing.push(AUTHORITY);
         }
-        missing
+        let with_reason = missing.into_iter().map(|name| MissingPart {
+            name,
+            reason: state.failures.get(name).cloned(),
+        });
+        with_reason.collect()
     }
 
     /// Whether all settings can be used, also those that connections do not need. Unusable ones have been logged.
@@ -268,15 +276,26 @@ impl State {
 
     fn refresh(&mut self) {
         let looks = [
-            ("SSL_use_certificate_file", self.certificate.look()),
-            ("SSL_use_PrivateKey_file", self.key.look()),
+            (
+                CERTIFICATE,
+                "SSL_use_certificate_file",
+                self.certificate.look(),
+            ),
+            (KEY, "SSL_use_PrivateKey_file", self.key.look()),
         ];
         let mut has_changed = false;
-        for (what, look) in looks {
+        for (part, what, look) in looks {
             match look {
                 Change::Same => {}
-                Change::Changed => has_changed = true,
-                Change::Failed(error) => log_failure(what, &errno::text(&error)),
+                Change::Changed => {
+                    self.failures.remove(part);
+                    has_changed = true;
+                }
+                Change::Failed(error) => {
+                    let why = errno::text(&error);
+                    log_failure(what, &why);
+                    self.note_failure(part, &why);
+                }
             }
         }
         if has_changed {
@@ -312,15 +331,18 @@ impl State {
             ),
             Err(error @ Error::KeyMismatch) => {
                 self.unusable = Some(KEY);
+                self.note_failure(KEY, &error.to_string());
                 let what = "Private key does not match certificate public key";
                 log_failure(what, &error.to_string());
             }
             Err(error @ (Error::NoKey | Error::UnsupportedKey)) => {
                 self.unusable = Some(KEY);
+                self.note_failure(KEY, &error.to_string());
                 log_failure("SSL_use_PrivateKey_file", &error.to_string());
             }
             Err(error) => {
                 self.unusable = Some(CERTIFICATE);
+                self.note_failure(CERTIFICATE, &error.to_string());
                 log_failure("SSL_use_certificate_file", &error.to_string());
             }
         }
@@ -331,15 +353,29 @@ impl State {
         match Authorities::from_pem(content) {
             Ok(authorities) => {
                 self.authorities = Some(Arc::new(authorities));
+                self.failures.remove(AUTHORITY);
                 self.config = None;
             }
             Err(error) => self.complain_of_authority(&error.to_string()),
         }
     }
 
-    fn complain_of_authority(&self, why: &str) {
+    fn complain_of_authority(&mut self, why: &str) {
+        self.note_failure(AUTHORITY, why);
         let file = self.authority.path().map(|path| path.display().to_string());
         log_load(&file.unwrap_or_default(), why);
+    }
+
+    /// Keeps why the file of a part cannot be used, for the errors of connections.
+    fn note_failure(&mut self, part: &'static str, why: &str) {
+        let file = match part {
+            KEY => self.key.path(),
+            CERTIFICATE => self.certificate.path(),
+            _ => self.authority.path(),
+        };
+        let file = file.map(|path| path.display().to_string());
+        let reason = format!("{}: {why}", file.unwrap_or_default());
+        self.failures.insert(part, reason);
     }
 
     fn is_bootstrapped(&self) -> bool {
