@@ -21,6 +21,7 @@ def inside(what, txn, **rows):
         attempt(f"{what}: {name}: _changes", lambda: keys(row._changes))
         attempt(f"{what}: {name}: in _txn_rows", lambda: row.uuid in txn._txn_rows and txn._txn_rows[row.uuid] is row)
     attempt(f"{what}: rows of the transaction", lambda: len(txn._txn_rows))
+    attempt(f"{what}: rows whose insertion was sent", lambda: len(txn._inserted_rows))
 
 
 def main():
@@ -33,8 +34,12 @@ def main():
     inside("one column set", txn, new=new)
     other = txn.insert(idl.tables["Site"])
     other.name = "second"
+    say(txn.commit())
+    attempt("sent: rows whose insertion was sent", lambda: len(txn._inserted_rows))
+    attempt("sent: the UUID of a row", lambda: txn._inserted_rows[new.uuid].real)
     say(txn.commit_block())
     inside("committed", txn)
+    attempt("committed: the UUID of a row", lambda: txn._inserted_rows[new.uuid].real == txn.get_insert_uuid(new.uuid))
     until([idl], lambda: len(idl.tables["Site"].rows) == 2)
     first, second = by_name(idl, "Site", "first"), by_name(idl, "Site", "second")
     attempt("arrived: _changes", lambda: keys(first._changes))

@@ -16,7 +16,7 @@ class SchemaHelper:
 
     def __init__(self, location=None, schema_json=None):
         if schema_json is not None:
-            self.schema_json = json.loads(schema_json) if isinstance(schema_json, str) else schema_json
+            self.schema_json = schema_json
         else:
             if location is None:
                 location = os.path.join(dirs.PKGDATADIR, "vswitch.ovsschema")
@@ -44,7 +44,8 @@ class SchemaHelper:
 
     def get_idl_schema(self):
         """The schema, with the chosen tables and columns alone. ``schema_json`` is gone then."""
-        schema = _schema.DbSchema.from_json(self.schema_json)
+        text_or_parsed = self.schema_json
+        schema = _schema.DbSchema.from_json(json.loads(text_or_parsed) if isinstance(text_or_parsed, str) else text_or_parsed)
         self.schema_json = None
         if not self._all:
             schema.tables = {

@@ -1,5 +1,10 @@
 """The session of an Idl as programs see it through ``Idl._session``: the core has the real one."""
 
+from .. import stream as _stream
+
+#: Milliseconds.
+_DEFAULT_PROBE_INTERVAL = 5000
+
 
 class _Reconnect:
     """The settings of reconnection."""
@@ -12,8 +17,17 @@ class _Reconnect:
         self._session._set_probe_interval(probe_interval)
 
     def get_probe_interval(self):
-        """As it was set."""
-        return self._session._probe_interval
+        """As it was set. The default depends on the remote: sockets of this machine need no probes."""
+        interval = self._session._probe_interval
+        if interval is None:
+            needs_probes = _stream.stream_or_pstream_needs_probes(self._session.get_name())
+            return _DEFAULT_PROBE_INTERVAL if needs_probes else 0
+        return interval
+
+    @property
+    def probe_interval(self):
+        """As :meth:`get_probe_interval`."""
+        return self.get_probe_interval()
 
     def get_name(self):
         """The remote."""
@@ -22,6 +36,10 @@ class _Reconnect:
     def is_connected(self):
         """Whether there is a connection."""
         return self._session.is_connected()
+
+    def force_reconnect(self, _now=None):
+        """Ends the connection and makes another one."""
+        self._session.force_reconnect()
 
 
 class _Rpc:

@@ -15,6 +15,21 @@ from ._row import Row
 vlog = _vlog.Vlog("idl")
 
 
+class _InsertedRow:
+    """A row whose insertion has been sent."""
+
+    __slots__ = ("_txn", "_row")
+
+    def __init__(self, txn, row):
+        self._txn = txn
+        self._row = row
+
+    @property
+    def real(self):
+        """The UUID that the server has given to it; None until the transaction has succeeded."""
+        return self._txn._native.inserted_uuid(self._row)
+
+
 class Transaction:
     """Changes of rows that the server makes together or not at all. An Idl has one open transaction at most; any number may be on the way.
 
@@ -48,6 +63,8 @@ class Transaction:
         self._status = Transaction.UNCOMMITTED
         self._comments = []
         # Rows that this transaction inserts, by their UUID.
+        self._new_rows = {}
+        # Those whose insertion has been sent. Programs look at it, so it is filled no earlier.
         self._inserted_rows = {}
         # Operations for rows that the replica does not have, and those of programs.
         self._unseen = []
@@ -68,13 +85,13 @@ class Transaction:
 
     def _verify(self, row, column_name):
         # A row of this transaction has nothing that could change.
-        if row.uuid not in self._inserted_rows:
+        if row.uuid not in self._new_rows:
             self._native.verify(row, column_name)
 
     def _delete(self, row):
         assert row.uuid in row._table.rows, "there is no such row"
         self._native.delete(row)
-        self._inserted_rows.pop(row.uuid, None)
+        self._new_rows.pop(row.uuid, None)
 
     def _increment(self, row, column_name):
         assert self._counter is None, "a transaction increments one column"
@@ -88,7 +105,7 @@ class Transaction:
 
     def _repeat(self, row, kind, column_name, key):
         """A change of an element that changes nothing here. Programs rely on it being sent: a transaction of nothing else is a success, not unchanged."""
-        if row.uuid not in self._inserted_rows:
+        if row.uuid not in self._new_rows:
             self._repeated.append((row, kind in ("add", "set"), column_name, key))
 
     def _repetitions(self):
@@ -119,7 +136,7 @@ class Transaction:
         changes = {}
         written = {*self._native.written_columns(row), *self._written.get(row.uuid, ())}
         for name in row._table.columns:
-            if row.uuid in self._inserted_rows or name in written:
+            if row.uuid in self._new_rows or name in written:
                 datum = row._datum(name)
                 if datum is not None:
                     changes[name] = datum
@@ -162,7 +179,7 @@ class Transaction:
             self._add_unseen({"op": "insert", "table": table.name, "uuid": str(uuid), "row": {}})
             return row
         row._is_new()
-        self._inserted_rows[row.uuid] = row
+        self._new_rows[row.uuid] = row
         return row
 
     def wait(self, poller):
@@ -189,6 +206,8 @@ class Transaction:
                 # It counts if anything else changes, and the core does not know whether the operations do.
                 self._native.increment(*self._counter, force=bool(operations))
             self._status = self._native.commit()
+            if self._status == Transaction.INCOMPLETE:
+                self._inserted_rows = {uuid: _InsertedRow(self, row) for uuid, row in self._new_rows.items()}
         finally:
             self._leave()
         for row, column_name in self._fetches:
@@ -227,7 +246,7 @@ class Transaction:
     def _leave(self):
         """The transaction is not the open one any more, and its rows are gone until the server's update brings them."""
         self.idl.txn = None
-        for row in self._inserted_rows.values():
+        for row in self._new_rows.values():
             self._client.forget_row(row)
 
     def commit_block(self):
@@ -268,7 +287,5 @@ class Transaction:
     def get_insert_uuid(self, uuid):
         """The UUID that the server has given to a row that was inserted; None if this transaction did not insert it."""
         assert self._status in (Transaction.SUCCESS, Transaction.UNCHANGED)
-        row = self._inserted_rows.get(uuid)
-        if row is None:
-            return None
-        return self._native.inserted_uuid(row)
+        inserted = self._inserted_rows.get(uuid)
+        return None if inserted is None else inserted.real

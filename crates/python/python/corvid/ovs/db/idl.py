@@ -81,6 +81,11 @@ def _row_to_uuid(value):
     return value.uuid if isinstance(value, Row) else value
 
 
+def _uuid_name_from_uuid(uuid):
+    """The name of a new row in the operations of its transaction. Not public, but Neutron calls it."""
+    return "row" + str(uuid).replace("-", "_")
+
+
 class Idl:
     """A replica of some tables of a database.
 
