@@ -1,47 +1,14 @@
-//! Typed Python for the tables of a schema: classes for rows, whose columns type checkers and editors know.
+//! Typed Python for the tables of a schema: classes for rows, whose columns type checkers and editors know, and clients that know the tables.
+
+mod names;
+mod signatures;
+mod types;
 
 use std::fmt::Write as _;
 
-use corvid_data::{AtomRef, AtomType, BaseType, ColumnType, Schema, TableSchema};
-use corvid_json::write;
+use corvid_data::{Schema, TableSchema};
 
-/// Words that no attribute may be called.
-const KEYWORDS: [&str; 35] = [
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
-    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
-    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
-    "with", "yield",
-];
-
-/// Names of clients, which those of tables must not hide: such tables are items only.
-const CLIENT_NAMES: [&str; 23] = [
-    "changes",
-    "close",
-    "fetch",
-    "fetch_column",
-    "fetch_table",
-    "has_lock",
-    "metrics",
-    "native",
-    "reconnect",
-    "run",
-    "schema",
-    "seqno",
-    "session",
-    "set_condition",
-    "set_leader_only",
-    "set_lock",
-    "set_probe_interval",
-    "set_remotes",
-    "transact",
-    "transaction",
-    "wait_for_change",
-    "wait_for_lock",
-    "wait_until",
-];
-
-/// Names of rows, which hide columns: such columns are items only.
-const ROW_NAMES: [&str; 2] = ["as_dict", "uuid"];
+use self::names::{class_name, is_client_attribute, is_row_attribute, row_alias};
 
 /// The module for a schema.
 pub(crate) fn module(schema: &Schema) -> String {
@@ -49,9 +16,13 @@ pub(crate) fn module(schema: &Schema) -> String {
     let version = &schema.version;
     let mut out = format!(
         "\"\"\"The rows of database {name}, version {version}. Made by ovsdb-idlc from its schema; do not edit it.\"\"\"\n\n\
+         # The methods here take the names of this schema, and those of their base classes any name. The base classes implement them.\n\
+         # mypy: disable-error-code=\"override, no-overload-impl\"\n\
+         # pyright: reportIncompatibleMethodOverride=false, reportIncompatibleVariableOverride=false, reportNoOverloadImplementation=false\n\n\
          from __future__ import annotations\n\n\
          import builtins as _b\nimport typing as _t\nimport uuid as _uuid\n\nimport corvid as _corvid\nimport corvid.aio as _aio\n\n\
-         if _t.TYPE_CHECKING:\n    from corvid._typing import RowBase as _Row\nelse:\n    _Row = _corvid.Row\n"
+         if _t.TYPE_CHECKING:\n    from typing_extensions import Unpack as _Unpack\n\n    \
+         from corvid._typing import RowBase as _Row\nelse:\n    _Row = _corvid.Row\n"
     );
     for table in schema.tables() {
         write_class(&mut out, table);
@@ -60,39 +31,53 @@ pub(crate) fn module(schema: &Schema) -> String {
     for table in schema.tables() {
         let _ = writeln!(out, "    \"{}\": {},", table.name, class_name(&table.name));
     }
-    out.push_str("}\n");
-    out.push_str(
-        "\n# Within the classes of clients the names of tables are those of properties.\n",
-    );
+    out.push_str("}\n\n# Names for scopes in which tables and columns are attributes.\n");
     for table in schema.tables() {
-        let row = class_name(&table.name);
-        let _ = writeln!(out, "_{row} = {row}");
+        let _ = writeln!(
+            out,
+            "{} = {}",
+            row_alias(&table.name),
+            class_name(&table.name)
+        );
     }
-    for (class, base) in [("Client", "_corvid.Client"), ("AioClient", "_aio.Client")] {
+    out.push('\n');
+    out.push_str(&signatures::tables(schema));
+    for front in signatures::Front::ALL {
         let _ = write!(
             out,
-            "\n\nclass {class}({base}):\n    \"\"\"A client of database {name}, with the types of its tables.\"\"\"\n"
+            "\n\nclass {}({}):\n    \"\"\"A client of database {name}, with the types of its tables.\"\"\"\n",
+            front.class(),
+            front.base(),
         );
-        let is_shown = |name: &str| is_name(name) && !CLIENT_NAMES.contains(&name);
-        for table in schema.tables().iter().filter(|table| is_shown(&table.name)) {
-            let row = class_name(&table.name);
-            let _ = write!(
-                out,
-                "\n    @_b.property\n    def {}(self) -> _corvid.Table[_{row}]:\n        return self[\"{}\"]\n",
-                table.name, table.name
-            );
+        out.push_str(&signatures::client(schema, front));
+        for table in schema.tables() {
+            if is_client_attribute(&table.name) {
+                let _ = write!(
+                    out,
+                    "\n    @_b.property\n    def {0}(self) -> _tables.{1}:\n        return self[\"{0}\"]\n",
+                    table.name,
+                    class_name(&table.name)
+                );
+            }
         }
     }
-    let _ = write!(
-        out,
-        "\n\ndef connect(remotes: _b.str, tables: _corvid.Tables = None, **settings: _t.Any) -> Client:\n    \
-         \"\"\"Connects to the database and waits for its contents: see :func:`corvid.connect`.\"\"\"\n    \
-         return _corvid.connect(remotes, \"{name}\", tables, client_class=Client, row_classes=ROW_CLASSES, **settings)\n\n\n\
-         async def connect_aio(remotes: _b.str, tables: _corvid.Tables = None, **settings: _t.Any) -> AioClient:\n    \
-         \"\"\"The same for asyncio: see :func:`corvid.aio.connect`.\"\"\"\n    \
-         return await _aio.connect(remotes, \"{name}\", tables, client_class=AioClient, row_classes=ROW_CLASSES, **settings)\n"
-    );
+    out.push_str(&connect(name));
     out
+}
+
+/// The functions that connect.
+fn connect(name: &str) -> String {
+    let arguments = "remotes: _b.str, tables: _Chosen = None, *, schema: _t.Optional[_corvid.Schema] = None, \
+         timeout: _t.Optional[_b.float] = 60, **settings: _Unpack[_corvid.Settings]";
+    let passed = "schema=schema, timeout=timeout, row_classes=ROW_CLASSES, **settings";
+    format!(
+        "\n\ndef connect({arguments}) -> Client:\n    \
+         \"\"\"Connects to the database and waits for its contents: see :func:`corvid.connect`.\"\"\"\n    \
+         return _corvid.connect(remotes, \"{name}\", tables, client_class=Client, {passed})\n\n\n\
+         async def connect_aio({arguments}) -> AioClient:\n    \
+         \"\"\"The same for asyncio: see :func:`corvid.aio.connect`.\"\"\"\n    \
+         return await _aio.connect(remotes, \"{name}\", tables, client_class=AioClient, {passed})\n"
+    )
 }
 
 fn write_class(out: &mut String, table: &TableSchema) {
@@ -108,75 +93,11 @@ fn write_class(out: &mut String, table: &TableSchema) {
         table.name
     );
     for column in table.columns() {
-        let kind = column_type(&column.column_type);
-        if is_name(&column.name) && !ROW_NAMES.contains(&column.name.as_str()) {
+        let kind = types::read(&column.column_type);
+        if is_row_attribute(&column.name) {
             let _ = writeln!(out, "    {}: {kind}", column.name);
         } else {
             let _ = writeln!(out, "    # row[\"{}\"]: {kind}", column.name);
         }
     }
-}
-
-fn is_name(name: &str) -> bool {
-    !KEYWORDS.contains(&name)
-}
-
-/// The class for a table's rows.
-fn class_name(table: &str) -> String {
-    let is_taken = [
-        "Client",
-        "AioClient",
-        "ROW_CLASSES",
-        "connect",
-        "connect_aio",
-    ]
-    .contains(&table);
-    if is_taken || !is_name(table) || table.starts_with("__") {
-        format!("{table}_")
-    } else {
-        table.to_owned()
-    }
-}
-
-fn column_type(column: &ColumnType) -> String {
-    let key = element(&column.key);
-    let is_row = column.key.reference.is_some();
-    match &column.value {
-        Some(value) => format!("_t.Dict[{key}, {}]", element(value)),
-        None if column.max > 1 => format!("_t.FrozenSet[{key}]"),
-        None if column.min == 0 || is_row => format!("_t.Optional[{key}]"),
-        None => key,
-    }
-}
-
-fn element(base: &BaseType) -> String {
-    if let Some(reference) = &base.reference {
-        return class_name(&reference.table_name);
-    }
-    let listed = base
-        .enumeration
-        .as_ref()
-        .filter(|_| base.atom == AtomType::String);
-    if let Some(listed) = listed {
-        let values: Vec<String> = listed.keys().filter_map(literal).collect();
-        return format!("_t.Literal[{}]", values.join(", "));
-    }
-    match base.atom {
-        AtomType::Integer => "_b.int",
-        AtomType::Real => "_b.float",
-        AtomType::Boolean => "_b.bool",
-        AtomType::String => "_b.str",
-        AtomType::Uuid => "_uuid.UUID",
-    }
-    .to_owned()
-}
-
-/// A text as Python spells it; strings of JSON are strings of Python.
-fn literal(atom: AtomRef<'_>) -> Option<String> {
-    let AtomRef::String(text) = atom else {
-        return None;
-    };
-    let mut json = Vec::new();
-    write::string(&mut json, text.as_str().as_bytes());
-    String::from_utf8(json).ok()
 }

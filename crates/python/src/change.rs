@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use corvid::data::{AtomRef, diff};
 use corvid::track::{Kind, Tracked};
 use corvid::{Column, ColumnId, Datum, HandlerId, Idl, RowId, TableId};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet};
 
@@ -87,6 +88,10 @@ impl Watch {
             .into_iter()
             .map(|change| Change::new(client, change))
             .collect()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)
     }
 }
 
@@ -248,5 +253,10 @@ impl Change {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let row = self.row.bind(py).repr()?;
         Ok(format!("<{} of {row}>", self.kind()))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)?;
+        visit.call(&self.row)
     }
 }

@@ -1,6 +1,7 @@
 //! Indexes: look-ups and ranges.
 
 use corvid::{Column, Datum, IndexColumn, IndexId, Key, RowId};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::client::{Client, rows_of};
@@ -124,5 +125,9 @@ impl Index {
             rows.collect()
         });
         rows_of(self.client.bind(py), rows)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)
     }
 }

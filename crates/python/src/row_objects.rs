@@ -117,10 +117,13 @@ impl RowObjects {
         }
     }
 
-    /// For the collector of Python: the objects refer to the client, and it to them.
+    /// For the collector of Python: objects and classes refer to the client, and it to them.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
-            RowObjects::Handles(_) => Ok(()),
+            RowObjects::Handles(classes) => {
+                // A class of the program may reach the client through its attributes or its module.
+                classes.values().try_for_each(|class| visit.call(class))
+            }
             RowObjects::Live { make, objects } => {
                 visit.call(make)?;
                 // A thread that holds the lock holds the GIL too, so it is this one, in the middle of a change.

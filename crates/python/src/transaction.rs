@@ -3,6 +3,7 @@
 use corvid::data::BaseType;
 use corvid::json::Value;
 use corvid::{Atom, Column, Element, RowId, Status, TxnId};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyTuple};
 
@@ -313,13 +314,19 @@ impl Transaction {
     }
 
     /// The row that an inserted row has become.
-    fn inserted(&self, py: Python<'_>, row: &Row) -> PyResult<Option<Py<Row>>> {
-        let uuid = self.client.get().with(py, |state| {
-            state.client.idl().inserted_uuid(self.id, row.id)
+    fn inserted(&self, py: Python<'_>, row: &Row) -> PyResult<Py<Row>> {
+        let id = self.own(py, row)?;
+        let (status, uuid) = self.client.get().with(py, |state| {
+            let idl = state.client.idl();
+            (idl.status(self.id), idl.inserted_uuid(self.id, id))
         });
-        let row = uuid.map(|uuid| RowId { uuid, ..row.id });
-        row.map(|row| Row::object(py, &self.client, row))
-            .transpose()
+        // A caller that got `None` would take it for a row and fail later, elsewhere.
+        let Some(uuid) = uuid else {
+            let status = status.unwrap_or(Status::Aborted).name();
+            let text = format!("the transaction ({status}) has committed no insertion of this row");
+            return Err(error::usage(py, text));
+        };
+        Row::object(py, &self.client, RowId { uuid, ..id })
     }
 
     /// The UUID of the row that an inserted row has become.
@@ -339,6 +346,10 @@ impl Transaction {
     fn incremented_to(&self, py: Python<'_>) -> Option<i64> {
         let client = self.client.get();
         client.with(py, |state| state.client.idl().incremented_to(self.id))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)
     }
 }
 

@@ -16,7 +16,7 @@ use corvid::idl::Idl;
 use corvid::{Atom, Column, Datum, Real, RowId, Str, TableId, Uuid};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyString};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyMapping, PyString};
 
 use crate::client::Client;
 use crate::error::Mismatch;
@@ -167,12 +167,22 @@ pub(crate) fn uuid_of(object: &Bound<'_, PyAny>) -> PyResult<Uuid> {
 pub(crate) fn datum_of(object: &Bound<'_, PyAny>, column_type: &ColumnType) -> PyResult<Datum> {
     let mut datum = DatumBuilder::new();
     if let Some(value_type) = &column_type.value {
-        let map = object
-            .cast::<PyDict>()
-            .map_err(|_| mismatch("a dict", object))?;
-        for (key, value) in map.iter() {
-            let value = atom_of(&value, value_type)?;
-            datum.push(atom_of(&key, &column_type.key)?, Some(value));
+        let mut push = |key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>| {
+            let value = atom_of(value, value_type)?;
+            datum.push(atom_of(key, &column_type.key)?, Some(value));
+            Ok::<(), PyErr>(())
+        };
+        if let Ok(dict) = object.cast::<PyDict>() {
+            for (key, value) in dict.iter() {
+                push(&key, &value)?;
+            }
+        } else {
+            let map = object.cast::<PyMapping>();
+            let map = map.map_err(|_| mismatch("a mapping", object))?;
+            for item in map.items()?.iter() {
+                let (key, value) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+                push(&key, &value)?;
+            }
         }
     } else if is_collection(object) && column_type.max > 1 {
         for element in object.try_iter()? {

@@ -98,6 +98,18 @@ class Classes(ZooTest):
             self.assertTrue(issubclass(front, base))
         self.assertEqual(set(module.ROW_CLASSES), names)
 
+    def test_tables_hide_nothing_of_the_module(self):
+        names = ["Client", "Transaction", "Row", "Columns", "tables", "columns", "b", "t", "uuid", "corvid", "aio", "connect"]
+        tables = {name: {"columns": {"self": {"type": "string"}}} for name in names}
+        schema = f"{self.server.directory}/names.ovsschema"
+        with open(schema, "w") as file:
+            json.dump({"name": "Names", "version": "1.0.0", "tables": tables}, file)
+        module = self.generated(schema)
+        self.assertTrue(issubclass(module.Client, corvid.Client))
+        self.assertIs(module.Transaction, corvid.Transaction)
+        for name in names:
+            self.assertEqual(module.ROW_CLASSES[name].__name__, f"{name}_")
+
     def test_generated_classes(self):
         zoo = self.generated()
         with zoo.connect(self.server.remote, timeout=PATIENCE) as db:
@@ -110,12 +122,12 @@ class Classes(ZooTest):
         expected = {
             "name": "_b.str",
             "note": "_t.Optional[_b.str]",
-            "tags": "_t.FrozenSet[_b.str]",
-            "labels": "_t.Dict[_b.str, _b.str]",
+            "tags": "_t.AbstractSet[_b.str]",
+            "labels": "_t.Mapping[_b.str, _b.str]",
             "kind": "_t.Literal['', 'cage', 'pool']",
-            "animals": "_t.FrozenSet[Animal]",
-            "keeper": "_t.Optional[Keeper]",
-            "by_name": "_t.Dict[_b.str, Animal]",
+            "animals": "_t.AbstractSet[_Animal]",
+            "keeper": "_t.Optional[_Keeper]",
+            "by_name": "_t.Mapping[_b.str, _Animal]",
             "mark": "_uuid.UUID",
         }
         self.assertEqual({name: hints[name] for name in expected}, expected)

@@ -151,6 +151,21 @@ class Asyncio(ZooTest):
 
 
 class Threads(ZooTest):
+    def test_a_wait_goes_on_over_a_reconnection_that_another_thread_asks_for(self):
+        # Without probes nothing else ends a wait for the descriptor of the former connection.
+        db = self.connect(probe_interval=0)
+        seen = []
+        changes = db.changes("Keeper", timeout=PATIENCE)
+        waiting = threading.Thread(target=lambda: seen.append(next(changes).row.name))
+        waiting.start()
+        while not db._waiter._is_polled:
+            time.sleep(0.001)
+        db.reconnect()
+        with self.connect().transaction() as txn:
+            txn.insert("Keeper", name="ann")
+        waiting.join()
+        self.assertEqual(seen, ["ann"])
+
     def test_a_client_that_is_closed_ends_the_waits_of_other_threads(self):
         db = self.connect()
         ended = []

@@ -1,9 +1,11 @@
 """What a program meets first: errors of every kind, names that were not chosen, representations, copies."""
 
+import collections
 import copy
 import json
 import pickle
 import re
+import types
 
 import corvid
 from corvid import errors
@@ -107,6 +109,30 @@ class Values(ZooTest):
         self.assertEqual(copy.deepcopy([cage]), [cage])
         with self.assertRaisesRegex(corvid.UsageError, "as_dict"):
             pickle.dumps(cage)
+
+    def test_values_have_json(self):
+        db = self.connect()
+        with db.transaction() as txn:
+            bear = txn.insert("Animal", name="bear")
+            cage = txn.insert("Cage", name="c", tags={"b", "a"}, doors=[2, 1], animals={bear}, by_name={"x": bear})
+        cage, bear = txn.inserted(cage), txn.inserted(bear)
+        values = json.loads(json.dumps(corvid.as_json(cage.as_dict())))
+        uuid = str(bear.uuid)
+        self.assertEqual((values["tags"], values["doors"], values["animals"], values["by_name"]), (["a", "b"], [1, 2], [uuid], {"x": uuid}))
+        self.assertEqual((values["note"], values["size"], values["mark"]), (None, 0.0, str(cage.mark)))
+        self.assertEqual(json.dumps({"row": cage, "tags": cage.tags}, default=corvid.as_json), json.dumps({"row": str(cage.uuid), "tags": ["a", "b"]}))
+        self.assertEqual(corvid.as_json({cage.uuid: cage, 1: True}), {str(cage.uuid): str(cage.uuid), 1: True})
+
+    def test_any_mapping_is_a_value_of_a_map(self):
+        db = self.connect()
+        with db.transaction() as txn:
+            cage = txn.insert("Cage", name="c", labels=types.MappingProxyType({"k": "v"}))
+            self.assertEqual(cage.labels, {"k": "v"})
+            cage.labels = collections.ChainMap({"l": "w"}, cage.labels)
+        self.assertEqual(txn.inserted(cage).labels, {"k": "v", "l": "w"})
+        with db.transaction() as txn:
+            with self.assertRaisesRegex(corvid.ColumnError, "expected a mapping"):
+                txn.insert("Cage", name="d", labels=[("k", "v")])
 
     def test_a_row_tells_whether_it_exists(self):
         db = self.connect()

@@ -125,6 +125,17 @@ class Transactions(ZooTest):
         with self.assertRaises(corvid.ColumnError), db.transaction() as txn:
             txn.increment(ann, "name")
 
+    def test_only_a_committed_insertion_has_a_row(self):
+        db = self.connect()
+        cage = self.cage(db, name="c")
+        with db.transaction() as txn:
+            new = txn.insert("Cage", name="d")
+            with self.assertRaisesRegex(corvid.UsageError, "uncommitted"):
+                txn.inserted(new)
+        self.assertEqual(txn.inserted(new).name, "d")
+        with self.assertRaisesRegex(corvid.UsageError, "no insertion of this row"):
+            txn.inserted(cage)
+
     def test_dry_run(self):
         db = self.connect()
         with db.transaction(dry_run=True) as txn:

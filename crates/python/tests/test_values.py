@@ -103,7 +103,7 @@ class Values(ZooTest):
             ("tags", {"a", 5}, "expected a str, not 5"),
             ("tags", ["a", "a"], "duplicate"),
             ("doors", [1, 2, 3, 4, 5], "5"),
-            ("labels", ["a"], "expected a dict"),
+            ("labels", ["a"], "expected a mapping"),
             ("labels", {"a": 1}, "expected a str"),
             ("kind", "box", "box"),
             ("name", "a\0b", "NUL"),

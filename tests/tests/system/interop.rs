@@ -12,11 +12,12 @@ use std::process::Command;
 use corvid_tests::{binary, limited};
 
 /// The variable that names each program under test.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 5] = [
     ("OVSDB_SERVER_UNDER_TEST", "ovsdb-server"),
     ("OVSDB_CLIENT_UNDER_TEST", "ovsdb-client"),
     ("OVSDB_TOOL_UNDER_TEST", "ovsdb-tool"),
     ("OVS_APPCTL_UNDER_TEST", "ovs-appctl"),
+    ("OVSDB_IDLC_UNDER_TEST", "ovsdb-idlc"),
 ];
 
 /// Exit status of a suite whose peer is missing.
@@ -110,6 +111,8 @@ peers! {
     ovs_vswitchd "ovs-vswitchd" &[];
     python3_openvswitch "python3-openvswitch" &[];
     python_packages "python-packages" &[];
+    python_types_by_mypy "python-types" &["mypy"];
+    python_types_by_pyright "python-types" &["pyright"];
     go_libovsdb "go-libovsdb" &[];
     tls "tls" &[];
     starts_and_processes "command-lines" &["starts", "daemons", "row-remotes"];
@@ -117,8 +120,8 @@ peers! {
     options_of_clients_and_tools "command-lines" &["client", "tools"];
 }
 
-/// Suites that compare our Python package `ovs` with the original.
-const ON_OUR_OVS: [&str; 2] = ["ovs-python", "ovsdbapp"];
+/// Suites that need our Python packages, or compare `ovs` with the original.
+const ON_OUR_OVS: [&str; 3] = ["green-threads", "ovs-python", "ovsdbapp"];
 
 #[test]
 fn ovs_for_python_is_as_the_original() {
@@ -128,6 +131,11 @@ fn ovs_for_python_is_as_the_original() {
 #[test]
 fn ovsdbapp_on_the_original_ovs_and_on_ours() {
     run_on_our_ovs("ovsdbapp");
+}
+
+#[test]
+fn green_threads_of_eventlet_and_gevent() {
+    run_on_our_ovs("green-threads");
 }
 
 #[test]

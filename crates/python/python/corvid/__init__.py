@@ -43,6 +43,8 @@ from .errors import (
     UsageError,
 )
 from .maps import Map
+from .plain import as_json
+from .settings import Settings
 from .tables import Table
 
 __all__ = [
@@ -68,6 +70,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "Session",
+    "Settings",
     "Table",
     "Tables",
     "TimedOut",
@@ -79,6 +82,7 @@ __all__ = [
     "Watch",
     "__version__",
     "aio",
+    "as_json",
     "blocking",
     "connect",
     "exists",

@@ -1,7 +1,9 @@
 """The core, in Rust."""
 
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union, final
+from typing import Any, Callable, Dict, FrozenSet, Generic, List, Mapping, Optional, Sequence, Tuple, Type, Union, final
 from uuid import UUID
+
+from typing_extensions import TypeVar
 
 from ._typing import RowBase
 
@@ -109,6 +111,8 @@ class Row(RowBase):
     def __getattr__(self, name: str) -> Any: ...
     def __setattr__(self, name: str, value: Any) -> None: ...
 
+OfTable = TypeVar("OfTable", bound=RowBase, covariant=True, default=Row)
+
 class LiveRow(Row):
     """A row by the rules of the package ``ovs``: the base of ``corvid.ovs.db.idl.Row``."""
 
@@ -135,18 +139,18 @@ def table_of(row: RowBase) -> str:
     """The name of a row's table."""
 
 @final
-class Index:
+class Index(Generic[OfTable]):
     """The rows of a table in the order of some of its columns. A key is a tuple of values; of one column the value alone."""
 
     def __len__(self) -> int: ...
-    def get(self, key: Any) -> Optional[Any]:
+    def get(self, key: Any) -> Optional[OfTable]:
         """The first row with this key."""
 
-    def range(self, from_key: Any = None, to_key: Any = None) -> List[Any]:
+    def range(self, from_key: Any = None, to_key: Any = None) -> List[OfTable]:
         """The rows from one key to another, both included, in the order of the index; None is without bound."""
 
 @final
-class Change:
+class Change(Generic[OfTable]):
     """A row that was inserted, updated or deleted."""
 
     @property
@@ -154,7 +158,7 @@ class Change:
         """ "insert", "update" or "delete"."""
 
     @property
-    def row(self) -> Row:
+    def row(self) -> OfTable:
         """The row; of a deletion with its last values."""
 
     @property
@@ -180,7 +184,7 @@ class Watch:
     def take(self) -> List[Change]:
         """Takes the changes since the last call."""
 
-@final
+# Not final for type checkers: generated modules narrow its methods to the names of a schema. A program cannot derive of it.
 class Transaction:
     """A transaction: open until it is committed or aborted, then a record of its outcome."""
 
@@ -244,7 +248,7 @@ class Transaction:
     def inserted_uuid(self, row: RowBase) -> Optional[UUID]:
         """The UUID of the row that an inserted row has become."""
 
-    def inserted(self, row: AnyRow) -> Optional[AnyRow]:
+    def inserted(self, row: AnyRow) -> AnyRow:
         """The row that an inserted row has become, after success."""
 
     @property
@@ -310,7 +314,7 @@ class Client:
     def row_count(self, table: str) -> int: ...
     def row(self, table: str, uuid: Union[UUID, RowBase, str]) -> Optional[Any]: ...
     def begin(self) -> Transaction: ...
-    def add_index(self, table: str, columns: Sequence[str]) -> Index: ...
+    def add_index(self, table: str, columns: Sequence[str]) -> Index[Any]: ...
     def set_condition(self, table: str, clauses: Optional[Sequence[Tuple[str, str, Any]]]) -> int: ...
     def condition_refusal(self, promise: int) -> Optional[str]: ...
     def set_condition_json(self, table: str, json: str) -> int:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Optional, Type, TypeVar
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Optional, Type, TypeVar, overload
 
 from . import _native
 from .conditions import Condition
-from .database import Database, Deadline, Fetch, Predicate, Tables, check, forward_log
+from .database import Database, Deadline, Fetch, Predicate, RowClasses, Tables, check, forward_log
 from .errors import NoServer, TimedOut, UsageError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ._typing import RowBase
+    from .settings import Settings
 
 Result = TypeVar("Result")
 C = TypeVar("C", bound="Client")
@@ -40,8 +43,10 @@ async def _ready(native: "_native.Client", woken: asyncio.Event) -> None:
 class Client(Database):
     """A client for one event loop. :func:`connect` makes one. A time limit of None waits for ever."""
 
-    def __init__(self, schema: "_native.Schema", remotes: str, tables: Tables = None, **settings: Any) -> None:
-        super().__init__(schema, remotes, tables, **settings)
+    def __init__(
+        self, schema: "_native.Schema", remotes: str, tables: Tables = None, *, row_classes: RowClasses = None, **settings: "Unpack[Settings]"
+    ) -> None:
+        super().__init__(schema, remotes, tables, row_classes=row_classes, **settings)
         self._woken = asyncio.Event()
         self._changed = asyncio.Condition()
         # One transaction is open at a time; no update is taken meanwhile.
@@ -62,6 +67,9 @@ class Client(Database):
         with contextlib.suppress(asyncio.CancelledError):
             await self._driver
         self.native.close()
+
+    def _wake(self) -> None:
+        self._woken.set()
 
     async def _drive(self) -> None:
         try:
@@ -203,6 +211,7 @@ class Client(Database):
                     return
 
 
+@overload
 async def connect(
     remotes: str,
     database: str,
@@ -210,20 +219,47 @@ async def connect(
     *,
     schema: Optional["_native.Schema"] = None,
     timeout: Optional[float] = 60,
-    client_class: Type[C] = Client,  # type: ignore[assignment]
+    row_classes: RowClasses = None,
+    **settings: "Unpack[Settings]",
+) -> Client: ...
+
+
+@overload
+async def connect(
+    remotes: str,
+    database: str,
+    tables: Tables = None,
+    *,
+    schema: Optional["_native.Schema"] = None,
+    timeout: Optional[float] = 60,
+    client_class: Type[C],
+    row_classes: RowClasses = None,
+    **settings: "Unpack[Settings]",
+) -> C: ...
+
+
+async def connect(
+    remotes: str,
+    database: str,
+    tables: Tables = None,
+    *,
+    schema: Optional["_native.Schema"] = None,
+    timeout: Optional[float] = 60,
+    client_class: Type[Any] = Client,
+    row_classes: RowClasses = None,
     **settings: Any,
-) -> C:
+) -> Any:
     """Connects to a database and waits until its contents are there. The arguments are those of :func:`corvid.connect`."""
     deadline = Deadline(timeout)
     if schema is None:
-        probe = Client(_native.Schema.empty(database), remotes, {}, **{**settings, "lock": None, "row_classes": None})
+        probe = Client(_native.Schema.empty(database), remotes, {}, **{**settings, "lock": None})
         try:
             await probe.wait_until(lambda: probe.native.server_schema() is not None, timeout)
             schema = probe.native.server_schema()
         finally:
             await probe.close()
     assert schema is not None
-    client = client_class(schema, remotes, tables, **settings)
+    client = client_class(schema, remotes, tables, row_classes=row_classes, **settings)
     try:
         await client.wait_until(lambda: client.session.has_contents, deadline.left())
     except BaseException:

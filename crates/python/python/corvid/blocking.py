@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Type, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Type, TypeVar, overload
 
 from . import _native
 from .conditions import Condition
-from .database import Database, Deadline, Fetch, Predicate, Tables, check
+from .database import Database, Deadline, Fetch, Predicate, RowClasses, Tables, check
 from .errors import TimedOut
 from .waiting import Waiter
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ._typing import RowBase
+    from .settings import Settings
 
 Result = TypeVar("Result")
 C = TypeVar("C", bound="Client")
@@ -22,11 +25,14 @@ C = TypeVar("C", bound="Client")
 class Client(Database):
     """A client whose calls block. :func:`connect` makes one. A time limit of None waits for ever."""
 
-    def __init__(self, schema: "_native.Schema", remotes: str, tables: Tables = None, **settings: Any) -> None:
-        super().__init__(schema, remotes, tables, **settings)
+    def __init__(
+        self, schema: "_native.Schema", remotes: str, tables: Tables = None, *, row_classes: RowClasses = None, **settings: "Unpack[Settings]"
+    ) -> None:
+        super().__init__(schema, remotes, tables, row_classes=row_classes, **settings)
         # Held while the replica takes an update and while a transaction is open: neither may happen during the other.
         self._turn = threading.RLock()
-        self._waiter = Waiter(self.native, self._take)
+        # Not a method of this object, which would keep itself alive: it ends with the last reference to it.
+        self._waiter = Waiter(self.native, self._turn)
 
     def __enter__(self: C) -> C:
         return self
@@ -39,13 +45,12 @@ class Client(Database):
         self.native.close()
         self._waiter.interrupt()
 
+    def _wake(self) -> None:
+        self._waiter.interrupt()
+
     def run(self) -> bool:
         """Takes what the server has sent, without waiting. Returns whether something changed."""
         return bool(self._waiter.run())
-
-    def _take(self) -> bool:
-        with self._turn:
-            return self.native.run()
 
     def wait_until(self, holds: Predicate, timeout: Optional[float] = None) -> None:
         """Waits until ``holds()`` is true. It is called after each update."""
@@ -141,6 +146,7 @@ class Client(Database):
                     return
 
 
+@overload
 def connect(
     remotes: str,
     database: str,
@@ -148,9 +154,36 @@ def connect(
     *,
     schema: Optional["_native.Schema"] = None,
     timeout: Optional[float] = 60,
-    client_class: Type[C] = Client,  # type: ignore[assignment]
+    row_classes: RowClasses = None,
+    **settings: "Unpack[Settings]",
+) -> Client: ...
+
+
+@overload
+def connect(
+    remotes: str,
+    database: str,
+    tables: Tables = None,
+    *,
+    schema: Optional["_native.Schema"] = None,
+    timeout: Optional[float] = 60,
+    client_class: Type[C],
+    row_classes: RowClasses = None,
+    **settings: "Unpack[Settings]",
+) -> C: ...
+
+
+def connect(
+    remotes: str,
+    database: str,
+    tables: Tables = None,
+    *,
+    schema: Optional["_native.Schema"] = None,
+    timeout: Optional[float] = 60,
+    client_class: Type[Any] = Client,
+    row_classes: RowClasses = None,
     **settings: Any,
-) -> C:
+) -> Any:
     """Connects to a database and waits until its contents are there.
 
     ``remotes`` is a list like ``"ssl:10.0.0.1:6641,ssl:10.0.0.2:6641"``. ``tables`` says what is replicated; see :data:`corvid.Tables`. Without a
@@ -159,11 +192,17 @@ def connect(
     """
     deadline = Deadline(timeout)
     if schema is None:
-        probe = _native.Client(_native.Schema.empty(database), remotes, {}, **{**settings, "lock": None, "row_classes": None})
-        Waiter(probe, probe.run).wait_until(lambda: probe.server_schema() is not None, timeout)
-        schema = probe.server_schema()
-        probe.close()
+        probe = _native.Client(_native.Schema.empty(database), remotes, {}, **{**settings, "lock": None})
+        try:
+            Waiter(probe).wait_until(lambda: probe.server_schema() is not None, timeout)
+            schema = probe.server_schema()
+        finally:
+            probe.close()
     assert schema is not None
-    client = client_class(schema, remotes, tables, **settings)
-    client.wait_until(lambda: client.session.has_contents, deadline.left())
+    client = client_class(schema, remotes, tables, row_classes=row_classes, **settings)
+    try:
+        client.wait_until(lambda: client.session.has_contents, deadline.left())
+    except BaseException:
+        client.close()
+        raise
     return client

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, List, Optional, Tuple
+from typing import Any, Generic, Iterable, List, Optional, Tuple, TypeVar
 
 from . import _native
 from .errors import Mismatch
 
+#: The values that a column may be compared with.
+Value = TypeVar("Value")
 #: Column, function, value.
 Clause = Tuple[str, str, Any]
 
@@ -44,7 +46,7 @@ ALL = Condition(None)
 NONE = Condition([])
 
 
-class ColumnRef:
+class ColumnRef(Generic[Value]):
     """A column, to be compared. The comparisons make a :class:`Condition`."""
 
     __slots__ = ("name", "info")
@@ -56,32 +58,32 @@ class ColumnRef:
         #: Its type.
         self.info = info
 
-    def _clause(self, function: str, value: Any) -> Condition:
+    def _clause(self, function: str, value: Value) -> Condition:
         return Condition([(self.name, function, value)])
 
-    def __eq__(self, value: Any) -> Condition:  # type: ignore[override]
+    def __eq__(self, value: Value) -> Condition:  # type: ignore[override]
         return self._clause("==", value)
 
-    def __ne__(self, value: Any) -> Condition:  # type: ignore[override]
+    def __ne__(self, value: Value) -> Condition:  # type: ignore[override]
         return self._clause("!=", value)
 
-    def __lt__(self, value: Any) -> Condition:
+    def __lt__(self, value: Value) -> Condition:
         return self._clause("<", value)
 
-    def __le__(self, value: Any) -> Condition:
+    def __le__(self, value: Value) -> Condition:
         return self._clause("<=", value)
 
-    def __gt__(self, value: Any) -> Condition:
+    def __gt__(self, value: Value) -> Condition:
         return self._clause(">", value)
 
-    def __ge__(self, value: Any) -> Condition:
+    def __ge__(self, value: Value) -> Condition:
         return self._clause(">=", value)
 
-    def includes(self, value: Any) -> Condition:
+    def includes(self, value: Value) -> Condition:
         """Rows whose set or map has all of these elements."""
         return self._clause("includes", value)
 
-    def excludes(self, value: Any) -> Condition:
+    def excludes(self, value: Value) -> Condition:
         """Rows whose set or map has none of these elements."""
         return self._clause("excludes", value)
 

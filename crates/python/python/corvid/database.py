@@ -14,12 +14,17 @@ from .errors import FetchError, Mismatch, NotLocked, Refused, SchemaError, Trans
 from .tables import Table
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ._typing import RowBase
+    from .settings import Settings
 
 #: The tables and columns that a client replicates: all of them (None), some tables by name with all their columns, or for each table its
 #: columns: all of them (None), some of them by name, or each with its mode: "read", "write" (changes of it wake nobody) or "on_demand" (fetched,
 #: not replicated).
 Tables = Union[None, Iterable[str], Mapping[str, Union[None, Iterable[str], Mapping[str, str]]]]
+#: Classes for the rows of tables, by name.
+RowClasses = Optional[Mapping[str, Type["RowBase"]]]
 
 
 def modes(schema: "_native.Schema", tables: Tables) -> Dict[str, Dict[str, str]]:
@@ -56,12 +61,12 @@ class Database:
     """A replica of a database. Its tables are attributes, and items by name: ``db.Bridge``, ``db["Bridge"]``."""
 
     def __init__(
-        self, schema: "_native.Schema", remotes: str, tables: Tables = None, **settings: Any
+        self, schema: "_native.Schema", remotes: str, tables: Tables = None, *, row_classes: RowClasses = None, **settings: "Unpack[Settings]"
     ) -> None:
         chosen = modes(schema, tables)
         self._chosen = Chosen(schema, chosen)
         #: The core.
-        self.native = _native.Client(schema, remotes, chosen, **settings)
+        self.native = _native.Client(schema, remotes, chosen, row_classes=row_classes, **settings)
         self._tables: Dict[str, Table[Any]] = {}
 
     @property
@@ -95,21 +100,28 @@ class Database:
     def __dir__(self) -> List[str]:
         return [*object.__dir__(self), *self.schema.tables()]
 
+    def _wake(self) -> None:
+        """Ends a wait for the session, which may be one for a descriptor that is closed now. Fronts that wait override it."""
+
     def set_remotes(self, remotes: str) -> None:
         """Connects to other remotes. A connection to one that is still listed is kept."""
         self.native.set_remotes(remotes)
+        self._wake()
 
     def set_leader_only(self, leader_only: bool) -> None:
         """Whether the client connects only to the leader of a cluster."""
         self.native.set_leader_only(leader_only)
+        self._wake()
 
     def set_probe_interval(self, seconds: Optional[float]) -> None:
         """How long the server may be silent before it is probed: 0 never, None as is the default."""
         self.native.set_probe_interval(seconds)
+        self._wake()
 
     def set_lock(self, name: Optional[str]) -> None:
         """Asks the server for a lock, or gives it back (None). While a lock is set, transactions need it."""
         self.native.set_lock(name)
+        self._wake()
 
     @property
     def has_lock(self) -> bool:
@@ -119,6 +131,7 @@ class Database:
     def reconnect(self) -> None:
         """Ends the connection and makes another one."""
         self.native.reconnect()
+        self._wake()
 
     def metrics(self) -> Dict[str, int]:
         """Counters of the client."""

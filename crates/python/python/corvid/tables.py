@@ -22,20 +22,20 @@ class Columns:
 
     def __init__(self, table: str, columns: List["_native.Column"]) -> None:
         self._table = table
-        self._columns = {column.name: ColumnRef(column) for column in columns}
+        self._columns: Dict[str, ColumnRef[Any]] = {column.name: ColumnRef(column) for column in columns}
 
-    def __getattr__(self, name: str) -> ColumnRef:
-        columns: Dict[str, ColumnRef] = self.__dict__.get("_columns", {})
+    def __getattr__(self, name: str) -> ColumnRef[Any]:
+        columns: Dict[str, ColumnRef[Any]] = self.__dict__.get("_columns", {})
         if name not in columns:
             raise UnknownName(f"table {self.__dict__.get('_table')} has no column {name}")
         return columns[name]
 
-    def __getitem__(self, name: str) -> ColumnRef:
+    def __getitem__(self, name: str) -> ColumnRef[Any]:
         if name not in self._columns:
             raise SchemaError(f"table {self._table} has no column {name}")
         return self._columns[name]
 
-    def __iter__(self) -> Iterator[ColumnRef]:
+    def __iter__(self) -> Iterator[ColumnRef[Any]]:
         return iter(self._columns.values())
 
     def __dir__(self) -> List[str]:
@@ -50,7 +50,7 @@ class Table(Generic[R]):
         # Not the database, which would keep itself alive through its tables.
         self._chosen = database._chosen
         self._is_chosen = name in database._chosen
-        self._indexes: Dict[Tuple[str, ...], _native.Index] = {}
+        self._indexes: Dict[Tuple[str, ...], _native.Index[R]] = {}
         #: Its name.
         self.name = name
         #: Its columns, to be compared.
@@ -83,7 +83,7 @@ class Table(Generic[R]):
             return _native.table_of(row) == self.name and self.get(row.uuid) == row
         return self.get(row) is not None
 
-    def index(self, *columns: str) -> "_native.Index":
+    def index(self, *columns: str) -> "_native.Index[R]":
         """The rows in the order of these columns; one with a leading ``-`` descends. It is made at the first call, and kept up."""
         if not columns:
             raise UsageError("an index needs columns")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import threading
 import time
-from typing import Any, Callable, Optional
+from typing import Any, ContextManager, Optional
 
 from . import _native
 from .database import Predicate, forward_log
@@ -22,9 +23,10 @@ class Waiter:
 
     _read_end = _write_end = -1
 
-    def __init__(self, native: "_native.Client", run: Callable[[], Any]) -> None:
+    def __init__(self, native: "_native.Client", turn: ContextManager[Any] = contextlib.nullcontext()) -> None:
         self._native = native
-        self._run = run
+        # Held while the replica takes an update.
+        self._turn = turn
         self._progress = threading.Condition()
         self._is_polled = False
         # Ends a poll early.
@@ -40,12 +42,17 @@ class Waiter:
                 os.close(end)
         self._read_end = self._write_end = -1
 
-    def run(self) -> Any:
-        """Takes what is there, and tells the others."""
-        outcome = self._run()
-        forward_log()
+    def run(self) -> bool:
+        """Takes what is there, and tells the others. Returns whether something changed."""
+        has_changed = self._take()
         self.interrupt()
-        return outcome
+        return has_changed
+
+    def _take(self) -> bool:
+        with self._turn:
+            has_changed = self._native.run()
+        forward_log()
+        return has_changed
 
     def interrupt(self) -> None:
         """Has all that wait look at the session again."""
@@ -75,8 +82,7 @@ class Waiter:
                 self._is_polled = True
             try:
                 self._poll(left)
-                self._run()
-                forward_log()
+                self._take()
             finally:
                 with self._progress:
                     self._is_polled = False
@@ -87,19 +93,29 @@ class Waiter:
         fd, readable, writable, timeout = self._native.wait()
         if left is not None:
             timeout = left if timeout is None else min(timeout, left)
-        poller = select.poll()
-        poller.register(self._read_end, select.POLLIN)
-        if fd is not None:
-            poller.register(fd, (select.POLLIN if readable else 0) | (select.POLLOUT if writable else 0))
-        # Rounded up, so that a time limit is not polled for again and again.
-        poller.poll(None if timeout is None else int(timeout * 1000) + 1)
-        try:
+        # Only when something is there: eventlet's `read` waits in spite of O_NONBLOCK.
+        if wait_for(fd, readable, writable, self._read_end, timeout):
             os.read(self._read_end, 4096)
-        except BlockingIOError:
-            pass
 
     def _wake(self) -> None:
         try:
             os.write(self._write_end, b"x")
         except BlockingIOError:
             pass
+
+
+def wait_for(fd: Optional[int], readable: bool, writable: bool, waker: int, timeout: Optional[float]) -> bool:
+    """Waits for a descriptor, or until another one is readable; with a time limit in seconds. Returns whether the other one is."""
+    poll = getattr(select, "poll", None)
+    if poll is None:
+        # eventlet leaves programs no poll, but a select that lets other green threads run.
+        reads = [waker] + [fd for fd in [fd] if fd is not None and readable]
+        writes = [fd for fd in [fd] if fd is not None and writable]
+        return waker in select.select(reads, writes, [], timeout)[0]
+    poller = poll()
+    poller.register(waker, select.POLLIN)
+    if fd is not None:
+        poller.register(fd, (select.POLLIN if readable else 0) | (select.POLLOUT if writable else 0))
+    # Rounded up, so that a time limit is not polled for again and again.
+    ready = poller.poll(None if timeout is None else int(timeout * 1000) + 1)
+    return any(one == waker for one, _ in ready)

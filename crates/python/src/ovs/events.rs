@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use corvid::HandlerId;
 use corvid::TableId;
 use corvid::track::Kind;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::change::{Collected, handler};
@@ -98,5 +99,9 @@ impl Events {
             });
         }
         Ok(events)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)
     }
 }

@@ -1,0 +1,71 @@
+//! The types of columns, as annotations of Python.
+
+use corvid_data::{AtomRef, AtomType, BaseType, ColumnType};
+use corvid_json::write;
+
+use super::names::row_alias;
+
+/// The type of a column that is read, and of one that is assigned.
+pub(super) fn read(column: &ColumnType) -> String {
+    let key = element(&column.key);
+    let is_row = column.key.reference.is_some();
+    match &column.value {
+        Some(value) => format!("_t.Mapping[{key}, {}]", element(value)),
+        None if column.max > 1 => format!("_t.AbstractSet[{key}]"),
+        None if column.min == 0 || is_row => format!("_t.Optional[{key}]"),
+        None => key,
+    }
+}
+
+/// The type of an argument for a column: any collection for a set, and never `None` for a reference that is required.
+pub(super) fn write(column: &ColumnType) -> String {
+    let key = element(&column.key);
+    match &column.value {
+        Some(value) => format!("_t.Mapping[{key}, {}]", element(value)),
+        None if column.max > 1 => format!("_t.Iterable[{key}]"),
+        None if column.min == 0 => format!("_t.Optional[{key}]"),
+        None => key,
+    }
+}
+
+/// The type of one element, key or value.
+pub(super) fn element(base: &BaseType) -> String {
+    if let Some(reference) = &base.reference {
+        return row_alias(&reference.table_name);
+    }
+    let listed = base
+        .enumeration
+        .as_ref()
+        .filter(|_| base.atom == AtomType::String);
+    if let Some(listed) = listed {
+        let values: Vec<String> = listed.keys().filter_map(literal).collect();
+        return format!("_t.Literal[{}]", values.join(", "));
+    }
+    match base.atom {
+        AtomType::Integer => "_b.int",
+        AtomType::Real => "_b.float",
+        AtomType::Boolean => "_b.bool",
+        AtomType::String => "_b.str",
+        AtomType::Uuid => "_uuid.UUID",
+    }
+    .to_owned()
+}
+
+/// `Literal` of some names.
+pub(super) fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted: Vec<String> = names
+        .into_iter()
+        .map(|name| format!("\"{name}\""))
+        .collect();
+    format!("_t.Literal[{}]", quoted.join(", "))
+}
+
+/// A text as Python spells it; strings of JSON are strings of Python.
+fn literal(atom: AtomRef<'_>) -> Option<String> {
+    let AtomRef::String(text) = atom else {
+        return None;
+    };
+    let mut json = Vec::new();
+    write::string(&mut json, text.as_str().as_bytes());
+    String::from_utf8(json).ok()
+}
