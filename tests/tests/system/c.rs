@@ -404,9 +404,6 @@ fn a_daemon_of_the_reference_is_ported_by_its_includes() {
         command.args(tls_options(files.path(), "relay", "source"));
         watch_over_the_zoo(command.arg(remote), &server);
     }
-    skip(
-        "the daemon against the reference's own library: its packages have no header of the client library and no generator",
-    );
 }
 
 fn watch_over_the_zoo(command: &mut Command, server: &Server) {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::{
     compile, generate, has, library, package, run, run_with_server, server, skip, transact,
-    wait_for, zoo,
+    wait_for, watch_over_the_zoo, zoo,
 };
 
 /// The stand-in for the reference's headers and library.
@@ -54,22 +54,46 @@ impl Foreign {
     /// The reference's own, if its folder is given.
     fn reference() -> Option<(PathBuf, Foreign)> {
         let folder = PathBuf::from(std::env::var_os("CORVID_OPENVSWITCH")?);
-        let mut flags = Vec::new();
-        // Its headers are no system headers for a compiler with our warnings.
+        // A semicolon after VLOG_DEFINE_THIS_MODULE is usual there, and pedantic compilers refuse it.
+        let mut flags = vec!["-Wno-pedantic".to_owned()];
         for part in ["", "include", "lib"] {
             flags.push("-isystem".to_owned());
             flags.push(folder.join(part).display().to_string());
         }
-        let libraries = std::env::var("CORVID_OPENVSWITCH_LIBS");
-        let libraries =
-            libraries.unwrap_or_else(|_| "-lssl -lcrypto -lcap-ng -lunbound -lnuma".into());
+        let (files, libraries) = needs(&folder.join("lib/libopenvswitch.la"));
         let foreign = Foreign {
             flags,
-            files: vec![folder.join("lib/.libs/libopenvswitch.a")],
-            libraries: libraries.split_whitespace().map(str::to_owned).collect(),
+            files,
+            libraries,
         };
         Some((folder, foreign))
     }
+}
+
+/// The archive that libtool describes in a file, with the archives and libraries that it needs.
+fn needs(description: &Path) -> (Vec<PathBuf>, Vec<String>) {
+    let archive = |description: &Path| {
+        let name = description.with_extension("a");
+        let folder = name.parent().expect("a folder");
+        folder.join(".libs").join(name.file_name().expect("a name"))
+    };
+    let text = fs::read_to_string(description).expect("a built library");
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("dependency_libs="));
+    let (mut files, mut libraries) = (vec![archive(description)], Vec::new());
+    for word in line
+        .expect("its needs")
+        .trim_matches('\'')
+        .split_whitespace()
+    {
+        if word.ends_with(".la") {
+            files.push(archive(Path::new(word)));
+        } else {
+            libraries.push(word.to_owned());
+        }
+    }
+    (files, libraries)
 }
 
 /// Compiles sources together with a foreign library.
@@ -115,23 +139,28 @@ fn daemon_of_the_guide(dir: &Path) -> PathBuf {
     source
 }
 
-/// Whether maps and UUIDs of rows are those of the other library.
 #[test]
 fn rows_contain_the_maps_of_the_other_library() {
     if library().is_none() {
         return;
     }
-    let dir = tempfile::tempdir().expect("a folder");
-    generate(dir.path());
-    let program = dir.path().join("beside");
-    let sources = [
-        package().join("tests/beside.c"),
-        dir.path().join("zoo-idl.c"),
-    ];
-    let include = dir.path().to_str().expect("a path");
-    let flags = ["-DCORVID_WITH_OPENVSWITCH", "-I", include];
-    compile_with(&Foreign::stand_in(), &sources, &flags, &program);
-    run_with_server(&program, "zoo");
+    let reference = Foreign::reference().map(|(_, foreign)| foreign);
+    if reference.is_none() {
+        skip("maps of the reference's library in rows: no CORVID_OPENVSWITCH");
+    }
+    for foreign in [Some(Foreign::stand_in()), reference].iter().flatten() {
+        let dir = tempfile::tempdir().expect("a folder");
+        generate(dir.path());
+        let program = dir.path().join("beside");
+        let sources = [
+            package().join("tests/beside.c"),
+            dir.path().join("zoo-idl.c"),
+        ];
+        let include = dir.path().to_str().expect("a path");
+        let flags = ["-DCORVID_WITH_OPENVSWITCH", "-I", include];
+        compile_with(foreign, &sources, &flags, &program);
+        run_with_server(&program, "zoo");
+    }
 }
 
 /// A program in which two kinds of maps could meet does not compile, or does not link, and the
@@ -332,10 +361,9 @@ fn build_daemon(dir: &Path, foreign: &Foreign, flags: &[&str], has_control: bool
     program
 }
 
-/// Compiles the daemon of the guide with the client library and the generator of the reference.
-fn check_daemon_of_the_reference(folder: &Path, foreign: &Foreign) {
-    let dir = tempfile::tempdir().expect("a folder");
-    let idl = dir.path().join("zoorec.json");
+/// Typed code by the generator of the reference.
+fn generate_by_reference(folder: &Path, dir: &Path) {
+    let idl = dir.join("zoorec.json");
     let tool = |words: &[&str]| {
         let mut command = Command::new("python3");
         command.env("PYTHONPATH", folder.join("python"));
@@ -353,10 +381,8 @@ fn check_daemon_of_the_reference(folder: &Path, foreign: &Foreign) {
             "c-idl-source"
         };
         let made = run(tool(&[verb]).arg(&idl));
-        fs::write(dir.path().join(format!("zoorec-idl.{suffix}")), made.stdout).expect("written");
+        fs::write(dir.join(format!("zoorec-idl.{suffix}")), made.stdout).expect("written");
     }
-    let program = build_daemon(dir.path(), foreign, &[], true);
-    watch(&mut Command::new(&program), true);
 }
 
 /// Compiles the daemon of the guide with our library, and runs it, under valgrind too.
@@ -397,6 +423,23 @@ fn the_daemon_of_the_guide_uses_maps_log_and_loop_of_the_other_library() {
     }
 }
 
+/// The command line gives the header, and the source keeps its includes.
+#[test]
+fn a_source_compiles_as_it_is() {
+    if library().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    generate_annotated(dir.path());
+    let flags = [
+        "-DCORVID_WITH_OPENVSWITCH",
+        "-include",
+        "corvid-idl-compat.h",
+    ];
+    let program = build_daemon(dir.path(), &Foreign::stand_in(), &flags, true);
+    watch(&mut Command::new(&program), true);
+}
+
 #[test]
 fn the_daemon_of_the_guide_runs_with_the_library_of_the_reference() {
     if library().is_none() {
@@ -408,7 +451,46 @@ fn the_daemon_of_the_guide_runs_with_the_library_of_the_reference() {
         );
         return;
     };
-    check_daemon_of_the_reference(&folder, &foreign);
+    let dir = tempfile::tempdir().expect("a folder");
+    generate_by_reference(&folder, dir.path());
+    let program = build_daemon(dir.path(), &foreign, &[], true);
+    watch(&mut Command::new(&program), true);
     check_daemon(&foreign, &[], true);
     check_daemon(&foreign, &["-DCORVID_WITH_OPENVSWITCH"], true);
+}
+
+/// `examples/warden.c`: one source, with the reference's client library and with ours.
+#[test]
+fn the_warden_runs_with_both_libraries() {
+    if library().is_none() {
+        return;
+    }
+    let Some((folder, foreign)) = Foreign::reference() else {
+        skip("the warden with the reference's library: no CORVID_OPENVSWITCH");
+        return;
+    };
+    for flags in [
+        &[][..],
+        &["-DUSE_CORVID"],
+        &["-DUSE_CORVID", "-DCORVID_WITH_OPENVSWITCH"],
+    ] {
+        let dir = tempfile::tempdir().expect("a folder");
+        if flags.is_empty() {
+            generate_by_reference(&folder, dir.path());
+        } else {
+            generate_annotated(dir.path());
+        }
+        let program = dir.path().join("warden");
+        let sources = [
+            package().join("examples/warden.c"),
+            dir.path().join("zoorec-idl.c"),
+        ];
+        let mut all = vec!["-I", dir.path().to_str().expect("a path")];
+        all.extend(flags);
+        compile_with(&foreign, &sources, &all, &program);
+        let server = server();
+        let mut command = Command::new(&program);
+        command.arg(format!("unix:{}", server.socket().display()));
+        watch_over_the_zoo(&mut command, &server);
+    }
 }

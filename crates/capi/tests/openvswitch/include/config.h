@@ -1,0 +1,1 @@
+/* Stand-in for the header that Open vSwitch's configure makes. */
