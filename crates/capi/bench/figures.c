@@ -113,7 +113,7 @@ look_up(corvid_client *client, int count)
     for (int i = 0; i < count; i++) {
         corvid_row row;
         corvid_atom atom = corvid_atom_string(names[i]);
-        const corvid_key_part key = {&atom, NULL, 1};
+        const corvid_key_part key = CORVID_KEY_PART(&atom, NULL, 1);
         OK(corvid_index_find(index, &key, &row));
     }
     figure("look a row up by name, ns", (wall() - begun) * 1e9 / count);

@@ -10,6 +10,7 @@
 
 #include "corvid.h"
 #include "corvid-compat-memory.h"
+#include "corvid-compat-ovsdb-data.h"
 #include "corvid-compat-poll-loop.h"
 #include "corvid-compat-vlog.h"
 
@@ -65,8 +66,8 @@ corvid_compat_index_create2(struct corvid_idl *idl, const struct corvid_idl_colu
 static inline void
 corvid_compat_condition_init(struct corvid_idl_condition *condition)
 {
-    condition->clauses = NULL;
-    condition->is_true = false;
+    const struct corvid_idl_condition empty = CORVID_IDL_CONDITION_INIT;
+    *condition = empty;
 }
 
 static inline bool
@@ -97,6 +98,7 @@ corvid_compat_idl_set_remote(struct corvid_idl *idl, const char *remote, bool re
 static inline void
 corvid_compat_idl_run(struct corvid_idl *idl)
 {
+    corvid_compat_forget_reads();
     corvid_idl_run(idl);
     corvid_compat_log_drain();
 }
@@ -115,20 +117,20 @@ corvid_compat_idl_get_initial_snapshot(struct corvid_idl *idl)
     corvid_compat_log_drain();
 }
 
-static inline int
+static inline enum corvid_txn_status
 corvid_compat_idl_txn_commit(struct corvid_idl_txn *txn)
 {
     int status = corvid_idl_txn_commit(txn);
     corvid_compat_log_drain();
-    return status;
+    return (enum corvid_txn_status) status;
 }
 
-static inline int
+static inline enum corvid_txn_status
 corvid_compat_idl_txn_commit_block(struct corvid_idl_txn *txn)
 {
     int status = corvid_idl_txn_commit_block(txn);
     corvid_compat_log_drain();
-    return status;
+    return (enum corvid_txn_status) status;
 }
 
 static inline void
@@ -141,6 +143,7 @@ corvid_compat_idl_txn_wait(const struct corvid_idl_txn *txn)
 static inline struct corvid_idl_txn *
 corvid_compat_idl_loop_run(struct corvid_idl_loop *loop)
 {
+    corvid_compat_forget_reads();
     struct corvid_idl_txn *txn = corvid_idl_loop_run(loop);
     corvid_compat_log_drain();
     return txn;
@@ -187,6 +190,11 @@ corvid_compat_idl_loop_commit_and_wait(struct corvid_idl_loop *loop)
 #define OVSDB_IDL_CHANGE_INSERT CORVID_ROW_INSERT
 #define OVSDB_IDL_CHANGE_MODIFY CORVID_ROW_MODIFY
 #define OVSDB_IDL_CHANGE_DELETE CORVID_ROW_DELETE
+#define OVSDB_IDL_CHANGE_MAX 3
+#define OVSDB_IDL_MONITOR (1 << 0)
+#define OVSDB_IDL_ALERT (1 << 1)
+#define OVSDB_IDL_TRACK (1 << 2)
+#define OVSDB_IDL_WRITE_CHANGED_ONLY (1 << 3)
 #define OVSDB_INDEX_ASC 0
 #define OVSDB_INDEX_DESC 1
 #ifndef OVSDB_LIB_CONDITION_H
@@ -205,8 +213,8 @@ enum ovsdb_function {
     OVSDB_F_LAST = OVSDB_F_NE
 };
 #endif
-#define OVSDB_IDL_LOOP_INITIALIZER(IDL) {(IDL), 0, NULL, 0, NULL, 0, 0}
-#define OVSDB_IDL_CONDITION_INIT(CONDITION) {NULL, false}
+#define OVSDB_IDL_LOOP_INITIALIZER(IDL) CORVID_IDL_LOOP_INIT(IDL)
+#define OVSDB_IDL_CONDITION_INIT(CONDITION) CORVID_IDL_CONDITION_INIT
 
 /* Functions. */
 #define ovsdb_idl_create corvid_compat_idl_create
@@ -290,5 +298,7 @@ enum ovsdb_function {
 #define ovsdb_idl_condition_is_true(CONDITION) ((CONDITION)->is_true)
 #define ovsdb_idl_condition_add_clause_true(CONDITION) ((void) ((CONDITION)->is_true = true))
 #define ovsdb_idl_track_is_set corvid_compat_track_is_set
+
+#include "corvid-compat-idl-session.h"
 
 #endif

@@ -34,7 +34,7 @@ extern "C" {
 static inline void
 corvid_compat_poll_forward(void)
 {
-    struct corvid_wait wait;
+    struct corvid_wait wait = CORVID_WAIT_INIT;
     while (corvid_poll_next(&wait) == CORVID_OK) {
         if (wait.fd >= 0) {
             poll_fd_wait_at(wait.fd, wait.events, "libcorvid");
@@ -67,7 +67,7 @@ static inline void
 corvid_compat_poll_forward(void)
 {
 #ifdef CORVID_COMPAT_HAS_WEAK
-    struct corvid_wait wait;
+    struct corvid_wait wait = CORVID_WAIT_INIT;
     while (corvid_compat_is_loop_theirs() && corvid_poll_next(&wait) == CORVID_OK) {
         if (wait.fd >= 0) {
             poll_fd_wait_at(wait.fd, wait.events, "libcorvid");

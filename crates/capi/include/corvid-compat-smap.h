@@ -17,6 +17,7 @@
 
 #include "corvid.h"
 #include "corvid-compat-memory.h"
+#include "corvid-compat-uuid.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -76,8 +77,16 @@ corvid_compat_map_atoms(const struct smap *smap, struct corvid_atom *keys,
 
 #define SMAP_INITIALIZER(SMAP) {NULL, 0}
 #define SMAP_CONST_INIT(SMAP) {NULL, 0}
+/* NODE may be a pointer to a constant or not. */
 #define SMAP_FOR_EACH(NODE, SMAP) \
-    for ((NODE) = (SMAP)->nodes; (SMAP)->n && (NODE) < (SMAP)->nodes + (SMAP)->n; (NODE)++)
+    for ((NODE) = corvid_compat_nodes(SMAP); \
+         (SMAP)->n && (NODE) < (SMAP)->nodes + (SMAP)->n; (NODE)++)
+
+static inline struct smap_node *
+corvid_compat_nodes(const struct smap *smap)
+{
+    return (struct smap_node *) (uintptr_t) smap->nodes;
+}
 
 static inline void
 smap_init(struct smap *smap)
@@ -105,18 +114,18 @@ smap_destroy(struct smap *smap)
     }
 }
 
-static inline const struct smap_node *
+static inline struct smap_node *
 smap_get_node(const struct smap *smap, const char *key)
 {
     for (size_t i = 0; i < smap->n; i++) {
         if (!strcmp(smap->nodes[i].key, key)) {
-            return &smap->nodes[i];
+            return corvid_compat_nodes(smap) + i;
         }
     }
     return NULL;
 }
 
-static inline void
+static inline struct smap_node *
 smap_add_nocopy(struct smap *smap, char *key, char *value)
 {
     struct smap_node *nodes = (struct smap_node *) (uintptr_t) smap->nodes;
@@ -124,13 +133,13 @@ smap_add_nocopy(struct smap *smap, char *key, char *value)
     nodes[smap->n].key = key;
     nodes[smap->n].value = value;
     smap->nodes = nodes;
-    smap->n++;
+    return &nodes[smap->n++];
 }
 
-static inline void
+static inline struct smap_node *
 smap_add(struct smap *smap, const char *key, const char *value)
 {
-    smap_add_nocopy(smap, corvid_compat_strdup(key), corvid_compat_strdup(value));
+    return smap_add_nocopy(smap, corvid_compat_strdup(key), corvid_compat_strdup(value));
 }
 
 static inline bool
@@ -261,6 +270,114 @@ smap_equal(const struct smap *a, const struct smap *b)
         is_equal = value && !strcmp(value, a->nodes[i].value);
     }
     return is_equal;
+}
+
+static inline struct smap
+corvid_compat_smap(const struct smap_node *nodes, size_t n)
+{
+    struct smap smap;
+    smap.nodes = nodes;
+    smap.n = n;
+    return smap;
+}
+
+/* Maps of one pair and of two as expressions. They must not be changed or freed, and are good within
+ * the block. */
+#ifdef __cplusplus
+}
+/* A place for each use, since C++ has no array that lives as long as the block. */
+#define CORVID_COMPAT_NODES(N, ...) \
+    ([](const struct smap_node (&nodes)[N]) -> const struct smap_node * { \
+        static thread_local struct smap_node kept[N]; \
+        for (size_t i = 0; i < N; i++) { \
+            kept[i] = nodes[i]; \
+        } \
+        return kept; \
+    }({__VA_ARGS__}))
+extern "C" {
+#else
+#define CORVID_COMPAT_NODES(N, ...) ((const struct smap_node[N]) {__VA_ARGS__})
+#endif
+#define CORVID_COMPAT_NODE(KEY, VALUE) \
+    {(char *) (uintptr_t) (KEY), (char *) (uintptr_t) (VALUE)}
+#define SMAP_CONST1(SMAP, KEY, VALUE) \
+    corvid_compat_smap(CORVID_COMPAT_NODES(1, CORVID_COMPAT_NODE(KEY, VALUE)), 1)
+#define SMAP_CONST2(SMAP, K1, V1, K2, V2) \
+    corvid_compat_smap( \
+        CORVID_COMPAT_NODES(2, CORVID_COMPAT_NODE(K1, V1), CORVID_COMPAT_NODE(K2, V2)), 2)
+
+/* Removes a pair of a map of the program. Another pair takes its place. */
+static inline void
+smap_remove_node(struct smap *smap, const struct smap_node *node)
+{
+    struct smap_node *held = (struct smap_node *) (uintptr_t) node;
+    free((void *) (uintptr_t) held->key);
+    free((void *) (uintptr_t) held->value);
+    *held = smap->nodes[--smap->n];
+}
+
+/* A walk that may remove the pair that it is at. From the last pair to the first, because the last
+ * pair takes the place of one that is removed. The form with NEXT is for older programs. */
+#define SMAP_FOR_EACH_SAFE_SHORT(NODE, SMAP) \
+    for (size_t corvid_left_ = (SMAP)->n; \
+         corvid_left_ ? ((NODE) = corvid_compat_nodes(SMAP) + corvid_left_ - 1, 1) : 0; corvid_left_--)
+#define SMAP_FOR_EACH_SAFE_LONG(NODE, NEXT, SMAP) \
+    for (size_t corvid_left_ = (SMAP)->n; \
+         corvid_left_ ? ((NODE) = corvid_compat_nodes(SMAP) + corvid_left_ - 1, (NEXT) = (NODE), 1) : 0; \
+         corvid_left_--)
+#define CORVID_COMPAT_PICK(A, B, C, NAME, ...) NAME
+#define SMAP_FOR_EACH_SAFE(...) \
+    CORVID_COMPAT_PICK(__VA_ARGS__, SMAP_FOR_EACH_SAFE_LONG, SMAP_FOR_EACH_SAFE_SHORT, 0) \
+    (__VA_ARGS__)
+
+/* Takes a pair out of a map. The caller frees the strings. */
+static inline void
+smap_steal(struct smap *smap, struct smap_node *node, char **key, char **value)
+{
+    *key = node->key;
+    *value = node->value;
+    node->key = node->value = NULL;
+    smap_remove_node(smap, node);
+}
+
+/* Whether the value of a key is a UUID, which then is in `*uuid`. */
+static inline bool
+smap_get_uuid(const struct smap *smap, const char *key, struct uuid *uuid)
+{
+    return uuid_from_string(uuid, smap_get_def(smap, key, ""));
+}
+
+static inline int
+corvid_compat_compare_nodes(const void *a, const void *b)
+{
+    const struct smap_node *const *left = (const struct smap_node *const *) a;
+    const struct smap_node *const *right = (const struct smap_node *const *) b;
+    return strcmp((*left)->key, (*right)->key);
+}
+
+/* The pairs in the order of their keys: an array of smap_count elements, which the caller frees;
+ * NULL for an empty map. */
+static inline const struct smap_node **
+smap_sort(const struct smap *smap)
+{
+    if (!smap->n) {
+        return NULL;
+    }
+    const struct smap_node **nodes = (const struct smap_node **) corvid_compat_alloc(
+        NULL, smap->n * sizeof *nodes);
+    for (size_t i = 0; i < smap->n; i++) {
+        nodes[i] = &smap->nodes[i];
+    }
+    qsort(nodes, smap->n, sizeof *nodes, corvid_compat_compare_nodes);
+    return nodes;
+}
+
+static inline void
+smap_swap(struct smap *a, struct smap *b)
+{
+    struct smap held = *a;
+    *a = *b;
+    *b = held;
 }
 
 #endif

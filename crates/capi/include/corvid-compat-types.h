@@ -29,6 +29,17 @@
 #include <uuid.h>
 #endif
 
+/* Descriptions of columns have the type of that library, where its headers are at hand. */
+#ifdef __has_include
+#if __has_include(<ovsdb-types.h>)
+#define CORVID_OVSDB_TYPES 1
+#include <ovsdb-types.h>
+#elif __has_include(<lib/ovsdb-types.h>)
+#define CORVID_OVSDB_TYPES 1
+#include <lib/ovsdb-types.h>
+#endif
+#endif
+
 /* One pair of a map of strings, on its way between libcorvid and a `struct smap`. */
 typedef struct corvid_smap_node {
     const char *key;
@@ -53,8 +64,8 @@ struct uuid {
 
 /* One pair of a map of strings. */
 struct smap_node {
-    const char *key;
-    const char *value;
+    char *key;
+    char *value;
 };
 
 /* A map of strings. In the struct of a row it belongs to the library. */

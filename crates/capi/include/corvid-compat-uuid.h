@@ -3,11 +3,14 @@
 #ifndef CORVID_COMPAT_UUID_H
 #define CORVID_COMPAT_UUID_H 1
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 #include "corvid.h"
+#include "corvid-compat-memory.h"
 
 #if !defined(CORVID_WITH_OPENVSWITCH) && !defined(UUID_H)
 /* Open vSwitch's header, included later, adds nothing. */
@@ -68,6 +71,83 @@ static inline size_t
 uuid_hash(const struct uuid *uuid)
 {
     return uuid->parts[0];
+}
+
+/* A UUID of zeros, as an expression. */
+#ifdef __cplusplus
+#define UUID_ZERO (corvid_uuid())
+#else
+#define UUID_ZERO ((struct uuid) {{0, 0, 0, 0}})
+#endif
+
+/* A new random UUID. */
+static inline void
+uuid_generate(struct uuid *uuid)
+{
+    *uuid = corvid_uuid_random();
+}
+
+static inline struct uuid
+uuid_random(void)
+{
+    return corvid_uuid_random();
+}
+
+/* The text of a UUID, which the caller frees. */
+static inline char *
+uuid_to_string(const struct uuid *uuid)
+{
+    char *text = (char *) corvid_compat_alloc(NULL, UUID_LEN + 1);
+    corvid_uuid_format(*uuid, text);
+    return text;
+}
+
+/* As uuid_from_string, of a text that goes on after the UUID. */
+static inline bool
+uuid_from_string_prefix(struct uuid *uuid, const char *text)
+{
+    char head[UUID_LEN + 1];
+    strncpy(head, text, UUID_LEN);
+    head[UUID_LEN] = '\0';
+    return uuid_from_string(uuid, head);
+}
+
+/* The length of a text that the text of a UUID may begin with; 0 for another one. */
+static inline int
+uuid_is_partial_string(const char *text)
+{
+    int length = 0;
+    for (; text[length]; length++) {
+        bool is_dash = length == 8 || length == 13 || length == 18 || length == 23;
+        if (length >= UUID_LEN
+            || (is_dash ? text[length] != '-' : !isxdigit((unsigned char) text[length]))) {
+            return 0;
+        }
+    }
+    return length;
+}
+
+/* The length of a text that the text of this UUID begins with; 0 for another one. */
+static inline int
+uuid_is_partial_match(const struct uuid *uuid, const char *match)
+{
+    char text[UUID_LEN + 1];
+    size_t length = strlen(match);
+    corvid_uuid_format(*uuid, text);
+    return length <= UUID_LEN && !strncasecmp(text, match, length) ? (int) length : 0;
+}
+
+/* The first digits of a UUID, 8 at most. */
+static inline unsigned int
+uuid_prefix(const struct uuid *uuid, int digits)
+{
+    return uuid->parts[0] >> (32 - 4 * digits);
+}
+
+/* Random UUIDs need no preparation. */
+static inline void
+uuid_init(void)
+{
 }
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* The names of Open vSwitch's vlog.h, and the way of libcorvid's messages to the log.
  *
  * With CORVID_WITH_OPENVSWITCH, or if Open vSwitch's vlog.h is included before, the names are Open
- * vSwitch's, and messages of libcorvid go to vlog as those of the module "ovsdb_idl". Otherwise all
- * messages go to standard error. */
+ * vSwitch's, and messages of libcorvid go to vlog as those of the module "ovsdb_idl". Otherwise the
+ * log is that of corvid-compat-vlog-own.h. */
 
 #ifndef CORVID_COMPAT_VLOG_H
 #define CORVID_COMPAT_VLOG_H 1
@@ -17,11 +17,15 @@
 #include <openvswitch/vlog.h>
 #endif
 
+#ifndef OPENVSWITCH_VLOG_H
+#include "corvid-compat-vlog-own.h"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#ifdef OPENVSWITCH_VLOG_H
+#ifndef CORVID_COMPAT_VLOG_OWN_H
 
 /* Logs a message of libcorvid; `level` is a corvid_level. */
 static inline void
@@ -43,37 +47,6 @@ corvid_compat_log_message(int level, const char *text)
     } else {
         vlog(module, VLL_DBG, "%s", text);
     }
-}
-
-#else
-/* Open vSwitch's header, included later, adds nothing. */
-#define OPENVSWITCH_VLOG_H 1
-
-#define VLOG_DEFINE_THIS_MODULE(MODULE) static const char corvid_compat_module[] = #MODULE
-#define VLOG_FATAL(...) \
-    (corvid_compat_log(corvid_compat_module, "EMER", __VA_ARGS__), exit(EXIT_FAILURE))
-#define VLOG_ERR(...) corvid_compat_log(corvid_compat_module, "ERR", __VA_ARGS__)
-#define VLOG_WARN(...) corvid_compat_log(corvid_compat_module, "WARN", __VA_ARGS__)
-#define VLOG_INFO(...) corvid_compat_log(corvid_compat_module, "INFO", __VA_ARGS__)
-#define VLOG_DBG(...) ((void) 0)
-
-static inline void
-corvid_compat_log(const char *module, const char *level, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fprintf(stderr, "%s|%s|", module, level);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
-}
-
-/* Logs a message of libcorvid; `level` is a corvid_level. */
-static inline void
-corvid_compat_log_message(int level, const char *text)
-{
-    static const char *const levels[] = {"EMER", "ERR", "WARN", "INFO", "DBG"};
-    corvid_compat_log("corvid", levels[level], "%s", text);
 }
 
 #endif

@@ -9,10 +9,16 @@
  * - Strings are UTF-8 and end with a NUL byte. The library copies those that it is given.
  * - Only functions whose name ends in _new or whose comment says "free" allocate something that the caller frees.
  * - Any thread may call any function. Calls for one client wait for one another. The library calls
- *   nothing of the caller but the functions that a class names (corvid_idl_map_functions).
+ *   nothing of the caller but the functions that a class names (corvid_idl_map_functions, and the code of synthetic columns).
+ * - Structs that the caller allocates begin with their size: begin with their initializer, such as CORVID_WAIT_INIT. Plain values (corvid_atom, corvid_row, corvid_change,
+ *   corvid_column, corvid_table) never change.
  *
  * Functions of corvid_idl are for code that ovsdb-idlc makes of a schema. They report failures by corvid_error_text and the log alone. Structs of rows belong to the library.
  */
+
+#if defined(__SIZEOF_POINTER__) && __SIZEOF_POINTER__ != 8
+#error "libcorvid is for 64-bit systems: the structs of typed rows have 64-bit places"
+#endif
 
 #ifndef CORVID_H
 #define CORVID_H
@@ -24,6 +30,42 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+
+// The version that the program is compiled with; corvid_version tells the one that it runs with.
+#define CORVID_VERSION "0.1.0"
+#define CORVID_VERSION_MAJOR 0
+#define CORVID_VERSION_MINOR 1
+#define CORVID_VERSION_PATCH 0
+
+// The version of generated code. A replica is made only of a class that has the library's.
+#define CORVID_IDL_VERSION 1
+
+// Structs that the caller allocates begin with their size, which these set.
+#define CORVID_WAIT_INIT {sizeof(struct corvid_wait), -1, 0, -1}
+#define CORVID_SESSION_INIT {sizeof(struct corvid_session), false, false, false, false, 0, 0}
+#define CORVID_CLAUSE(COLUMN, FUNCTION, KEYS, VALUES, COUNT) \
+  {sizeof(struct corvid_clause), (COLUMN), (FUNCTION), (KEYS), (VALUES), (COUNT)}
+#define CORVID_KEY_PART(KEYS, VALUES, COUNT) \
+  {sizeof(struct corvid_key_part), (KEYS), (VALUES), (COUNT)}
+#define CORVID_IDL_CONDITION_INIT {sizeof(struct corvid_idl_condition), NULL, 0}
+#define CORVID_IDL_LOOP_INIT(IDL) \
+  {sizeof(struct corvid_idl_loop), (IDL), 0, NULL, 0, NULL, 0, 0}
+
+// Types of atoms.
+typedef enum corvid_type {
+  // None: a set has no values.
+  CORVID_TYPE_VOID = 0,
+  // `integer`
+  CORVID_TYPE_INTEGER = 1,
+  // `real`
+  CORVID_TYPE_REAL = 2,
+  // `boolean`
+  CORVID_TYPE_BOOLEAN = 3,
+  // `string`
+  CORVID_TYPE_STRING = 4,
+  // `uuid`, also of a row that is referred to.
+  CORVID_TYPE_UUID = 5,
+} corvid_type;
 
 #if defined(CORVID_IDL_COMPAT) || defined(CORVID_WITH_OPENVSWITCH)
 // The same types under the names of Open vSwitch's library.
@@ -61,6 +103,98 @@ typedef struct corvid_idl_row {
   // The table of the row.
   const struct corvid_idl_table *table;
 } corvid_idl_row;
+
+// A string of an atom.
+typedef struct corvid_idl_string {
+  char *string;
+} corvid_idl_string;
+
+// An atom of a type that is known from elsewhere.
+typedef union corvid_idl_atom {
+  int64_t integer;
+  double real;
+  bool boolean;
+  struct corvid_idl_string *s;
+  corvid_uuid uuid;
+} corvid_idl_atom;
+
+// The elements of a set, or the keys and values of a map.
+typedef struct corvid_idl_values {
+  unsigned int n;
+  union corvid_idl_atom *keys;
+  // Null for a set.
+  union corvid_idl_atom *values;
+  // Null: the memory is not shared.
+  unsigned int *refcnt;
+} corvid_idl_values;
+
+// Constraints of types. Without one, integers and reals have the limits of their types, and lengths 0
+// and UINT_MAX.
+struct corvid_idl_integer_constraints {
+  int64_t min, max;
+};
+struct corvid_idl_real_constraints {
+  double min, max;
+};
+struct corvid_idl_string_constraints {
+  unsigned int minLen, maxLen;
+};
+struct corvid_idl_uuid_constraints {
+  // The table that is referred to; null for none.
+  char *refTableName;
+  void *refTable;
+  // 0 for a strong reference, 1 for a weak one.
+  int refType;
+};
+
+// The type of keys or of values.
+typedef struct corvid_idl_base_type {
+  enum corvid_type type;
+  // The values that are allowed; null for all.
+  struct corvid_idl_values *enum_;
+  union {
+    struct corvid_idl_integer_constraints integer;
+    struct corvid_idl_real_constraints real;
+    struct corvid_idl_string_constraints string;
+    struct corvid_idl_uuid_constraints uuid;
+  };
+} corvid_idl_base_type;
+
+// The type of a column.
+typedef struct corvid_idl_type {
+  struct corvid_idl_base_type key;
+  // Of the type CORVID_TYPE_VOID for a set.
+  struct corvid_idl_base_type value;
+  unsigned int n_min;
+  // UINT_MAX without a limit.
+  unsigned int n_max;
+} corvid_idl_type;
+
+// The type of a column in the description of the column. In programs of Open vSwitch's library that
+// link it too, it is that library's.
+#ifdef CORVID_OVSDB_TYPES
+#define CORVID_IDL_COLUMN_TYPE struct ovsdb_type
+#else
+#define CORVID_IDL_COLUMN_TYPE struct corvid_idl_type
+#endif
+
+// A column of a generated struct. A constant of generated code.
+typedef struct corvid_idl_column {
+  // Its name in the schema.
+  const char *name;
+  // Where its member is, for a map that of the keys.
+  size_t offset;
+  // Where the member with the values of a map is; 0 for none.
+  size_t value_offset;
+  // Where the member with the number of elements is; 0 for none.
+  size_t count_offset;
+  // Whether rows may be changed in it, by the schema.
+  bool is_mutable;
+  // Whether the database does not have it, and the program computes it.
+  bool is_synthetic;
+  // Its type.
+  CORVID_IDL_COLUMN_TYPE type;
+} corvid_idl_column;
 
 // The result of a call.
 typedef enum corvid_error {
@@ -111,22 +245,6 @@ typedef enum corvid_mode {
   // With READ: writes of the present value are dropped.
   CORVID_MODE_CHANGED_ONLY = 16,
 } corvid_mode;
-
-// Types of atoms.
-typedef enum corvid_type {
-  // None: a set has no values.
-  CORVID_TYPE_VOID = 0,
-  // `integer`
-  CORVID_TYPE_INTEGER = 1,
-  // `real`
-  CORVID_TYPE_REAL = 2,
-  // `boolean`
-  CORVID_TYPE_BOOLEAN = 3,
-  // `string`
-  CORVID_TYPE_STRING = 4,
-  // `uuid`, also of a row that is referred to.
-  CORVID_TYPE_UUID = 5,
-} corvid_type;
 
 // The status of a transaction.
 typedef enum corvid_txn_status {
@@ -216,6 +334,16 @@ typedef enum corvid_row_change {
   CORVID_ROW_DELETE = 2,
 } corvid_row_change;
 
+// Notations of corvid_text_write.
+typedef enum corvid_notation {
+  // That of tools: `[a, "b c"]`.
+  CORVID_NOTATION_TEXT = 0,
+  // That of tools without brackets and quotes: `a b c`.
+  CORVID_NOTATION_BARE = 1,
+  // JSON as in messages: `["set",["a","b c"]]`.
+  CORVID_NOTATION_JSON = 2,
+} corvid_notation;
+
 // Changes at one moment: a copy that does not change. Free it with corvid_changes_free.
 typedef struct corvid_changes corvid_changes;
 
@@ -248,6 +376,9 @@ typedef struct corvid_index corvid_index;
 
 // Rows at one moment: a copy that does not change. Free it with corvid_rows_free.
 typedef struct corvid_rows corvid_rows;
+
+// Names of rows that a command creates. Free it with corvid_symbols_free.
+typedef struct corvid_symbols corvid_symbols;
 
 // A transaction. Free it with corvid_txn_free.
 typedef struct corvid_txn corvid_txn;
@@ -286,8 +417,10 @@ typedef struct corvid_column {
   uint16_t number;
 } corvid_column;
 
-// The events to wait for before the next corvid_client_run.
+// The events to wait for before the next corvid_client_run. Begin with CORVID_WAIT_INIT.
 typedef struct corvid_wait {
+  // `sizeof(corvid_wait)`, set by the caller.
+  size_t size;
   // The descriptor to poll, which belongs to the library and is good until the next corvid_client_run; -1 for none.
   int fd;
   // The events of poll(2) to wait for: POLLIN, POLLOUT, both or neither.
@@ -296,8 +429,10 @@ typedef struct corvid_wait {
   int timeout_ms;
 } corvid_wait;
 
-// The state of a session.
+// The state of a session. Begin with CORVID_SESSION_INIT.
 typedef struct corvid_session {
+  // `sizeof(corvid_session)`, set by the caller.
+  size_t size;
   // Whether a connection is established.
   bool connected;
   // Whether the replica is complete and receives the server's changes.
@@ -334,8 +469,10 @@ typedef struct corvid_atom {
   union corvid_atom_value value;
 } corvid_atom;
 
-// One clause of a condition, a plain value.
+// One clause of a condition. CORVID_CLAUSE sets all members.
 typedef struct corvid_clause {
+  // `sizeof(corvid_clause)`, set by the caller.
+  size_t size;
   // The column.
   struct corvid_column column;
   // A corvid_function.
@@ -348,8 +485,10 @@ typedef struct corvid_clause {
   size_t count;
 } corvid_clause;
 
-// One column of the key of an index: its elements, or its pairs.
+// One column of the key of an index: its elements, or its pairs. CORVID_KEY_PART sets all members.
 typedef struct corvid_key_part {
+  // `sizeof(corvid_key_part)`, set by the caller.
+  size_t size;
   // The elements or keys.
   const struct corvid_atom *keys;
   // The values of a map; null for a set.
@@ -358,36 +497,32 @@ typedef struct corvid_key_part {
   size_t count;
 } corvid_key_part;
 
-// A condition. All bytes 0 is the empty one, which no row meets. Free it with corvid_idl_condition_destroy.
+// A condition. CORVID_IDL_CONDITION_INIT is the empty one, which no row meets. Free it with
+// corvid_idl_condition_destroy.
 typedef struct corvid_idl_condition {
+  // `sizeof(struct corvid_idl_condition)`, set by the caller.
+  size_t size;
   // Its clauses; null for none.
   struct corvid_idl_clauses *clauses;
   // Every row meets it, if it is not 0.
   uint8_t is_true;
 } corvid_idl_condition;
 
-// A column of a generated struct. A constant of generated code.
-typedef struct corvid_idl_column {
-  // Its name in the schema.
-  const char *name;
-  // Where its member is, for a map that of the keys.
-  size_t offset;
-  // Where the member with the values of a map is; 0 for none.
-  size_t value_offset;
-  // Where the member with the number of elements is; 0 for none.
-  size_t count_offset;
-} corvid_idl_column;
-
 // A table of generated code. A constant.
 typedef struct corvid_idl_table_class {
   // Its name in the schema.
   const char *name;
   // Its columns.
-  const struct corvid_idl_column *columns;
+  const corvid_idl_column *columns;
   // How many there are.
   size_t n_columns;
   // The size of the struct of a row.
   size_t row_size;
+  // Computes the synthetic columns of a row; null if there are none. It may read the replica, and
+  // must not change it.
+  void (*parse)(corvid_idl_row *row);
+  // Frees what `parse` has allocated, before the next `parse` of the row and before the row's end.
+  void (*unparse)(corvid_idl_row *row);
 } corvid_idl_table_class;
 
 // Functions for maps of strings in structs of rows whose type is not corvid_smap. A constant
@@ -403,8 +538,13 @@ typedef struct corvid_idl_map_functions {
   void (*destroy)(void *map);
 } corvid_idl_map_functions;
 
-// A database of generated code. A constant.
+// A database of generated code. A constant. The layouts of columns, tables, rows, index columns
+// and cursors belong to its version.
 typedef struct corvid_idl_class {
+  // CORVID_IDL_VERSION of the header that the code was compiled with.
+  unsigned int version;
+  // `sizeof(struct corvid_idl_column)` of the code.
+  size_t column_size;
   // Its name.
   const char *database;
   // Its schema, as JSON.
@@ -417,8 +557,10 @@ typedef struct corvid_idl_class {
   const struct corvid_idl_map_functions *maps;
 } corvid_idl_class;
 
-// The state of a main loop. All bytes 0 but for `idl`.
+// The state of a main loop. Begin with CORVID_IDL_LOOP_INIT.
 typedef struct corvid_idl_loop {
+  // `sizeof(struct corvid_idl_loop)`, set by the caller.
+  size_t size;
   // The replica.
   struct corvid_idl *idl;
   // At this change number another attempt would fail as the last one did.
@@ -438,7 +580,7 @@ typedef struct corvid_idl_loop {
 // A column of an index, and its direction: 0 ascending, 1 descending.
 typedef struct corvid_idl_index_column {
   // The column.
-  const struct corvid_idl_column *column;
+  const corvid_idl_column *column;
   // Null: comparisons by the program are not there.
   const uint8_t *comparer;
   // The direction.
@@ -466,6 +608,14 @@ typedef struct corvid_idl_table {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+// The version of the library that the program runs with, "MAJOR.MINOR.PATCH". `CORVID_VERSION` is
+// the version that it was compiled with. A constant of the library.
+const char *corvid_version(void);
+
+// The version of generated code that the library reads: its `CORVID_IDL_VERSION`, which a class
+// must have.
+unsigned int corvid_idl_version(void);
 
 // Lists the rows of a table with a change of a column of the mode CORVID_MODE_TRACK since corvid_changes_clear, in the order of their first change. Free the list with
 // corvid_changes_free.
@@ -564,6 +714,17 @@ enum corvid_error corvid_condition_set_all(struct corvid_client *client,
 
 // The number up to which conditions are in force: compare with `>=`. 0 for a handle that is none.
 uint64_t corvid_condition_seqno(const struct corvid_client *client);
+
+// Copies the server's error, as JSON, into `buffer`, cut to `size` bytes with its NUL, if the
+// server refused the condition whose number is `seqno` (corvid_condition_set). Ask once
+// corvid_condition_seqno has reached the number: the condition before it is in force again.
+// `*length` is the length of the whole text; `length` may be null, and so may `buffer` if `size`
+// is 0. CORVID_ERR_NONE: the server did not refuse it, or conditions were set after it.
+enum corvid_error corvid_condition_refusal(const struct corvid_client *client,
+                                           uint64_t seqno,
+                                           char *buffer,
+                                           size_t size,
+                                           size_t *length);
 
 // Makes settings for the database whose schema is given as JSON. Free them with corvid_config_free. CORVID_ERR_SCHEMA: it is no schema.
 enum corvid_error corvid_config_new(const char *schema,
@@ -886,6 +1047,11 @@ enum corvid_error corvid_txn_set_dry_run(struct corvid_txn *txn);
 // Refuses changes from now on, or accepts them again.
 enum corvid_error corvid_txn_set_read_only(struct corvid_txn *txn, bool read_only);
 
+// The type that a column has at the last server, or null if the server has no such column. It
+// belongs to the library and lasts as long as the replica.
+const corvid_idl_type *corvid_idl_server_column_type(const struct corvid_idl *replica,
+                                                     const corvid_idl_column *column);
+
 // Empties a condition.
 void corvid_idl_condition_clear(struct corvid_idl_condition *condition);
 
@@ -895,7 +1061,7 @@ void corvid_idl_condition_destroy(struct corvid_idl_condition *condition);
 // Adds a clause. `function` is an enum ovsdb_function: 0 false, 1 true, 2 ==, 3 includes, 4 <=, 5 <, 6 >=, 7 >, 8 excludes, 9 !=. `values` is null for a set.
 void corvid_idl_condition_add_clause(struct corvid_idl_condition *condition,
                                      int function,
-                                     const struct corvid_idl_column *column,
+                                     const corvid_idl_column *column,
                                      const struct corvid_atom *keys,
                                      const struct corvid_atom *values,
                                      size_t count);
@@ -951,27 +1117,27 @@ void corvid_idl_set_lock(struct corvid_idl *replica, const char *name);
 
 // Replicates a column, and the rows that it may refer to. Like all calls that choose columns, before the first corvid_idl_run.
 void corvid_idl_add_column(struct corvid_idl *replica,
-                           const struct corvid_idl_column *column);
+                           const corvid_idl_column *column);
 
 // Replicates the rows of a table, with or without columns.
 void corvid_idl_add_table(struct corvid_idl *replica, const struct corvid_idl_table_class *class_);
 
 // Takes a column out of the replica.
-void corvid_idl_omit(struct corvid_idl *replica, const struct corvid_idl_column *column);
+void corvid_idl_omit(struct corvid_idl *replica, const corvid_idl_column *column);
 
 // Replicates a column without alerts on its changes.
-void corvid_idl_omit_alert(struct corvid_idl *replica, const struct corvid_idl_column *column);
+void corvid_idl_omit_alert(struct corvid_idl *replica, const corvid_idl_column *column);
 
 // Drops writes of the present value to a column, or not.
 void corvid_idl_set_write_changed_only(struct corvid_idl *replica,
-                                       const struct corvid_idl_column *column,
+                                       const corvid_idl_column *column,
                                        bool enable);
 
 // The same for all columns that are replicated with alerts.
 void corvid_idl_set_write_changed_only_all(struct corvid_idl *replica, bool enable);
 
 // Tracks changes of a column; replicates it if it was not.
-void corvid_idl_track_add_column(struct corvid_idl *replica, const struct corvid_idl_column *column);
+void corvid_idl_track_add_column(struct corvid_idl *replica, const corvid_idl_column *column);
 
 // Tracks changes of every column that is replicated with alerts by now.
 void corvid_idl_track_add_all(struct corvid_idl *replica);
@@ -1011,7 +1177,7 @@ bool corvid_idl_server_has_table(const struct corvid_idl *replica,
                                  const struct corvid_idl_table_class *class_);
 
 // Whether the last server has a column.
-bool corvid_idl_server_has_column(const struct corvid_idl *replica, const struct corvid_idl_column *column);
+bool corvid_idl_server_has_column(const struct corvid_idl *replica, const corvid_idl_column *column);
 
 // Runs the replica of a loop, and opens the transaction of this turn. Null: the last one is still being committed, or nothing has changed since it failed.
 struct corvid_idl_txn *corvid_idl_loop_run(struct corvid_idl_loop *state);
@@ -1037,7 +1203,7 @@ void corvid_idl_index_destroy_row(const corvid_idl_row *row);
 // Sets a column of a key. The members of its struct do not show it. A key with a value that cannot
 // be that of the column matches nothing.
 void corvid_idl_index_write(const corvid_idl_row *row,
-                            const struct corvid_idl_column *column,
+                            const corvid_idl_column *column,
                             const struct corvid_atom *atoms,
                             const struct corvid_atom *values,
                             size_t count);
@@ -1090,14 +1256,91 @@ const struct corvid_idl_table *corvid_idl_table_get(const struct corvid_idl *rep
 // Reads a column of a row as the open transaction has it, with changes of single elements, which members of the struct do not show. Free the datum with
 // corvid_datum_free.
 enum corvid_error corvid_idl_read(const corvid_idl_row *row,
-                                  const struct corvid_idl_column *column,
+                                  const corvid_idl_column *column,
                                   struct corvid_datum **datum);
 
 // Whether a column of a row may be written: it is mutable, or the open transaction inserted the row.
-bool corvid_idl_is_mutable(const corvid_idl_row *row, const struct corvid_idl_column *column);
+bool corvid_idl_is_mutable(const corvid_idl_row *row, const corvid_idl_column *column);
 
 // Whether a row is a key of an index, which has no place in the database.
 bool corvid_idl_row_is_synthetic(const corvid_idl_row *row);
+
+// Why the replica has no server: 0 without a reason, EOF if the server closed the connection, else
+// a number of errno.h. A server that was left, because it lacks the database for example, is EPROTO;
+// the log tells more.
+int corvid_idl_get_last_error(const struct corvid_idl *replica);
+
+// Connects for ever from now on, also after a corvid_idl_set_remote without `retry`.
+void corvid_idl_enable_reconnect(struct corvid_idl *replica);
+
+// Forgets which state of a cluster's log the replica has seen, so that a cluster that was built from
+// scratch is not taken for a stale server.
+void corvid_idl_reset_min_index(struct corvid_idl *replica);
+
+// Whether the server may tell of changes of its databases, such as a conversion of the schema,
+// without closing the connection. From the next connection on. The default is true.
+void corvid_idl_set_db_change_aware(struct corvid_idl *replica, bool aware);
+
+// From now on, a write of a column that is replicated with alerts makes its transaction fail. For
+// programs that write only columns that they have named to corvid_idl_omit_alert.
+void corvid_idl_verify_write_only(struct corvid_idl *replica);
+
+// The class that the replica was made of, or null.
+const struct corvid_idl_class *corvid_idl_get_class(const struct corvid_idl *replica);
+
+// Counts what the replica holds: `*cells` are its rows times their replicated columns, and
+// `*transactions` those that were sent and are not answered. Both may be null.
+void corvid_idl_count(const struct corvid_idl *replica, uint64_t *cells, uint64_t *transactions);
+
+// Makes an empty table of symbols. Free it with corvid_symbols_free.
+enum corvid_error corvid_symbols_new(struct corvid_symbols **symbols);
+
+// Frees a table of symbols. Null is fine.
+enum corvid_error corvid_symbols_free(struct corvid_symbols *symbols);
+
+// Adds a name with its UUID, or gives a name that is there this UUID.
+enum corvid_error corvid_symbols_add(struct corvid_symbols *symbols, const char *name, corvid_uuid uuid);
+
+// Tells the symbol at `index`, in the order in which names were added or first read: copies its name
+// into `buffer`, cut to `size` bytes with its NUL. `*named` is whether a text has named it.
+// CORVID_ERR_NONE: there are not so many.
+enum corvid_error corvid_symbols_get(const struct corvid_symbols *symbols,
+                                     size_t index,
+                                     char *buffer,
+                                     size_t size,
+                                     corvid_uuid *uuid,
+                                     bool *named);
+
+// Reads a value of a column from text, such as `[1, 2]` or `{k=v}`. `@NAME` stands for the UUID that
+// `symbols` has for the name; `symbols` may be null. Free the datum with corvid_datum_free. After a
+// failure the message for the user is in `buffer`, cut to `size` bytes with its NUL.
+enum corvid_error corvid_text_read(const corvid_idl_type *column_type,
+                                   const char *text,
+                                   struct corvid_symbols *symbols,
+                                   struct corvid_datum **datum,
+                                   char *buffer,
+                                   size_t size);
+
+// Reads one atom from text, or a range of integers such as `1-3`, whose elements are in the datum.
+// Otherwise as corvid_text_read.
+enum corvid_error corvid_text_read_atom(const corvid_idl_base_type *base_type,
+                                        const char *text,
+                                        struct corvid_symbols *symbols,
+                                        struct corvid_datum **datum,
+                                        char *buffer,
+                                        size_t size);
+
+// Copies a value of a column as text into `buffer`, cut to `size` bytes with its NUL. `*length` is
+// the length of the whole text; `length` may be null, and so may `buffer` if `size` is 0. `notation`
+// is a corvid_notation.
+enum corvid_error corvid_text_write(const corvid_idl_type *column_type,
+                                    const struct corvid_atom *keys,
+                                    const struct corvid_atom *values,
+                                    size_t count,
+                                    int notation,
+                                    char *buffer,
+                                    size_t size,
+                                    size_t *length);
 
 // Sets the file of the private key for `ssl:` remotes of all replicas without files of their own, from the next connection on. Null changes nothing.
 enum corvid_error corvid_tls_set_private_key_file(const char *file);
@@ -1115,6 +1358,21 @@ enum corvid_error corvid_tls_set_protocols(const char *protocols);
 // Sets the ciphers of TLS 1.2 that connections may use, as the option `--ssl-ciphers` of servers, for all replicas without files of their own. Null changes nothing.
 enum corvid_error corvid_tls_set_ciphers(const char *ciphers);
 
+// Sets the file of the certificates that are sent to peers after the own one, as the option
+// `--peer-ca-cert` of servers, for all replicas without files of their own. Null changes nothing.
+enum corvid_error corvid_tls_set_peer_ca_certificate_file(const char *file);
+
+// Sets the ciphersuites of TLS 1.3 that connections may use, as the option `--ssl-ciphersuites` of
+// servers, for all replicas without files of their own. Null changes nothing.
+enum corvid_error corvid_tls_set_ciphersuites(const char *ciphersuites);
+
+// Sets the name that connections ask servers for (SNI), as the option `--ssl-server-name` of
+// servers, for all replicas without files of their own. Null changes nothing.
+enum corvid_error corvid_tls_set_server_name(const char *name);
+
+// Whether the process has a file of a private key, of a certificate or of the certificate of a CA.
+bool corvid_tls_is_configured(void);
+
 // The first row of a table that changed since corvid_idl_track_clear, in the order of first changes, or null. A deleted row shows its last values until then.
 corvid_idl_row *corvid_idl_track_get_first(const struct corvid_idl *replica,
                                            const struct corvid_idl_table_class *class_);
@@ -1123,7 +1381,7 @@ corvid_idl_row *corvid_idl_track_get_first(const struct corvid_idl *replica,
 corvid_idl_row *corvid_idl_track_get_next(const corvid_idl_row *row);
 
 // Whether a column is among those that changed. If none is, a row changed that this row refers to.
-bool corvid_idl_track_is_updated(const corvid_idl_row *row, const struct corvid_idl_column *column);
+bool corvid_idl_track_is_updated(const corvid_idl_row *row, const corvid_idl_column *column);
 
 // The change number of the last change of a kind since corvid_idl_track_clear; 0 for none. `change` is a corvid_row_change.
 unsigned int corvid_idl_row_get_seqno(const corvid_idl_row *row,
@@ -1186,7 +1444,7 @@ void corvid_idl_txn_assert_read_only(struct corvid_idl_txn *txn, bool read_only)
 // Adds one to an integer column at the end of the transaction, if anything else changes or if `force`.
 void corvid_idl_txn_increment(struct corvid_idl_txn *txn,
                               const corvid_idl_row *row,
-                              const struct corvid_idl_column *column,
+                              const corvid_idl_column *column,
                               bool force);
 
 // Inserts a row into a table, with all columns at their defaults. With `persist` it keeps the UUID on the server; a null UUID lets the library choose. Null after a failure.
@@ -1199,36 +1457,36 @@ corvid_idl_row *corvid_idl_txn_insert(struct corvid_idl_txn *txn,
 void corvid_idl_txn_delete(const corvid_idl_row *row);
 
 // Commits only if a column still holds what it holds here. Call it before writing the column.
-void corvid_idl_txn_verify(const corvid_idl_row *row, const struct corvid_idl_column *column);
+void corvid_idl_txn_verify(const corvid_idl_row *row, const corvid_idl_column *column);
 
 // Writes a column as a whole, as corvid_txn_write does; elements that are given twice count once.
 // A value that breaks a constraint of the schema makes the commit fail with the server's error. A
 // value that cannot be sent, and any other failure, makes the commit fail too, and is logged.
 void corvid_idl_txn_write(const corvid_idl_row *row,
-                          const struct corvid_idl_column *column,
+                          const corvid_idl_column *column,
                           const struct corvid_atom *keys,
                           const struct corvid_atom *values,
                           size_t count);
 
 // Adds a value to a set.
 void corvid_idl_txn_add_value(const corvid_idl_row *row,
-                              const struct corvid_idl_column *column,
+                              const corvid_idl_column *column,
                               struct corvid_atom value);
 
 // Removes a value from a set.
 void corvid_idl_txn_remove_value(const corvid_idl_row *row,
-                                 const struct corvid_idl_column *column,
+                                 const corvid_idl_column *column,
                                  struct corvid_atom value);
 
 // Sets the value at a key of a map.
 void corvid_idl_txn_set_key(const corvid_idl_row *row,
-                            const struct corvid_idl_column *column,
+                            const corvid_idl_column *column,
                             struct corvid_atom key,
                             struct corvid_atom value);
 
 // Removes a key from a map.
 void corvid_idl_txn_remove_key(const corvid_idl_row *row,
-                               const struct corvid_idl_column *column,
+                               const corvid_idl_column *column,
                                struct corvid_atom key);
 
 // The number of elements; 0 for a handle that is none.
@@ -1264,6 +1522,10 @@ enum corvid_error corvid_uuid_parse(const char *text, corvid_uuid *uuid);
 
 // Writes the 36 characters of a UUID and a NUL into `buffer`, which has at least 37 bytes.
 enum corvid_error corvid_uuid_format(corvid_uuid uuid, char *buffer);
+
+// A new random UUID. It is all zeros if the system has no random numbers, which corvid_error_text
+// tells.
+corvid_uuid corvid_uuid_random(void);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use corvid::{LockState, polled};
 
+use crate::abi::{SizedOut, Versioned};
 use crate::config::{Config, corvid_config};
 use crate::error::{Failure, corvid_error, guard};
 use crate::handle::{self, Kind};
@@ -122,10 +123,12 @@ pub extern "C" fn corvid_client_run(
     })
 }
 
-/// The events to wait for before the next corvid_client_run.
+/// The events to wait for before the next corvid_client_run. Begin with CORVID_WAIT_INIT.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct corvid_wait {
+    /// `sizeof(corvid_wait)`, set by the caller.
+    pub size: usize,
     /// The descriptor to poll, which belongs to the library and is good until the next corvid_client_run; -1 for none.
     pub fd: c_int,
     /// The events of poll(2) to wait for: POLLIN, POLLOUT, both or neither.
@@ -145,11 +148,23 @@ pub extern "C" fn corvid_client_wait(
     wait: *mut corvid_wait,
 ) -> corvid_error {
     guard("corvid_client_wait", || {
-        let out = Out::new(wait, "wait")?;
+        let out = SizedOut::new(wait)?;
         let wait = with(client, |client| Ok(client.wait()))?;
         out.set(corvid_wait::of(&wait));
         Ok(())
     })
+}
+
+// SAFETY: numbers only, the size first.
+unsafe impl Versioned for corvid_wait {
+    const NAME: &'static str = "corvid_wait";
+    const LEAST: usize = 24;
+}
+
+// SAFETY: numbers and truths only, the size first.
+unsafe impl Versioned for corvid_session {
+    const NAME: &'static str = "corvid_session";
+    const LEAST: usize = 24;
 }
 
 impl corvid_wait {
@@ -157,6 +172,7 @@ impl corvid_wait {
     pub(crate) fn of(wait: &polled::Wait) -> corvid_wait {
         let flag = |is_set, flag| if is_set { flag } else { 0 };
         corvid_wait {
+            size: size_of::<corvid_wait>(),
             fd: wait.fd.unwrap_or(-1),
             events: flag(wait.readable, POLLIN) | flag(wait.writable, POLLOUT),
             timeout_ms: wait.timeout.map_or(-1, rounded_up_ms),
@@ -194,10 +210,12 @@ pub enum corvid_lock_state {
     CORVID_LOCK_HELD = 3,
 }
 
-/// The state of a session.
+/// The state of a session. Begin with CORVID_SESSION_INIT.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct corvid_session {
+    /// `sizeof(corvid_session)`, set by the caller.
+    pub size: usize,
     /// Whether a connection is established.
     pub connected: bool,
     /// Whether the replica is complete and receives the server's changes.
@@ -219,9 +237,10 @@ pub extern "C" fn corvid_client_session(
     session: *mut corvid_session,
 ) -> corvid_error {
     guard("corvid_client_session", || {
-        let out = Out::new(session, "session")?;
+        let out = SizedOut::new(session)?;
         let state = with(client, |client| Ok(client.session()))?;
         out.set(corvid_session {
+            size: size_of::<corvid_session>(),
             connected: state.is_connected,
             synced: state.is_synced,
             has_contents: state.has_contents,

@@ -1,9 +1,10 @@
 //! Conditions: which rows of a table are replicated.
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int};
 
 use corvid::{Clause, Condition, Function};
 
+use crate::abi::{Versioned, sized_array};
 use crate::client::{corvid_client, with};
 use crate::config::{column_key, corvid_column, corvid_table, table_id};
 use crate::error::{Failure, corvid_error, guard};
@@ -45,10 +46,12 @@ fn function_of(number: c_int) -> Result<Function, Failure> {
     })
 }
 
-/// One clause of a condition, a plain value.
+/// One clause of a condition. CORVID_CLAUSE sets all members.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct corvid_clause {
+    /// `sizeof(corvid_clause)`, set by the caller.
+    pub size: usize,
     /// The column.
     pub column: corvid_column,
     /// A corvid_function.
@@ -59,6 +62,12 @@ pub struct corvid_clause {
     pub values: *const corvid_atom,
     /// How many there are.
     pub count: usize,
+}
+
+// SAFETY: numbers and pointers only, the size first.
+unsafe impl Versioned for corvid_clause {
+    const NAME: &'static str = "corvid_clause";
+    const LEAST: usize = 40;
 }
 
 /// Chooses the rows of a table that are replicated: those for which any of the clauses holds;
@@ -74,8 +83,9 @@ pub extern "C" fn corvid_condition_set(
     seqno: *mut u64,
 ) -> corvid_error {
     guard("corvid_condition_set", || {
-        let clauses = pointer::array(clauses, count, "clauses")?;
-        set(client, table, Some(clauses), seqno)
+        let clauses = sized_array(clauses, count, "clauses")?;
+        let clauses: Vec<corvid_clause> = clauses.collect::<Result<_, _>>()?;
+        set(client, table, Some(&clauses), seqno)
     })
 }
 
@@ -132,4 +142,33 @@ pub extern "C" fn corvid_condition_seqno(client: *const corvid_client) -> u64 {
         Ok(())
     });
     seqno
+}
+
+/// Copies the server's error, as JSON, into `buffer`, cut to `size` bytes with its NUL, if the
+/// server refused the condition whose number is `seqno` (corvid_condition_set). Ask once
+/// corvid_condition_seqno has reached the number: the condition before it is in force again.
+/// `*length` is the length of the whole text; `length` may be null, and so may `buffer` if `size`
+/// is 0. CORVID_ERR_NONE: the server did not refuse it, or conditions were set after it.
+#[unsafe(no_mangle)]
+pub extern "C" fn corvid_condition_refusal(
+    client: *const corvid_client,
+    seqno: u64,
+    buffer: *mut c_char,
+    size: usize,
+    length: *mut usize,
+) -> corvid_error {
+    guard("corvid_condition_refusal", || {
+        let out = (!length.is_null()).then(|| Out::new(length, "length"));
+        let out = out.transpose()?;
+        let refusal = with(client, |client| {
+            let refusal = client.idl().condition_refusal(seqno);
+            Ok(refusal.map(str::to_owned))
+        })?;
+        let refusal = refusal.ok_or_else(|| Failure::none("the condition was not refused"))?;
+        let whole = pointer::copy_text(&refusal, buffer, size)?;
+        if let Some(out) = out {
+            out.set(whole);
+        }
+        Ok(())
+    })
 }

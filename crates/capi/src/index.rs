@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use corvid::{Column, Cursor, Datum, IndexColumn, IndexId, Key, RowId, polled};
 
+use crate::abi::{Versioned, sized_array};
 use crate::client::{Cell, Client, corvid_client};
 use crate::config::{column_key, corvid_column, corvid_table, table_id};
 use crate::error::{Failure, corvid_error, guard};
@@ -46,16 +47,24 @@ impl Kind for CursorObject {
     const NAME: &'static str = "cursor";
 }
 
-/// One column of the key of an index: its elements, or its pairs.
+/// One column of the key of an index: its elements, or its pairs. CORVID_KEY_PART sets all members.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct corvid_key_part {
+    /// `sizeof(corvid_key_part)`, set by the caller.
+    pub size: usize,
     /// The elements or keys.
     pub keys: *const corvid_atom,
     /// The values of a map; null for a set.
     pub values: *const corvid_atom,
     /// How many there are.
     pub count: usize,
+}
+
+// SAFETY: numbers and pointers only, the size first.
+unsafe impl Versioned for corvid_key_part {
+    const NAME: &'static str = "corvid_key_part";
+    const LEAST: usize = 32;
 }
 
 /// Makes an index over `count` columns of a table, in ascending order, or in descending order of those whose element of `descending` is true; `descending` may be null. The columns
@@ -122,9 +131,10 @@ fn key_of(
     client: &polled::Client,
     parts: *const corvid_key_part,
 ) -> Result<Key, Failure> {
-    let parts = pointer::array(parts, index.columns.len(), "key")?;
+    let parts = sized_array(parts, index.columns.len(), "key")?;
     let mut key = client.key(index.id);
     for (column, part) in index.columns.iter().zip(parts) {
+        let part = part?;
         let column_type = &client.column(*column).column_type;
         let value: Datum = datum_of(part.keys, part.values, part.count, column_type)?;
         key.set(*column, value);

@@ -13,6 +13,7 @@
     reason = "C has no unsafe functions: the header states what pointers must point to"
 )]
 
+pub mod abi;
 pub mod change;
 pub mod client;
 pub mod condition;
@@ -22,6 +23,7 @@ pub mod fetch;
 mod handle;
 pub mod index;
 pub mod logging;
+mod platform;
 mod pointer;
 pub mod poll_loop;
 pub mod reading;

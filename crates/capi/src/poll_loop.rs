@@ -7,9 +7,9 @@ use std::cell::RefCell;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
+use crate::abi::SizedOut;
 use crate::client::corvid_wait;
 use crate::error::{Failure, corvid_error, guard};
-use crate::pointer::Out;
 
 #[derive(Default)]
 struct Wanted {
@@ -27,6 +27,7 @@ impl Wanted {
     fn take_one(&mut self) -> Option<corvid_wait> {
         if let Some(pollfd) = self.fds.pop() {
             return Some(corvid_wait {
+                size: size_of::<corvid_wait>(),
                 fd: pollfd.fd,
                 events: pollfd.events,
                 timeout_ms: -1,
@@ -34,6 +35,7 @@ impl Wanted {
         }
         let until = self.until.take()?;
         Some(corvid_wait {
+            size: size_of::<corvid_wait>(),
             fd: -1,
             events: 0,
             timeout_ms: Wanted::timeout_ms(until),
@@ -86,7 +88,7 @@ pub extern "C" fn corvid_poll_timer(timeout_ms: i64) -> corvid_error {
 pub extern "C" fn corvid_poll_next(wait: *mut corvid_wait) -> corvid_error {
     let mut is_none = false;
     let error = guard("corvid_poll_next", || {
-        let out = Out::new(wait, "wait")?;
+        let out = SizedOut::new(wait)?;
         match WANTED.with_borrow_mut(Wanted::take_one) {
             Some(wait) => out.set(wait),
             None => is_none = true,

@@ -8,6 +8,7 @@
 
 mod cell;
 pub mod class;
+pub mod column_type;
 pub mod condition;
 pub mod idl;
 pub mod idl_loop;
@@ -15,6 +16,9 @@ pub mod index;
 pub mod map;
 mod record;
 pub mod rows;
+pub mod session;
+mod synthetic;
+pub mod text;
 pub mod tls;
 pub mod track;
 pub mod transaction;

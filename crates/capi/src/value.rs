@@ -6,7 +6,7 @@
 use std::ffi::{c_char, c_int};
 use std::ptr;
 
-use corvid::data::{AtomRef, AtomType, BaseType, ColumnType, DatumBuilder};
+use corvid::data::{AtomRef, AtomType, BaseType, ColumnType, DatumBuilder, WireError};
 use corvid::{Atom, Datum, Real, Str, Uuid};
 
 use crate::error::{Failure, corvid_error, guard};
@@ -164,6 +164,18 @@ pub(crate) fn number_of(atom: AtomType) -> c_int {
     }
 }
 
+/// The type of a number in C.
+pub(crate) fn type_of(number: c_int) -> Option<AtomType> {
+    Some(match number {
+        1 => AtomType::Integer,
+        2 => AtomType::Real,
+        3 => AtomType::Boolean,
+        4 => AtomType::String,
+        5 => AtomType::Uuid,
+        _ => return None,
+    })
+}
+
 /// A datum from arrays of atoms.
 pub(crate) fn datum_of(
     keys: *const corvid_atom,
@@ -171,11 +183,7 @@ pub(crate) fn datum_of(
     count: usize,
     column_type: &ColumnType,
 ) -> Result<Datum, Failure> {
-    let mut datum = DatumBuilder::new();
-    elements(keys, values, count, column_type, &mut |key, value| {
-        datum.push(key, value);
-    })?;
-    datum.finish().map_err(Failure::constraint)
+    sorted(keys, values, count, column_type)?.map_err(Failure::constraint)
 }
 
 /// As [`datum_of`], but an element that is given twice counts once, as with setters of the
@@ -186,11 +194,7 @@ pub(crate) fn unique_datum_of(
     count: usize,
     column_type: &ColumnType,
 ) -> Result<Datum, Failure> {
-    let mut datum = DatumBuilder::new();
-    elements(keys, values, count, column_type, &mut |key, value| {
-        datum.push(key, value);
-    })?;
-    if let Ok(datum) = datum.finish() {
+    if let Ok(datum) = sorted(keys, values, count, column_type)? {
         return Ok(datum);
     }
     // Only duplicates lead here, so usual data are neither copied nor compared twice.
@@ -205,6 +209,26 @@ pub(crate) fn unique_datum_of(
         datum.push(key, value);
     }
     datum.finish().map_err(Failure::constraint)
+}
+
+/// The sorted elements of arrays of atoms. The inner error reports an element that is given twice,
+/// the outer one an element that cannot be one of the column.
+fn sorted(
+    keys: *const corvid_atom,
+    values: *const corvid_atom,
+    count: usize,
+    column_type: &ColumnType,
+) -> Result<Result<Datum, WireError>, Failure> {
+    // Most columns hold one value, which needs no builder.
+    if count == 1 && column_type.value.is_none() && values.is_null() {
+        let key = pointer::array(keys, count, "keys")?[0];
+        return Ok(Ok(Datum::one(key.to_atom(&column_type.key)?)));
+    }
+    let mut datum = DatumBuilder::new();
+    elements(keys, values, count, column_type, &mut |key, value| {
+        datum.push(key, value);
+    })?;
+    Ok(datum.finish())
 }
 
 /// The elements that arrays of atoms have, in the order of the arrays.
@@ -390,4 +414,24 @@ pub extern "C" fn corvid_uuid_format(uuid: corvid_uuid, buffer: *mut c_char) -> 
         let text = String::from_utf8_lossy(&text);
         copy_text(&text, buffer, Uuid::TEXT_LEN + 1).map(drop)
     })
+}
+
+/// A new random UUID. It is all zeros if the system has no random numbers, which corvid_error_text
+/// tells.
+#[unsafe(no_mangle)]
+pub extern "C" fn corvid_uuid_random() -> corvid_uuid {
+    let mut made = Uuid::ZERO;
+    guard("corvid_uuid_random", || {
+        let mut bytes = [0u8; 16];
+        // SAFETY: the buffer has as many bytes as are asked for.
+        let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        // So few bytes come at once or not at all (getrandom(2)).
+        if usize::try_from(got) != Ok(bytes.len()) {
+            let text = std::io::Error::last_os_error().to_string();
+            return Err(Failure::new(corvid_error::CORVID_ERR_LIMIT, text));
+        }
+        made = Uuid::from_random(bytes);
+        Ok(())
+    });
+    made.into()
 }

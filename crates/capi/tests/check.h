@@ -33,7 +33,7 @@ read_file(const char *path)
 static inline void
 turn(corvid_client *client)
 {
-    corvid_wait wait;
+    corvid_wait wait = CORVID_WAIT_INIT;
     OK(corvid_client_wait(client, &wait));
     struct pollfd pollfd = {wait.fd, wait.events, 0};
     int timeout = wait.timeout_ms < 0 || wait.timeout_ms > 10000 ? 10000 : wait.timeout_ms;
@@ -44,7 +44,7 @@ turn(corvid_client *client)
 static inline void
 wait_for_contents(corvid_client *client)
 {
-    corvid_session session;
+    corvid_session session = CORVID_SESSION_INIT;
     int turns = 0;
     do {
         CHECK(turns++ < 1000);

@@ -37,7 +37,7 @@ static void
 check_loop(void)
 {
     int fds[2];
-    struct corvid_wait wait;
+    struct corvid_wait wait = CORVID_WAIT_INIT;
 
     CHECK(!pipe(fds) && write(fds[1], "x", 1) == 1);
     poll_fd_wait(fds[0], POLLIN);

@@ -245,8 +245,8 @@ find_in_order(corvid_client *client)
     insert(txn, "dan", 70);
     corvid_atom seventy = corvid_atom_integer(70), forty = corvid_atom_integer(40);
     corvid_atom text = corvid_atom_string("cid"), empty = corvid_atom_string("");
-    const corvid_key_part key[] = {{&seventy, NULL, 1}, {&text, NULL, 1}};
-    const corvid_key_part at_forty[] = {{&forty, NULL, 1}, {&empty, NULL, 1}};
+    const corvid_key_part key[] = {CORVID_KEY_PART(&seventy, NULL, 1), CORVID_KEY_PART(&text, NULL, 1)};
+    const corvid_key_part at_forty[] = {CORVID_KEY_PART(&forty, NULL, 1), CORVID_KEY_PART(&empty, NULL, 1)};
     OK(corvid_index_find(by_age, key, &row));
     CHECK(!memcmp(&row, &cid, sizeof row));
     CHECK(corvid_index_find(by_age, at_forty, &row) == CORVID_ERR_NONE);
@@ -279,7 +279,7 @@ restrict_and_fetch(corvid_client *client)
     char text[8];
     corvid_rows *rows;
     corvid_atom atom = corvid_atom_string("ann");
-    corvid_clause clause = {name, CORVID_FUNCTION_EQUAL, &atom, NULL, 1};
+    corvid_clause clause = CORVID_CLAUSE(name, CORVID_FUNCTION_EQUAL, &atom, NULL, 1);
 
     OK(corvid_condition_set(client, keepers, &clause, 1, &promised));
     while (corvid_condition_seqno(client) < promised) {
@@ -318,7 +318,7 @@ restrict_and_fetch(corvid_client *client)
 static void
 lock(corvid_client *client)
 {
-    corvid_session session;
+    corvid_session session = CORVID_SESSION_INIT;
     corvid_txn *txn;
     corvid_row row;
     int status;

@@ -110,9 +110,11 @@ call(void)
     void *made = NULL;
     corvid_row found = kept_row;
     corvid_atom atoms[3] = {atom(), atom(), atom()}, values[3] = {atom(), atom(), atom()};
-    corvid_key_part key[2] = {{atoms, NULL, next() % 3}, {OUT(atoms), OUT(values), next() % 3}};
-    corvid_clause clauses[2] = {{column(), (int) (next() % 10), OUT(atoms), OUT(values), next() % 3},
-                                {column(), (int) next(), atoms, NULL, 1}};
+    corvid_key_part key[2] = {CORVID_KEY_PART(atoms, NULL, next() % 3),
+                              CORVID_KEY_PART(OUT(atoms), OUT(values), next() % 3)};
+    corvid_clause clauses[2] = {
+        CORVID_CLAUSE(column(), (int) (next() % 10), OUT(atoms), OUT(values), next() % 3),
+        CORVID_CLAUSE(column(), (int) next(), atoms, NULL, 1)};
     corvid_column columns[2] = {column(), column()};
     bool flags[2] = {false, true};
     char buffer[16];
@@ -123,8 +125,15 @@ call(void)
     int number;
     uint64_t wide;
     corvid_uuid uuid = kept_row.uuid;
-    corvid_wait wait;
-    corvid_session session;
+    corvid_wait wait = CORVID_WAIT_INIT;
+    corvid_session session = CORVID_SESSION_INIT;
+    /* Sizes that were not set, or not in all structs of an array. */
+    if (next() % 8 == 0) {
+        key[next() % 2].size = next() % sizeof *key;
+        clauses[next() % 2].size = next() % sizeof *clauses;
+        wait.size = next() % sizeof wait;
+        session.size = next() % sizeof session;
+    }
 
     switch (next() % 72) {
     case 0: corvid_config_new(text(), OUT((corvid_config **) &made)); break;

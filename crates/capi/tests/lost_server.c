@@ -30,7 +30,7 @@ main(int argc, char *argv[])
     new_member(txn, "ann", 1);
 
     CHECK(kill((pid_t) atoi(argv[3]), SIGKILL) == 0);
-    corvid_wait wait;
+    corvid_wait wait = CORVID_WAIT_INIT;
     OK(corvid_idl_wait_for(idl, &wait));
     struct pollfd closed = {wait.fd, POLLIN | POLLRDHUP, 0};
     while (!(closed.revents & (POLLHUP | POLLRDHUP))) {

@@ -20,7 +20,7 @@ run(void *argument)
 {
     (void) argument;
     while (!atomic_load(&is_over)) {
-        corvid_wait wait;
+        corvid_wait wait = CORVID_WAIT_INIT;
         corvid_error error = corvid_client_run(client, NULL);
         CHECK(error == CORVID_OK || error == CORVID_ERR_TXN_OPEN);
         OK(corvid_client_wait(client, &wait));

@@ -51,7 +51,7 @@ core(const char *schema, const char *remote)
         turn(client);
     }
     CHECK(strstr(text, "TLS") != NULL);
-    corvid_session session;
+    corvid_session session = CORVID_SESSION_INIT;
     OK(corvid_client_session(client, &session));
     CHECK(!session.has_contents);
     OK(corvid_client_free(client));

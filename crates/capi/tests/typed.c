@@ -253,8 +253,7 @@ walk_in_order(void)
 static void
 choose_rows(void)
 {
-    struct corvid_idl_condition condition;
-    memset(&condition, 0, sizeof condition);
+    struct corvid_idl_condition condition = CORVID_IDL_CONDITION_INIT;
     zoo_keeper_add_clause_name(&condition, 2, "ann");
     unsigned int promised = zoo_keeper_set_condition(idl, &condition);
     while (corvid_idl_get_condition_seqno(idl) < promised) {
@@ -276,9 +275,7 @@ choose_rows(void)
 static void
 loop(void)
 {
-    struct corvid_idl_loop loop;
-    memset(&loop, 0, sizeof loop);
-    loop.idl = idl;
+    struct corvid_idl_loop loop = CORVID_IDL_LOOP_INIT(idl);
     int64_t wanted = 3;
     for (int turn = 0; turn < 1000; turn++) {
         struct corvid_idl_txn *txn = corvid_idl_loop_run(&loop);

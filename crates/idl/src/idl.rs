@@ -99,6 +99,12 @@ impl Idl {
         }
     }
 
+    /// Transactions that were sent and are not answered.
+    #[must_use]
+    pub fn outstanding(&self) -> u64 {
+        self.outstanding.len() as u64
+    }
+
     /// How the rows are replaced when the server sends all of them again.
     pub fn set_resync(&mut self, resync: Resync) {
         self.replica.set_resync(resync);

@@ -1,9 +1,14 @@
 //! Annotations of a schema, added before code is generated from it (docs/spec/idl.md 7.1).
 //!
-//! Annotations are either a JSON object that is merged into the schema (RFC 7386), or lines of the form that existing annotation files
-//! have: `s["idlPrefix"] = "nbrec_"`. Those are read as text; nothing is executed. For Rust no annotation matters; they are carried through
-//! for readers of the result.
+//! Annotations are either a JSON object that is merged into the schema (RFC 7386), or assignments as
+//! existing annotation files have them, `s["idlPrefix"] = "nbrec_"` ([`script`]). For Rust no
+//! annotation matters; they are carried through for readers of the result.
 
+mod script;
+mod token;
+
+use bstr::{BStr, ByteSlice as _};
+use corvid_data::ColumnType;
 use corvid_json::Value;
 
 use crate::error::Error;
@@ -29,44 +34,11 @@ pub fn annotate(schema: &str, annotations: &str) -> Result<String, Error> {
         merge(&mut json, parse(annotations)?);
         return Ok(json.to_string());
     }
-    let Value::Object(members) = &mut json else {
+    if !matches!(json, Value::Object(_)) {
         return Err(Error::Schema("it is no object".to_owned()));
-    };
-    for (number, line) in annotations.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let (name, text) = assignment(line).ok_or(Error::Annotations(number + 1))?;
-        members.insert(name, text);
     }
+    script::apply(&mut json, annotations).map_err(Error::Annotations)?;
     Ok(json.to_string())
-}
-
-/// `s["name"] = "text"`, in the quotes of JSON or of Python.
-fn assignment(line: &str) -> Option<(bstr::BString, Value)> {
-    let (target, text) = line.split_once('=')?;
-    let name = target.trim().strip_prefix("s[")?.strip_suffix(']')?;
-    let unquote = |text: &str| -> Option<String> {
-        let text = text.trim();
-        if let Some(plain) = text.strip_prefix('\'') {
-            let plain = plain.strip_suffix('\'')?;
-            return (!plain.contains(['\\', '\''])).then(|| plain.to_owned());
-        }
-        let json = Value::parse(text.as_bytes()).ok()?;
-        json.as_str().map(str::to_owned)
-    };
-    let text = unquote(text)?;
-    let json = Value::parse(format!("[{}]", quoted(&text)).as_bytes()).ok()?;
-    let value = json.as_array()?.first()?.clone();
-    Some((unquote(name)?.into(), value))
-}
-
-/// A text as JSON.
-fn quoted(text: &str) -> String {
-    let mut out = Vec::new();
-    corvid_json::write::string(&mut out, text.as_bytes());
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 fn merge(target: &mut Value, patch: Value) {
@@ -91,6 +63,82 @@ fn merge(target: &mut Value, patch: Value) {
 
 /// The members that annotations add to the top of a schema, for generators of C.
 const ADDED: [&str; 4] = ["cDecls", "hDecls", "idlHeader", "idlPrefix"];
+
+/// A column that the database does not have: code of the program computes it from the others.
+#[derive(Debug, Clone)]
+pub(crate) struct Synthetic {
+    pub(crate) table: String,
+    pub(crate) name: String,
+    pub(crate) column_type: ColumnType,
+    /// The declaration that takes the place of the member's.
+    pub(crate) members: Option<String>,
+    /// Fills the member; the row is `row`.
+    pub(crate) parse: String,
+    /// Frees what `parse` has allocated.
+    pub(crate) unparse: String,
+    /// Columns that are read before.
+    pub(crate) dependencies: Vec<String>,
+}
+
+/// Takes the synthetic columns out of a schema.
+pub(crate) fn take_synthetic(json: &mut Value) -> Result<Vec<Synthetic>, Error> {
+    let mut taken = Vec::new();
+    for (table, json) in object_mut(json, "tables").into_iter().flatten() {
+        let Some(columns) = object_mut(json, "columns") else {
+            continue;
+        };
+        let is_synthetic = |column: &Value| {
+            let extensions = column.get("extensions");
+            extensions.and_then(|e| e.get("synthetic")) == Some(&Value::Bool(true))
+        };
+        let names: Vec<_> = columns
+            .iter()
+            .filter(|(_, column)| is_synthetic(column))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            let Some(column) = columns.remove(&name) else {
+                continue;
+            };
+            taken.push(synthetic(table.as_bstr(), name.as_bstr(), &column)?);
+        }
+    }
+    Ok(taken)
+}
+
+fn synthetic(table: &BStr, name: &BStr, column: &Value) -> Result<Synthetic, Error> {
+    let what = || Error::Extension(format!("column {name} of table {table}"));
+    let extensions = column.get("extensions").ok_or_else(what)?;
+    let text = |member: &str| {
+        let text = extensions.get(member).and_then(Value::as_str);
+        text.map(str::to_owned)
+    };
+    let dependencies = extensions.get("dependencies").and_then(Value::as_array);
+    let dependencies = dependencies.unwrap_or_default().iter();
+    let column_type = ColumnType::from_json(column.get("type").ok_or_else(what)?);
+    Ok(Synthetic {
+        table: table.to_string(),
+        name: name.to_string(),
+        column_type: column_type.map_err(|error| Error::Schema(error.to_string()))?,
+        members: text("members"),
+        parse: text("parse").unwrap_or_default(),
+        unparse: text("unparse").unwrap_or_default(),
+        dependencies: dependencies
+            .map(|column| column.as_str().map(str::to_owned).ok_or_else(what))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+/// A member that is an object.
+fn object_mut<'a>(json: &'a mut Value, name: &str) -> Option<&'a mut corvid_json::Object> {
+    let Value::Object(members) = json else {
+        return None;
+    };
+    match members.get_mut(name.as_bytes()) {
+        Some(Value::Object(members)) => Some(members),
+        _ => None,
+    }
+}
 
 /// Leaves the schema alone. Code that columns and tables bring along is for another language, and cannot be left out.
 pub(crate) fn strip(json: &mut Value) -> Result<(), Error> {
@@ -126,5 +174,67 @@ mod tests {
         assert_eq!(merged, r#"{"a":1,"b":"x","c":"\"y\""}"#);
         let error = annotate("{}", "\nimport os\n").unwrap_err().to_string();
         assert!(error.contains("line 2"), "{error}");
+    }
+
+    /// Comments, a function that adds a column with its code, declarations: what OVN's files have.
+    #[test]
+    fn a_file_as_ovn_writes_it() {
+        let annotations = r##"
+# -*- python -*-
+
+s["idlPrefix"] = "sbrec_"        # the prefix
+s["idlHeader"] = "\"lib/ovn-sb-idl.h\""
+s["hDecls"] = '#include "a.h"' + '''
+#include "b.h"
+'''
+s['cDecls'] = ('#include '
+               '"c.h"')
+
+def add_column(table, column):
+    '''Adds a column
+    that is computed.'''
+    columns = s['tables'][table]["columns"]
+    extensions = {}
+    extensions['synthetic'] = True
+    code = '''
+    row->hash = 1;
+'''
+    extensions["parse"] = code
+    columns[column] = {
+        "type": {"key": "integer", "min": 1, "max": -1},  # any
+        'extensions': extensions,
+    }
+add_column("T", "hash")
+s["tables"]["T"]["columns"]["hash"]["extensions"]["dependencies"] = ["a", 'b']
+"##;
+        let merged = annotate(r#"{"tables":{"T":{"columns":{"a":{}}}}}"#, annotations).unwrap();
+        let expected = concat!(
+            r##"{"cDecls":"#include \"c.h\"","hDecls":"#include \"a.h\"\n#include \"b.h\"\n","##,
+            r##""idlHeader":"\"lib/ovn-sb-idl.h\"","idlPrefix":"sbrec_","##,
+            r##""tables":{"T":{"columns":{"a":{},"hash":{"extensions":{"dependencies":["a","b"],"##,
+            r##""parse":"\n    row->hash = 1;\n","synthetic":true},"##,
+            r##""type":{"key":"integer","max":-1,"min":1}}}}}}"##
+        );
+        assert_eq!(merged, expected);
+    }
+
+    #[test]
+    fn other_code_is_an_error_of_its_line() {
+        for (code, line) in [
+            ("\nimport os\n", 2),
+            ("s['a'] = open('x').read()", 1),
+            ("s['a']['b'] = 1", 1),
+            ("x = s['none']\ny = x + 'z'", 2),
+            ("def f():\n    f()\nf()", 2),
+            ("s['a'] = 'x", 1),
+            ("s['a'] = '''x\n\n", 1),
+            ("s['a'] = [1,", 1),
+            ("if True:\n    s['a'] = 1\n", 1),
+            ("f()", 1),
+            ("  s['a'] = 1\n s['b'] = 2", 2),
+        ] {
+            let error = annotate("{}", code).unwrap_err().to_string();
+            assert!(error.contains(&format!("line {line}")), "{code:?}: {error}");
+        }
     }
 }

@@ -2,15 +2,23 @@
 //!
 //! The source has constants that describe the structs of rows, and functions that turn C values into atoms; everything else is in the library.
 
+/// Writing to a string cannot fail.
+macro_rules! put {
+    ($out:expr, $($text:tt)*) => { let _ = writeln!($out, $($text)*); };
+}
+
 mod column;
+mod column_type;
+mod synthetic;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use corvid_data::{BaseType, Schema, TableSchema};
+use corvid_data::{AtomType, BaseType, ColumnType, Schema, TableSchema};
 
 pub(crate) use self::column::Names;
 use self::column::{Column, Shape, atom, member, shape_of};
+use crate::annotation::Synthetic;
 use crate::error::Error;
 
 /// One table.
@@ -20,9 +28,11 @@ struct Table<'a> {
     s: String,
     capital: String,
     columns: Vec<Column<'a>>,
+    /// Columns that code computes, those that others depend on first.
+    synthetic: Vec<&'a Synthetic>,
 }
 
-fn tables<'a>(schema: &'a Schema, names: &Names) -> Vec<Table<'a>> {
+fn tables<'a>(schema: &'a Schema, names: &'a Names) -> Vec<Table<'a>> {
     let mut tables: Vec<Table<'a>> = schema
         .tables()
         .iter()
@@ -39,6 +49,7 @@ fn tables<'a>(schema: &'a Schema, names: &Names) -> Vec<Table<'a>> {
                 .collect();
             columns.sort_by(|left, right| left.schema.name.cmp(&right.schema.name));
             Table {
+                synthetic: synthetic::of_table(&names.synthetic, &table.name),
                 schema: table,
                 capital: s.to_uppercase(),
                 s,
@@ -50,11 +61,6 @@ fn tables<'a>(schema: &'a Schema, names: &Names) -> Vec<Table<'a>> {
     tables
 }
 
-/// Writing to a string cannot fail.
-macro_rules! put {
-    ($out:expr, $($text:tt)*) => { let _ = writeln!($out, $($text)*); };
-}
-
 /// Refuses names that are none in C, or that become one.
 pub(crate) fn check(schema: &Schema, names: &Names) -> Result<(), Error> {
     let is_name = |text: &str| {
@@ -64,6 +70,7 @@ pub(crate) fn check(schema: &Schema, names: &Names) -> Result<(), Error> {
     if !is_name(&names.prefix) {
         return Err(Error::Clash(format!("the prefix {}", names.prefix)));
     }
+    synthetic::check(schema, &names.synthetic)?;
     let (mut taken, mut calls) = (BTreeSet::new(), BTreeSet::new());
     for table in tables(schema, names) {
         if !taken.insert(table.s.clone()) {
@@ -77,6 +84,9 @@ pub(crate) fn check(schema: &Schema, names: &Names) -> Result<(), Error> {
             }
         }
         let mut members = BTreeSet::new();
+        for column in &table.synthetic {
+            members.insert(member(&column.name).to_uppercase());
+        }
         for column in table.columns {
             let name = &column.name;
             let counts = matches!(column.shape, Shape::Array | Shape::Map);
@@ -106,6 +116,7 @@ pub(crate) fn header(schema: &Schema, names: &Names) -> String {
     put!(out, "#ifndef {capital}IDL_H\n#define {capital}IDL_H 1\n");
     put!(out, "#include <corvid.h>\n");
     out += &modes(names);
+    put!(out, "{}", names.header_text);
     put!(out, "#ifdef __cplusplus\nextern \"C\" {{\n#endif\n");
     put!(
         out,
@@ -215,34 +226,9 @@ fn table_header(out: &mut String, names: &Names, table: &Table<'_>) {
             column.schema.name,
             column.schema.column_type.english()
         );
-        let (name, column_type) = (&column.name, &column.schema.column_type);
-        let key = names.type_of(&column_type.key);
-        let value = column_type.value.as_ref().map(|value| names.type_of(value));
-        let value = value.unwrap_or_default();
-        let pointer = |name: &str| format!("{name}*");
-        match column.shape {
-            Shape::Scalar | Shape::Pointer => {
-                put!(out, "    {key}{name};");
-            }
-            Shape::Array => {
-                put!(out, "    {}{name};\n    size_t n_{name};", pointer(&key));
-            }
-            Shape::StringMap => {
-                put!(out, "    corvid_idl_smap {name};");
-            }
-            Shape::Map => {
-                put!(
-                    out,
-                    "    {}key_{name};\n    {}value_{name};\n    size_t n_{name};",
-                    pointer(&key),
-                    pointer(&value)
-                );
-            }
-            Shape::ScalarMap => {
-                put!(out, "    {key}key_{name};\n    {value}value_{name};");
-            }
-        }
+        *out += &members(names, &column.name, &column.schema.column_type);
     }
+    synthetic::members(out, names, table);
     put!(out, "}};\n\nenum {s}_column_id {{");
     for column in &table.columns {
         put!(
@@ -250,6 +236,9 @@ fn table_header(out: &mut String, names: &Names, table: &Table<'_>) {
             "    {capital}_COL_{},",
             column.schema.name.to_uppercase()
         );
+    }
+    for column in &table.synthetic {
+        put!(out, "    {capital}_COL_{},", column.name.to_uppercase());
     }
     put!(
         out,
@@ -263,10 +252,51 @@ fn table_header(out: &mut String, names: &Names, table: &Table<'_>) {
             column.schema.name.to_uppercase()
         );
     }
+    for column in &table.synthetic {
+        put!(
+            out,
+            "#define {s}_col_{} ({s}_columns[{capital}_COL_{}])",
+            member(&column.name),
+            column.name.to_uppercase()
+        );
+    }
     macros(out, s, capital);
+    column_macros(out, table);
     for function in functions(names, table) {
         put!(out, "{};", function.prototype);
     }
+}
+
+/// The declarations of a column's members.
+fn members(names: &Names, name: &str, column_type: &ColumnType) -> String {
+    let mut out = String::new();
+    let key = names.type_of(&column_type.key);
+    let value = column_type.value.as_ref().map(|value| names.type_of(value));
+    let value = value.unwrap_or_default();
+    let pointer = |name: &str| format!("{name}*");
+    match shape_of(column_type) {
+        Shape::Scalar | Shape::Pointer => {
+            put!(out, "    {key}{name};");
+        }
+        Shape::Array => {
+            put!(out, "    {}{name};\n    size_t n_{name};", pointer(&key));
+        }
+        Shape::StringMap => {
+            put!(out, "    corvid_idl_smap {name};");
+        }
+        Shape::Map => {
+            put!(
+                out,
+                "    {}key_{name};\n    {}value_{name};\n    size_t n_{name};",
+                pointer(&key),
+                pointer(&value)
+            );
+        }
+        Shape::ScalarMap => {
+            put!(out, "    {key}key_{name};\n    {value}value_{name};");
+        }
+    }
+    out
 }
 
 fn macros(out: &mut String, s: &str, capital: &str) {
@@ -322,6 +352,60 @@ fn macros(out: &mut String, s: &str, capital: &str) {
     );
 }
 
+/// Names for programs that include corvid-idl-compat.h, where the types of their results are.
+fn column_macros(out: &mut String, table: &Table<'_>) {
+    let s = &table.s;
+    for column in &table.columns {
+        let name = &column.name;
+        let (arguments, value_type) = match column.schema.column_type.value {
+            Some(_) => ("ROW, KEY_TYPE, VALUE_TYPE", "VALUE_TYPE"),
+            None => ("ROW, KEY_TYPE", "OVSDB_TYPE_VOID"),
+        };
+        // Functions of the table have these names.
+        if name != "seqno" && name != "for_uuid" {
+            put!(
+                out,
+                "#define {s}_get_{name}({arguments}) ovsdb_idl_get(&(ROW)->header_, &{s}_col_{name}, KEY_TYPE, {value_type})"
+            );
+        }
+        put!(
+            out,
+            "#define {s}_{name}_server_type(IDL) ovsdb_idl_server_column_type(IDL, &{s}_col_{name})"
+        );
+    }
+}
+
+/// The body of `_init`: what a row without any values holds.
+fn init(table: &Table<'_>) -> String {
+    let mut body = "    memset(row, 0, sizeof *row);\n".to_owned();
+    for column in &table.columns {
+        let name = &column.name;
+        let is_string = |base: &BaseType| base.atom == AtomType::String;
+        let column_type = &column.schema.column_type;
+        match column.shape {
+            Shape::Scalar if is_string(&column_type.key) => {
+                put!(body, "    row->{name} = (char *) \"\";");
+            }
+            Shape::ScalarMap => {
+                if is_string(&column_type.key) {
+                    put!(body, "    row->key_{name} = (char *) \"\";");
+                }
+                if column_type.value.as_ref().is_some_and(is_string) {
+                    put!(body, "    row->value_{name} = (char *) \"\";");
+                }
+            }
+            Shape::StringMap => {
+                put!(
+                    body,
+                    "#ifdef CORVID_WITH_OPENVSWITCH\n    smap_init(&row->{name});\n#endif"
+                );
+            }
+            _ => {}
+        }
+    }
+    body
+}
+
 /// A function of the generated code.
 struct Function {
     prototype: String,
@@ -357,6 +441,7 @@ fn functions(names: &Names, table: &Table<'_>) -> Vec<Function> {
             format!("bool {p}server_has_{lower}_table({idl})"),
             format!("    return corvid_idl_server_has_table(idl, {class});\n"),
         ),
+        function(format!("void {s}_init(struct {s} *row)"), init(table)),
         function(
             format!("{row}{s}_first({idl})"),
             give(format!("corvid_idl_first_row(idl, {class})")),
@@ -560,8 +645,9 @@ pub(crate) fn source(schema: &Schema, names: &Names) -> String {
     );
     put!(
         out,
-        "#include {}\n#include <stddef.h>\n#include <stdlib.h>\n",
-        names.header
+        "#include {}\n#include <float.h>\n#include <limits.h>\n#include <stddef.h>\n#include <stdlib.h>\n#include <string.h>\n\n{}",
+        names.header,
+        column_type::MACROS
     );
     let has_maps = tables
         .iter()
@@ -570,6 +656,7 @@ pub(crate) fn source(schema: &Schema, names: &Names) -> String {
     if has_maps {
         put!(out, "{MAP_FUNCTIONS}");
     }
+    put!(out, "{}", names.source_text);
     for table in &tables {
         let Table { s, capital, .. } = table;
         put!(
@@ -601,11 +688,15 @@ pub(crate) fn source(schema: &Schema, names: &Names) -> String {
             };
             put!(
                 out,
-                "    {{\"{}\", {keys}, {values}, {count}}},",
-                column.schema.name
+                "    {{\"{}\", {keys}, {values}, {count}, {}, false, {}}},",
+                column.schema.name,
+                column.schema.mutable,
+                column_type::initializer(&column.schema.column_type)
             );
         }
+        synthetic::columns(&mut out, table);
         put!(out, "}};\n");
+        synthetic::functions(&mut out, table);
         for function in functions(names, table) {
             put!(out, "{}\n{{\n{}}}\n", function.prototype, function.body);
         }
@@ -618,10 +709,11 @@ pub(crate) fn source(schema: &Schema, names: &Names) -> String {
     for table in &tables {
         put!(
             out,
-            "    {{\"{}\", {1}_columns, {2}_N_COLUMNS, sizeof(struct {1})}},",
+            "    {{\"{}\", {1}_columns, {2}_N_COLUMNS, sizeof(struct {1}), {3}}},",
             table.schema.name,
             table.s,
-            table.capital
+            table.capital,
+            synthetic::pointers(table)
         );
     }
     put!(
@@ -630,16 +722,8 @@ pub(crate) fn source(schema: &Schema, names: &Names) -> String {
     );
     let text: Vec<char> = schema.to_json().to_string().chars().collect();
     for part in text.chunks(100) {
-        let escaped: String = part
-            .iter()
-            .map(|letter| match letter {
-                '"' | '\\' => format!("\\{letter}"),
-                // Trigraphs of old C are none without their question marks in a row.
-                '?' => "\\?".to_owned(),
-                letter => letter.to_string(),
-            })
-            .collect();
-        put!(out, "    \"{escaped}\"");
+        let quoted = column::quoted(&part.iter().collect::<String>());
+        put!(out, "    {quoted}");
     }
     put!(out, "    ;\n");
     let maps = if has_maps {
@@ -650,7 +734,7 @@ pub(crate) fn source(schema: &Schema, names: &Names) -> String {
     };
     put!(
         out,
-        "const struct corvid_idl_class {p}idl_class = {{\"{}\", schema, {p}table_classes, {}N_TABLES, {maps}}};\n",
+        "const struct corvid_idl_class {p}idl_class = {{CORVID_IDL_VERSION, sizeof(struct corvid_idl_column), \"{}\", schema, {p}table_classes, {}N_TABLES, {maps}}};\n",
         schema.name,
         p.to_uppercase()
     );
@@ -697,7 +781,7 @@ mod tests {
         }
         assert!(
             code.source
-                .contains("{\"class\", offsetof(struct zoo_big_cat, class_), 0, 0},")
+                .contains("{\"class\", offsetof(struct zoo_big_cat, class_), 0, 0, true, false, {")
         );
     }
 

@@ -13,7 +13,7 @@ pub enum Error {
     #[error("not a schema: {0}")]
     Schema(String),
     /// Annotations are neither a JSON object nor assignments.
-    #[error("annotations, line {0}: neither a JSON object nor an assignment of a text to a member")]
+    #[error("annotations, line {0}: neither a JSON object nor an assignment to a member of `s`")]
     Annotations(usize),
     /// Annotations ask for code of another language.
     #[error("extensions of {0}: code in schemas is not supported")]

@@ -118,13 +118,17 @@ pub fn python(text: &str) -> Result<String, Error> {
 /// # Errors
 /// As [`rust`]; or two names become one in C.
 pub fn c(text: &str) -> Result<C, Error> {
-    let schema = parse(text)?;
-    let json = Value::parse(text.as_bytes()).map_err(|error| Error::Json(error.to_string()))?;
+    let mut json = Value::parse(text.as_bytes()).map_err(|error| Error::Json(error.to_string()))?;
+    let synthetic = annotation::take_synthetic(&mut json)?;
+    let schema = schema_of(json.clone())?;
     let member = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
     let database = schema.name.to_lowercase();
     let names = c::Names {
         prefix: member("idlPrefix").unwrap_or_else(|| format!("{database}_")),
         header: member("idlHeader").unwrap_or_else(|| format!("\"{database}-idl.h\"")),
+        header_text: member("hDecls").unwrap_or_default(),
+        source_text: member("cDecls").unwrap_or_default(),
+        synthetic,
     };
     c::check(&schema, &names)?;
     Ok(C {
@@ -146,7 +150,11 @@ pub struct C {
 }
 
 fn parse(text: &str) -> Result<Schema, Error> {
-    let mut json = Value::parse(text.as_bytes()).map_err(|error| Error::Json(error.to_string()))?;
+    schema_of(Value::parse(text.as_bytes()).map_err(|error| Error::Json(error.to_string()))?)
+}
+
+/// The schema without what annotations add.
+fn schema_of(mut json: Value) -> Result<Schema, Error> {
     annotation::strip(&mut json)?;
     Schema::from_json(&json).map_err(|error| Error::Schema(error.to_string()))
 }

@@ -26,6 +26,10 @@ use pyo3::prelude::*;
 #[cfg(Py_GIL_DISABLED)]
 compile_error!("corvid does not run on a free-threaded Python: use a build of Python with the GIL");
 
+// A panic must reach Python as an exception.
+#[cfg(panic = "abort")]
+compile_error!("corvid needs panic = \"unwind\": build it with the profile `bindings`");
+
 /// The module.
 #[pymodule]
 mod _native {

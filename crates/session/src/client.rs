@@ -285,6 +285,12 @@ impl Client {
         self.advance(now_ms);
     }
 
+    /// Whether servers may tell of changes of schema without closing the connection
+    /// ([`Options::is_change_aware`]), from the next connection on.
+    pub fn set_change_aware(&mut self, is_change_aware: bool) {
+        self.options.is_change_aware = is_change_aware;
+    }
+
     /// Forgets the highest index seen, for a cluster that was built from scratch.
     pub fn reset_index_min(&mut self) {
         self.requirements.index_min = None;

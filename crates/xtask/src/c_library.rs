@@ -18,17 +18,22 @@ use crate::tree::{Tree, output, run};
 /// The name of the shared library, which changes when programs must be linked anew.
 const SONAME: &str = "libcorvid.so.0";
 
-const HEADERS: [&str; 10] = [
+const HEADERS: [&str; 15] = [
     "corvid.h",
     "corvid-idl-compat.h",
     "corvid-compat-idl.h",
+    "corvid-compat-idl-session.h",
     "corvid-compat-memory.h",
+    "corvid-compat-ovsdb-data.h",
+    "corvid-compat-ovsdb-data-own.h",
+    "corvid-compat-ovsdb-text-own.h",
     "corvid-compat-poll-loop.h",
     "corvid-compat-smap.h",
     "corvid-compat-stream-ssl.h",
     "corvid-compat-types.h",
     "corvid-compat-uuid.h",
     "corvid-compat-vlog.h",
+    "corvid-compat-vlog-own.h",
 ];
 
 /// Installs everything below a prefix.

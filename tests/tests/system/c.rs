@@ -3,6 +3,7 @@
 //!
 //! A machine without a C compiler skips them and says so. With valgrind the same programs run under it too.
 
+mod abi;
 mod migration;
 
 use std::collections::BTreeSet;

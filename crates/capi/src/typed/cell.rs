@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use corvid::data::{AtomRef, Change, diff};
+use corvid::data::{AtomRef, Change, ColumnType, diff};
 use corvid::polled;
 use corvid::{
     Class, Column, ColumnId, Condition, Datum, Idl, IndexColumn, IndexId, Kind, RowId, Setup,
@@ -18,8 +18,10 @@ use corvid::{
 };
 
 use super::class::{ColumnLayout, Layout, corvid_idl_row, corvid_idl_table};
+use super::column_type::OwnedType;
 use super::record::{Record, State as RowState};
 use super::rows;
+use super::synthetic::Due;
 use super::tls;
 use crate::error::{Failure, Outcome, corvid_error, report};
 
@@ -91,6 +93,13 @@ pub(crate) struct State {
     pub(crate) tables: Vec<Table>,
     pub(crate) setup: Setup,
     pub(crate) remote: Option<String>,
+    /// Types of the server's columns that the program asked for, with the types of the core. There
+    /// is one for each column, and another one for each change of it by a conversion.
+    pub(crate) server_types: Vec<((usize, usize), ColumnType, OwnedType)>,
+    /// Whether the server may tell of changes of its databases.
+    pub(crate) is_change_aware: bool,
+    /// Whether a write of a column that alerts fails its transaction.
+    pub(crate) writes_only_silent: bool,
     /// Made when it is needed first, since the modes of columns are fixed with it.
     pub(crate) client: Option<polled::Client>,
     /// Conditions that were set before.
@@ -102,6 +111,10 @@ pub(crate) struct State {
     referrers: Referrers,
     /// Rows that are gone, with their tables and slots.
     dead: Vec<(usize, usize)>,
+    /// Rows whose synthetic columns are to be computed, by table and slot.
+    changed: Vec<(usize, usize)>,
+    /// Structs of such rows that are to be freed.
+    freed: Vec<Due>,
     /// Strings and arrays that members of rows pointed to before they were filled again. The
     /// program may read them until the next run.
     retired: Vec<Box<[u64]>>,
@@ -129,13 +142,18 @@ impl Cell {
             let text = "the replica failed earlier and is of no use any more";
             return Err(Failure::new(corvid_error::CORVID_ERR_PANIC, text));
         };
-        match &mut *state {
-            Some(state) => work(state),
-            None => Err(Failure::new(
+        let Some(present) = &mut *state else {
+            return Err(Failure::new(
                 corvid_error::CORVID_ERR_HANDLE,
                 "the replica was destroyed",
-            )),
-        }
+            ));
+        };
+        let outcome = work(present);
+        let due = present.due();
+        // Code of the program may call the library, so the lock is free by then.
+        drop(state);
+        due.into_iter().for_each(Due::run);
+        outcome
     }
 }
 
@@ -167,6 +185,9 @@ impl State {
                 ..Setup::default()
             },
             remote: None,
+            server_types: Vec::new(),
+            is_change_aware: true,
+            writes_only_silent: false,
             client: None,
             conditions: Vec::new(),
             indexes: Vec::new(),
@@ -174,6 +195,8 @@ impl State {
             silent: 0,
             referrers: Map::default(),
             dead: Vec::new(),
+            changed: Vec::new(),
+            freed: Vec::new(),
             retired: Vec::new(),
             written: BTreeSet::new(),
             inserted: HashSet::new(),
@@ -247,13 +270,33 @@ impl State {
             client.set_condition(condition)?;
         }
         let (now_ms, is_shuffled) = (client.now_ms(), self.setup.is_shuffled);
-        client.idl_mut().session().set_shuffle_remotes(is_shuffled);
+        let session = client.idl_mut().session();
+        session.set_shuffle_remotes(is_shuffled);
+        session.set_change_aware(self.is_change_aware);
         if let Some(remote) = &self.remote {
             let is_persistent = self.setup.is_persistent;
             let session = client.idl_mut().session();
             session.set_remote(now_ms, remote, is_persistent);
         }
         Ok(client)
+    }
+
+    /// The code of the program that is due. Rows without synthetic columns lead to none.
+    fn due(&mut self) -> Vec<Due> {
+        let mut due = mem::take(&mut self.freed);
+        for (table, slot) in mem::take(&mut self.changed) {
+            let code = self.layout.tables[table].computed;
+            let record = self.tables[table].slots[slot].as_mut();
+            if let (Some(code), Some(record)) = (code, record) {
+                due.push(Due::Parse {
+                    row: record.row(),
+                    code,
+                    is_parsed: record.is_parsed,
+                });
+                (record.is_due, record.is_parsed) = (false, true);
+            }
+        }
+        due
     }
 
     /// The change number without the updates that are to wake nobody.
@@ -291,8 +334,8 @@ impl State {
     /// Frees the structs of rows that are gone.
     pub(crate) fn free_gone(&mut self) {
         let mut addresses = Vec::new();
-        for (table, slot) in mem::take(&mut self.dead) {
-            let table = &mut self.tables[table];
+        for (number, slot) in mem::take(&mut self.dead) {
+            let table = &mut self.tables[number];
             // A row that came back has its struct again.
             let is_dead = |record: &Record| record.state == RowState::Dead;
             if table.slots[slot].as_deref().is_some_and(is_dead)
@@ -302,10 +345,17 @@ impl State {
                     table.by_uuid.remove(&record.uuid);
                 }
                 table.free.push(slot);
-                addresses.push(record);
+                addresses.push((number, record));
             }
         }
-        rows::forget(addresses.iter().map(|record| record.row().addr()));
+        rows::forget(addresses.iter().map(|(_, record)| record.row().addr()));
+        for (table, record) in addresses {
+            if let Some(code) = self.layout.tables[table].computed
+                && record.is_parsed
+            {
+                self.freed.push(Due::Free { record, code });
+            }
+        }
     }
 
     /// Does to the structs what happened to the rows.
@@ -449,6 +499,7 @@ impl State {
             referrers,
             inserted,
             retired,
+            changed,
             ..
         } = self;
         let Some(client) = client else { return };
@@ -512,6 +563,10 @@ impl State {
                 link(referrers, column, (number, uuid, place), &old, datum);
             }
         }
+        if layout.tables[number].computed.is_some() && !record.is_due {
+            record.is_due = true;
+            changed.push((number, slot));
+        }
         tables[number].slots[slot] = Some(record);
     }
 
@@ -553,6 +608,16 @@ impl Drop for State {
     fn drop(&mut self) {
         let records = self.tables.iter().flat_map(|table| &table.slots).flatten();
         rows::forget(records.map(|record| record.row().addr()));
+        for (table, layout) in self.tables.iter().zip(&self.layout.tables) {
+            let records = table
+                .slots
+                .iter()
+                .flatten()
+                .filter(|record| record.is_parsed);
+            for (record, code) in records.zip(layout.computed.iter().cycle()) {
+                code.unparse(record.row());
+            }
+        }
     }
 }
 

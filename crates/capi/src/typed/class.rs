@@ -1,11 +1,12 @@
 //! The descriptions that generated code gives: tables, columns, and where columns are in the structs of rows.
 
 use std::collections::BTreeMap;
-use std::ffi::c_char;
+use std::ffi::{c_char, c_uint};
 
 use corvid::data::{Arc, AtomType, BaseType, ColumnType};
 use corvid::{Column, Schema, TableId};
 
+use crate::abi;
 use crate::config::Config;
 use crate::error::Failure;
 use crate::pointer;
@@ -14,6 +15,9 @@ use crate::typed::map::{Maps, corvid_idl_map_functions};
 use crate::value::corvid_uuid;
 
 /// A column of a generated struct. A constant of generated code.
+///
+/// In C its type follows, which is for programs alone and may be a struct of another library. So
+/// columns lie as far apart as the class says ([`corvid_idl_class::column_size`]).
 #[repr(C)]
 pub struct corvid_idl_column {
     /// Its name in the schema.
@@ -24,6 +28,11 @@ pub struct corvid_idl_column {
     pub value_offset: usize,
     /// Where the member with the number of elements is; 0 for none.
     pub count_offset: usize,
+    /// Whether rows may be changed in it, by the schema.
+    pub is_mutable: u8,
+    /// Whether the database does not have it, and the program computes it. Such columns are the last
+    /// ones of their table.
+    pub is_synthetic: u8,
 }
 
 /// A table of generated code. A constant.
@@ -37,11 +46,21 @@ pub struct corvid_idl_table_class {
     pub n_columns: usize,
     /// The size of the struct of a row.
     pub row_size: usize,
+    /// Computes the synthetic columns of a row; null if there are none. It may read the replica, and
+    /// must not change it.
+    pub parse: Option<unsafe extern "C" fn(row: *mut corvid_idl_row)>,
+    /// Frees what `parse` has allocated, before the next `parse` of the row and before the row's end.
+    pub unparse: Option<unsafe extern "C" fn(row: *mut corvid_idl_row)>,
 }
 
-/// A database of generated code. A constant.
+/// A database of generated code. A constant. The layouts of columns, tables, rows, index columns
+/// and cursors belong to its version.
 #[repr(C)]
 pub struct corvid_idl_class {
+    /// CORVID_IDL_VERSION of the header that the code was compiled with.
+    pub version: c_uint,
+    /// `sizeof(struct corvid_idl_column)` of the code.
+    pub column_size: usize,
     /// Its name.
     pub database: *const c_char,
     /// Its schema, as JSON.
@@ -146,9 +165,33 @@ impl ColumnLayout {
     }
 }
 
+/// The code for the synthetic columns of a table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Computed {
+    parse: unsafe extern "C" fn(row: *mut corvid_idl_row),
+    unparse: Option<unsafe extern "C" fn(row: *mut corvid_idl_row)>,
+}
+
+impl Computed {
+    pub(crate) fn parse(self, row: *mut corvid_idl_row) {
+        // SAFETY: the row is one of the table, whose struct has its memory, and the contract of the
+        // class is that its code takes such rows.
+        unsafe { (self.parse)(row) }
+    }
+
+    pub(crate) fn unparse(self, row: *mut corvid_idl_row) {
+        if let Some(unparse) = self.unparse {
+            // SAFETY: as above.
+            unsafe { unparse(row) }
+        }
+    }
+}
+
 /// A table of a class.
 #[derive(Debug)]
 pub(crate) struct TableLayout {
+    /// The code for synthetic columns.
+    pub(crate) computed: Option<Computed>,
     pub(crate) table: TableId,
     pub(crate) row_size: usize,
     pub(crate) columns: Vec<ColumnLayout>,
@@ -157,11 +200,14 @@ pub(crate) struct TableLayout {
     /// Addresses of the constants of the generated code, to recognize them by.
     pub(crate) class: usize,
     column_class: usize,
+    column_size: usize,
 }
 
 /// A class: all tables.
 #[derive(Debug)]
 pub(crate) struct Layout {
+    /// The address of the constant of the generated code.
+    pub(crate) class: usize,
     pub(crate) schema: Arc<Schema>,
     pub(crate) tables: Vec<TableLayout>,
 }
@@ -173,6 +219,8 @@ fn broken(text: &str) -> Failure {
 impl Layout {
     /// Reads a class.
     pub(crate) fn of(class: *const corvid_idl_class) -> Result<Layout, Failure> {
+        // Nothing else of a class of another version can be read.
+        abi::check_class(pointer::array(class.cast::<c_uint>(), 1, "class")?[0])?;
         let class = &pointer::array(class, 1, "class")?[0];
         let schema = Config::of_schema(pointer::text(class.schema, "schema")?)?.schema;
         let tables = pointer::array(class.tables, class.n_tables, "tables")?;
@@ -196,9 +244,8 @@ impl Layout {
         let map_size = functions.map_or(size_of::<corvid_smap>(), |functions| functions.size);
         let mut layouts = Vec::new();
         for (table, id) in tables.iter().zip(ids) {
-            let columns = pointer::array(table.columns, table.n_columns, "columns")?;
             let mut made = Vec::new();
-            for column in columns {
+            for column in columns_of(table, class.column_size)? {
                 made.push(column_layout(
                     &schema,
                     id,
@@ -210,7 +257,12 @@ impl Layout {
             if table.row_size < size_of::<corvid_idl_row>() {
                 return Err(broken("a row is too small"));
             }
+            let computed = table.parse.map(|parse| Computed {
+                parse,
+                unparse: table.unparse,
+            });
             layouts.push(TableLayout {
+                computed,
                 table: id,
                 row_size: table.row_size,
                 maps: functions
@@ -219,9 +271,11 @@ impl Layout {
                 columns: made,
                 class: std::ptr::from_ref(table).addr(),
                 column_class: table.columns.addr(),
+                column_size: class.column_size,
             });
         }
         Ok(Layout {
+            class: std::ptr::from_ref(class).addr(),
             schema,
             tables: layouts,
         })
@@ -240,7 +294,7 @@ impl Layout {
         column: *const corvid_idl_column,
     ) -> Result<(usize, usize), Failure> {
         for (number, table) in self.tables.iter().enumerate() {
-            let size = size_of::<corvid_idl_column>();
+            let size = table.column_size;
             let offset = column.addr().wrapping_sub(table.column_class);
             if offset % size == 0 && offset / size < table.columns.len() {
                 return Ok((number, offset / size));
@@ -248,6 +302,25 @@ impl Layout {
         }
         Err(Failure::argument("the column is not one of the class"))
     }
+}
+
+/// The columns of a table that the database has.
+fn columns_of(
+    table: &corvid_idl_table_class,
+    size: usize,
+) -> Result<impl Iterator<Item = &corvid_idl_column>, Failure> {
+    let is_sound = size >= size_of::<corvid_idl_column>()
+        && size.is_multiple_of(align_of::<corvid_idl_column>())
+        && table.columns.is_aligned();
+    let bytes = table.n_columns.checked_mul(size).filter(|_| is_sound);
+    let bytes = bytes.ok_or_else(|| broken("the size of its columns is wrong"))?;
+    let bytes = pointer::array(table.columns.cast::<u8>(), bytes, "columns")?;
+    let columns = bytes.chunks_exact(size).map(|bytes| {
+        // SAFETY: the place is aligned and has at least as many bytes as the struct, and the code
+        // of this version has set them.
+        unsafe { &*bytes.as_ptr().cast::<corvid_idl_column>() }
+    });
+    Ok(columns.take_while(|column| column.is_synthetic == 0))
 }
 
 fn column_layout(

@@ -4,15 +4,16 @@ use std::ffi::{c_int, c_uint};
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
-use corvid::data::{AtomType, BaseType, DatumBuilder};
+use corvid::data::{BaseType, DatumBuilder};
 use corvid::{Clause, Condition, Datum, Function};
 
 use super::class::{corvid_idl_column, corvid_idl_table_class};
 use super::idl::{corvid_idl, with};
+use crate::abi::{SizedOut, Versioned, sized_array};
 use crate::error::{Failure, Outcome, guard};
 use crate::handle::{self, Kind};
 use crate::pointer;
-use crate::value::corvid_atom;
+use crate::value::{corvid_atom, type_of};
 
 /// The clauses of a condition.
 pub struct corvid_idl_clauses {
@@ -36,14 +37,31 @@ impl Kind for Clauses {
     const NAME: &'static str = "condition";
 }
 
-/// A condition. All bytes 0 is the empty one, which no row meets. Free it with corvid_idl_condition_destroy.
+/// A condition. CORVID_IDL_CONDITION_INIT is the empty one, which no row meets. Free it with
+/// corvid_idl_condition_destroy.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct corvid_idl_condition {
+    /// `sizeof(struct corvid_idl_condition)`, set by the caller.
+    pub size: usize,
     /// Its clauses; null for none.
     pub clauses: *mut corvid_idl_clauses,
     /// Every row meets it, if it is not 0.
     pub is_true: u8,
+}
+
+// SAFETY: numbers and a pointer only, the size first.
+unsafe impl Versioned for corvid_idl_condition {
+    const NAME: &'static str = "corvid_idl_condition";
+    const LEAST: usize = 24;
+}
+
+/// The members of a condition of the program.
+fn held(condition: *const corvid_idl_condition) -> Result<corvid_idl_condition, Failure> {
+    let mut conditions = sized_array(condition, 1, "condition")?;
+    conditions
+        .next()
+        .ok_or_else(|| Failure::null("condition"))?
 }
 
 /// Does something with a condition of the program.
@@ -53,14 +71,10 @@ fn with_condition(
     work: impl FnOnce(&mut corvid_idl_condition) -> Outcome,
 ) {
     guard(name, || {
-        let mut held = corvid_idl_condition {
-            clauses: ptr::null_mut(),
-            is_true: 0,
-        };
-        let current = &pointer::array(condition.cast_const(), 1, "condition")?[0];
-        (held.clauses, held.is_true) = (current.clauses, current.is_true);
+        let out = SizedOut::new(condition)?;
+        let mut held = held(condition)?;
         let outcome = work(&mut held);
-        pointer::Out::new(condition, "condition")?.set(held);
+        out.set(held);
         outcome
     });
 }
@@ -139,14 +153,8 @@ pub extern "C" fn corvid_idl_condition_add_clause(
 
 /// An atom by its own type.
 fn atom_of(atom: corvid_atom) -> Result<corvid::Atom, Failure> {
-    let atom_type = match atom.kind {
-        1 => AtomType::Integer,
-        2 => AtomType::Real,
-        3 => AtomType::Boolean,
-        4 => AtomType::String,
-        5 => AtomType::Uuid,
-        kind => return Err(Failure::argument(format!("{kind} is no type"))),
-    };
+    let unknown = || Failure::argument(format!("{} is no type", atom.kind));
+    let atom_type = type_of(atom.kind).ok_or_else(unknown)?;
     atom.to_atom(&BaseType::plain(atom_type))
 }
 
@@ -160,7 +168,7 @@ pub extern "C" fn corvid_idl_set_condition(
 ) -> c_uint {
     let mut promised = 0;
     guard("corvid_idl_set_condition", || {
-        let condition = &pointer::array(condition, 1, "condition")?[0];
+        let condition = held(condition)?;
         let clauses = if condition.clauses.is_null() {
             Vec::new()
         } else {

@@ -8,10 +8,11 @@ use corvid::{Authority, Credentials, Settings, polled};
 
 use super::cell::{Cell, Mode, State, idl as core};
 use super::class::{Layout, corvid_idl_class, corvid_idl_column, corvid_idl_table_class};
+use crate::abi::SizedOut;
 use crate::client::corvid_wait;
 use crate::error::{Failure, Outcome, corvid_error, guard};
 use crate::handle::{self, Kind};
-use crate::pointer::{self, Out};
+use crate::pointer;
 use crate::poll_loop;
 
 /// A replica with typed rows. Free it with corvid_idl_destroy. One thread at a time uses it, because the program reads the structs of rows without a lock.
@@ -372,7 +373,7 @@ pub extern "C" fn corvid_idl_wait_for(
     wait: *mut corvid_wait,
 ) -> corvid_error {
     guard("corvid_idl_wait_for", || {
-        let out = Out::new(wait, "wait")?;
+        let out = SizedOut::new(wait)?;
         let wait = with(replica, |_, state| Ok(state.client()?.wait()))?;
         out.set(corvid_wait::of(&wait));
         Ok(())

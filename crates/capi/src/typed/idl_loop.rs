@@ -9,14 +9,16 @@ use super::idl::{
 use super::transaction::{
     corvid_idl_txn, corvid_idl_txn_commit, corvid_idl_txn_create, corvid_idl_txn_destroy,
 };
-use crate::error::guard;
-use crate::pointer;
+use crate::abi::{SizedOut, Versioned, sized_array};
+use crate::error::{Failure, guard};
 use crate::poll_loop::corvid_poll_timer;
 
-/// The state of a main loop. All bytes 0 but for `idl`.
+/// The state of a main loop. Begin with CORVID_IDL_LOOP_INIT.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct corvid_idl_loop {
+    /// `sizeof(struct corvid_idl_loop)`, set by the caller.
+    pub size: usize,
     /// The replica.
     pub idl: *mut corvid_idl,
     /// At this change number another attempt would fail as the last one did.
@@ -33,6 +35,12 @@ pub struct corvid_idl_loop {
     pub next_cfg: i64,
 }
 
+// SAFETY: numbers and pointers only, the size first.
+unsafe impl Versioned for corvid_idl_loop {
+    const NAME: &'static str = "corvid_idl_loop";
+    const LEAST: usize = 64;
+}
+
 const UNCHANGED: c_int = 1;
 const INCOMPLETE: c_int = 2;
 const SUCCESS: c_int = 4;
@@ -47,9 +55,12 @@ fn with_loop<R>(
 ) -> R {
     let mut result = default;
     guard(name, || {
-        let mut held = pointer::array(state.cast_const(), 1, "loop")?[0];
+        let out = SizedOut::new(state)?;
+        let mut held = sized_array(state.cast_const(), 1, "loop")?
+            .next()
+            .ok_or_else(|| Failure::null("loop"))??;
         result = work(&mut held);
-        pointer::Out::new(state, "loop")?.set(held);
+        out.set(held);
         Ok(())
     });
     result

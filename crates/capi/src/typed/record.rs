@@ -33,6 +33,10 @@ pub(crate) struct Record {
     layout: Memory,
     pub(crate) uuid: Uuid,
     pub(crate) state: State,
+    /// Whether synthetic columns were computed.
+    pub(crate) is_parsed: bool,
+    /// Whether they are to be computed anew.
+    pub(crate) is_due: bool,
     /// The memory that the members of each column point to.
     blocks: Vec<Box<[u64]>>,
     /// Maps whose type is the program's. They own their memory, which goes with the record.
@@ -65,6 +69,8 @@ impl Record {
             layout: memory_layout,
             uuid,
             state: State::Live,
+            is_parsed: false,
+            is_due: false,
             blocks: std::iter::repeat_with(Box::default)
                 .take(layout.columns.len())
                 .collect(),

@@ -495,6 +495,11 @@ pub extern "C" fn corvid_idl_txn_write(
         column,
         |state, known, place| {
             let (id, column) = (known.id(state), state.column(place));
+            if state.writes_only_silent && state.tables[place.0].modes[place.1].alerts {
+                let text = "the program promised to write only columns without alerts \
+                            (corvid_idl_verify_write_only)";
+                return Err(Failure::argument(text));
+            }
             let idl = state.client()?.idl_mut();
             let column_type = &idl.column(column).column_type;
             let datum = unique_datum_of(keys, values, count, column_type)?;

@@ -4,6 +4,8 @@
 
 use corvid_data::{AtomType, BaseType, ColumnSchema, ColumnType};
 
+use crate::annotation::Synthetic;
+
 /// Words that no member may be called: those of C and C++ (docs/spec/idl.md 7.2).
 const KEYWORDS: &str = " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl concept const \
     consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do double dynamic_cast else enum explicit export \
@@ -21,6 +23,12 @@ pub(crate) struct Names {
     pub(crate) prefix: String,
     /// For example `"vswitch-idl.h"`, with its quotes.
     pub(crate) header: String,
+    /// `hDecls`: text for the header.
+    pub(crate) header_text: String,
+    /// `cDecls`: text for the source.
+    pub(crate) source_text: String,
+    /// Columns that code computes.
+    pub(crate) synthetic: Vec<Synthetic>,
 }
 
 /// One column.
@@ -57,6 +65,25 @@ pub(super) fn shape_of(column_type: &ColumnType) -> Shape {
         }
         None => Shape::Array,
     }
+}
+
+/// A text as a literal of C.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = "\"".to_owned();
+    for letter in text.chars() {
+        match letter {
+            // Trigraphs of old C are none without their question marks in a row.
+            '"' | '\\' | '?' => quoted.extend(['\\', letter]),
+            letter if letter.is_control() => {
+                let mut bytes = [0; 4];
+                for byte in letter.encode_utf8(&mut bytes).bytes() {
+                    quoted += &format!("\\{byte:03o}");
+                }
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted + "\""
 }
 
 /// A name of a column as an identifier.

@@ -1,0 +1,152 @@
+//! The agreement of programs in C and the library: versions, sizes of structs, builds that are
+//! refused, the names of the reference; and conditions that only the server refuses.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::{build_test, compile, has, library, package, run_test, run_to_ok, server, skip, zoo};
+
+#[test]
+fn versions_and_sizes_of_structs_are_checked() {
+    run_test("abi", true);
+    assert!(
+        fs::read_to_string(package().join("include/corvid.h"))
+            .expect("the header")
+            .contains(&format!(
+                "#define CORVID_VERSION \"{}\"\n",
+                env!("CARGO_PKG_VERSION")
+            )),
+        "the version in cbindgen.toml is not that of the workspace"
+    );
+}
+
+/// A compiler for 32 bits need not be there: the header reads what such a compiler defines.
+#[test]
+fn a_system_of_32_bits_is_refused() {
+    if library().is_none() {
+        return;
+    }
+    let output = Command::new("cc")
+        .args([
+            "-fsyntax-only",
+            "-U__SIZEOF_POINTER__",
+            "-D__SIZEOF_POINTER__=4",
+        ])
+        .arg(package().join("include/corvid.h"))
+        .output()
+        .expect("a compiler");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("libcorvid is for 64-bit systems"), "{said}");
+}
+
+/// A build that aborts on panic is refused when it is compiled, not when it panics.
+#[test]
+fn a_build_that_aborts_on_panic_is_refused() {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    if Command::new(&rustc).arg("--version").output().is_err() {
+        skip("the refusal of builds that abort on panic: there is no rustc");
+        return;
+    }
+    for (panic, is_refused) in [("abort", true), ("unwind", false)] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let output = Command::new(&rustc)
+            .args(["--edition=2024", "--crate-type=lib", "--emit=metadata"])
+            .args(["-C", &format!("panic={panic}")])
+            .arg("--out-dir")
+            .arg(dir.path())
+            .arg(package().join("src/platform.rs"))
+            .output()
+            .expect("a compiler");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.success(), !is_refused, "{said}");
+        assert_eq!(
+            said.contains("use the profile `bindings`"),
+            is_refused,
+            "{said}"
+        );
+    }
+}
+
+/// A server that refuses a condition which the client could not know to be wrong: a proxy answers the
+/// first one in the server's place.
+#[test]
+fn a_refused_condition_is_told() {
+    if library().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let program = build_test(dir.path(), "condition_refusal", None);
+    let server = server();
+    let socket = dir.path().join("proxy.sock");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    let upstream = server.socket().to_owned();
+    let proxy = std::thread::spawn(move || refuse_first_condition(&listener, &upstream));
+    let remote = format!("unix:{}", socket.display());
+    run_to_ok(Command::new(&program).arg(zoo()).arg(remote));
+    proxy.join().expect("the proxy ends with its connection");
+}
+
+/// Passes messages of one connection on in both directions, but answers the first
+/// `monitor_cond_change` with an error.
+fn refuse_first_condition(listener: &UnixListener, upstream: &Path) {
+    let (mut client, _) = listener.accept().expect("a connection");
+    let mut server = UnixStream::connect(upstream).expect("the server");
+    let (mut from_server, mut to_client) = (
+        server.try_clone().expect("a descriptor"),
+        client.try_clone().expect("a descriptor"),
+    );
+    let back = std::thread::spawn(move || io::copy(&mut from_server, &mut to_client));
+    let mut is_refused = false;
+    let requests = client.try_clone().expect("a descriptor");
+    for request in serde_json::Deserializer::from_reader(requests).into_iter::<Value>() {
+        let Ok(request) = request else { break };
+        if request["method"] == json!("monitor_cond_change") && !is_refused {
+            is_refused = true;
+            let reply = json!({
+                "id": request["id"], "result": null, "error": {"error": "resources exhausted"},
+            });
+            client
+                .write_all(reply.to_string().as_bytes())
+                .expect("sent");
+        } else {
+            server
+                .write_all(request.to_string().as_bytes())
+                .expect("sent");
+        }
+    }
+    let _ = server.shutdown(std::net::Shutdown::Both);
+    let _ = back.join();
+    assert!(is_refused, "no condition came");
+}
+
+/// Every name that the sources of OVN and Open vSwitch use, in C and in C++.
+#[test]
+fn every_name_of_the_reference_is_there() {
+    if library().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let source = [package().join("tests/names.c")];
+    let run_names = |program: &Path| {
+        let log = dir.path().join("names.log");
+        let _ = fs::remove_file(&log);
+        run_to_ok(Command::new(program).arg(log));
+    };
+    let program = dir.path().join("names");
+    compile("cc", &source, &["-std=c11", "-D_GNU_SOURCE"], &program);
+    run_names(&program);
+    if !has("c++") {
+        skip("the names of the reference in C++: there is no c++");
+        return;
+    }
+    for standard in ["-std=c++11", "-std=c++20"] {
+        compile("c++", &source, &[standard], &program);
+        run_names(&program);
+    }
+}
