@@ -7,15 +7,11 @@
 
 #include "corvid.h"
 
-#if defined(CORVID_WITH_OPENVSWITCH) && !defined(STREAM_SSL_H)
-#ifdef __has_include
+#if defined(CORVID_WITH_OPENVSWITCH) && !defined(STREAM_SSL_H) && defined(__has_include)
 #if __has_include(<stream-ssl.h>)
 #include <stream-ssl.h>
-#else
+#elif __has_include(<lib/stream-ssl.h>)
 #include <lib/stream-ssl.h>
-#endif
-#else
-#include <stream-ssl.h>
 #endif
 #endif
 

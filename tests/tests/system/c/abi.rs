@@ -9,7 +9,10 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{build_test, compile, has, library, package, run_test, run_to_ok, server, skip, zoo};
+use super::{
+    build_test, compile, generate, has, library, package, run, run_test, run_to_ok,
+    run_with_server, server, skip, zoo,
+};
 
 #[test]
 fn versions_and_sizes_of_structs_are_checked() {
@@ -148,5 +151,55 @@ fn every_name_of_the_reference_is_there() {
     for standard in ["-std=c++11", "-std=c++20"] {
         compile("c++", &source, &[standard], &program);
         run_names(&program);
+    }
+}
+
+/// Values of any column as text and in transactions, and the session, by the names of the reference.
+#[test]
+fn values_of_any_column_are_read_and_written() {
+    if library().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    generate(dir.path());
+    let include = dir.path().to_str().expect("a path");
+    // The generated source is C.
+    let object = dir.path().join("zoo-idl.o");
+    let generated = dir.path().join("zoo-idl.c");
+    let flags = [
+        "-std=c11",
+        "-D_GNU_SOURCE",
+        "-DCORVID_IDL_COMPAT",
+        "-I",
+        include,
+    ];
+    run(Command::new("cc")
+        .args(flags)
+        .args([
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Werror",
+            "-c",
+            "-I",
+        ])
+        .arg(package().join("include"))
+        .arg(&generated)
+        .arg("-o")
+        .arg(&object));
+    let sources = [package().join("tests/values.c"), object];
+    let program = dir.path().join("values");
+    compile("cc", &sources, &flags, &program);
+    run_with_server(&program, "zoo");
+    if has("c++") {
+        // By its name the source would be C for a compiler other than g++.
+        let source = dir.path().join("values.cpp");
+        fs::copy(&sources[0], &source).expect("copied");
+        let sources = [source, sources[1].clone()];
+        compile("c++", &sources, &["-std=c++11", "-I", include], &program);
+        run_with_server(&program, "zoo");
+    } else {
+        skip("values in C++: there is no c++");
     }
 }
