@@ -1,8 +1,8 @@
 /* The names of Open vSwitch's vlog.h, and the way of libcorvid's messages to the log.
  *
  * With CORVID_WITH_OPENVSWITCH, or if Open vSwitch's vlog.h is included before, the names are Open
- * vSwitch's, and messages of libcorvid go to vlog as those of the module "ovsdb_idl". Otherwise the
- * log is that of corvid-compat-vlog-own.h. */
+ * vSwitch's, and messages of libcorvid go to vlog as those of the module "ovsdb_idl", or "reconnect"
+ * if the program does not link that. Otherwise the log is that of corvid-compat-vlog-own.h. */
 
 #ifndef CORVID_COMPAT_VLOG_H
 #define CORVID_COMPAT_VLOG_H 1
@@ -31,10 +31,11 @@ extern "C" {
 static inline void
 corvid_compat_log_message(int level, const char *text)
 {
-    /* A module that the program links: the client library if anything uses it, else the loop. */
-    const struct vlog_module *module = vlog_module_from_name("ovsdb_idl");
-    if (!module) {
-        module = vlog_module_from_name("poll_loop");
+    /* The first of these modules that the program links; the loop is always linked. */
+    static const char *const names[] = {"ovsdb_idl", "reconnect", "poll_loop"};
+    const struct vlog_module *module = NULL;
+    for (size_t i = 0; !module && i < sizeof names / sizeof *names; i++) {
+        module = vlog_module_from_name(names[i]);
     }
     if (!module) {
         fprintf(stderr, "corvid|%s\n", text);

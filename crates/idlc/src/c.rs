@@ -165,7 +165,8 @@ pub(crate) fn header(schema: &Schema, names: &Names) -> String {
     out
 }
 
-/// Names of the tables in programs whose rows contain the maps of Open vSwitch's library.
+/// Names of the tables in object files, which differ if rows differ: rows contain the maps of Open
+/// vSwitch's library or ours, and libopenvswitch has code of its own generator for some schemas.
 fn modes(names: &Names) -> String {
     let p = &names.prefix;
     let mut out = String::new();
@@ -173,7 +174,10 @@ fn modes(names: &Names) -> String {
         out,
         "#ifdef CORVID_WITH_OPENVSWITCH\n/* Rows contain Open vSwitch's struct smap, so their code has another name. */\n\
          #define {p}table_classes {p}table_classes_with_openvswitch\n\
-         #define {p}idl_class {p}idl_class_with_openvswitch\n#endif\n"
+         #define {p}idl_class {p}idl_class_with_openvswitch\n#else\n\
+         /* libopenvswitch has code of another generator under the usual names. */\n\
+         #define {p}table_classes {p}table_classes_of_libcorvid\n\
+         #define {p}idl_class {p}idl_class_of_libcorvid\n#endif\n"
     );
     out
 }

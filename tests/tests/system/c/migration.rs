@@ -209,7 +209,8 @@ fn maps_of_two_libraries_never_meet() {
     );
 }
 
-/// The generated source, compiled in one way, and a file of the program in the other, do not link.
+/// The generated source, compiled in one way, and a file of the program in the other, do not link;
+/// nor do code of another generator and a program.
 #[test]
 fn files_with_different_rows_do_not_link() {
     let Some(library) = library() else { return };
@@ -219,6 +220,10 @@ fn files_with_different_rows_do_not_link() {
     let text =
         "#include <corvid-idl-compat.h>\n#include \"zoo-idl.h\"\nint main(void) { return 0; }\n";
     fs::write(&main, text).expect("written");
+    let code = dir.path().join("zoo-idl.c");
+    let foreign = dir.path().join("foreign.c");
+    let text = "int zoo_idl_class, zoo_table_classes;\n";
+    fs::write(&foreign, text).expect("written");
     let cc = |flag: Option<&str>| {
         let mut command = Command::new("cc");
         command.arg("-std=gnu11").args(flag);
@@ -232,18 +237,20 @@ fn files_with_different_rows_do_not_link() {
         command
     };
     let switch = Some("-DCORVID_WITH_OPENVSWITCH");
-    for (of_code, of_program, missing) in [
-        (None, None, None),
-        (switch, switch, None),
-        (None, switch, Some("zoo_table_classes_with_openvswitch")),
-        (switch, None, Some("zoo_table_classes")),
+    let (with, without) = (
+        "zoo_table_classes_with_openvswitch",
+        "zoo_table_classes_of_libcorvid",
+    );
+    for (of_code, code, of_program, missing) in [
+        (None, &code, None, None),
+        (switch, &code, switch, None),
+        (None, &code, switch, Some(with)),
+        (switch, &code, None, Some(without)),
+        (None, &foreign, None, Some(without)),
+        (None, &foreign, switch, Some(with)),
     ] {
-        let object = dir.path().join("zoo-idl.o");
-        run(cc(of_code)
-            .arg("-c")
-            .arg(dir.path().join("zoo-idl.c"))
-            .arg("-o")
-            .arg(&object));
+        let object = dir.path().join("code.o");
+        run(cc(of_code).arg("-c").arg(code).arg("-o").arg(&object));
         let linked = cc(of_program)
             .arg(&main)
             .arg(&object)
