@@ -266,6 +266,84 @@ corvid_compat_add_clause(struct corvid_idl_condition *condition, int function,
     free(atoms);
 }
 
+#ifdef CORVID_WITH_OPENVSWITCH
+
+/* Types of the server's columns as Open vSwitch's library has them: one for each column that the
+ * program asks for, as long as it runs. */
+struct corvid_compat_type {
+    struct corvid_compat_type *next;
+    const struct corvid_idl_column *column;
+    struct ovsdb_type type;
+};
+
+__attribute__((weak)) struct corvid_compat_type *corvid_compat_types = NULL;
+
+static inline void
+corvid_compat_base_type(struct ovsdb_base_type *made, const struct corvid_idl_base_type *base)
+{
+    ovsdb_base_type_init(made, (enum ovsdb_atomic_type) base->type);
+    if (base->type == CORVID_TYPE_INTEGER) {
+        made->integer.min = base->integer.min;
+        made->integer.max = base->integer.max;
+    } else if (base->type == CORVID_TYPE_REAL) {
+        made->real.min = base->real.min;
+        made->real.max = base->real.max;
+    } else if (base->type == CORVID_TYPE_STRING) {
+        made->string.minLen = base->string.minLen;
+        made->string.maxLen = base->string.maxLen;
+    } else if (base->type == CORVID_TYPE_UUID && base->uuid.refTableName) {
+        made->uuid.refTableName = corvid_compat_strdup(base->uuid.refTableName);
+        made->uuid.refType = (enum ovsdb_ref_type) base->uuid.refType;
+    }
+    if (base->enum_) {
+        const struct corvid_idl_values *values = base->enum_;
+        struct ovsdb_datum *datum = (struct ovsdb_datum *) corvid_compat_alloc(
+            NULL, sizeof *datum);
+        ovsdb_datum_init_empty(datum);
+        datum->n = values->n;
+        datum->keys = (union ovsdb_atom *) corvid_compat_alloc(NULL,
+                                                              values->n * sizeof *datum->keys);
+        for (unsigned int i = 0; i < values->n; i++) {
+            if (base->type == CORVID_TYPE_STRING) {
+                datum->keys[i].s = ovsdb_atom_string_create(values->keys[i].s->string);
+            } else {
+                memcpy(&datum->keys[i], &values->keys[i], sizeof datum->keys[i]);
+            }
+        }
+        made->enum_ = datum;
+    }
+}
+
+/* The type that a column has at the server, or null. It is good until the program asks for the same
+ * column again. */
+static inline const struct ovsdb_type *
+corvid_compat_server_type(const struct corvid_idl *idl, const struct corvid_idl_column *column)
+{
+    const struct corvid_idl_type *from = corvid_idl_server_column_type(idl, column);
+    struct corvid_compat_type *each = corvid_compat_types;
+    if (!from) {
+        return NULL;
+    }
+    while (each && each->column != column) {
+        each = each->next;
+    }
+    if (each) {
+        ovsdb_type_destroy(&each->type);
+    } else {
+        each = (struct corvid_compat_type *) corvid_compat_alloc(NULL, sizeof *each);
+        each->column = column;
+        each->next = corvid_compat_types;
+        corvid_compat_types = each;
+    }
+    corvid_compat_base_type(&each->type.key, &from->key);
+    corvid_compat_base_type(&each->type.value, &from->value);
+    each->type.n_min = from->n_min;
+    each->type.n_max = from->n_max;
+    return &each->type;
+}
+
+#endif
+
 #ifdef __cplusplus
 }
 #endif
@@ -280,7 +358,9 @@ corvid_compat_add_clause(struct corvid_idl_condition *condition, int function,
 #define ovsdb_idl_txn_delete_partial_set corvid_compat_delete_partial
 #define ovsdb_idl_index_write corvid_compat_index_write
 #define ovsdb_idl_condition_add_clause corvid_compat_add_clause
-#ifndef CORVID_WITH_OPENVSWITCH
+#ifdef CORVID_WITH_OPENVSWITCH
+#define ovsdb_idl_server_column_type corvid_compat_server_type
+#else
 #define ovsdb_idl_server_column_type corvid_idl_server_column_type
 #include "corvid-compat-ovsdb-text-own.h"
 #endif

@@ -71,6 +71,7 @@ texts(void)
     struct ovsdb_datum datum;
     struct ds ds = DS_EMPTY_INITIALIZER;
     union ovsdb_atom atom, *end;
+    enum ovsdb_atomic_type string = OVSDB_TYPE_STRING;
     const char *rest = "a\\ b=\"c d\",";
     char *word, *error;
 
@@ -108,9 +109,14 @@ texts(void)
     json_destroy(json);
     ovsdb_datum_destroy(&datum, &zoo_keeper_col_scores.type);
     CHECK(!ovsdb_atom_from_string(&atom, NULL, &zoo_keeper_col_name.type.key, "ann", NULL));
-    ovsdb_atom_to_string(&atom, OVSDB_TYPE_STRING, &ds);
+    ovsdb_atom_to_string(&atom, string, &ds);
     CHECK(!strcmp(ds_cstr(&ds), "ann"));
     ovsdb_atom_destroy(&atom, OVSDB_TYPE_STRING);
+    atom.s = ovsdb_atom_string_create("a b");
+    ds_clear(&ds);
+    ovsdb_atom_to_string(&atom, string, &ds);
+    CHECK(!strcmp(ds_cstr(&ds), "\"a b\""));
+    ovsdb_atom_destroy(&atom, string);
     ds_destroy(&ds);
 }
 

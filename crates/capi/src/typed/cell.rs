@@ -149,6 +149,10 @@ impl Cell {
             ));
         };
         let outcome = work(present);
+        // Look-ups change no row, and classes without synthetic columns have no code.
+        if present.changed.is_empty() && present.freed.is_empty() {
+            return outcome;
+        }
         let due = present.due();
         // Code of the program may call the library, so the lock is free by then.
         drop(state);
@@ -281,7 +285,7 @@ impl State {
         Ok(client)
     }
 
-    /// The code of the program that is due. Rows without synthetic columns lead to none.
+    /// The code of the program that is due.
     fn due(&mut self) -> Vec<Due> {
         let mut due = mem::take(&mut self.freed);
         for (table, slot) in mem::take(&mut self.changed) {

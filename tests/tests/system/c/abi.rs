@@ -1,12 +1,14 @@
 //! The agreement of programs in C and the library: versions, sizes of structs, builds that are
 //! refused, the names of the reference; and conditions that only the server refuses.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
 
+use corvid_tests::binary;
 use serde_json::{Value, json};
 
 use super::{
@@ -128,6 +130,19 @@ fn refuse_first_condition(listener: &UnixListener, upstream: &Path) {
     assert!(is_refused, "no condition came");
 }
 
+/// `names.list` has the names.
+#[test]
+fn programs_use_every_name_of_the_reference() {
+    let read = |name: &str| fs::read_to_string(package().join("tests").join(name)).expect(name);
+    let programs = read("names.c") + &read("values.c");
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let words: BTreeSet<&str> = programs.split(|letter| !is_part(letter)).collect();
+    let list = read("names.list");
+    let names = list.lines().filter(|line| !line.starts_with('#'));
+    let missing: Vec<&str> = names.filter(|name| !words.contains(name)).collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
+
 /// Every name that the sources of OVN and Open vSwitch use, in C and in C++.
 #[test]
 fn every_name_of_the_reference_is_there() {
@@ -202,4 +217,30 @@ fn values_of_any_column_are_read_and_written() {
     } else {
         skip("values in C++: there is no c++");
     }
+}
+
+/// Annotations with a function, comments and code become members that follow the rows.
+#[test]
+fn synthetic_columns_follow_the_rows() {
+    if library().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let tool = binary::bin("ovsdb-idlc");
+    let merged = run(Command::new(&tool)
+        .arg("annotate")
+        .arg(zoo())
+        .arg(package().join("tests/synthetic.ann")));
+    let idl = dir.path().join("zoo.json");
+    fs::write(&idl, merged.stdout).expect("written");
+    run(Command::new(&tool).arg("c").arg(&idl).arg(dir.path()));
+    let program = dir.path().join("synthetic");
+    let sources = [
+        package().join("tests/synthetic.c"),
+        dir.path().join("zoo-idl.c"),
+    ];
+    let include = dir.path().to_str().expect("a path");
+    let flags = ["-std=c11", "-D_GNU_SOURCE", "-I", include];
+    compile("cc", &sources, &flags, &program);
+    run_with_server(&program, "zoo");
 }
