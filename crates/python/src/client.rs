@@ -18,6 +18,7 @@ use crate::change::Watch;
 use crate::condition;
 use crate::error;
 use crate::index::Index;
+use crate::logging;
 use crate::row::Row;
 use crate::row_objects::RowObjects;
 use crate::schema::Schema;
@@ -225,6 +226,17 @@ impl Client {
     ) {
         let credentials = credentials_of(private_key, certificate, ca_cert);
         self.with(py, |state| state.client.set_credentials(credentials));
+    }
+
+    /// Whether each message of the session is logged at level DEBUG, from now on.
+    fn show_messages(&self, py: Python<'_>, shows_messages: bool) {
+        if shows_messages {
+            logging::show_debug();
+        }
+        self.with(py, |state| {
+            let session = state.client.idl_mut().session();
+            session.show_messages(shows_messages);
+        });
     }
 
     /// Does all work that needs no waiting. Returns whether something changed.

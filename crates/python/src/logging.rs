@@ -56,6 +56,13 @@ pub(crate) fn install() {
     }
 }
 
+/// Lets messages at level DEBUG pass, from now on.
+pub(crate) fn show_debug() {
+    if log::max_level() < LevelFilter::Debug {
+        log::set_max_level(LevelFilter::Debug);
+    }
+}
+
 /// Takes the messages since the last call: level, name of the logger, text.
 #[pyfunction]
 pub(crate) fn take_log_messages() -> Vec<(u8, String, String)> {

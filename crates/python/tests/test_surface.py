@@ -200,5 +200,18 @@ class Errors(ZooTest):
                 with self.subTest(number=number), self.assertRaises(corvid.Error):
                     call()
 
+    def test_messages_are_logged_for_those_who_debug(self):
+        with self.assertLogs("corvid", "DEBUG") as logged:
+            db = self.connect()
+            with db.transaction() as txn:
+                txn.insert("Keeper", name="ann")
+        messages = [record.getMessage() for record in logged.records if record.levelname == "DEBUG"]
+        for part in ('send request, method="transact"', "received reply, result=["):
+            self.assertTrue(any(part in message for message in messages), messages)
+        with self.assertLogs("corvid", "INFO") as logged:
+            with self.connect().transaction() as txn:
+                txn.insert("Keeper", name="bob")
+        self.assertEqual([record for record in logged.records if " request, " in record.getMessage()], [])
+
     def test_the_version_is_told(self):
         self.assertTrue(re.fullmatch(r"\d+\.\d+\.\d+.*", corvid.__version__), corvid.__version__)

@@ -284,6 +284,9 @@ class Client:
     ) -> None:
         """Sets the files for TLS, from the next connection on."""
 
+    def show_messages(self, shows_messages: bool) -> None:
+        """Whether each message of the session is logged at level DEBUG, from now on."""
+
     def run(self) -> bool:
         """Does all work that needs no waiting. Returns whether something changed."""
 

@@ -67,6 +67,9 @@ class Database:
         self._chosen = Chosen(schema, chosen)
         #: The core.
         self.native = _native.Client(schema, remotes, chosen, row_classes=row_classes, **settings)
+        # Levels may change later; asking for them at each message would cost more than the message.
+        if logging.getLogger("corvid").isEnabledFor(logging.DEBUG):
+            self.native.show_messages(True)
         self._tables: Dict[str, Table[Any]] = {}
 
     @property

@@ -70,6 +70,17 @@ impl LiveRow {
         set.get_or_insert_default();
     }
 
+    /// Whether the client holds a column of the row: it is replicated, or was fetched.
+    fn _is_held(slf: &Bound<'_, Self>, name: &str) -> bool {
+        let (py, row) = (slf.py(), slf.as_super().get());
+        let client = row.client.get();
+        row.find_column(name).is_some_and(|column| {
+            let is_fetched = |idl: &corvid::Idl| idl.is_fetched(row.id, column);
+            !client.read_only.contains(&column)
+                || client.with(py, |state| is_fetched(state.client.idl()))
+        })
+    }
+
     /// Whether the row has values of its own, as a deleted one has.
     fn _has_own_values(slf: &Bound<'_, Self>) -> bool {
         slf.as_super().get().kept().is_some()

@@ -125,6 +125,7 @@ def reduced(idl):
     site = only(other, "Site")
     attempt("unfetched", lambda: site.contact)
     attempt("unfetched scalar", lambda: site.altitude)
+    attempt("columns in _data before a fetch", lambda: (sorted(site._data), [site._data.get(name) is not None for name in sorted(site._data)]))
     attempt("unregistered", lambda: site.racks)
     attempt("has unregistered", lambda: hasattr(site, "racks"))
     attempt("column that is not registered", lambda: site.open)
@@ -133,6 +134,7 @@ def reduced(idl):
     site.fetch("contact")
     say(txn.commit_block())
     attempt("fetched", lambda: site.contact)
+    attempt("columns in _data after a fetch", lambda: (sorted(site._data), [site._data.get(name) is not None for name in sorted(site._data)]))
     other.close()
 
 

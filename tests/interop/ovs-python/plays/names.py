@@ -5,7 +5,6 @@
 # not on: debian: the names are those of the newest version
 # differs: pypi: ^ovs\.db\.(types|data)\..*(cInit|cDecl|initCDefault|copyCValue|toCType|toAtomicType|to_const_c_type|to_[lr]value_string|escapeCString|returnUnchanged): parts of the generator of C, which ovsdb-idlc is
 # differs: pypi: ^ovs\.db\.idl\.Idl (ack_conditions|compose_cond_change|handle_monitor|monitor_map|restart_fsm|send_cond_change|send_request|sync_conditions): the state machine of the session is in the core
-# differs: pypi: ^ovs\.db\.idl\.ColumnDefaultDict: the values of new rows are in the core
 # differs: pypi: ^ovs\.timeval\.(CLOCK_MONOTONIC|LIBRT|clock_gettime_name|timespec): Python has a monotonic clock of its own now
 # differs: pypi: ^ovs\.json\.Parser c$: the parser in C
 # differs: pypi: ^ovs\.(db\.)?\w+\.vlog$: a variable of the module

@@ -2,7 +2,6 @@
 # needs: server inventory-1.ovsschema
 # not on: debian: the names are those of the newest version
 # differs: pypi: ^ovs\.dns_resolve\.: names of services of their own; none of them imports the module
-# differs: pypi: ^ovs\.db\.idl\.ColumnDefaultDict : the values of new rows are in the core
 # differs: pypi: ^ovs\.stream\.\w+ __del__ : the socket closes itself
 # differs: pypi: ^ovs\.json\.Parser c : the parser in C
 # differs: pypi: ^(a row|a new row|ovs\.db\.idl\.Row) __getattr__ : a slot of a class of the core, which no attribute shows

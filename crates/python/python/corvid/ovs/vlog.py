@@ -296,7 +296,11 @@ class Vlog(object):
         """Closes the log file; `reopen_log_file` opens it again."""
         if Vlog.__file_handler:
             logging.getLogger("file").removeHandler(Vlog.__file_handler)
-            Vlog.__file_handler.close()
+            try:
+                Vlog.__file_handler.close()
+            except OSError:
+                # What the file could not take is lost; the next file is none the worse.
+                pass
             Vlog.__file_handler = None
 
     @staticmethod

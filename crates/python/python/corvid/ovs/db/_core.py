@@ -7,12 +7,14 @@ import uuid as _uuid
 
 from corvid import _native
 
+from .. import jsonrpc as _jsonrpc
 from .. import stream as _stream
 from .. import vlog as _vlog
 
 _idl_log = _vlog.Vlog("idl")
 _reconnect_log = _vlog.Vlog("reconnect")
 _OF_REMOTE = re.compile(r"p?(tcp|ssl|unix):.*: ")
+_OF_MESSAGE = re.compile(r"p?(tcp|ssl|unix):.*?: (send|received) (request|reply|notification|error), ")
 
 
 _PASSIVE = re.compile(r"ptcp:([^:,]*[^0-9:,][^:,]*|\[[^]]*\]):([0-9]+)")
@@ -94,6 +96,11 @@ def _uuid_json(value):
     raise TypeError("%r has no JSON" % (value,))
 
 
+def wants_messages():
+    """Whether the program logs each message of a session."""
+    return _jsonrpc.vlog.dbg_is_enabled()
+
+
 def forward_log():
     """Writes the core's messages to the log."""
     for level, _name, text in _native.take_log_messages():
@@ -102,6 +109,8 @@ def forward_log():
             continue
         # The original's modules, by which programs set levels: messages about a remote are those of its reconnection.
         logger = _reconnect_log if _OF_REMOTE.match(text) else _idl_log
+        if level < 20 and _OF_MESSAGE.match(text):
+            logger = _jsonrpc.vlog
         if ": connection attempt failed (" in text:
             # The original warns of each.
             level = 30

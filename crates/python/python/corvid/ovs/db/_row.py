@@ -23,6 +23,33 @@ class UnknownColumn(KeyError, AttributeError):
     """
 
 
+class ColumnDefaultDict(dict):
+    """Values by column. All columns of the table are keys; those without a value have the default of their type, and `get` does not know them."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table):
+        super().__init__()
+        self._table = table
+
+    def __missing__(self, name):
+        return _data.Datum.default(self._table.columns[name].type)
+
+    def keys(self):
+        """The names of all columns."""
+        return self._table.columns.keys()
+
+    def values(self):
+        """The values of all columns."""
+        return (self[name] for name in self)
+
+    def __iter__(self):
+        return iter(self._table.columns)
+
+    def __contains__(self, name):
+        return name in self._table.columns
+
+
 class Row(_native.LiveRow):
     """A row of a table. Its columns are attributes.
 
@@ -78,13 +105,19 @@ class Row(_native.LiveRow):
 
     @property
     def _data(self):
-        """The server's values, by column; of a new row None. A transaction that deletes the row leaves them."""
+        """The server's values, by column; of a new row None. A transaction that deletes the row leaves them.
+
+        A column that has to be fetched has a value when it was.
+        """
+        found = ColumnDefaultDict(self._table)
         if self._has_own_values():
-            return {name: datum for name in self._table.columns if (datum := self._datum(name)) is not None}
+            found.update((name, datum) for name in self._table.columns if (datum := self._datum(name)) is not None)
+            return found
         committed = {name: self._committed(name) for name in self._table.columns}
         if None in committed.values():
             return None
-        return {name: self._datum_of(name, value) for name, value in committed.items()}
+        found.update((name, self._datum_of(name, value)) for name, value in committed.items() if self._is_held(name))
+        return found
 
     @property
     def _changes(self):

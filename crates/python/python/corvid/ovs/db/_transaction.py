@@ -196,6 +196,7 @@ class Transaction:
         return self._status
 
     def _send(self):
+        self.idl._choose_messages()
         try:
             if self.dry_run:
                 self._native.set_dry_run()

@@ -17,15 +17,15 @@ from .. import vlog as _vlog
 from . import data as _data  # noqa: F401 - programs reach it through this module
 from . import error as _error
 from ._conditions import ConditionState, normalized
-from ._core import core_of, forward_log, json_text, tls_files
-from ._row import DetachedRow, Row, live_row
+from ._core import core_of, forward_log, json_text, tls_files, wants_messages
+from ._row import ColumnDefaultDict, DetachedRow, Row, live_row
 from ._schema_helper import SchemaHelper
 from ._session import Session as _Session
 from ._table import IdlColumn, IdlTable, TableRows
 from ._transaction import Transaction
 
 __all__ = [
-    "CLUSTERED", "RELAY", "ROW_CREATE", "ROW_DELETE", "ROW_UPDATE", "OVSDB_UPDATE", "OVSDB_UPDATE2", "OVSDB_UPDATE3", "ConditionState", "Idl",
+    "CLUSTERED", "RELAY", "ROW_CREATE", "ROW_DELETE", "ROW_UPDATE", "OVSDB_UPDATE", "OVSDB_UPDATE2", "OVSDB_UPDATE3", "ColumnDefaultDict", "ConditionState", "Idl",
     "IdlColumn", "IdlTable", "Monitor", "Notice", "Row", "SchemaHelper", "Transaction",
 ]
 
@@ -138,6 +138,7 @@ class Idl:
             dict.__setitem__(self.tables, name, self._adopt(table))
         self._tls_files = tls_files()
         self._native = core_of(self, self._tls_files)
+        self._shows_messages = False
         self._replicated = dict(self.tables)
         self._events = _native.Events(self._native)
         self._epoch = self._native.resync_epoch
@@ -186,6 +187,7 @@ class Idl:
         native = self._native
         had_lock = self._holds_lock()
         self._take_tls_files()
+        self._choose_messages()
         for _ in range(50):
             has_changed = native.run_to_change()
             forward_log()
@@ -208,6 +210,13 @@ class Idl:
         if failure is not None:
             raise failure
         return self.change_seqno != seqno
+
+    def _choose_messages(self):
+        """A program may change the levels of the log at any time, so this comes before each use of the session."""
+        wants = wants_messages()
+        if wants != self._shows_messages:
+            self._shows_messages = wants
+            self._native.show_messages(wants)
 
     def _take_tls_files(self):
         """A program may name the files for TLS after it has made the replica."""
@@ -413,5 +422,5 @@ class Idl:
 
 
 # Programs and messages name these classes as those of this module.
-for _class in (ConditionState, IdlColumn, IdlTable, Row, DetachedRow, SchemaHelper, Transaction):
+for _class in (ColumnDefaultDict, ConditionState, IdlColumn, IdlTable, Row, DetachedRow, SchemaHelper, Transaction):
     _class.__module__ = __name__
