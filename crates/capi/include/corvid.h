@@ -523,6 +523,10 @@ typedef struct corvid_idl_table_class {
   void (*parse)(corvid_idl_row *row);
   // Frees what `parse` has allocated, before the next `parse` of the row and before the row's end.
   void (*unparse)(corvid_idl_row *row);
+  // Rows stay without a reference to them. For the program; the library reads the schema.
+  bool is_root;
+  // The table has one row at most. For the program.
+  bool is_singleton;
 } corvid_idl_table_class;
 
 // Functions for maps of strings in structs of rows whose type is not corvid_smap. A constant

@@ -115,6 +115,13 @@ pub(crate) fn header(schema: &Schema, names: &Names) -> String {
         schema.version
     );
     put!(out, "#ifndef {capital}IDL_H\n#define {capital}IDL_H 1\n");
+    // Structs of rows differ between the generators.
+    put!(
+        out,
+        "/* The header of Open vSwitch's generator, included later, adds nothing. */\n\
+         #ifdef {capital}IDL_HEADER\n#error \"the header of another generator is included\"\n#endif\n\
+         #define {capital}IDL_HEADER 1\n"
+    );
     put!(out, "#include <corvid.h>\n");
     out += &modes(names);
     put!(out, "{}", names.header_text);
@@ -638,11 +645,13 @@ pub(crate) fn source(schema: &Schema, names: &Names) -> String {
     for table in &tables {
         put!(
             out,
-            "    {{\"{}\", {1}_columns, {2}_N_COLUMNS, sizeof(struct {1}), {3}}},",
+            "    {{\"{}\", {1}_columns, {2}_N_COLUMNS, sizeof(struct {1}), {3}, {4}, {5}}},",
             table.schema.name,
             table.s,
             table.capital,
-            synthetic::pointers(table)
+            synthetic::pointers(table),
+            table.schema.is_root,
+            table.schema.max_rows == 1
         );
     }
     put!(

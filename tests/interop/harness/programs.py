@@ -2,13 +2,16 @@
 
 The programs under test come from the environment; a variable that is unset stands for the reference program, which
 is how the suites prove themselves. The reference programs are those of the system packages, searched in the system's
-own directories so that a build directory in PATH can never take their place.
+own directories so that a build directory in PATH can never take their place. `INTEROP_PEERS` names a directory whose
+programs come first: peers that were built with our library, for example.
 """
 
 import os
 import shutil
 
 SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin"
+if os.environ.get("INTEROP_PEERS"):
+    SYSTEM_PATH = f"{os.path.abspath(os.environ['INTEROP_PEERS'])}:{SYSTEM_PATH}"
 
 VSWITCH_SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 NB_SCHEMA = "/usr/share/ovn/ovn-nb.ovsschema"

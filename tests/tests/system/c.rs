@@ -5,6 +5,7 @@
 
 mod abi;
 mod migration;
+mod peers;
 
 use std::collections::BTreeSet;
 use std::fs;

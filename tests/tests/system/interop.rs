@@ -36,7 +36,8 @@ fn run_on_our_ovs(peer: &str) {
     run_with(peer, &[], &variables);
 }
 
-fn run_with(peer: &str, arguments: &[&str], variables: &[(&str, &str)]) {
+/// The same with variables in the environment of the suite.
+pub(crate) fn run_with(peer: &str, arguments: &[&str], variables: &[(&str, &str)]) {
     let driver = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("interop")
         .join(peer)

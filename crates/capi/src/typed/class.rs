@@ -51,6 +51,10 @@ pub struct corvid_idl_table_class {
     pub parse: Option<unsafe extern "C" fn(row: *mut corvid_idl_row)>,
     /// Frees what `parse` has allocated, before the next `parse` of the row and before the row's end.
     pub unparse: Option<unsafe extern "C" fn(row: *mut corvid_idl_row)>,
+    /// Rows stay without a reference to them. For the program; the library reads the schema.
+    pub is_root: bool,
+    /// The table has one row at most. For the program.
+    pub is_singleton: bool,
 }
 
 /// A database of generated code. A constant. The layouts of columns, tables, rows, index columns

@@ -26,11 +26,11 @@ fn stand_in() -> PathBuf {
 }
 
 /// A library to compile with: flags for its headers, and its files.
-struct Foreign {
-    flags: Vec<String>,
-    files: Vec<PathBuf>,
+pub(super) struct Foreign {
+    pub(super) flags: Vec<String>,
+    pub(super) files: Vec<PathBuf>,
     /// Libraries that it needs, last on the command line.
-    libraries: Vec<String>,
+    pub(super) libraries: Vec<String>,
 }
 
 impl Foreign {
@@ -52,7 +52,7 @@ impl Foreign {
     }
 
     /// The reference's own, if its folder is given.
-    fn reference() -> Option<(PathBuf, Foreign)> {
+    pub(super) fn reference() -> Option<(PathBuf, Foreign)> {
         let folder = PathBuf::from(std::env::var_os("CORVID_OPENVSWITCH")?);
         // A semicolon after VLOG_DEFINE_THIS_MODULE is usual there, and pedantic compilers refuse it.
         let mut flags = vec!["-Wno-pedantic".to_owned()];
