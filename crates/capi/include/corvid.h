@@ -230,6 +230,9 @@ typedef enum corvid_error {
   CORVID_ERR_LIMIT = 14,
   // The library has failed, now or earlier with this client, which is of no use any more. Free it.
   CORVID_ERR_PANIC = 15,
+  // The client was connected by the process that this one was forked from. See
+  // corvid_inherit_connections.
+  CORVID_ERR_FORKED = 16,
 } corvid_error;
 
 // How a client treats a column: one of READ, WRITE and ON_DEMAND, with the others added by `|`.
@@ -499,6 +502,10 @@ typedef struct corvid_key_part {
 
 // A condition. CORVID_IDL_CONDITION_INIT is the empty one, which no row meets. Free it with
 // corvid_idl_condition_destroy.
+// A handler of the program for log messages: a corvid_level and one line of text. Null: none.
+typedef void (*corvid_log_handler)(int level, const char *text);
+
+// A condition. All bytes 0 is the empty one, which no row meets. Free it with corvid_idl_condition_destroy.
 typedef struct corvid_idl_condition {
   // `sizeof(struct corvid_idl_condition)`, set by the caller.
   size_t size;
@@ -846,11 +853,15 @@ enum corvid_error corvid_cursor_next_equal(struct corvid_cursor *cursor);
 // Frees a cursor. Null is fine.
 enum corvid_error corvid_cursor_free(struct corvid_cursor *cursor);
 
+// Has a function of the program called for each log message, on a thread that calls the library, at the end of a call or while it blocks. The handler may call the library, and
+// must return. Null: messages of CORVID_LEVEL_WARN and above go to standard error, as they do at the start.
+enum corvid_error corvid_log_set_handler(corvid_log_handler handler);
+
 // Chooses the least important level that is kept; corvid_level has the values, 0 keeps nothing. The default is CORVID_LEVEL_INFO.
 enum corvid_error corvid_log_set_level(int level);
 
 // Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL: one line, with control characters as escapes of JSON. `*level` is a corvid_level; it may be null. The library keeps the last
-// 1000 messages of all clients. CORVID_ERR_NONE: there is none; corvid_error_text stays as it is.
+// 1000 messages of all clients. The first call also ends the writing of warnings to standard error, so make it at the start. CORVID_ERR_NONE: there is none.
 enum corvid_error corvid_log_next(int *level,
                                   char *buffer,
                                   size_t size);
@@ -869,6 +880,18 @@ enum corvid_error corvid_poll_next(struct corvid_wait *wait);
 
 // Waits until one of the registered descriptors is ready, the time has come or a signal arrives. Forgets what was registered.
 enum corvid_error corvid_poll_block(void);
+
+// Gives the clients that the parent has connected to this process, a child that was just forked. For daemons that detach after they have run a client. The parent must not use its
+// clients any more, not even free them. Without this call, functions that would use such a client in the child return CORVID_ERR_FORKED, and the parent's connection is not
+// touched. A client that has not run yet may be used in the child as it is.
+void corvid_inherit_connections(void);
+
+// Ends the blocking calls of this process, those that wait now and those to come, until corvid_interrupt_clear: corvid_idl_txn_commit_block returns
+// CORVID_TXN_INCOMPLETE, corvid_idl_get_initial_snapshot returns without a snapshot. It may be called in a signal handler.
+void corvid_interrupt(void);
+
+// Lets blocking calls wait again.
+void corvid_interrupt_clear(void);
 
 // Lists the rows of a table, in no particular order. Free the list with corvid_rows_free.
 enum corvid_error corvid_rows_new(const struct corvid_client *client,
@@ -1055,6 +1078,21 @@ enum corvid_error corvid_txn_set_read_only(struct corvid_txn *txn, bool read_onl
 // belongs to the library and lasts as long as the replica.
 const corvid_idl_type *corvid_idl_server_column_type(const struct corvid_idl *replica,
                                                      const corvid_idl_column *column);
+// Runs and waits until the contents have come, or until corvid_interrupt, or no server is left to try: corvid_idl_has_ever_connected tells.
+void corvid_idl_get_initial_snapshot(struct corvid_idl *replica);
+
+// As corvid_idl_get_initial_snapshot, for at most some milliseconds; -1 for ever. CORVID_ERR_NOT_CONNECTED: the contents have not come; corvid_error_text tells why.
+enum corvid_error corvid_idl_get_initial_snapshot_timeout(struct corvid_idl *replica,
+                                                          int64_t timeout_ms);
+
+// Commits a transaction, and runs the replica and waits until the status is final. CORVID_TXN_INCOMPLETE after corvid_interrupt. Without a server that is left to try, the
+// transaction is aborted.
+int corvid_idl_txn_commit_block(struct corvid_idl_txn *txn);
+
+// As corvid_idl_txn_commit_block, for at most some milliseconds; -1 for ever. CORVID_TXN_INCOMPLETE: the time is over, and the transaction may still be committed. Call it again, or
+// give up.
+int corvid_idl_txn_commit_block_timeout(struct corvid_idl_txn *txn,
+                                        int64_t timeout_ms);
 
 // Empties a condition.
 void corvid_idl_condition_clear(struct corvid_idl_condition *condition);
@@ -1154,9 +1192,6 @@ enum corvid_error corvid_idl_wait_for(struct corvid_idl *replica, struct corvid_
 
 // Registers these events for corvid_poll_block.
 void corvid_idl_wait(struct corvid_idl *replica);
-
-// Runs and waits until the contents have come.
-void corvid_idl_get_initial_snapshot(struct corvid_idl *replica);
 
 // The change number: it grows with every visible change of the replica.
 unsigned int corvid_idl_get_seqno(const struct corvid_idl *replica);
@@ -1410,9 +1445,6 @@ void corvid_idl_txn_destroy(struct corvid_idl_txn *txn);
 // Commits a transaction if it is open; returns its status, a corvid_txn_status. Call it again after corvid_idl_run while it is CORVID_TXN_INCOMPLETE. Structs of rows that it
 // inserted are gone at the next run.
 int corvid_idl_txn_commit(struct corvid_idl_txn *txn);
-
-// Commits a transaction, and runs the replica and waits until the status is final.
-int corvid_idl_txn_commit_block(struct corvid_idl_txn *txn);
 
 // Gives a transaction up. One that was sent may still be committed.
 void corvid_idl_txn_abort(struct corvid_idl_txn *txn);

@@ -4,9 +4,10 @@
 //! that were made of it then report so.
 
 use std::ffi::{c_char, c_int};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use corvid::fork::Lock;
 use corvid::{LockState, polled};
 
 use crate::abi::{SizedOut, Versioned};
@@ -22,7 +23,7 @@ pub struct corvid_client {
 
 /// The object behind the handle. `None` once it was freed.
 pub(crate) struct Cell {
-    state: Mutex<Option<polled::Client>>,
+    state: Lock<Option<polled::Client>>,
 }
 
 /// The handle's object: a count of the cell, of which transactions and indexes hold one too.
@@ -40,12 +41,15 @@ impl Cell {
         &self,
         work: impl FnOnce(&mut polled::Client) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        let Ok(mut state) = self.state.lock() else {
-            let text = "the client failed earlier and is of no use any more";
-            return Err(Failure::new(corvid_error::CORVID_ERR_PANIC, text));
-        };
+        let mut state = self
+            .state
+            .lock()
+            .map_err(|error| Failure::locking("client", error))?;
         match &mut *state {
-            Some(client) => work(client),
+            Some(client) => {
+                client.check_process()?;
+                work(client)
+            }
             None => Err(Failure::new(
                 corvid_error::CORVID_ERR_HANDLE,
                 "the client was freed",
@@ -82,7 +86,7 @@ pub extern "C" fn corvid_client_new(
         let made = polled::Client::connect_with(class, remotes, &setup)
             .map_err(|error| remote_failure(&error))?;
         let cell = Cell {
-            state: Mutex::new(Some(made)),
+            state: Lock::new(Some(made)),
         };
         out.set(handle::store(Client(Arc::new(cell)))?);
         Ok(())
@@ -95,11 +99,10 @@ pub extern "C" fn corvid_client_new(
 pub extern "C" fn corvid_client_free(client: *mut corvid_client) -> corvid_error {
     guard("corvid_client_free", || {
         if let Some(client) = handle::take::<Client>(client)? {
-            let state = client.0.state.lock();
-            let taken = state
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .take();
-            drop(taken);
+            // Left locked by a fork, it stays as it is: there is no safe way to drop it.
+            if let Ok(mut state) = client.0.state.lock_to_drop() {
+                drop(state.take());
+            }
         }
         Ok(())
     })

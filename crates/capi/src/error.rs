@@ -9,7 +9,10 @@ use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use corvid::data::WireError;
+use corvid::fork::LockError;
 use corvid::{Misuse, Tag};
+
+use crate::logging;
 
 /// The result of a call.
 #[repr(C)]
@@ -47,11 +50,14 @@ pub enum corvid_error {
     CORVID_ERR_LIMIT = 14,
     /// The library has failed, now or earlier with this client, which is of no use any more. Free it.
     CORVID_ERR_PANIC = 15,
+    /// The client was connected by the process that this one was forked from. See
+    /// corvid_inherit_connections.
+    CORVID_ERR_FORKED = 16,
 }
 
 use corvid_error::{
-    CORVID_ERR_ARGUMENT, CORVID_ERR_COLUMN, CORVID_ERR_HANDLE, CORVID_ERR_NONE, CORVID_ERR_NULL,
-    CORVID_ERR_PANIC, CORVID_ERR_ROW_GONE, CORVID_ERR_TXN, CORVID_ERR_TXN_CLOSED,
+    CORVID_ERR_ARGUMENT, CORVID_ERR_COLUMN, CORVID_ERR_FORKED, CORVID_ERR_HANDLE, CORVID_ERR_NONE,
+    CORVID_ERR_NULL, CORVID_ERR_PANIC, CORVID_ERR_ROW_GONE, CORVID_ERR_TXN, CORVID_ERR_TXN_CLOSED,
     CORVID_ERR_TXN_OPEN, CORVID_ERR_TYPE, CORVID_OK,
 };
 
@@ -104,6 +110,17 @@ impl Failure {
         Failure::new(CORVID_ERR_NULL, format!("{name} is null"))
     }
 
+    /// The state of an object (`subject`) cannot be had.
+    pub(crate) fn locking(subject: &str, error: LockError) -> Failure {
+        match error {
+            LockError::Poisoned => Failure::new(
+                CORVID_ERR_PANIC,
+                format!("the {subject} failed earlier and is of no use any more"),
+            ),
+            LockError::LeftLocked => Misuse::Forked.into(),
+        }
+    }
+
     pub(crate) fn none(text: &'static str) -> Failure {
         Failure::new(CORVID_ERR_NONE, text)
     }
@@ -120,6 +137,7 @@ impl Failure {
                 | CORVID_ERR_TXN_OPEN
                 | CORVID_ERR_TXN_CLOSED
                 | CORVID_ERR_TXN
+                | CORVID_ERR_FORKED
         )
     }
 }
@@ -134,6 +152,7 @@ impl From<Misuse> for Failure {
             Misuse::TransactionOpen => CORVID_ERR_TXN_OPEN,
             Misuse::RowGone => CORVID_ERR_ROW_GONE,
             Misuse::LockName(_) => CORVID_ERR_ARGUMENT,
+            Misuse::Forked => CORVID_ERR_FORKED,
             Misuse::WrongTable | Misuse::NotReplicated | Misuse::Immutable => CORVID_ERR_COLUMN,
             Misuse::WrongType | Misuse::Condition(_) => CORVID_ERR_TYPE,
             _ => CORVID_ERR_TXN,
@@ -151,6 +170,12 @@ thread_local! {
 
 /// Runs the body of an exported function.
 pub(crate) fn guard(name: &'static str, work: impl FnOnce() -> Outcome) -> corvid_error {
+    let code = guard_silently(name, work);
+    logging::deliver();
+    code
+}
+
+fn guard_silently(name: &'static str, work: impl FnOnce() -> Outcome) -> corvid_error {
     // After a panic the state behind a lock is out of reach, because the lock is poisoned.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => CORVID_OK,
@@ -172,6 +197,8 @@ pub(crate) fn guard(name: &'static str, work: impl FnOnce() -> Outcome) -> corvi
 
 /// Stores the text of a failure for [`corvid_error_text`], and logs misuse.
 pub(crate) fn report(name: &str, failure: &Failure) {
+    // The first call of a program may be the wrong one.
+    logging::install();
     let text = format!("{name}: {}", failure.text);
     if failure.code == CORVID_ERR_PANIC {
         log::error!(target: corvid::LOG_TARGET, "{text}");
@@ -211,6 +238,7 @@ pub extern "C" fn corvid_error_name(code: c_int) -> *const c_char {
         c"CORVID_ERR_NONE",
         c"CORVID_ERR_LIMIT",
         c"CORVID_ERR_PANIC",
+        c"CORVID_ERR_FORKED",
     ];
     let known = usize::try_from(code).ok().and_then(|code| names.get(code));
     known.unwrap_or(&c"unknown").as_ptr()

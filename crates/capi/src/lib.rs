@@ -4,7 +4,8 @@
 //! code. `include/corvid.h` is generated from the doc comments here, so these comments are for users in C.
 //!
 //! Invariants. A handle is looked up, never followed ([`handle`]). No panic leaves a function ([`error::guard`]). All pointers that are followed are so in
-//! [`pointer`], or belong to typed rows ([`typed`]). Nothing of the caller is called.
+//! [`pointer`], or belong to typed rows ([`typed`]). The caller's log
+//! handler is called while no lock is held ([`logging`]), and nothing else of the caller.
 
 #![allow(unsafe_code, reason = "the interface to C: each block has its reason")]
 #![allow(non_camel_case_types, reason = "the names of types and constants in C")]
@@ -26,6 +27,7 @@ pub mod logging;
 mod platform;
 mod pointer;
 pub mod poll_loop;
+pub mod process;
 pub mod reading;
 pub mod transaction;
 pub mod typed;

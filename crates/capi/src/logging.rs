@@ -1,7 +1,13 @@
-//! Log messages on their way to the program: kept until it takes them, so that the library calls nothing of the program.
+//! Log messages on their way to the program.
+//!
+//! A message is written under the lock of a client, where the program must not be called. So it is
+//! queued, and leaves the queue when the call ends that led to it, or while that call blocks: to the
+//! handler of the program, or to standard error until the program says that it wants messages.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
-use std::ffi::{c_char, c_int};
+use std::ffi::{CString, c_char, c_int};
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -27,8 +33,33 @@ pub enum corvid_level {
     CORVID_LEVEL_DEBUG = 4,
 }
 
-static MESSAGES: Mutex<VecDeque<(c_int, String)>> = Mutex::new(VecDeque::new());
+/// A handler of the program for log messages: a corvid_level and one line of text. Null: none.
+pub type corvid_log_handler = Option<extern "C" fn(level: c_int, text: *const c_char)>;
+
+/// Where messages go.
+#[derive(Clone, Copy)]
+enum Sink {
+    /// Warnings and errors to standard error; the rest waits for [`corvid_log_next`].
+    StandardError,
+    /// Nowhere: the program takes them with [`corvid_log_next`].
+    Taken,
+    /// The program's.
+    Handler(extern "C" fn(level: c_int, text: *const c_char)),
+}
+
+/// Messages that are kept, and where they go.
+struct Backlog {
+    messages: VecDeque<(c_int, String)>,
+    sink: Sink,
+}
+
+static LOG: Mutex<Backlog> = Mutex::new(Backlog {
+    messages: VecDeque::new(),
+    sink: Sink::StandardError,
+});
 static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
+/// Whether [`deliver`] has something to look at.
+static HAS_NEWS: AtomicBool = AtomicBool::new(false);
 
 struct Queue;
 
@@ -47,19 +78,21 @@ impl Log for Queue {
             Level::Info => 3,
             Level::Debug | Level::Trace => 4,
         };
-        let mut messages = lock();
-        if messages.len() == KEPT_MAX {
-            messages.pop_front();
+        let mut backlog = lock();
+        if backlog.messages.len() == KEPT_MAX {
+            backlog.messages.pop_front();
         }
         // Programs print what they take.
-        messages.push_back((level, Shown(record.args()).to_string()));
+        let text = Shown(record.args()).to_string();
+        backlog.messages.push_back((level, text));
+        HAS_NEWS.store(true, Ordering::Release);
     }
 
     fn flush(&self) {}
 }
 
-fn lock() -> MutexGuard<'static, VecDeque<(c_int, String)>> {
-    MESSAGES.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, Backlog> {
+    LOG.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Installs the queue once. Another logger of this process is left in place.
@@ -67,6 +100,62 @@ pub(crate) fn install() {
     if !IS_INSTALLED.swap(true, Ordering::Relaxed) && log::set_logger(&Queue).is_ok() {
         log::set_max_level(LevelFilter::Info);
     }
+}
+
+thread_local! {
+    /// Whether this thread delivers messages: a handler may call the library.
+    static IS_DELIVERING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Passes the messages on that are queued. The caller holds no lock.
+pub(crate) fn deliver() {
+    if !HAS_NEWS.load(Ordering::Acquire) || IS_DELIVERING.replace(true) {
+        return;
+    }
+    HAS_NEWS.store(false, Ordering::Release);
+    let sink = lock().sink;
+    match sink {
+        Sink::Taken => {}
+        Sink::StandardError => write_to_standard_error(),
+        Sink::Handler(handler) => {
+            // One at a time, so that those are not lost that come after a handler ends the program.
+            loop {
+                let message = lock().messages.pop_front();
+                let Some((level, text)) = message else { break };
+                let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+                handler(level, text.as_ptr());
+            }
+        }
+    }
+    IS_DELIVERING.set(false);
+}
+
+/// Writes what needs attention, and keeps the rest for a program that asks later.
+fn write_to_standard_error() {
+    let is_urgent = |level: c_int| level <= corvid_level::CORVID_LEVEL_WARN as c_int;
+    let mut urgent = Vec::new();
+    lock().messages.retain(|(level, text)| {
+        if is_urgent(*level) {
+            urgent.push(text.clone());
+        }
+        !is_urgent(*level)
+    });
+    for text in urgent {
+        // Nobody can be told that standard error is closed.
+        let _ = writeln!(std::io::stderr(), "corvid: {text}");
+    }
+}
+
+/// Has a function of the program called for each log message, on a thread that calls the library, at the end of a call or while it blocks. The handler may call the library, and
+/// must return. Null: messages of CORVID_LEVEL_WARN and above go to standard error, as they do at the start.
+#[unsafe(no_mangle)]
+pub extern "C" fn corvid_log_set_handler(handler: corvid_log_handler) -> corvid_error {
+    guard("corvid_log_set_handler", || {
+        install();
+        lock().sink = handler.map_or(Sink::StandardError, Sink::Handler);
+        HAS_NEWS.store(true, Ordering::Release);
+        Ok(())
+    })
 }
 
 /// Chooses the least important level that is kept; corvid_level has the values, 0 keeps nothing. The default is CORVID_LEVEL_INFO.
@@ -87,7 +176,7 @@ pub extern "C" fn corvid_log_set_level(level: c_int) -> corvid_error {
 }
 
 /// Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL: one line, with control characters as escapes of JSON. `*level` is a corvid_level; it may be null. The library keeps the last
-/// 1000 messages of all clients. CORVID_ERR_NONE: there is none; corvid_error_text stays as it is.
+/// 1000 messages of all clients. The first call also ends the writing of warnings to standard error, so make it at the start. CORVID_ERR_NONE: there is none; corvid_error_text stays as it is.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_log_next(
     level: *mut c_int,
@@ -101,7 +190,13 @@ pub extern "C" fn corvid_log_next(
         if buffer.is_null() {
             return Err(Failure::null("buffer"));
         }
-        let message = lock().pop_front();
+        let message = {
+            let mut backlog = lock();
+            if matches!(backlog.sink, Sink::StandardError) {
+                backlog.sink = Sink::Taken;
+            }
+            backlog.messages.pop_front()
+        };
         let Some((severity, text)) = message else {
             // Programs ask after every run, so this is no failure that would replace the last one.
             is_none = true;

@@ -6,6 +6,7 @@
 //! Invariant: a pointer to a row that comes from the program is looked up by its address ([`rows`]) before anything is read through it. Descriptions of classes are
 //! constants of the generated code and are read once, when a replica is made.
 
+pub mod blocking;
 mod cell;
 pub mod class;
 pub mod column_type;

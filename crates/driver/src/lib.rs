@@ -42,6 +42,7 @@ mod committed;
 mod error;
 mod failure;
 mod logging;
+mod outage;
 pub mod polled;
 mod remotes;
 mod session;
@@ -54,6 +55,7 @@ pub mod transport;
 pub use abort::Abort;
 pub use committed::Committed;
 pub use corvid_idl::{Idl, Refused};
+pub use corvid_net::fork;
 pub use corvid_net::tls::Credentials;
 #[cfg(feature = "tls")]
 pub use corvid_net::tls::{Authority, Settings};

@@ -4,6 +4,8 @@ use corvid_idl::Idl;
 use corvid_net::logging::Shown;
 use corvid_session::Level;
 
+use crate::failure::Failure;
+
 /// The target of every record, for filters: `corvid::client`.
 pub const TARGET: &str = "corvid::client";
 
@@ -28,6 +30,11 @@ impl LogForwarder {
             log::log!(target: TARGET, level(message.level()), "{}", Shown(&message));
         }
     }
+}
+
+/// Logs that a client has no server, and why.
+pub(crate) fn outage(failure: &Failure) {
+    log::warn!(target: TARGET, "no server with the contents so far: {}", Shown(failure));
 }
 
 fn level(level: Level) -> log::Level {

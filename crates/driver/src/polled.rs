@@ -14,6 +14,9 @@
 //!
 //! The descriptor changes with the connection, so the loop asks for it before each wait. Nothing here blocks. A separate thread looks host
 //! names up; connections to a host by name fail until the thread has the address.
+//!
+//! A client belongs to the process that begins to connect it. A daemon may make its clients before
+//! it forks; if it has run one, the forked child calls [`inherit`](crate::fork::inherit).
 
 use std::io;
 use std::ops::Deref;
@@ -33,7 +36,8 @@ use corvid_session::{Input, Options};
 
 use crate::error::Error;
 use crate::failure::{self, Failure};
-use crate::logging::LogForwarder;
+use crate::logging::{self, LogForwarder};
+use crate::outage::Outage;
 use crate::remotes::{self, RemoteError};
 use crate::session::SessionState;
 use crate::setup::Setup;
@@ -52,6 +56,7 @@ pub struct Client {
     /// Whether the client tries to connect for ever.
     is_persistent: bool,
     log_forwarder: LogForwarder,
+    outage: Outage,
 }
 
 /// The events to wait for: the first one ends the wait.
@@ -129,6 +134,7 @@ impl Client {
             credentials: None,
             is_persistent: true,
             log_forwarder: LogForwarder::default(),
+            outage: Outage::default(),
         })
     }
 
@@ -251,7 +257,7 @@ impl Client {
     /// that is lost ends the work, so that [`Client::has_lock`] tells of it after each call.
     ///
     /// # Errors
-    /// A transaction is open.
+    /// A transaction is open; [`Misuse::Forked`].
     pub fn run(&mut self) -> Result<bool, Misuse> {
         self.work(false)
     }
@@ -261,12 +267,25 @@ impl Client {
     /// ([`set_messages_max`](corvid_session::Client::set_messages_max)).
     ///
     /// # Errors
-    /// A transaction is open.
+    /// A transaction is open; [`Misuse::Forked`].
     pub fn run_to_change(&mut self) -> Result<bool, Misuse> {
         self.work(true)
     }
 
+    /// Fails in a process that was forked after the client began to connect. There the client can
+    /// be read and dropped, without a trace on the parent's connection, and nothing else.
+    ///
+    /// # Errors
+    /// [`Misuse::Forked`].
+    pub fn check_process(&self) -> Result<(), Misuse> {
+        if self.transport.is_foreign() {
+            return Err(Misuse::Forked);
+        }
+        Ok(())
+    }
+
     fn work(&mut self, ends_at_change: bool) -> Result<bool, Misuse> {
+        self.check_process()?;
         let seqno = self.idl.change_seqno();
         let had_lock = self.has_lock();
         self.transport.begin_round();
@@ -296,7 +315,23 @@ impl Client {
         }
         self.carry_out();
         self.log_forwarder.drain(&mut self.idl);
+        self.tell_outage();
         Ok(self.idl.change_seqno() != seqno)
+    }
+
+    /// Logs what keeps the client from its contents, for a program that waits for them.
+    fn tell_outage(&mut self) {
+        let session = self.idl.session_state();
+        if session.is_monitoring() || session.remotes().is_empty() {
+            self.outage.ends();
+            return;
+        }
+        let failure = self.last_failure();
+        if self.outage.goes_on(clock::mono_ms(), failure.as_ref())
+            && let Some(failure) = failure
+        {
+            logging::outage(&failure);
+        }
     }
 
     fn is_due(&self) -> bool {
@@ -327,6 +362,15 @@ impl Client {
 
     /// As [`Client::wait`], for those who wait here.
     pub(crate) fn wanted(&mut self) -> Wanted<'_> {
+        if self.transport.is_foreign() {
+            // The next run tells why.
+            return Wanted {
+                fd: None,
+                readable: false,
+                writable: false,
+                timeout: Some(Duration::ZERO),
+            };
+        }
         self.carry_out();
         let now_ms = self.now_ms();
         let wants_input = self.idl.session_state().wants_input();

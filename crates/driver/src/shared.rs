@@ -21,6 +21,9 @@
 //! Invariants. A transaction is open only while its maker holds the writer's lock. Only the thread of the client does input and output, so its
 //! descriptor is good as long as it waits for it. The thread ends, and the connection with it, with the last handle.
 //!
+//! A forked child has no thread of the client, so every call fails there, and those that return no
+//! error panic.
+//!
 //! Locks do not nest: calling a handle within its own closures or event handlers would wait for ever, so it panics.
 
 use std::cell::RefCell;
@@ -30,6 +33,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use corvid_idl::{Class, Idl, Metrics, Misuse, Status, TableCondition, TxnId};
+use corvid_net::fork::Home;
 use corvid_net::waker::{self, Sleeper, Waker};
 
 use crate::abort::Abort;
@@ -65,6 +69,8 @@ struct Common {
     progress: Mutex<Progress>,
     has_progressed: Condvar,
     waker: Waker,
+    /// The process that has the thread.
+    home: Home,
 }
 
 /// The thread's progress.
@@ -116,6 +122,7 @@ impl Client {
             progress: Mutex::default(),
             has_progressed: Condvar::new(),
             waker,
+            home: Home::this_process(),
         });
         let serving = common.clone();
         let thread = thread::Builder::new()
@@ -136,13 +143,14 @@ impl Client {
     /// Calls `look` with the replica. Other readers may run at the same time; updates wait.
     ///
     /// # Panics
-    /// Within a closure or an event handler of the same client.
+    /// Within a closure or an event handler of the same client; in a forked child.
     pub fn read<T>(&self, look: impl FnOnce(&Idl) -> T) -> T {
         self.look(|client| look(client.idl()))
     }
 
     fn look<T>(&self, look: impl FnOnce(&polled::Client) -> T) -> T {
         let common = self.common();
+        common.assert_process();
         let _held = HeldLock::new(common);
         let client = common.client.read();
         look(&client.unwrap_or_else(PoisonError::into_inner))
@@ -163,6 +171,7 @@ impl Client {
     /// Does something that the thread is to follow up. It must not do input or output.
     fn change<T>(&self, act: impl FnOnce(&mut polled::Client) -> T) -> T {
         let common = self.common();
+        common.assert_process();
         let value = {
             let _held = HeldLock::new(common);
             let client = common.client.write();
@@ -191,6 +200,7 @@ impl Client {
     /// # Errors
     /// As there.
     pub fn set_lock(&self, name: Option<&str>) -> Result<(), Misuse> {
+        self.common().check_process()?;
         self.change(|client| client.set_lock(name))
     }
 
@@ -232,6 +242,7 @@ impl Client {
         timeout: Option<Duration>,
         mut holds: impl FnMut(&polled::Client) -> bool,
     ) -> Result<(), Error> {
+        self.common().check_process()?;
         let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             let round = self.common().progress().round;
@@ -287,6 +298,7 @@ impl Client {
         condition: impl Into<TableCondition>,
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
+        self.common().check_process()?;
         let promise = self.change(|client| client.set_condition(condition))?;
         let mut refusal = None;
         self.wait_until(timeout, |idl| {
@@ -317,6 +329,7 @@ impl Client {
         timeout: Option<Duration>,
         mut make: impl FnMut(&mut Idl) -> Result<T, E>,
     ) -> Result<Committed<T>, E::Error> {
+        self.common().check_process().map_err(Error::from)?;
         let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let left = || end.map(|end| end.saturating_duration_since(Instant::now()));
         loop {
@@ -346,6 +359,19 @@ impl Client {
 }
 
 impl Common {
+    /// In a forked child the thread is missing, and may have held a lock at the fork.
+    fn check_process(&self) -> Result<(), Misuse> {
+        if self.home.is_this_process() {
+            return Ok(());
+        }
+        Err(Misuse::Forked)
+    }
+
+    fn assert_process(&self) {
+        let outcome = self.check_process();
+        assert!(outcome.is_ok(), "{}", Misuse::Forked);
+    }
+
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -411,9 +437,15 @@ impl Drop for Ended<'_> {
 
 impl Drop for Owner {
     fn drop(&mut self) {
+        let thread = self.thread.take();
+        if self.common.check_process().is_err() {
+            // A handle of a thread that is not here. Dropping it would ask the C library for it.
+            std::mem::forget(thread);
+            return;
+        }
         self.common.progress().is_unwanted = true;
         self.common.waker.wake();
-        if let Some(thread) = self.thread.take()
+        if let Some(thread) = thread
             && thread.thread().id() != thread::current().id()
         {
             // It says what is to be said in its log; a panic in it was shown there.

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use corvid_net::errno;
+use corvid_net::fork::Owner;
 use corvid_net::listener::Listener;
 use corvid_net::socket::DSCP_DEFAULT;
 use corvid_net::stream::{Resolve, Stream};
@@ -61,6 +62,8 @@ pub struct Transport {
     credentials: Option<Arc<Credentials>>,
     resolve: Resolve,
     dscp: u8,
+    /// The process that connected first. `None` before that, when any process may.
+    owner: Option<Owner>,
 }
 
 #[derive(Debug)]
@@ -106,6 +109,7 @@ impl Transport {
             credentials: None,
             resolve,
             dscp: DSCP_DEFAULT,
+            owner: None,
         }
     }
 
@@ -122,6 +126,13 @@ impl Transport {
     /// For `ssl:` and `pssl:`, from the next connection on.
     pub fn set_credentials(&mut self, credentials: Option<Arc<Credentials>>) {
         self.credentials = credentials;
+    }
+
+    /// Whether a process connected from which this one was forked. Then nothing may be carried out
+    /// here, because the connection is the parent's.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        self.owner.is_some_and(|owner| !owner.is_this_process())
     }
 
     /// Why the last connection or attempt ended by itself.
@@ -150,10 +161,19 @@ impl Transport {
     }
 
     /// Carries out an output of the session.
+    ///
+    /// # Panics
+    /// The transport is foreign ([`Transport::is_foreign`]): a byte more would spoil the
+    /// parent's connection.
     pub fn carry_out(&mut self, output: Output) {
+        assert!(
+            !self.is_foreign(),
+            "a forked process uses its parent's connection"
+        );
         match output {
             Output::Connect { remote } => {
                 self.close();
+                self.owner.get_or_insert_with(Owner::this_process);
                 self.state = match self.open(&remote) {
                     Ok(state) => state,
                     Err(error) => {

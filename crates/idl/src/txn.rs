@@ -172,6 +172,9 @@ pub enum Misuse {
     /// A server would refuse to queue a client for a lock of this name.
     #[error("{0:?} cannot name a lock: use letters, digits and _, and begin with no digit")]
     LockName(String),
+    /// The client was connected by the process that this one was forked from.
+    #[error("the client belongs to the parent of this process: connect anew after a fork")]
+    Forked,
 }
 
 /// A transaction's changes of one row.

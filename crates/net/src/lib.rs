@@ -11,6 +11,7 @@ pub mod clock;
 pub mod coverage;
 pub mod dirs;
 pub mod errno;
+pub mod fork;
 pub mod interrupt;
 pub mod listener;
 pub mod logging;

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use socket2::Socket;
 
 use crate::coverage::events;
+use crate::fork::Owner;
 use crate::logging::{self, Level, Module};
 use crate::stream::Stream;
 use crate::target::{Local, Passive};
@@ -70,6 +71,7 @@ pub struct Listener {
     kind: Kind,
     /// For TLS: the credentials of accepted connections.
     credentials: Option<Arc<Credentials>>,
+    owner: Owner,
     closed: AtomicBool,
 }
 
@@ -110,6 +112,7 @@ impl Listener {
             socket,
             kind,
             credentials: credentials.cloned(),
+            owner: Owner::this_process(),
             closed: AtomicBool::new(false),
         })
     }
@@ -179,6 +182,10 @@ impl Listener {
     /// Stops listening: connections are refused and the socket file is removed when this returns. A second call does nothing.
     pub fn close(&self) {
         if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        // In a forked child the socket and its file are the parent's, which goes on listening.
+        if !self.owner.is_this_process() {
             return;
         }
         match &self.kind {

@@ -4,6 +4,8 @@
 
 use std::io;
 
+use crate::fork::Home;
+
 /// Bytes fetched from the operating system at a time: 64 UUIDs per call.
 const BUFFER_BYTES: usize = 1024;
 
@@ -12,6 +14,8 @@ const BUFFER_BYTES: usize = 1024;
 pub struct Random {
     buffer: Box<[u8; BUFFER_BYTES]>,
     used: usize,
+    /// The process that filled the buffer. A forked child must not return the same bytes.
+    home: Home,
 }
 
 impl Random {
@@ -23,6 +27,7 @@ impl Random {
         let mut random = Random {
             buffer: Box::new([0; BUFFER_BYTES]),
             used: 0,
+            home: Home::this_process(),
         };
         random.refill()?;
         Ok(random)
@@ -34,7 +39,7 @@ impl Random {
     /// The random source fails, which no running Linux does once [`Random::new`] has succeeded.
     pub fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         const { assert!(N <= BUFFER_BYTES) };
-        if BUFFER_BYTES - self.used < N {
+        if BUFFER_BYTES - self.used < N || !self.home.is_this_process() {
             self.refill()?;
         }
         let left = &mut self.buffer[self.used..];
@@ -57,6 +62,7 @@ impl Random {
     fn refill(&mut self) -> io::Result<()> {
         getrandom::getrandom(&mut self.buffer[..])?;
         self.used = 0;
+        self.home = Home::this_process();
         Ok(())
     }
 }

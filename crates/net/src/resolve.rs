@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use crate::clock;
+use crate::fork::Home;
 use crate::logging::{self, Module, RateLimit};
 
 /// How long a result is used, ms.
@@ -18,8 +19,12 @@ const NAMES_MAX: usize = 256;
 static CACHE: Mutex<Option<HashMap<String, Entry>>> = Mutex::new(None);
 
 enum Entry {
-    Pending,
-    Known { ip: Option<IpAddr>, at_ms: u64 },
+    /// By a thread of this process. A forked child begins anew.
+    Pending(Home),
+    Known {
+        ip: Option<IpAddr>,
+        at_ms: u64,
+    },
 }
 
 fn cache() -> MutexGuard<'static, Option<HashMap<String, Entry>>> {
@@ -49,14 +54,14 @@ pub fn later(name: &str) -> Option<IpAddr> {
     let mut guard = cache();
     let cache = guard.get_or_insert_with(HashMap::new);
     match cache.get(name) {
-        Some(Entry::Pending) => return None,
+        Some(Entry::Pending(home)) if home.is_this_process() => return None,
         Some(Entry::Known { ip, at_ms }) if clock::mono_ms() < at_ms + KEEP_MS => return *ip,
         _ => {}
     }
     if cache.len() >= NAMES_MAX {
-        cache.retain(|_, entry| matches!(entry, Entry::Pending));
+        cache.retain(|_, entry| matches!(entry, Entry::Pending(_)));
     }
-    cache.insert(name.to_owned(), Entry::Pending);
+    cache.insert(name.to_owned(), Entry::Pending(Home::this_process()));
     drop(guard);
     let owned = name.to_owned();
     let started = thread::Builder::new()

@@ -1,14 +1,16 @@
 //! The client: a replica behind a lock, and the session that keeps it up to date.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use corvid::fork::{Lock, LockError};
 use corvid::polled;
 
 use corvid::json::Value;
 use corvid::{
-    Authority, Class, Column, Condition, Credentials, Resync, RowId, Settings, Setup, TableId,
+    Authority, Class, Column, Condition, Credentials, Misuse, Resync, RowId, Settings, Setup,
+    TableId,
 };
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -20,6 +22,7 @@ use crate::error;
 use crate::index::Index;
 use crate::logging;
 use crate::row::Row;
+use crate::row_class::RowClass;
 use crate::row_objects::RowObjects;
 use crate::schema::Schema;
 use crate::session::Session;
@@ -41,7 +44,7 @@ pub(crate) struct Client {
     pub(crate) read_only: BTreeSet<Column>,
     /// Columns that refer to tables that the client does not know, with the names of these.
     pub(crate) unregistered: BTreeMap<Column, String>,
-    state: Mutex<State>,
+    state: Lock<State>,
 }
 
 impl Client {
@@ -62,15 +65,32 @@ impl Client {
     ) -> Option<R> {
         loop {
             match self.state.try_lock() {
-                Ok(mut state) => return Some(work(&mut state)),
-                Err(TryLockError::Poisoned(_)) => return None,
-                Err(TryLockError::WouldBlock) => py.detach(|| drop(self.state.lock())),
+                Ok(Some(mut state)) => return Some(work(&mut state)),
+                Ok(None) => py.detach(|| drop(self.state.lock())),
+                Err(_) => return None,
             }
         }
     }
 }
 
 impl Client {
+    /// Does all work that needs no waiting, without the GIL.
+    fn work(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce(&mut polled::Client) -> Result<bool, Misuse> + Send,
+    ) -> PyResult<bool> {
+        let outcome = py.detach(|| {
+            let mut state = match self.state.lock() {
+                Ok(state) => state,
+                Err(LockError::LeftLocked) => return Err(Misuse::Forked),
+                Err(LockError::Poisoned) => panic!("{}", LockError::Poisoned),
+            };
+            run(&mut state.client)
+        });
+        outcome.map_err(|misuse| error::usage(py, misuse.to_string()))
+    }
+
     fn send_condition(
         &self,
         py: Python<'_>,
@@ -188,13 +208,12 @@ impl Client {
         let mut client = polled::Client::connect_with(class, remotes, &setup)
             .map_err(|error| error::connecting(py, &error))?;
         let rows = match live_rows {
-            None => RowObjects::Handles(row_classes_of(schema, row_classes)?),
+            None => RowObjects::handles(row_classes_of(schema, row_classes)?),
             Some(make) => {
                 // Programs of `ovs` see the state after each message, and all rows anew after a reconnection.
                 client.idl_mut().session().set_messages_max(1);
                 client.idl_mut().set_resync(Resync::Reload);
-                let objects = Mutex::new(HashMap::new());
-                RowObjects::Live { make, objects }
+                RowObjects::live(make)
             }
         };
         let key = |table: &str, column: &str| {
@@ -211,7 +230,7 @@ impl Client {
             rows,
             read_only: read_only.collect::<PyResult<_>>()?,
             unregistered: unregistered.collect::<PyResult<_>>()?,
-            state: Mutex::new(State { client }),
+            state: Lock::new(State { client }),
         })
     }
 
@@ -241,22 +260,18 @@ impl Client {
 
     /// Does all work that needs no waiting. Returns whether something changed.
     fn run(&self, py: Python<'_>) -> PyResult<bool> {
-        let outcome = py.detach(|| {
-            let state = self.state.lock();
-            let mut state = state.expect("a client that has panicked is of no use any more");
-            state.client.run()
-        });
-        outcome.map_err(|misuse| error::usage(py, misuse.to_string()))
+        self.work(py, polled::Client::run)
     }
 
     /// As `run`, but returns as soon as something has changed: call it again until it returns False.
     fn run_to_change(&self, py: Python<'_>) -> PyResult<bool> {
-        let outcome = py.detach(|| {
-            let state = self.state.lock();
-            let mut state = state.expect("a client that has panicked is of no use any more");
-            state.client.run_to_change()
-        });
-        outcome.map_err(|misuse| error::usage(py, misuse.to_string()))
+        self.work(py, polled::Client::run_to_change)
+    }
+
+    /// Raises `UsageError` in a process that was forked after the client began to connect.
+    fn check_process(&self, py: Python<'_>) -> PyResult<()> {
+        self.work(py, |client| client.check_process().map(|()| false))?;
+        Ok(())
     }
 
     /// The events to wait for: descriptor, readable, writable, seconds.
@@ -435,6 +450,18 @@ impl Client {
         self.rows.forget(row.id);
     }
 
+    /// The class of a table's rows: `base` with an attribute for each column.
+    fn row_class<'py>(
+        &self,
+        table: &str,
+        base: &Bound<'py, PyType>,
+    ) -> PyResult<Bound<'py, PyType>> {
+        let table = self.schema.table_id(base.py(), table)?;
+        let py = base.py();
+        let derive = || RowClass::derive(base, &self.schema, table);
+        Ok(self.rows.class_of(py, table, derive)?.class(py))
+    }
+
     /// No row has an object any more.
     fn forget_rows(&self) {
         self.rows.clear();
@@ -462,7 +489,7 @@ impl Client {
     }
 
     fn __clear__(&self) {
-        self.rows.clear();
+        self.rows.clear_all();
     }
 
     #[getter]

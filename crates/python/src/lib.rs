@@ -13,7 +13,9 @@ mod error;
 mod index;
 mod logging;
 mod ovs;
+mod process;
 mod row;
+mod row_class;
 mod row_objects;
 mod schema;
 mod session;
@@ -45,6 +47,8 @@ mod _native {
     use super::ovs::events::Events;
     #[pymodule_export]
     use super::ovs::row::LiveRow;
+    #[pymodule_export]
+    use super::process::inherit_connections;
     #[pymodule_export]
     use super::row::{Row, exists, table_of};
     #[pymodule_export]

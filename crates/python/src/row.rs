@@ -5,8 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
 
 use corvid::{Column, ColumnId, Datum, RowId};
+use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::client::Client;
@@ -19,6 +21,8 @@ const SHOWN_BYTES_MAX: usize = 100;
 thread_local! {
     /// This thread makes the representation of a row.
     static IS_IN_REPR: Cell<bool> = const { Cell::new(false) };
+    /// What the next row is made of ([`Row::pass`]).
+    static PASSED: Cell<Option<(Py<Client>, RowId)>> = const { Cell::new(None) };
 }
 
 /// A row of a client's replica. A handle: it holds no values, but for rows of changes that tell of a deletion. Programs derive classes of it for
@@ -29,13 +33,39 @@ pub(crate) struct Row {
     pub(crate) id: RowId,
     /// The last values of a row that is deleted.
     last: OnceLock<Vec<(ColumnId, Datum)>>,
+    /// Its UUID as an object, once it was asked for.
+    uuid: PyOnceLock<Py<PyAny>>,
 }
 
 impl Row {
     /// A handle.
     pub(crate) fn handle(client: Py<Client>, id: RowId) -> Row {
-        let last = OnceLock::new();
-        Row { client, id, last }
+        Row {
+            client,
+            id,
+            last: OnceLock::new(),
+            uuid: PyOnceLock::new(),
+        }
+    }
+
+    /// The handle of a row of a table, by names.
+    pub(crate) fn of_names(
+        client: &Bound<'_, Client>,
+        table: &str,
+        uuid: &Bound<'_, PyAny>,
+    ) -> PyResult<Row> {
+        let table = client.get().schema.table_id(client.py(), table)?;
+        let uuid = match uuid.cast::<PyBytes>() {
+            Ok(bytes) => corvid::Uuid(bytes.extract()?),
+            Err(_) => value::uuid_of(uuid)?,
+        };
+        let id = RowId { table, uuid };
+        Ok(Row::handle(client.clone().unbind(), id))
+    }
+
+    /// Sets down what the next row of this thread is made of, when its class is called without arguments. Arguments would cost more than the rest.
+    pub(crate) fn pass(client: Py<Client>, id: RowId) {
+        PASSED.set(Some((client, id)));
     }
 
     /// The object for a row.
@@ -75,7 +105,7 @@ impl Row {
         self.client.get().schema.column_key(py, self.id.table, name)
     }
 
-    fn read(&self, py: Python<'_>, column: Column) -> PyResult<Py<PyAny>> {
+    pub(crate) fn read(&self, py: Python<'_>, column: Column) -> PyResult<Py<PyAny>> {
         let client = self.client.get();
         let names = || client.schema.names(column);
         let read = match self.last.get() {
@@ -142,7 +172,7 @@ impl Row {
         Ok(shown)
     }
 
-    fn write(&self, column: Column, object: &Bound<'_, PyAny>) -> PyResult<()> {
+    pub(crate) fn write(&self, column: Column, object: &Bound<'_, PyAny>) -> PyResult<()> {
         let (py, client) = (object.py(), self.client.get());
         let names = client.schema.names(column);
         let datum = value::datum_of(object, client.schema.column_type(column))
@@ -158,23 +188,29 @@ impl Row {
 impl Row {
     /// The handle of a row, which need not be there.
     #[new]
-    pub(crate) fn new(
-        client: &Bound<'_, Client>,
-        table: &str,
-        uuid: &Bound<'_, PyAny>,
+    #[pyo3(signature = (client=None, table=None, uuid=None))]
+    fn new(
+        client: Option<&Bound<'_, Client>>,
+        table: Option<&str>,
+        uuid: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Row> {
-        let table = client.get().schema.table_id(client.py(), table)?;
-        let uuid = match uuid.cast::<PyBytes>() {
-            Ok(bytes) => corvid::Uuid(bytes.extract()?),
-            Err(_) => value::uuid_of(uuid)?,
-        };
-        let id = RowId { table, uuid };
-        Ok(Row::handle(client.clone().unbind(), id))
+        if let Some((client, id)) = PASSED.take() {
+            return Ok(Row::handle(client, id));
+        }
+        match (client, table, uuid) {
+            (Some(client), Some(table), Some(uuid)) => Row::of_names(client, table, uuid),
+            _ => Err(PyTypeError::new_err(
+                "a row needs a client, a table and a UUID",
+            )),
+        }
     }
 
     #[getter]
-    fn uuid<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        value::uuid_to_python(py, self.id.uuid)
+    fn uuid(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let made = self.uuid.get_or_try_init(py, || {
+            value::uuid_to_python(py, self.id.uuid).map(Bound::unbind)
+        });
+        Ok(made?.clone_ref(py))
     }
 
     fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {

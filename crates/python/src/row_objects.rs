@@ -14,11 +14,18 @@ use pyo3::types::{PyBytes, PyType};
 
 use crate::client::Client;
 use crate::row::Row;
+use crate::row_class::RowClass;
 use crate::{ovs, value};
 
 /// How objects for rows are made.
-pub(crate) enum RowObjects {
-    /// At each use: of these classes, and of [`Row`] for other tables.
+pub(crate) struct RowObjects {
+    kind: Kind,
+    /// The classes of tables that have had a row: the program's, or derived of [`Row`].
+    classes: Mutex<HashMap<TableId, RowClass>>,
+}
+
+enum Kind {
+    /// At each use: of these classes, and of classes derived of [`Row`] for other tables.
     Handles(BTreeMap<TableId, Py<PyType>>),
     /// Once for each row, by a function of client, table and UUID.
     Live {
@@ -30,15 +37,47 @@ pub(crate) enum RowObjects {
 }
 
 impl RowObjects {
+    /// A handle at each use, of these classes where there is one.
+    pub(crate) fn handles(classes: BTreeMap<TableId, Py<PyType>>) -> RowObjects {
+        RowObjects::of_kind(Kind::Handles(classes))
+    }
+
+    /// One object for each row, made by a function of client, table and UUID.
+    pub(crate) fn live(make: Py<PyAny>) -> RowObjects {
+        let objects = Mutex::default();
+        RowObjects::of_kind(Kind::Live { make, objects })
+    }
+
+    fn of_kind(kind: Kind) -> RowObjects {
+        let classes = Mutex::default();
+        RowObjects { kind, classes }
+    }
+
+    /// The class of a table's rows, made by `make` at the first call.
+    pub(crate) fn class_of(
+        &self,
+        py: Python<'_>,
+        table: TableId,
+        make: impl FnOnce() -> PyResult<RowClass>,
+    ) -> PyResult<RowClass> {
+        if let Some(class) = lock(&self.classes).get(&table) {
+            return Ok(class.clone_ref(py));
+        }
+        let made = make()?;
+        // Making it may have run Python code that asked for the same class.
+        let mut classes = lock(&self.classes);
+        Ok(classes.entry(table).or_insert(made).clone_ref(py))
+    }
+
     /// A value for a column, by the rules of the package.
     pub(crate) fn datum_of(
         &self,
         object: &Bound<'_, PyAny>,
         column_type: &ColumnType,
     ) -> PyResult<Datum> {
-        match self {
-            RowObjects::Handles(_) => value::datum_of(object, column_type),
-            RowObjects::Live { .. } => ovs::value::datum_of(object, column_type),
+        match self.kind {
+            Kind::Handles(_) => value::datum_of(object, column_type),
+            Kind::Live { .. } => ovs::value::datum_of(object, column_type),
         }
     }
 
@@ -49,7 +88,7 @@ impl RowObjects {
         client: &Py<Client>,
         id: RowId,
     ) -> PyResult<Py<Row>> {
-        let RowObjects::Live { objects, .. } = self else {
+        let Kind::Live { objects, .. } = &self.kind else {
             return self.make(py, client, id);
         };
         if let Some(object) = lock(objects).get(&id) {
@@ -62,14 +101,22 @@ impl RowObjects {
 
     /// A new object.
     fn make(&self, py: Python<'_>, client: &Py<Client>, id: RowId) -> PyResult<Py<Row>> {
-        let make = match self {
-            RowObjects::Live { make, .. } => make.bind(py),
-            RowObjects::Handles(classes) => match classes.get(&id.table) {
-                Some(class) => class.bind(py).as_any(),
-                None => return Py::new(py, Row::handle(client.clone_ref(py), id)),
-            },
+        let schema = &client.get().schema;
+        let make = match &self.kind {
+            Kind::Live { make, .. } => make.bind(py).clone(),
+            Kind::Handles(classes) => {
+                let class = self.class_of(py, id.table, || match classes.get(&id.table) {
+                    Some(class) => RowClass::extend(class.bind(py), schema, id.table),
+                    None => RowClass::derive(&py.get_type::<Row>(), schema, id.table),
+                })?;
+                if class.is_plain() {
+                    Row::pass(client.clone_ref(py), id);
+                    return Ok(class.class(py).call0()?.cast_into::<Row>()?.unbind());
+                }
+                class.class(py).into_any()
+            }
         };
-        let table = client.get().schema.table_name(id.table);
+        let table = schema.table_name(id.table);
         let made = make.call1((client, table, PyBytes::new(py, &id.uuid.0)))?;
         Ok(made.cast_into::<Row>()?.unbind())
     }
@@ -103,7 +150,7 @@ impl RowObjects {
 
     /// The row has no object any more.
     pub(crate) fn forget(&self, id: RowId) {
-        if let RowObjects::Live { objects, .. } = self {
+        if let Kind::Live { objects, .. } = &self.kind {
             let forgotten = lock(objects).remove(&id);
             drop(forgotten);
         }
@@ -111,22 +158,32 @@ impl RowObjects {
 
     /// No row has an object any more.
     pub(crate) fn clear(&self) {
-        if let RowObjects::Live { objects, .. } = self {
+        if let Kind::Live { objects, .. } = &self.kind {
             let forgotten = std::mem::take(&mut *lock(objects));
             drop(forgotten);
         }
     }
 
+    /// Neither objects nor classes are kept: the client is being collected.
+    pub(crate) fn clear_all(&self) {
+        self.clear();
+        let forgotten = std::mem::take(&mut *lock(&self.classes));
+        drop(forgotten);
+    }
+
     /// For the collector of Python: objects and classes refer to the client, and it to them.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        match self {
-            RowObjects::Handles(classes) => {
-                // A class of the program may reach the client through its attributes or its module.
-                classes.values().try_for_each(|class| visit.call(class))
+        // A thread that holds one of the locks holds the GIL too, so it is this one, in the middle of a change.
+        if let Ok(classes) = self.classes.try_lock() {
+            for class in classes.values() {
+                visit.call(class.as_py())?;
             }
-            RowObjects::Live { make, objects } => {
+        }
+        match &self.kind {
+            // A class of the program may reach the client through its attributes or its module.
+            Kind::Handles(classes) => classes.values().try_for_each(|class| visit.call(class)),
+            Kind::Live { make, objects } => {
                 visit.call(make)?;
-                // A thread that holds the lock holds the GIL too, so it is this one, in the middle of a change.
                 let Ok(objects) = objects.try_lock() else {
                     return Ok(());
                 };

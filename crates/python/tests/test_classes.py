@@ -34,7 +34,7 @@ class Classes(ZooTest):
             keeper = txn.insert("Keeper", name="ann")
         cage = txn.inserted(cage)
         self.assertEqual(cage.note, "nothing noted")
-        self.assertIs(type(txn.inserted(keeper)), corvid.Row)
+        self.assertIsInstance(txn.inserted(keeper), corvid.Row)
         found = [cage, next(iter(db.Cage)), db.Cage[cage.uuid], db.Cage.find(name="c"), next(changes).row]
         self.assertEqual([row.label() for row in found], ["c (5)"] * 5)
         self.assertEqual(set(found), {cage})

@@ -276,6 +276,31 @@ fn a_server_that_is_gone_ends_no_program() {
 }
 
 #[test]
+fn blocking_calls_return_and_say_why() {
+    run_guild_test("waits");
+}
+
+/// Over TLS too, where dropping a client ends its session in words. Not under valgrind, which judges
+/// each child by what it leaves to its parent.
+#[test]
+fn a_forked_child_leaves_its_parents_clients_alone() {
+    if library().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let program = build_test(dir.path(), "forks", Some("guild"));
+    let fork = |remote: &str, files: Option<&Path>| {
+        let mut command = Command::new(&program);
+        run_to_ok(command.arg(schema("guild")).arg(remote).args(files));
+    };
+    let server = server_with("guild", Vec::new());
+    fork(&format!("unix:{}", server.socket().display()), None);
+    if let Some((_server, remote, files)) = server_with_tls("guild") {
+        fork(&remote, Some(files.path()));
+    }
+}
+
+#[test]
 fn the_library_stays_when_a_program_closes_it() {
     if let Some(library) = library() {
         let dir = tempfile::tempdir().expect("a folder");

@@ -11,6 +11,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use corvid::data::{AtomRef, Change, ColumnType, diff};
+use corvid::fork::Lock;
 use corvid::polled;
 use corvid::{
     Class, Column, ColumnId, Condition, Datum, Idl, IndexColumn, IndexId, Kind, RowId, Setup,
@@ -130,7 +131,7 @@ pub(crate) struct State {
 
 /// A replica, shared by its handle and those of what was made of it.
 pub(crate) struct Cell {
-    pub(crate) state: Mutex<Option<State>>,
+    pub(crate) state: Lock<Option<State>>,
 }
 
 impl Cell {
@@ -138,10 +139,10 @@ impl Cell {
         &self,
         work: impl FnOnce(&mut State) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        let Ok(mut state) = self.state.lock() else {
-            let text = "the replica failed earlier and is of no use any more";
-            return Err(Failure::new(corvid_error::CORVID_ERR_PANIC, text));
-        };
+        let mut state = self
+            .state
+            .lock()
+            .map_err(|error| Failure::locking("replica", error))?;
         let Some(present) = &mut *state else {
             return Err(Failure::new(
                 corvid_error::CORVID_ERR_HANDLE,
@@ -215,9 +216,10 @@ impl State {
         if self.client.is_none() {
             self.client = Some(self.make_client()?);
         }
-        self.client
-            .as_mut()
-            .ok_or_else(|| Failure::none("there is no client"))
+        let client = self.client.as_mut();
+        let client = client.ok_or_else(|| Failure::none("there is no client"))?;
+        client.check_process()?;
+        Ok(client)
     }
 
     fn make_client(&mut self) -> Result<polled::Client, Failure> {

@@ -1,9 +1,10 @@
 //! The replica: settings, the run, the state of its session.
 
 use std::ffi::{c_char, c_int, c_uint};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use corvid::fork::Lock;
 use corvid::{Authority, Credentials, Settings, polled};
 
 use super::cell::{Cell, Mode, State, idl as core};
@@ -63,7 +64,7 @@ pub extern "C" fn corvid_idl_create_unconnected(
             crate::logging::install();
             let layout = Layout::of(class)?;
             let cell = Arc::new(Cell {
-                state: Mutex::new(Some(State::new(layout, monitor_everything))),
+                state: Lock::new(Some(State::new(layout, monitor_everything))),
             });
             let made = handle::store(Replica(cell.clone()))?;
             cell.with(|state| {
@@ -97,9 +98,10 @@ pub extern "C" fn corvid_idl_create(
 pub extern "C" fn corvid_idl_destroy(replica: *mut corvid_idl) {
     guard("corvid_idl_destroy", || {
         if let Some(replica) = handle::take::<Replica>(replica)? {
-            let state = replica.0.state.lock();
-            let state = state.unwrap_or_else(PoisonError::into_inner).take();
-            drop(state);
+            // Left locked by a fork, it stays as it is: there is no safe way to drop it.
+            if let Ok(mut state) = replica.0.state.lock_to_drop() {
+                drop(state.take());
+            }
         }
         Ok(())
     });
@@ -398,39 +400,6 @@ fn register(wait: corvid_wait) {
     if wait.timeout_ms >= 0 {
         poll_loop::corvid_poll_timer(wait.timeout_ms.into());
     }
-}
-
-/// Runs a replica, and waits for its next event if `is_done` is not true by then. For calls that block.
-pub(crate) fn run_until(cell: &Arc<Cell>, is_done: impl Fn(&State) -> bool) -> Outcome {
-    loop {
-        let wait = cell.with(|state| {
-            state.run(cell)?;
-            if is_done(state) {
-                return Ok(None);
-            }
-            Ok(Some(state.client()?.wait()))
-        })?;
-        let Some(wait) = wait else { return Ok(()) };
-        let wait = corvid_wait::of(&wait);
-        let mut fd = libc::pollfd {
-            fd: wait.fd,
-            events: wait.events,
-            revents: 0,
-        };
-        // SAFETY: there is one element; a negative descriptor is passed over.
-        unsafe { libc::poll(&raw mut fd, 1, wait.timeout_ms) };
-    }
-}
-
-/// Runs and waits until the contents have come.
-#[unsafe(no_mangle)]
-pub extern "C" fn corvid_idl_get_initial_snapshot(replica: *mut corvid_idl) {
-    guard("corvid_idl_get_initial_snapshot", || {
-        let replica = handle::get::<Replica>(replica)?;
-        run_until(&replica.0, |state| {
-            core(state).is_ok_and(corvid::Idl::has_ever_connected)
-        })
-    });
 }
 
 /// The change number: it grows with every visible change of the replica.

@@ -14,7 +14,7 @@ use corvid::{Element, Misuse, Status, Tag, TxnId, Uuid};
 
 use super::cell::{Cell, State};
 use super::class::{corvid_idl_column, corvid_idl_row, corvid_idl_table_class};
-use super::idl::{Replica, corvid_idl, run_until};
+use super::idl::{Replica, corvid_idl};
 use super::record::State as RowState;
 use super::rows::{self, Known, row_or_null, with_row};
 use crate::error::{Failure, Outcome, guard};
@@ -31,8 +31,8 @@ pub struct corvid_idl_txn {
 
 /// The object behind the handle.
 pub(crate) struct Txn {
-    cell: Arc<Cell>,
-    id: TxnId,
+    pub(super) cell: Arc<Cell>,
+    pub(super) id: TxnId,
     replica: usize,
     /// Texts and UUIDs that were given to the program; they go with the transaction. Those of a list keep their addresses.
     error: Mutex<CString>,
@@ -45,7 +45,7 @@ impl Kind for Txn {
     const IS_CACHED: bool = true;
 }
 
-fn is_final(status: c_int) -> bool {
+pub(super) fn is_final(status: c_int) -> bool {
     status != number_of(Status::Uncommitted) && status != number_of(Status::Incomplete)
 }
 
@@ -98,7 +98,7 @@ pub extern "C" fn corvid_idl_txn_destroy(txn: *mut corvid_idl_txn) {
 }
 
 /// Puts structs back if the transaction was the open one.
-fn end(state: &mut State, id: TxnId) {
+pub(super) fn end(state: &mut State, id: TxnId) {
     if state.txn.is_some_and(|(open, _)| open == id) {
         state.roll_back();
     }
@@ -125,29 +125,6 @@ fn commit(state: &mut State, id: TxnId) -> Result<c_int, Failure> {
     }
     let status = state.client()?.status(id);
     Ok(number_of(status.unwrap_or(Status::Aborted)))
-}
-
-/// Commits a transaction, and runs the replica and waits until the status is final.
-#[unsafe(no_mangle)]
-pub extern "C" fn corvid_idl_txn_commit_block(txn: *mut corvid_idl_txn) -> c_int {
-    let mut status = corvid_idl_txn_commit(txn);
-    if is_final(status) {
-        return status;
-    }
-    guard("corvid_idl_txn_commit_block", || {
-        let txn = handle::get::<Txn>(txn)?;
-        let of = |state: &State| {
-            let found = state
-                .client
-                .as_ref()
-                .and_then(|client| client.status(txn.id));
-            number_of(found.unwrap_or(Status::Aborted))
-        };
-        run_until(&txn.cell, |state| is_final(of(state)))?;
-        status = txn.cell.with(|state| Ok(of(state)))?;
-        Ok(())
-    });
-    status
 }
 
 /// Gives a transaction up. One that was sent may still be committed.

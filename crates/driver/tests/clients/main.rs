@@ -7,6 +7,7 @@ mod cluster;
 mod connections;
 mod failures;
 mod fixture;
+mod forks;
 mod handlers;
 mod logs;
 mod metrics;

@@ -15,6 +15,7 @@ use mio::net::TcpStream;
 use socket2::SockRef;
 
 use super::{Credentials, PEER_LIMIT};
+use crate::fork::Owner;
 use crate::logging::{self, Module};
 use crate::{errno, socket};
 
@@ -45,6 +46,7 @@ pub struct Carrier {
     failure: Option<i32>,
     /// The fault that TLS found, in words.
     fault: Option<String>,
+    owner: Owner,
 }
 
 /// The outcome of a read of the socket.
@@ -100,6 +102,7 @@ impl Carrier {
             has_ended: false,
             failure: None,
             fault: None,
+            owner: Owner::this_process(),
         }
     }
 
@@ -365,7 +368,8 @@ impl Carrier {
 
 impl Drop for Carrier {
     fn drop(&mut self) {
-        if self.is_open && self.failure.is_none() {
+        // A forked child would end the session of its parent.
+        if self.is_open && self.failure.is_none() && self.owner.is_this_process() {
             self.session.close();
             // A peer that does not receive it sees the end of the socket.
             let _ = self.session.send(&mut Ciphertext(&self.socket));

@@ -293,6 +293,9 @@ class Client:
     def run_to_change(self) -> bool:
         """As ``run``, but returns as soon as something has changed: call it again until it returns False."""
 
+    def check_process(self) -> None:
+        """Raises ``UsageError`` in a process that was forked after the client began to connect."""
+
     def wait(self) -> Tuple[Optional[int], bool, bool, Optional[float]]:
         """The events to wait for: descriptor, readable, writable, seconds."""
 
@@ -337,6 +340,9 @@ class Client:
     def forget_row(self, row: RowBase) -> None:
         """The object of a row is not that of the row any more."""
 
+    def row_class(self, table: str, base: Type[RowBase]) -> Type[RowBase]:
+        """The class of a table's rows: ``base`` with an attribute for each column."""
+
     def forget_rows(self) -> None: ...
     def has_row(self, table: str, uuid: Union[UUID, RowBase, str]) -> bool: ...
     def uuids(self, table: str) -> List[UUID]:
@@ -348,6 +354,12 @@ class Client:
     def fetch(self, table: str, column: Optional[str], row: Optional[RowBase]) -> int: ...
     def fetch_outcome(self, fetch: int) -> Tuple[bool, Optional[str]]: ...
     def metrics(self) -> List[Tuple[str, int]]: ...
+
+def inherit_connections() -> None:
+    """Gives the clients that the parent has connected to this process, a child that was just forked.
+
+    For daemons that detach after they have run a client. The parent must not use its clients any more.
+    """
 
 def take_log_messages() -> List[Tuple[int, str, str]]:
     """Takes the messages since the last call: level, name of the logger, text."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Optional, Type, TypeVar, overload
 
 from . import _native
@@ -24,6 +25,7 @@ C = TypeVar("C", bound="Client")
 async def _ready(native: "_native.Client", woken: asyncio.Event) -> None:
     """Waits for the descriptor, the time, or a call that has left something to send."""
     loop = asyncio.get_running_loop()
+    process = os.getpid()
     fd, readable, writable, timeout = native.wait()
     if fd is not None and readable:
         loop.add_reader(fd, woken.set)
@@ -34,7 +36,8 @@ async def _ready(native: "_native.Client", woken: asyncio.Event) -> None:
     except asyncio.TimeoutError:
         pass
     finally:
-        if fd is not None:
+        # A forked child shares the loop's selector, and would deafen its parent.
+        if fd is not None and os.getpid() == process:
             loop.remove_reader(fd)
             loop.remove_writer(fd)
         woken.clear()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Type, TypeV
 from . import _native
 from .conditions import Condition
 from .database import Database, Deadline, Fetch, Predicate, RowClasses, Tables, check
-from .errors import TimedOut
+from .errors import TimedOut, UsageError
 from .waiting import Waiter
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class Client(Database):
     def close(self) -> None:
         """Ends the session, and the waits of other threads with :class:`~corvid.errors.NoServer`. Rows can still be read."""
         self.native.close()
-        self._waiter.interrupt()
+        with contextlib.suppress(UsageError):
+            self._waiter.interrupt()
 
     def _wake(self) -> None:
         self._waiter.interrupt()

@@ -44,6 +44,8 @@ class Waiter:
 
     def run(self) -> bool:
         """Takes what is there, and tells the others. Returns whether something changed."""
+        # First: in a forked child a thread of the parent may have locked what comes next, and the pipe is the parent's.
+        self._native.check_process()
         has_changed = self._take()
         self.interrupt()
         return has_changed
@@ -56,6 +58,7 @@ class Waiter:
 
     def interrupt(self) -> None:
         """Has all that wait look at the session again."""
+        self._native.check_process()
         with self._progress:
             self._progress.notify_all()
             if self._is_polled:

@@ -48,49 +48,14 @@ impl LiveRow {
             set.insert(id);
         }
     }
-}
 
-#[pymethods]
-impl LiveRow {
-    #[new]
-    fn new(
-        client: &Bound<'_, Client>,
-        table: &str,
-        uuid: &Bound<'_, PyAny>,
-    ) -> PyResult<PyClassInitializer<LiveRow>> {
-        let row = PyClassInitializer::from(Row::new(client, table, uuid)?);
-        Ok(row.add_subclass(LiveRow {
-            set: Mutex::new(None),
-        }))
-    }
-
-    /// The row is one that the open transaction inserts: columns have no value until they are set.
-    fn _is_new(&self) {
-        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
-        set.get_or_insert_default();
-    }
-
-    /// Whether the client holds a column of the row: it is replicated, or was fetched.
-    fn _is_held(slf: &Bound<'_, Self>, name: &str) -> bool {
+    /// The value of a column, by its name too, as the text of an error needs it.
+    pub(crate) fn read_column(
+        slf: &Bound<'_, Self>,
+        column: Column,
+        name: &str,
+    ) -> PyResult<Py<PyAny>> {
         let (py, row) = (slf.py(), slf.as_super().get());
-        let client = row.client.get();
-        row.find_column(name).is_some_and(|column| {
-            let is_fetched = |idl: &corvid::Idl| idl.is_fetched(row.id, column);
-            !client.read_only.contains(&column)
-                || client.with(py, |state| is_fetched(state.client.idl()))
-        })
-    }
-
-    /// Whether the row has values of its own, as a deleted one has.
-    fn _has_own_values(slf: &Bound<'_, Self>) -> bool {
-        slf.as_super().get().kept().is_some()
-    }
-
-    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
-        let (py, row) = (slf.py(), slf.as_super().get());
-        let Some(column) = row.find_column(name) else {
-            return Err(LiveRow::no_attribute(name));
-        };
         let client = row.client.get();
         let column_type = client.schema.column_type(column);
         let own = match row.kept() {
@@ -129,30 +94,14 @@ impl LiveRow {
         value.to_python(py, &row.client, column_type)
     }
 
-    /// The value of a column without the changes of the open transaction; None of a row that is not
-    /// there, or that it inserts.
-    fn _committed(slf: &Bound<'_, Self>, name: &str) -> PyResult<Option<Py<PyAny>>> {
+    /// Writes a column, in the open transaction.
+    pub(crate) fn write_column(
+        slf: &Bound<'_, Self>,
+        column: Column,
+        name: &str,
+        object: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let (py, row) = (slf.py(), slf.as_super().get());
-        let client = row.client.get();
-        let Some(column) = row.find_column(name) else {
-            return Err(LiveRow::no_attribute(name));
-        };
-        let column_type = client.schema.column_type(column);
-        let value = client.with(py, |state| {
-            let idl = state.client.idl();
-            let datum = idl.read_committed(row.id, column)?.clone();
-            Some(Value::new(idl, column_type, datum))
-        });
-        let value = value.map(|value| value.to_python(py, &row.client, column_type));
-        value.transpose()
-    }
-
-    fn __setattr__(slf: &Bound<'_, Self>, name: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (py, row) = (slf.py(), slf.as_super().get());
-        let Some(column) = row.find_column(name) else {
-            slf.call_method1("_unknown_column", (name,))?;
-            return Ok(());
-        };
         let client = row.client.get();
         if client.read_only.contains(&column) {
             slf.call_method1("_read_only_column", (name,))?;
@@ -180,6 +129,76 @@ impl LiveRow {
                     .map(drop)
             }
             Err(misuse) => refused(slf, name, &misuse),
+        }
+    }
+}
+
+#[pymethods]
+impl LiveRow {
+    #[new]
+    fn new(
+        client: &Bound<'_, Client>,
+        table: &str,
+        uuid: &Bound<'_, PyAny>,
+    ) -> PyResult<PyClassInitializer<LiveRow>> {
+        let row = Row::of_names(client, table, uuid)?;
+        let row = PyClassInitializer::from(row);
+        Ok(row.add_subclass(LiveRow {
+            set: Mutex::new(None),
+        }))
+    }
+
+    /// The row is one that the open transaction inserts: columns have no value until they are set.
+    fn _is_new(&self) {
+        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        set.get_or_insert_default();
+    }
+
+    /// Whether the client holds a column of the row: it is replicated, or was fetched.
+    fn _is_held(slf: &Bound<'_, Self>, name: &str) -> bool {
+        let (py, row) = (slf.py(), slf.as_super().get());
+        let client = row.client.get();
+        row.find_column(name).is_some_and(|column| {
+            let is_fetched = |idl: &corvid::Idl| idl.is_fetched(row.id, column);
+            !client.read_only.contains(&column)
+                || client.with(py, |state| is_fetched(state.client.idl()))
+        })
+    }
+
+    /// Whether the row has values of its own, as a deleted one has.
+    fn _has_own_values(slf: &Bound<'_, Self>) -> bool {
+        slf.as_super().get().kept().is_some()
+    }
+
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+        match slf.as_super().get().find_column(name) {
+            Some(column) => LiveRow::read_column(slf, column, name),
+            None => Err(LiveRow::no_attribute(name)),
+        }
+    }
+
+    /// The value of a column without the changes of the open transaction; None of a row that is not
+    /// there, or that it inserts.
+    fn _committed(slf: &Bound<'_, Self>, name: &str) -> PyResult<Option<Py<PyAny>>> {
+        let (py, row) = (slf.py(), slf.as_super().get());
+        let client = row.client.get();
+        let Some(column) = row.find_column(name) else {
+            return Err(LiveRow::no_attribute(name));
+        };
+        let column_type = client.schema.column_type(column);
+        let value = client.with(py, |state| {
+            let idl = state.client.idl();
+            let datum = idl.read_committed(row.id, column)?.clone();
+            Some(Value::new(idl, column_type, datum))
+        });
+        let value = value.map(|value| value.to_python(py, &row.client, column_type));
+        value.transpose()
+    }
+
+    fn __setattr__(slf: &Bound<'_, Self>, name: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        match slf.as_super().get().find_column(name) {
+            Some(column) => LiveRow::write_column(slf, column, name, object),
+            None => slf.call_method1("_unknown_column", (name,)).map(drop),
         }
     }
 

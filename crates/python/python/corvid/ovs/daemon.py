@@ -14,6 +14,8 @@ import signal
 import sys
 import time
 
+from corvid import _native
+
 from . import dirs
 from . import poller, socket_util, timeval  # noqa: F401 - programs reach them through this module
 from . import fatal_signal
@@ -155,6 +157,8 @@ def _fork_and_wait_for_startup():
     pid = os.fork()
     if pid == 0:
         os.close(read_fd)
+        # The parent waits for this process and uses no client any more.
+        _native.inherit_connections()
         _daemonize_fd = write_fd
         return 0
 

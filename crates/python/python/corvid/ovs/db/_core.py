@@ -104,8 +104,8 @@ def wants_messages():
 def forward_log():
     """Writes the core's messages to the log."""
     for level, _name, text in _native.take_log_messages():
-        if text.startswith("transaction error: "):
-            # Programs read it with `Transaction.get_error`, and the original logs nothing.
+        if text.startswith(("transaction error: ", "no server with the contents so far: ")):
+            # Programs read the first with `Transaction.get_error`. The original logs neither.
             continue
         # The original's modules, by which programs set levels: messages about a remote are those of its reconnection.
         logger = _reconnect_log if _OF_REMOTE.match(text) else _idl_log

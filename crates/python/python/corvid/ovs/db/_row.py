@@ -240,7 +240,7 @@ def _fill(row, idl, table, persist_uuid=False):
 
 def live_row(idl, native, table, uuid):
     """The object of a row that the replica has, or had."""
-    row = _native.LiveRow.__new__(Row, native, table.name, uuid)
+    row = _native.LiveRow.__new__(native.row_class(table.name, Row), native, table.name, uuid)
     _fill(row, idl, table)
     return row
 

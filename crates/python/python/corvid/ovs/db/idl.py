@@ -113,6 +113,7 @@ class Idl:
         self._base_seqno = 0
         self._epoch = 0
         self._has_lock_by_hand = None
+        self._held_lock = False
         self.readonly = getattr(schema, "readonly", {}) or {}
         self.leader_only = leader_only
         self.cluster_id = None
@@ -185,7 +186,8 @@ class Idl:
         self._events.set_wanted(is_heard)
         yields = self._is_heard("cooperative_yield", Idl.cooperative_yield)
         native = self._native
-        had_lock = self._holds_lock()
+        # What the program saw last: a call in between, such as force_reconnect, may have lost the lock.
+        had_lock = self._held_lock
         self._take_tls_files()
         self._choose_messages()
         for _ in range(50):
@@ -206,6 +208,7 @@ class Idl:
             # A lock that is lost may come back with the next message: the program has to see it first.
             if not has_changed or self._closed or (had_lock and not self._holds_lock()):
                 break
+        self._held_lock = self._holds_lock()
         self._acknowledge_conditions()
         if failure is not None:
             raise failure
