@@ -110,11 +110,22 @@ corvid_compat_idl_wait(struct corvid_idl *idl)
     corvid_compat_poll_forward();
 }
 
+/* Calls that block do so in the loop of the program, which knows of signals that are to end it. */
+
 static inline void
 corvid_compat_idl_get_initial_snapshot(struct corvid_idl *idl)
 {
-    corvid_idl_get_initial_snapshot(idl);
     corvid_compat_log_drain();
+    if (!corvid_compat_is_loop_theirs()) {
+        corvid_idl_get_initial_snapshot(idl);
+        return;
+    }
+    corvid_compat_idl_run(idl);
+    while (corvid_idl_is_alive(idl) && !corvid_idl_has_ever_connected(idl)) {
+        corvid_compat_idl_wait(idl);
+        poll_block();
+        corvid_compat_idl_run(idl);
+    }
 }
 
 static inline enum corvid_txn_status
@@ -128,8 +139,23 @@ corvid_compat_idl_txn_commit(struct corvid_idl_txn *txn)
 static inline enum corvid_txn_status
 corvid_compat_idl_txn_commit_block(struct corvid_idl_txn *txn)
 {
-    int status = corvid_idl_txn_commit_block(txn);
+    struct corvid_idl *idl = corvid_idl_txn_get_idl(txn);
     corvid_compat_log_drain();
+    if (!corvid_compat_is_loop_theirs()) {
+        return (enum corvid_txn_status) corvid_idl_txn_commit_block(txn);
+    }
+    int status = corvid_idl_txn_commit(txn);
+    while (status == CORVID_TXN_INCOMPLETE) {
+        corvid_compat_idl_run(idl);
+        if (!corvid_idl_is_alive(idl)) {
+            return (enum corvid_txn_status) corvid_idl_txn_commit_block(txn);
+        }
+        status = corvid_idl_txn_commit(txn);
+        if (status == CORVID_TXN_INCOMPLETE) {
+            corvid_compat_idl_wait(idl);
+            poll_block();
+        }
+    }
     return (enum corvid_txn_status) status;
 }
 

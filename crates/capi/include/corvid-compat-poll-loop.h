@@ -30,6 +30,13 @@ extern "C" {
 
 #ifdef POLL_LOOP_H
 
+/* Whether the loop of the program is that of libopenvswitch. */
+static inline bool
+corvid_compat_is_loop_theirs(void)
+{
+    return true;
+}
+
 /* Hands the events that libcorvid has registered in this thread to Open vSwitch's loop. */
 static inline void
 corvid_compat_poll_forward(void)
@@ -60,6 +67,12 @@ static inline bool
 corvid_compat_is_loop_theirs(void)
 {
     return poll_fd_wait_at && poll_timer_wait_at && poll_block;
+}
+#else
+static inline bool
+corvid_compat_is_loop_theirs(void)
+{
+    return false;
 }
 #endif
 

@@ -52,16 +52,12 @@ corvid_compat_log_message(int level, const char *text)
 
 #endif
 
-/* Takes the messages of libcorvid, which keeps them, and logs them. The functions of
- * corvid-compat-idl.h do this after each run. */
+/* Has libcorvid log its messages, those that it has kept so far too. From then on it does so at the
+ * end of each call, and while a call blocks. */
 static inline void
 corvid_compat_log_drain(void)
 {
-    char text[1024];
-    int level;
-    while (corvid_log_next(&level, text, sizeof text) == CORVID_OK) {
-        corvid_compat_log_message(level, text);
-    }
+    corvid_log_set_handler(corvid_compat_log_message);
 }
 
 #ifdef __cplusplus

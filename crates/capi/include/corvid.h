@@ -861,7 +861,7 @@ enum corvid_error corvid_log_set_handler(corvid_log_handler handler);
 enum corvid_error corvid_log_set_level(int level);
 
 // Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL: one line, with control characters as escapes of JSON. `*level` is a corvid_level; it may be null. The library keeps the last
-// 1000 messages of all clients. The first call also ends the writing of warnings to standard error, so make it at the start. CORVID_ERR_NONE: there is none.
+// 1000 messages of all clients. The first call also ends the writing of warnings to standard error, so make it at the start. CORVID_ERR_NONE: there is none; corvid_error_text stays as it is.
 enum corvid_error corvid_log_next(int *level,
                                   char *buffer,
                                   size_t size);

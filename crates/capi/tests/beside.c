@@ -13,6 +13,9 @@
 
 VLOG_DEFINE_THIS_MODULE(beside);
 
+/* Of the library that stands in for Open vSwitch's; that itself has no such number. */
+extern unsigned int stand_in_poll_blocks __attribute__((weak));
+
 static void
 commit(struct ovsdb_idl_txn *txn)
 {
@@ -59,6 +62,7 @@ main(int argc, char *argv[])
     struct ovsdb_idl_index *index = ovsdb_idl_index_create1(idl, &zoo_keeper_col_name);
     choose(idl);
     ovsdb_idl_get_initial_snapshot(idl);
+    CHECK(ovsdb_idl_has_ever_connected(idl));
     ovsdb_idl_track_clear(idl);
 
     /* A map of the program becomes the column. */
@@ -85,6 +89,16 @@ main(int argc, char *argv[])
     keeper = find(idl, "ann");
     CHECK(keeper && smap_equal(&keeper->external_ids, &ids));
     CHECK(smap_get_int(&keeper->external_ids, "badge", 0) == 17);
+
+    /* A commit waits in the program's loop. One whose reply comes at once waits nowhere. */
+    unsigned int former_blocks = &stand_in_poll_blocks ? stand_in_poll_blocks : 0;
+    for (int age = 1; &stand_in_poll_blocks && stand_in_poll_blocks == former_blocks; age++) {
+        CHECK(age < 10000);
+        txn = ovsdb_idl_txn_create(idl);
+        zoo_keeper_set_age(find(idl, "ann"), age);
+        commit(txn);
+    }
+    keeper = find(idl, "ann");
 
     /* UUIDs are the reference's numbers. */
     char text[37];

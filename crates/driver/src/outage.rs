@@ -3,14 +3,14 @@
 //! A program may wait for its client without a time limit, so the log has to tell it what keeps the
 //! client. An answer of a server that does not fit is told at once, because it seldom changes by
 //! itself. A server that cannot be reached, or that looks for its leader, is told after
-//! [`PATIENCE_MS`]: servers restart. Each of the two is told once in an outage.
+//! [`ABSENCE_MS`]: servers restart. Each of the two is told once in an outage.
 
 use corvid_session::Failure as ServerFailure;
 
 use crate::failure::{Failure, Reason};
 
 /// How long a server may be away before the log tells it, in milliseconds.
-const PATIENCE_MS: u64 = 3_000;
+const ABSENCE_MS: u64 = 3_000;
 
 /// The present outage.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl Outage {
         let (is_told, is_due) = if is_answer(&failure.reason) {
             (&mut self.is_answer_told, true)
         } else {
-            let is_due = now_ms.saturating_sub(since_ms) >= PATIENCE_MS;
+            let is_due = now_ms.saturating_sub(since_ms) >= ABSENCE_MS;
             (&mut self.is_absence_told, is_due)
         };
         is_due && !std::mem::replace(is_told, *is_told || is_due)
@@ -74,15 +74,15 @@ mod tests {
         let wrong = failure(Reason::Server(ServerFailure::NoSuchDatabase));
         let mut outage = Outage::default();
         assert!(!outage.goes_on(1000, None));
-        assert!(!outage.goes_on(1000 + PATIENCE_MS, None));
-        assert!(outage.goes_on(1000 + PATIENCE_MS, Some(&absent)));
-        assert!(!outage.goes_on(1000 + PATIENCE_MS, Some(&follower)));
-        assert!(outage.goes_on(1000 + PATIENCE_MS, Some(&wrong)));
+        assert!(!outage.goes_on(1000 + ABSENCE_MS, None));
+        assert!(outage.goes_on(1000 + ABSENCE_MS, Some(&absent)));
+        assert!(!outage.goes_on(1000 + ABSENCE_MS, Some(&follower)));
+        assert!(outage.goes_on(1000 + ABSENCE_MS, Some(&wrong)));
         assert!(!outage.goes_on(9000, Some(&wrong)));
         assert!(!outage.goes_on(9000, Some(&absent)));
         outage.ends();
         assert!(!outage.goes_on(9000, Some(&follower)));
         assert!(outage.goes_on(9000, Some(&wrong)));
-        assert!(outage.goes_on(9000 + PATIENCE_MS, Some(&follower)));
+        assert!(outage.goes_on(9000 + ABSENCE_MS, Some(&follower)));
     }
 }

@@ -21,7 +21,7 @@ const SHOWN_BYTES_MAX: usize = 100;
 thread_local! {
     /// This thread makes the representation of a row.
     static IS_IN_REPR: Cell<bool> = const { Cell::new(false) };
-    /// What the next row is made of ([`Row::pass`]).
+    /// The client and the id of the next row ([`Row::pass`]).
     static PASSED: Cell<Option<(Py<Client>, RowId)>> = const { Cell::new(None) };
 }
 

@@ -168,7 +168,7 @@ pub extern "C" fn corvid_idl_txn_commit_block_timeout(
         status = txn.cell.with(|state| Ok(of(state)))?;
         Ok(())
     });
-    // A failure ends nothing: whoever calls again would wait in vain.
+    // A failure is final: another call would wait for a status that never comes.
     if outcome != corvid_error::CORVID_OK && !is_final(status) {
         status = number_of(Status::Error);
     }

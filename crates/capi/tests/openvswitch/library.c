@@ -245,9 +245,13 @@ poll_immediate_wake_at(const char *where)
     poll_timer_wait_until_at(0, where);
 }
 
+/* For tests that look where a call has blocked. */
+unsigned int stand_in_poll_blocks;
+
 void
 poll_block(void)
 {
+    stand_in_poll_blocks++;
     long long int left = until < 0 ? -1 : until - now();
     poll(fds, n_fds, until < 0 ? -1 : left < 0 ? 0 : (int) left);
     n_fds = 0;

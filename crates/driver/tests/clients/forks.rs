@@ -1,34 +1,13 @@
 //! Clients in a forked child: an error there, and no harm to the parent.
 
-#![allow(unsafe_code, reason = "the standard library has no fork")]
-
 use std::time::Duration;
 
 use corvid_driver::{Error, blocking, fork, polled, shared};
 use corvid_idl::Misuse;
 use corvid_tests::server::Implementation;
 
+use self::child::in_a_child;
 use crate::fixture::{TIMEOUT, class, insert, names, remote, server};
-
-/// Runs `work` in a forked child; whether it returned true there. It may allocate: the C library's
-/// allocator is usable in a child.
-fn in_a_child(work: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child is a copy of this thread alone. It uses nothing that other tests lock, and
-    // ends without running their destructors.
-    unsafe {
-        let child = libc::fork();
-        assert!(child >= 0, "no process is left");
-        if child == 0 {
-            // A panic must not unwind into the test program, nor a mistake hang it.
-            libc::alarm(60);
-            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-            libc::_exit(i32::from(!matches!(outcome, Ok(true))));
-        }
-        let mut status = 0;
-        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
-        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
-    }
-}
 
 fn is_forked<T>(outcome: Result<T, Error>) -> bool {
     matches!(outcome, Err(Error::Misuse(Misuse::Forked)))
@@ -50,7 +29,7 @@ fn a_connected_client_is_an_error_in_a_child_and_works_on_in_the_parent() {
             && is_forked(client.wait_for_change(0, Some(Duration::ZERO)))
             && client.run() == Err(Misuse::Forked)
             && client.wait().fd.is_none();
-        // What was replicated can be read.
+        // The replica can be read.
         let reads = names(&client) == ["ann"];
         drop(gone.take());
         refuses && reads
@@ -118,4 +97,28 @@ fn a_shared_client_fails_in_a_child_and_hangs_nowhere() {
 
 fn polled_writer(remote: &str) -> blocking::Client {
     blocking::Client::over(polled::Client::connect(class(), remote).expect("a client"))
+}
+
+#[cfg(test)]
+#[allow(unsafe_code, reason = "the standard library has no fork")]
+mod child {
+    /// Runs `work` in a forked child; whether it returned true there. It may allocate: the C library's
+    /// allocator is usable in a child.
+    pub(super) fn in_a_child(work: impl FnOnce() -> bool) -> bool {
+        // SAFETY: the child is a copy of this thread alone. It uses nothing that other tests lock, and
+        // ends without running their destructors.
+        unsafe {
+            let child = libc::fork();
+            assert!(child >= 0, "no process is left");
+            if child == 0 {
+                // A panic must not unwind into the test program, nor a mistake hang it.
+                libc::alarm(60);
+                let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+                libc::_exit(i32::from(!matches!(outcome, Ok(true))));
+            }
+            let mut status = 0;
+            assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+            libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! A mutex that a forked child never waits for in vain.
+//! A mutex that tells a forked child that nobody will release it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
