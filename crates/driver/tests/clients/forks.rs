@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use corvid_driver::{Error, blocking, fork, polled, shared};
+use corvid_driver::{Error, Idl, blocking, fork, polled, shared};
 use corvid_idl::Misuse;
 use corvid_tests::server::Implementation;
 
 use self::child::in_a_child;
 use crate::fixture::{TIMEOUT, class, insert, names, remote, server};
 
-fn is_forked<T>(outcome: Result<T, Error>) -> bool {
+fn is_forked<T>(outcome: &Result<T, Error>) -> bool {
     matches!(outcome, Err(Error::Misuse(Misuse::Forked)))
 }
 
@@ -25,8 +25,8 @@ fn a_connected_client_is_an_error_in_a_child_and_works_on_in_the_parent() {
     let gone_in_child = gone.as_mut().expect("it is there");
     gone_in_child.wait_for_contents(TIMEOUT).expect("contents");
     assert!(in_a_child(|| {
-        let refuses = is_forked(client.wait_for_contents(TIMEOUT))
-            && is_forked(client.wait_for_change(0, Some(Duration::ZERO)))
+        let refuses = is_forked(&client.wait_for_contents(TIMEOUT))
+            && is_forked(&client.wait_for_change(0, Some(Duration::ZERO)))
             && client.run() == Err(Misuse::Forked)
             && client.wait().fd.is_none();
         // The replica can be read.
@@ -78,17 +78,17 @@ fn a_shared_client_fails_in_a_child_and_hangs_nowhere() {
     client.wait_for_contents(TIMEOUT).expect("contents");
     let mut handle = Some(client.clone());
     assert!(in_a_child(|| {
-        let refuses = is_forked(client.wait_for_contents(TIMEOUT))
-            && is_forked(client.transact(TIMEOUT, |_| Ok::<(), Misuse>(())))
+        let refuses = is_forked(&client.wait_for_contents(TIMEOUT))
+            && is_forked(&client.transact(TIMEOUT, |_| Ok::<(), Misuse>(())))
             && client.set_lock(Some("lock")) == Err(Misuse::Forked);
         let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            client.read(|idl| idl.change_seqno())
+            client.read(Idl::change_seqno)
         }));
         drop(handle.take());
         drop(client.clone());
         refuses && read.is_err()
     }));
-    let seqno = client.read(|idl| idl.change_seqno());
+    let seqno = client.read(Idl::change_seqno);
     let mut other = polled_writer(&remote(&server));
     insert(&mut other, "ann");
     client.wait_for_change(seqno, TIMEOUT).expect("a change");
