@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs deb container guard guard-accept bench bench-ovn bench-clients check-python bench-python bench-c bench-allocators
+.PHONY: run cluster test check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs deb container guard guard-accept bench bench-ovn bench-clients check-python check-services check-reference-testsuite bench-python bench-c bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -175,6 +175,13 @@ check-python: python
 			OVSDB_SERVER_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-server OVSDB_TOOL_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-tool \
 			OVSDB_IDLC_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-idlc $$python -m unittest discover -t . -s tests ) || exit 1; \
 	done
+
+# Other people's tests on our `ovs` in place of the original, some minutes each and longer the first time: the unit tests of Neutron and ovsdbapp, from
+# PyPI; the reference's tests of its Python library, from the Debian package openvswitch-source.
+check-services check-reference-testsuite: python
+	rm -rf target/python/site
+	for wheel in corvid ovs; do target/python/bin/python -m zipfile -e $$(ls -t target/wheels/$$wheel-[0-9]*.whl | head -n 1) target/python/site; done
+	tests/services/$(patsubst check-%,%,$@) target/services target/python/site
 
 # The Python package beside the reference's, in each interpreter of OVS_PYTHONS that has it: the table of PERF.md, "Python".
 OVS_PYTHONS ?= debian=/usr/bin/python3
