@@ -268,6 +268,18 @@ corvid_compat_add_clause(struct corvid_idl_condition *condition, int function,
 
 #ifdef CORVID_WITH_OPENVSWITCH
 
+/* Fills the values that a column lists. The constructor of generated code calls it. */
+static inline void
+corvid_compat_enumerate(struct ovsdb_datum *datum, const char *const texts[], unsigned int n)
+{
+    ovsdb_datum_init_empty(datum);
+    datum->keys = (union ovsdb_atom *) corvid_compat_alloc(NULL, n * sizeof *datum->keys);
+    for (unsigned int i = 0; i < n; i++) {
+        datum->keys[i].s = ovsdb_atom_string_create(texts[i]);
+    }
+    datum->n = n;
+}
+
 /* Types of the server's columns as Open vSwitch's library has them: one for each column that the
  * program asks for, as long as it runs. */
 struct corvid_compat_type {

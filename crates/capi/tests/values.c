@@ -42,6 +42,7 @@ types(void)
     CHECK(ovsdb_type_is_scalar(&ovsdb_type_uuid) && ovsdb_type_uuid.key.type == OVSDB_TYPE_UUID);
     CHECK(zoo_keeper_col_age.type.value.type == OVSDB_TYPE_VOID);
     CHECK(!strcmp(ovsdb_atomic_type_to_string(OVSDB_TYPE_INTEGER), "integer"));
+    CHECK(zoo_table_keeper.is_root && !zoo_table_animal.is_root && zoo_table_settings.is_singleton);
     CHECK(!zoo_keeper_col_name.is_synthetic && !strcmp(zoo_keeper_col_name.name, "name"));
 }
 

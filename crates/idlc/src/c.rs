@@ -593,8 +593,29 @@ pub(crate) fn source(schema: &Schema, names: &Names) -> String {
         put!(out, "{MAP_FUNCTIONS}");
     }
     put!(out, "{}", names.source_text);
+    let mut enumerations = Vec::new();
     for table in &tables {
         let Table { s, capital, .. } = table;
+        let listed: Vec<_> = (table.columns.iter())
+            .map(|column| (&column.name, &column.schema.column_type))
+            .chain(
+                table
+                    .synthetic
+                    .iter()
+                    .map(|column| (&column.name, &column.column_type)),
+            )
+            .flat_map(|(name, column_type)| {
+                column_type::enumerations(&format!("{s}_{name}"), column_type)
+            })
+            .collect();
+        if !listed.is_empty() {
+            put!(out, "#ifdef CORVID_OVSDB_TYPES");
+            for (name, _) in &listed {
+                put!(out, "static struct ovsdb_datum {name};");
+            }
+            put!(out, "#endif");
+        }
+        enumerations.extend(listed);
         put!(
             out,
             "const struct corvid_idl_column {s}_columns[{capital}_N_COLUMNS] = {{"
@@ -627,7 +648,7 @@ pub(crate) fn source(schema: &Schema, names: &Names) -> String {
                 "    {{\"{}\", {keys}, {values}, {count}, {}, false, {}}},",
                 column.schema.name,
                 column.schema.mutable,
-                column_type::initializer(&column.schema.column_type)
+                column_type::initializer(&format!("{s}_{name}"), &column.schema.column_type)
             );
         }
         synthetic::columns(&mut out, table);
@@ -637,6 +658,7 @@ pub(crate) fn source(schema: &Schema, names: &Names) -> String {
             put!(out, "{}\n{{\n{}}}\n", function.prototype, function.body);
         }
     }
+    out += &column_type::constructor(p, &enumerations);
     put!(
         out,
         "const struct corvid_idl_table_class {p}table_classes[{}N_TABLES] = {{",

@@ -3,30 +3,71 @@
 //! Members have their names, and types of atoms are numbers, because a program that links Open
 //! vSwitch's library compiles the same text with that library's structs.
 
+use std::fmt::Write as _;
+
 use corvid_data::types::Bounds;
 use corvid_data::{AtomRef, AtomType, BaseType, ColumnType, RefType};
 
 use super::column::quoted;
 
-/// Definitions that initializers use. Values that a column may have are not told to Open vSwitch's
-/// library, whose strings are JSON.
+/// Definitions that initializers use. The strings of Open vSwitch's library are made when the program
+/// starts ([`constructor`]).
 pub(super) const MACROS: &str = "\
 #ifdef CORVID_OVSDB_TYPES
-#define ENUMERATION(N, ...) NULL
+#include <corvid-compat-ovsdb-data.h>
+#define ENUMERATION(NAME, N, ...) &NAME
+#define NUMBERS(N, ...) NULL
 #else
-#define ENUMERATION(N, ...) &(struct corvid_idl_values) {.n = N, .keys = (union corvid_idl_atom[]) {__VA_ARGS__}}
+#define NUMBERS(N, ...) &(struct corvid_idl_values) {.n = N, .keys = (union corvid_idl_atom[]) {__VA_ARGS__}}
+#define ENUMERATION(NAME, N, ...) NUMBERS(N, __VA_ARGS__)
 #endif
 ";
 
-/// The initializer of a type.
-pub(super) fn initializer(column_type: &ColumnType) -> String {
+/// The strings that a column lists, by the name of the datum that has them.
+pub(super) fn enumerations(column: &str, column_type: &ColumnType) -> Vec<(String, Vec<String>)> {
+    let bases = [Some(&column_type.key), column_type.value.as_ref()];
+    let named = bases.into_iter().zip(["key", "value"]);
+    named
+        .filter_map(|(base, half)| {
+            let base = base.filter(|base| base.atom == AtomType::String)?;
+            let texts = base.enumeration.as_ref()?.keys();
+            let texts = texts.filter_map(|atom| atom.as_string().map(quoted));
+            Some((format!("{column}_{half}_values"), texts.collect()))
+        })
+        .collect()
+}
+
+/// The function that makes the strings for Open vSwitch's library.
+pub(super) fn constructor(prefix: &str, enumerations: &[(String, Vec<String>)]) -> String {
+    let mut out = String::new();
+    if enumerations.is_empty() {
+        return out;
+    }
+    put!(
+        out,
+        "#ifdef CORVID_OVSDB_TYPES\n__attribute__((constructor)) static void\n{prefix}enumerate_(void)\n{{"
+    );
+    for (name, texts) in enumerations {
+        put!(
+            out,
+            "    corvid_compat_enumerate(&{name}, (const char *const[]) {{{}}}, {});",
+            texts.join(", "),
+            texts.len()
+        );
+    }
+    put!(out, "}}\n#endif\n");
+    out
+}
+
+/// The initializer of the type of a column, whose names in C begin with `column`.
+pub(super) fn initializer(column: &str, column_type: &ColumnType) -> String {
     let value = match &column_type.value {
-        Some(value) => base(value),
+        Some(value) => base(value, &format!("{column}_value_values")),
         None => "{.type = 0}".to_owned(),
     };
     format!(
         "{{.key = {}, .value = {value}, .n_min = {}, .n_max = {}}}",
-        base(&column_type.key),
+        base(&column_type.key, &format!("{column}_key_values")),
         column_type.min,
         limit(column_type.max)
     )
@@ -39,7 +80,7 @@ fn limit(number: u32) -> String {
     }
 }
 
-fn base(base: &BaseType) -> String {
+fn base(base: &BaseType, name: &str) -> String {
     let number = match base.atom {
         AtomType::Integer => 1,
         AtomType::Real => 2,
@@ -70,11 +111,11 @@ fn base(base: &BaseType) -> String {
     };
     let enumeration = base.enumeration.as_ref().map(|datum| {
         let atoms: Vec<String> = datum.keys().map(atom).collect();
-        format!(
-            ", .enum_ = ENUMERATION({}, {})",
-            atoms.len(),
-            atoms.join(", ")
-        )
+        let (n, atoms) = (atoms.len(), atoms.join(", "));
+        match base.atom {
+            AtomType::String => format!(", .enum_ = ENUMERATION({name}, {n}, {atoms})"),
+            _ => format!(", .enum_ = NUMBERS({n}, {atoms})"),
+        }
     });
     format!(
         "{{.type = {number}{}{constraint}}}",
@@ -117,7 +158,7 @@ mod tests {
             "rows":{"type":{"key":"string","value":{"type":"uuid","refTable":"T","refType":"weak"},"min":0,"max":"unlimited"}}}}}}"#)
         .unwrap();
         for expected in [
-            r#"{"kind", offsetof(struct zoo_t, kind), 0, 0, true, false, {.key = {.type = 4, .enum_ = ENUMERATION(2, {.s = &(struct corvid_idl_string) {(char *) "a"}}, {.s = &(struct corvid_idl_string) {(char *) "b"}}), .string = {.minLen = 0, .maxLen = UINT_MAX}}, .value = {.type = 0}, .n_min = 0, .n_max = 1}},"#,
+            r#"{"kind", offsetof(struct zoo_t, kind), 0, 0, true, false, {.key = {.type = 4, .enum_ = ENUMERATION(zoo_t_kind_key_values, 2, {.s = &(struct corvid_idl_string) {(char *) "a"}}, {.s = &(struct corvid_idl_string) {(char *) "b"}}), .string = {.minLen = 0, .maxLen = UINT_MAX}}, .value = {.type = 0}, .n_min = 0, .n_max = 1}},"#,
             "offsetof(struct zoo_t, vlan), 0, 0, false, false, {.key = {.type = 1, .integer = {.min = INT64_C(0), .max = INT64_C(4095)}}",
             r#"true, false, {.key = {.type = 4, .string = {.minLen = 0, .maxLen = UINT_MAX}}, .value = {.type = 5, .uuid = {.refTableName = (char *) "T", .refType = 1}}, .n_min = 0, .n_max = UINT_MAX}},"#,
         ] {
@@ -127,6 +168,8 @@ mod tests {
                 code.source
             );
         }
+        let made = "corvid_compat_enumerate(&zoo_t_kind_key_values, (const char *const[]) {\"a\", \"b\"}, 2);";
+        assert!(code.source.contains(made), "{}", code.source);
         for expected in [
             "void zoo_t_init(struct zoo_t *row);",
             "#define zoo_t_get_kind(ROW, KEY_TYPE) ovsdb_idl_get(&(ROW)->header_, &zoo_t_col_kind, KEY_TYPE, OVSDB_TYPE_VOID)",

@@ -79,7 +79,7 @@ pub(super) fn columns(out: &mut String, table: &Table<'_>) {
             out,
             "    {{{}, 0, 0, 0, false, true, {}}},",
             quoted(&column.name),
-            column_type::initializer(&column.column_type)
+            column_type::initializer(&format!("{}_{}", table.s, column.name), &column.column_type)
         );
     }
 }
@@ -134,7 +134,7 @@ mod tests {
         ))
         .unwrap();
         for expected in [
-            "#include <corvid.h>\n#include \"h.h\"\n",
+            "\n#include \"h.h\"\n",
             "    int *kept;\n",
             "    int64_t hash;\n",
             "    ZOO_T_COL_A,\n    ZOO_T_COL_KEPT,\n    ZOO_T_COL_HASH,\n    ZOO_T_N_COLUMNS\n",
@@ -152,7 +152,7 @@ mod tests {
         assert!(after.contains("row->hash = row->kept[0];"), "{after}");
         assert!(after.contains("free(row->kept);"), "{after}");
         assert!(
-            after.contains("sizeof(struct zoo_t), zoo_t_parse_, zoo_t_unparse_}"),
+            after.contains("sizeof(struct zoo_t), zoo_t_parse_, zoo_t_unparse_, true, false}"),
             "{after}"
         );
     }
