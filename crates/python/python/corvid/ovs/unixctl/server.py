@@ -7,7 +7,6 @@ import errno
 import os
 
 from . import UnixctlOutputFormat, command_register, commands
-from .client import UnixctlClient  # noqa: F401 - older programs find it here
 from .. import dirs
 from .. import jsonrpc
 from .. import stream
@@ -21,6 +20,15 @@ ACCEPTS_MAX = 10
 
 Message = jsonrpc.Message
 vlog = _vlog.Vlog("unixctl_server")
+
+
+def __getattr__(name):
+    # Older programs find it here. A server does not load it otherwise: `vlog/list` would list its module.
+    if name == "UnixctlClient":
+        from .client import UnixctlClient
+
+        return UnixctlClient
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))
 
 
 class UnixctlConnection(object):
