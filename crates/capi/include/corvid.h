@@ -9,7 +9,7 @@
  * - Strings are UTF-8 and end with a NUL byte. The library copies those that it is given.
  * - Only functions whose name ends in _new or whose comment says "free" allocate something that the caller frees.
  * - Any thread may call any function. Calls for one client wait for one another. The library calls
- *   nothing of the caller but the functions that a class names (corvid_idl_map_functions, and the code of synthetic columns).
+ *   nothing of the caller but its log handler and the functions that a class names (corvid_idl_map_functions, and the code of synthetic columns).
  * - Structs that the caller allocates begin with their size: begin with their initializer, such as CORVID_WAIT_INIT. Plain values (corvid_atom, corvid_row, corvid_change,
  *   corvid_column, corvid_table) never change.
  *
@@ -500,12 +500,11 @@ typedef struct corvid_key_part {
   size_t count;
 } corvid_key_part;
 
-// A condition. CORVID_IDL_CONDITION_INIT is the empty one, which no row meets. Free it with
-// corvid_idl_condition_destroy.
 // A handler of the program for log messages: a corvid_level and one line of text. Null: none.
 typedef void (*corvid_log_handler)(int level, const char *text);
 
-// A condition. All bytes 0 is the empty one, which no row meets. Free it with corvid_idl_condition_destroy.
+// A condition. CORVID_IDL_CONDITION_INIT is the empty one, which no row meets. Free it with
+// corvid_idl_condition_destroy.
 typedef struct corvid_idl_condition {
   // `sizeof(struct corvid_idl_condition)`, set by the caller.
   size_t size;
@@ -1074,10 +1073,6 @@ enum corvid_error corvid_txn_set_dry_run(struct corvid_txn *txn);
 // Refuses changes from now on, or accepts them again.
 enum corvid_error corvid_txn_set_read_only(struct corvid_txn *txn, bool read_only);
 
-// The type that a column has at the last server, or null if the server has no such column. It
-// belongs to the library and lasts as long as the replica.
-const corvid_idl_type *corvid_idl_server_column_type(const struct corvid_idl *replica,
-                                                     const corvid_idl_column *column);
 // Runs and waits until the contents have come, or until corvid_interrupt, or no server is left to try: corvid_idl_has_ever_connected tells.
 void corvid_idl_get_initial_snapshot(struct corvid_idl *replica);
 
@@ -1093,6 +1088,11 @@ int corvid_idl_txn_commit_block(struct corvid_idl_txn *txn);
 // give up.
 int corvid_idl_txn_commit_block_timeout(struct corvid_idl_txn *txn,
                                         int64_t timeout_ms);
+
+// The type that a column has at the last server, or null if the server has no such column. It
+// belongs to the library and lasts as long as the replica.
+const corvid_idl_type *corvid_idl_server_column_type(const struct corvid_idl *replica,
+                                                     const corvid_idl_column *column);
 
 // Empties a condition.
 void corvid_idl_condition_clear(struct corvid_idl_condition *condition);
