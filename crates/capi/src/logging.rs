@@ -47,9 +47,16 @@ enum Sink {
     Handler(extern "C" fn(level: c_int, text: *const c_char)),
 }
 
+struct Message {
+    level: c_int,
+    /// Whether standard error shows it.
+    is_urgent: bool,
+    text: String,
+}
+
 /// Messages that are kept, and where they go.
 struct Backlog {
-    messages: VecDeque<(c_int, String)>,
+    messages: VecDeque<Message>,
     sink: Sink,
 }
 
@@ -78,13 +85,22 @@ impl Log for Queue {
             Level::Info => 3,
             Level::Debug | Level::Trace => 4,
         };
+        let is_urgent = level <= corvid_level::CORVID_LEVEL_WARN as c_int;
+        // For a program with a log it is one more message about the connection, and daemons of Open
+        // vSwitch have no warning there.
+        let is_outage = record.target() == corvid::OUTAGE_TARGET;
+        let level = if is_outage { 3 } else { level };
         let mut backlog = lock();
         if backlog.messages.len() == KEPT_MAX {
             backlog.messages.pop_front();
         }
         // Programs print what they take.
         let text = Shown(record.args()).to_string();
-        backlog.messages.push_back((level, text));
+        backlog.messages.push_back(Message {
+            level,
+            is_urgent,
+            text,
+        });
         HAS_NEWS.store(true, Ordering::Release);
     }
 
@@ -121,9 +137,10 @@ pub(crate) fn deliver() {
             // One at a time, so that those are not lost that come after a handler ends the program.
             loop {
                 let message = lock().messages.pop_front();
-                let Some((level, text)) = message else { break };
+                let Some(message) = message else { break };
+                let text = message.text;
                 let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
-                handler(level, text.as_ptr());
+                handler(message.level, text.as_ptr());
             }
         }
     }
@@ -132,13 +149,12 @@ pub(crate) fn deliver() {
 
 /// Writes what needs attention, and keeps the rest for a program that asks later.
 fn write_to_standard_error() {
-    let is_urgent = |level: c_int| level <= corvid_level::CORVID_LEVEL_WARN as c_int;
     let mut urgent = Vec::new();
-    lock().messages.retain(|(level, text)| {
-        if is_urgent(*level) {
-            urgent.push(text.clone());
+    lock().messages.retain(|message| {
+        if message.is_urgent {
+            urgent.push(message.text.clone());
         }
-        !is_urgent(*level)
+        !message.is_urgent
     });
     for text in urgent {
         // Nobody can be told that standard error is closed.
@@ -197,14 +213,14 @@ pub extern "C" fn corvid_log_next(
             }
             backlog.messages.pop_front()
         };
-        let Some((severity, text)) = message else {
+        let Some(message) = message else {
             // Programs ask after every run, so this is no failure that would replace the last one.
             is_none = true;
             return Ok(());
         };
-        copy_text(&text, buffer, size)?;
+        copy_text(&message.text, buffer, size)?;
         if let Some(level) = level {
-            level.set(severity);
+            level.set(message.level);
         }
         Ok(())
     });

@@ -62,7 +62,7 @@ pub use corvid_net::tls::{Authority, Settings};
 pub use corvid_session::{Failure as ServerFailure, Missing, ServerStatus};
 pub use error::Error;
 pub use failure::{Failure, Reason};
-pub use logging::TARGET as LOG_TARGET;
+pub use logging::{OUTAGE_TARGET, TARGET as LOG_TARGET};
 pub use remotes::RemoteError;
 pub use session::{LockState, SessionState};
 pub use setup::Setup;

@@ -9,6 +9,10 @@ use crate::failure::Failure;
 /// The target of every record, for filters: `corvid::client`.
 pub const TARGET: &str = "corvid::client";
 
+/// The target of the record that a client has no server, which is a warning: `corvid::outage`. Programs
+/// that log every attempt to connect need it less than others.
+pub const OUTAGE_TARGET: &str = "corvid::outage";
+
 /// Passes a client's messages on.
 #[derive(Debug, Default)]
 pub(crate) struct LogForwarder {
@@ -34,7 +38,7 @@ impl LogForwarder {
 
 /// Logs that a client has no server, and why.
 pub(crate) fn outage(failure: &Failure) {
-    log::warn!(target: TARGET, "no server with the contents so far: {}", Shown(failure));
+    log::warn!(target: OUTAGE_TARGET, "no server with the contents so far: {}", Shown(failure));
 }
 
 fn level(level: Level) -> log::Level {
