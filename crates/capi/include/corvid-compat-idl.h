@@ -84,7 +84,7 @@ corvid_compat_idl_create(const char *remote, const struct corvid_idl_class *clas
                          bool monitor_everything, bool retry)
 {
     struct corvid_idl *idl = corvid_idl_create(remote, class_, monitor_everything, retry);
-    corvid_compat_log_drain();
+    corvid_compat_log_forward();
     return idl;
 }
 
@@ -92,7 +92,7 @@ static inline void
 corvid_compat_idl_set_remote(struct corvid_idl *idl, const char *remote, bool retry)
 {
     corvid_idl_set_remote(idl, remote, retry);
-    corvid_compat_log_drain();
+    corvid_compat_log_forward();
 }
 
 static inline void
@@ -100,7 +100,7 @@ corvid_compat_idl_run(struct corvid_idl *idl)
 {
     corvid_compat_forget_reads();
     corvid_idl_run(idl);
-    corvid_compat_log_drain();
+    corvid_compat_log_forward();
 }
 
 static inline void
@@ -115,7 +115,7 @@ corvid_compat_idl_wait(struct corvid_idl *idl)
 static inline void
 corvid_compat_idl_get_initial_snapshot(struct corvid_idl *idl)
 {
-    corvid_compat_log_drain();
+    corvid_compat_log_forward();
     if (!corvid_compat_is_loop_theirs()) {
         corvid_idl_get_initial_snapshot(idl);
         return;
@@ -132,7 +132,7 @@ static inline enum corvid_txn_status
 corvid_compat_idl_txn_commit(struct corvid_idl_txn *txn)
 {
     int status = corvid_idl_txn_commit(txn);
-    corvid_compat_log_drain();
+    corvid_compat_log_forward();
     return (enum corvid_txn_status) status;
 }
 
@@ -140,7 +140,7 @@ static inline enum corvid_txn_status
 corvid_compat_idl_txn_commit_block(struct corvid_idl_txn *txn)
 {
     struct corvid_idl *idl = corvid_idl_txn_get_idl(txn);
-    corvid_compat_log_drain();
+    corvid_compat_log_forward();
     if (!corvid_compat_is_loop_theirs()) {
         return (enum corvid_txn_status) corvid_idl_txn_commit_block(txn);
     }
@@ -171,7 +171,7 @@ corvid_compat_idl_loop_run(struct corvid_idl_loop *loop)
 {
     corvid_compat_forget_reads();
     struct corvid_idl_txn *txn = corvid_idl_loop_run(loop);
-    corvid_compat_log_drain();
+    corvid_compat_log_forward();
     return txn;
 }
 
@@ -179,7 +179,7 @@ static inline int
 corvid_compat_idl_loop_commit_and_wait(struct corvid_idl_loop *loop)
 {
     int result = corvid_idl_loop_commit_and_wait(loop);
-    corvid_compat_log_drain();
+    corvid_compat_log_forward();
     corvid_compat_poll_forward();
     return result;
 }

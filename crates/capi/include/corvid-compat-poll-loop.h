@@ -95,7 +95,7 @@ corvid_compat_poll_forward(void)
 static inline void
 corvid_compat_poll_block(void)
 {
-    corvid_compat_log_drain();
+    corvid_compat_log_forward();
 #ifdef CORVID_COMPAT_HAS_WEAK
     if (corvid_compat_is_loop_theirs()) {
         corvid_compat_poll_forward();

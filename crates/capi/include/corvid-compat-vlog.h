@@ -55,7 +55,7 @@ corvid_compat_log_message(int level, const char *text)
 /* Has libcorvid log its messages, those that it has kept so far too. From then on it does so at the
  * end of each call, and while a call blocks. */
 static inline void
-corvid_compat_log_drain(void)
+corvid_compat_log_forward(void)
 {
     corvid_log_set_handler(corvid_compat_log_message);
 }
