@@ -229,7 +229,8 @@ static inline void
 ovsdb_datum_clone(struct ovsdb_datum *made, const struct ovsdb_datum *datum)
 {
     struct ovsdb_datum *held = (struct ovsdb_datum *) (uintptr_t) datum;
-    if (datum->n && !datum->refcnt) {
+    /* Without elements it may still own memory. */
+    if (datum->keys && !datum->refcnt) {
         held->refcnt = (unsigned int *) corvid_compat_alloc(NULL, sizeof *held->refcnt);
         *held->refcnt = 1;
     }

@@ -124,35 +124,29 @@ corvid_compat_datum_take(struct ovsdb_datum *made, corvid_datum *datum)
     corvid_datum_free(datum);
 }
 
-/* Values that ovsdb_idl_read has handed out since the last run. */
+/* Values that ovsdb_idl_read has handed out in this thread since its last run. */
 struct corvid_compat_read {
     struct corvid_compat_read *next;
     struct ovsdb_datum datum;
-    enum ovsdb_atomic_type key_type, value_type;
+    const struct corvid_idl_column *column;
 };
 
-__attribute__((weak)) struct corvid_compat_read *corvid_compat_reads = NULL;
+__attribute__((weak)) __thread struct corvid_compat_read *corvid_compat_reads = NULL;
 
-/* Frees the values that were read. Runs of replicas call it. */
+/* Frees the values that were read, but for what clones of them share. Runs of replicas call it. */
 static inline void
 corvid_compat_forget_reads(void)
 {
     while (corvid_compat_reads) {
         struct corvid_compat_read *read = corvid_compat_reads;
         corvid_compat_reads = read->next;
-        for (unsigned int i = 0; i < read->datum.n; i++) {
-            ovsdb_atom_destroy(&read->datum.keys[i], read->key_type);
-            if (read->datum.values) {
-                ovsdb_atom_destroy(&read->datum.values[i], read->value_type);
-            }
-        }
-        free(read->datum.keys);
-        free(read->datum.values);
+        ovsdb_datum_destroy(&read->datum, &read->column->type);
         free(read);
     }
 }
 
-/* The value of a column, as the open transaction has it. It is good until a replica runs. */
+/* The value of a column, as the open transaction has it. It is good until a replica
+ * runs in this thread. Of a row that is gone it is the default, and the log has an error. */
 static inline const struct ovsdb_datum *
 corvid_compat_read_column(const struct corvid_idl_row *row, const struct corvid_idl_column *column)
 {
@@ -160,10 +154,12 @@ corvid_compat_read_column(const struct corvid_idl_row *row, const struct corvid_
         NULL, sizeof *read);
     corvid_datum *datum = NULL;
     memset(read, 0, sizeof *read);
-    read->key_type = column->type.key.type;
-    read->value_type = column->type.value.type;
+    read->column = column;
     if (corvid_idl_read(row, column, &datum) == CORVID_OK) {
         corvid_compat_datum_take(&read->datum, datum);
+    } else {
+        /* Programs read the element of a column that always has one. */
+        ovsdb_datum_init_default(&read->datum, &column->type);
     }
     read->next = corvid_compat_reads;
     corvid_compat_reads = read;
@@ -203,7 +199,7 @@ corvid_compat_write(const struct corvid_idl_row *row, const struct corvid_idl_co
     ovsdb_datum_destroy(datum, &column->type);
 }
 
-/* Changes of single elements. They free the contents of the datum. */
+/* Changes of single elements. They free the datum, which was allocated, with its contents. */
 
 static inline void
 corvid_compat_write_elements(const struct corvid_idl_row *row,
@@ -223,7 +219,13 @@ corvid_compat_write_elements(const struct corvid_idl_row *row,
                 corvid_compat_atom_of(&datum->values[i], column->type.value.type));
         }
     }
-    ovsdb_datum_destroy(datum, &column->type);
+    struct ovsdb_type type = column->type;
+    if (!datum->values) {
+        /* Keys of a map that are to be removed. */
+        type.value.type = OVSDB_TYPE_VOID;
+    }
+    ovsdb_datum_destroy(datum, &type);
+    free(datum);
 }
 
 static inline void
@@ -288,7 +290,7 @@ struct corvid_compat_type {
     struct ovsdb_type type;
 };
 
-__attribute__((weak)) struct corvid_compat_type *corvid_compat_types = NULL;
+__attribute__((weak)) __thread struct corvid_compat_type *corvid_compat_types = NULL;
 
 static inline void
 corvid_compat_base_type(struct ovsdb_base_type *made, const struct corvid_idl_base_type *base)

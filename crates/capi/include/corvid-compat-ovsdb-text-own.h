@@ -48,9 +48,10 @@ ds_destroy(struct ds *ds)
 static inline char *
 ds_put_uninit(struct ds *ds, size_t size)
 {
-    if (ds->length + size >= ds->allocated) {
+    if (ds->length + size > ds->allocated || !ds->string) {
         ds->allocated = 2 * (ds->length + size) + 16;
-        ds->string = (char *) corvid_compat_alloc(ds->string, ds->allocated);
+        /* The NUL is not counted, in libopenvswitch neither. */
+        ds->string = (char *) corvid_compat_alloc(ds->string, ds->allocated + 1);
     }
     ds->length += size;
     ds->string[ds->length] = '\0';

@@ -177,8 +177,16 @@ smap_remove(struct smap *smap, const char *key)
 static inline void
 smap_replace(struct smap *smap, const char *key, const char *value)
 {
-    smap_remove(smap, key);
-    smap_add(smap, key, value);
+    const struct smap_node *node = smap_get_node(smap, key);
+    if (node) {
+        /* The key and the value may be those of the pair itself. */
+        struct smap_node *held = (struct smap_node *) (uintptr_t) node;
+        char *copy = corvid_compat_strdup(value);
+        free((void *) (uintptr_t) held->value);
+        held->value = copy;
+    } else {
+        smap_add(smap, key, value);
+    }
 }
 
 static inline const char *
@@ -330,13 +338,19 @@ smap_remove_node(struct smap *smap, const struct smap_node *node)
     CORVID_COMPAT_PICK(__VA_ARGS__, SMAP_FOR_EACH_SAFE_LONG, SMAP_FOR_EACH_SAFE_SHORT, 0) \
     (__VA_ARGS__)
 
-/* Takes a pair out of a map. The caller frees the strings. */
+/* Takes a pair out of a map. The caller frees the strings; one that it does not want (null) is freed
+ * here. */
 static inline void
 smap_steal(struct smap *smap, struct smap_node *node, char **key, char **value)
 {
-    *key = node->key;
-    *value = node->value;
-    node->key = node->value = NULL;
+    if (key) {
+        *key = node->key;
+        node->key = NULL;
+    }
+    if (value) {
+        *value = node->value;
+        node->value = NULL;
+    }
     smap_remove_node(smap, node);
 }
 

@@ -56,10 +56,27 @@ uuid_zero(struct uuid *uuid)
     memset(uuid, 0, sizeof *uuid);
 }
 
+/* The length of a text that the text of a UUID may begin with; 0 for another one. */
+static inline int
+uuid_is_partial_string(const char *text)
+{
+    int length = 0;
+    for (; text[length]; length++) {
+        bool is_dash = length == 8 || length == 13 || length == 18 || length == 23;
+        if (length >= UUID_LEN
+            || (is_dash ? text[length] != '-' : !isxdigit((unsigned char) text[length]))) {
+            return 0;
+        }
+    }
+    return length;
+}
+
 static inline bool
 uuid_from_string(struct uuid *uuid, const char *text)
 {
-    bool is_good = corvid_uuid_parse(text, uuid) == CORVID_OK;
+    /* A question, whose answer may be no: it leaves nothing in the log. */
+    bool is_good = uuid_is_partial_string(text) == UUID_LEN
+                   && corvid_uuid_parse(text, uuid) == CORVID_OK;
     if (!is_good) {
         uuid_zero(uuid);
     }
@@ -110,21 +127,6 @@ uuid_from_string_prefix(struct uuid *uuid, const char *text)
     strncpy(head, text, UUID_LEN);
     head[UUID_LEN] = '\0';
     return uuid_from_string(uuid, head);
-}
-
-/* The length of a text that the text of a UUID may begin with; 0 for another one. */
-static inline int
-uuid_is_partial_string(const char *text)
-{
-    int length = 0;
-    for (; text[length]; length++) {
-        bool is_dash = length == 8 || length == 13 || length == 18 || length == 23;
-        if (length >= UUID_LEN
-            || (is_dash ? text[length] != '-' : !isxdigit((unsigned char) text[length]))) {
-            return 0;
-        }
-    }
-    return length;
 }
 
 /* The length of a text that the text of this UUID begins with; 0 for another one. */

@@ -110,14 +110,17 @@ corvid_compat_vlog_add(struct vlog_module *module)
 static inline struct vlog_module *
 corvid_compat_vlog_modules(void)
 {
+    corvid_compat_vlog_lock(&corvid_compat_vlog.lock);
     struct vlog_module *module = corvid_compat_vlog.modules;
-    for (; module; module = module->next) {
-        if (module == &corvid_compat_vlog_library) {
-            return corvid_compat_vlog.modules;
-        }
+    while (module && module != &corvid_compat_vlog_library) {
+        module = module->next;
     }
-    corvid_compat_vlog_add(&corvid_compat_vlog_library);
-    return corvid_compat_vlog.modules;
+    if (!module) {
+        corvid_compat_vlog_add(&corvid_compat_vlog_library);
+    }
+    struct vlog_module *first = corvid_compat_vlog.modules;
+    corvid_compat_vlog_unlock(&corvid_compat_vlog.lock);
+    return first;
 }
 
 /* Once in a source file, before its first message. Two modules of one name are an error of the
@@ -413,14 +416,33 @@ vlog_get_levels(void)
 
 extern char *program_invocation_short_name;
 
+/* Logs to another file, or to none. The former one is closed when no thread writes to it. */
+static inline void
+corvid_compat_vlog_change_file(FILE *file, char *name)
+{
+    corvid_compat_vlog_lock(&corvid_compat_vlog.lock);
+    FILE *former = corvid_compat_vlog.file;
+    char *former_name = corvid_compat_vlog.file_name;
+    corvid_compat_vlog.file = file;
+    corvid_compat_vlog.file_name = name;
+    corvid_compat_vlog_unlock(&corvid_compat_vlog.lock);
+    if (former) {
+        fclose(former);
+    }
+    if (former_name != name) {
+        free(former_name);
+    }
+    for (struct vlog_module *module = corvid_compat_vlog_modules(); module;
+         module = module->next) {
+        corvid_compat_vlog_refresh(module);
+    }
+}
+
 /* Closes the log file. */
 static inline void
 vlog_close_log_file(void)
 {
-    if (corvid_compat_vlog.file) {
-        fclose(corvid_compat_vlog.file);
-        corvid_compat_vlog.file = NULL;
-    }
+    corvid_compat_vlog_change_file(NULL, corvid_compat_vlog.file_name);
 }
 
 /* Appends to a file from now on; null is /var/log/openvswitch/PROGRAM.log, or the file of that
@@ -440,14 +462,7 @@ vlog_set_log_file(const char *name)
         free(path);
         return error;
     }
-    vlog_close_log_file();
-    free(corvid_compat_vlog.file_name);
-    corvid_compat_vlog.file_name = path;
-    corvid_compat_vlog.file = file;
-    for (struct vlog_module *module = corvid_compat_vlog_modules(); module;
-         module = module->next) {
-        corvid_compat_vlog_refresh(module);
-    }
+    corvid_compat_vlog_change_file(file, path);
     return 0;
 }
 
@@ -657,6 +672,17 @@ vlog(const struct vlog_module *module, enum vlog_level level, const char *format
     va_end(args);
 }
 
+/* What ends the program is said on standard error, even if its log is not shown there. */
+static inline void
+corvid_compat_vlog_last_words(const struct vlog_module *module, const char *format, va_list args)
+{
+    if (vlog_get_level(module, VLF_CONSOLE) < VLL_EMER) {
+        fprintf(stderr, "%s: ", program_invocation_short_name);
+        vfprintf(stderr, format, args);
+        fputc('\n', stderr);
+    }
+}
+
 /* Logs and exits. */
 __attribute__((noreturn)) static inline void
 vlog_fatal(const struct vlog_module *module, const char *format, ...) OVS_PRINTF_FORMAT(2, 3);
@@ -667,6 +693,9 @@ vlog_fatal(const struct vlog_module *module, const char *format, ...)
     va_list args;
     va_start(args, format);
     vlog_valist(module, VLL_EMER, format, args);
+    va_end(args);
+    va_start(args, format);
+    corvid_compat_vlog_last_words(module, format, args);
     va_end(args);
     exit(EXIT_FAILURE);
 }
@@ -681,6 +710,9 @@ vlog_abort(const struct vlog_module *module, const char *format, ...)
     va_list args;
     va_start(args, format);
     vlog_valist(module, VLL_EMER, format, args);
+    va_end(args);
+    va_start(args, format);
+    corvid_compat_vlog_last_words(module, format, args);
     va_end(args);
     abort();
 }

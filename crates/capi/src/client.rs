@@ -100,9 +100,10 @@ pub extern "C" fn corvid_client_free(client: *mut corvid_client) -> corvid_error
     guard("corvid_client_free", || {
         if let Some(client) = handle::take::<Client>(client)? {
             // Left locked by a fork, it stays as it is: there is no safe way to drop it.
-            if let Ok(mut state) = client.0.state.lock_to_drop() {
-                drop(state.take());
-            }
+            let state = client.0.state.lock_to_drop();
+            let taken = state.ok().and_then(|mut state| state.take());
+            // Without the lock: code of the program may run.
+            drop(taken);
         }
         Ok(())
     })

@@ -210,6 +210,16 @@ pub(crate) fn report(name: &str, failure: &Failure) {
     let _ = LAST.try_with(|last| last.replace(text));
 }
 
+/// Takes the text of this thread's last failure, while a handler of the program runs.
+pub(crate) fn take_text() -> CString {
+    LAST.try_with(RefCell::take).unwrap_or_default()
+}
+
+/// Puts it back. A program may have its address.
+pub(crate) fn put_text(text: CString) {
+    let _ = LAST.try_with(|last| last.replace(text));
+}
+
 /// The text of the last failure of a call by this thread; empty if there was none. It belongs to the library and stays valid until the thread's
 /// next failure.
 #[unsafe(no_mangle)]

@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use corvid::json::shown::Shown;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-use crate::error::{Failure, corvid_error, guard};
+use crate::error::{self, Failure, corvid_error, guard};
 use crate::pointer::{Out, copy_text};
 
 /// Messages that are kept; of more the oldest are dropped.
@@ -129,22 +129,27 @@ pub(crate) fn deliver() {
         return;
     }
     HAS_NEWS.store(false, Ordering::Release);
-    let sink = lock().sink;
-    match sink {
-        Sink::Taken => {}
-        Sink::StandardError => write_to_standard_error(),
-        Sink::Handler(handler) => {
-            // One at a time, so that those are not lost that come after a handler ends the program.
-            loop {
-                let message = lock().messages.pop_front();
-                let Some(message) = message else { break };
-                let text = message.text;
-                let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
-                handler(message.level, text.as_ptr());
-            }
-        }
+    // The failure of the call that ends here stays the last one, whatever a handler calls.
+    let text = error::take_text();
+    // One at a time: a handler may choose another one, and may end the program.
+    while let Some((handler, message)) = next_for_handler() {
+        let text = CString::new(message.text.replace('\0', " ")).unwrap_or_default();
+        handler(message.level, text.as_ptr());
+    }
+    error::put_text(text);
+    if matches!(lock().sink, Sink::StandardError) {
+        write_to_standard_error();
     }
     IS_DELIVERING.set(false);
+}
+
+/// The next message for the program's handler, with that handler.
+fn next_for_handler() -> Option<(extern "C" fn(c_int, *const c_char), Message)> {
+    let mut backlog = lock();
+    match backlog.sink {
+        Sink::Handler(handler) => Some((handler, backlog.messages.pop_front()?)),
+        Sink::StandardError | Sink::Taken => None,
+    }
 }
 
 /// Writes what needs attention, and keeps the rest for a program that asks later.
@@ -162,8 +167,9 @@ fn write_to_standard_error() {
     }
 }
 
-/// Has a function of the program called for each log message, on a thread that calls the library, at the end of a call or while it blocks. The handler may call the library, and
-/// must return. Null: messages of CORVID_LEVEL_WARN and above go to standard error, as they do at the start.
+/// Has a function of the program called for each log message, on a thread that calls the library, at the end of a call or while it blocks. The handler may call the library, and must
+/// return. Several threads may call it at once, and it may still run in another thread when it has been replaced. Null: messages of CORVID_LEVEL_WARN and above go to standard error, as they
+/// do at the start. That no server is there is a CORVID_LEVEL_INFO for a handler, and written to standard error without one.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_log_set_handler(handler: corvid_log_handler) -> corvid_error {
     guard("corvid_log_set_handler", || {

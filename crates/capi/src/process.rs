@@ -6,8 +6,6 @@ use std::sync::{Mutex, PoisonError};
 
 use corvid::fork::{self, Home};
 
-use crate::error::{Failure, corvid_error};
-
 /// Gives the clients that the parent has connected to this process, a child that was just forked. For daemons that detach after they have run a client. The parent must not use its
 /// clients any more, not even free them. Without this call, functions that would use such a client in the child return CORVID_ERR_FORKED, and the parent's connection is not
 /// touched. A client that has not run yet may be used in the child as it is.
@@ -55,21 +53,20 @@ pub(crate) fn is_interrupted() -> bool {
     IS_INTERRUPTED.load(Ordering::SeqCst)
 }
 
-/// A descriptor that becomes readable with corvid_interrupt. Ask for it before [`is_interrupted`], and then wait.
-pub(crate) fn interrupting_fd() -> Result<c_int, Failure> {
+/// A descriptor that becomes readable with corvid_interrupt; -1 if none is left. Ask for it before [`is_interrupted`], and then wait.
+pub(crate) fn interrupting_fd() -> c_int {
     let mut pipe = PIPE.lock().unwrap_or_else(PoisonError::into_inner);
     match *pipe {
-        Some((home, read_end)) if home.is_this_process() => Ok(read_end),
+        Some((home, read_end)) if home.is_this_process() => read_end,
         _ => {
             let mut ends = [-1; 2];
             // SAFETY: the array has two elements.
             if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } < 0 {
-                let text = "no descriptor is left for corvid_interrupt";
-                return Err(Failure::new(corvid_error::CORVID_ERR_LIMIT, text));
+                return -1;
             }
             *pipe = Some((Home::this_process(), ends[0]));
             WRITE_END.store(ends[1], Ordering::SeqCst);
-            Ok(ends[0])
+            ends[0]
         }
     }
 }

@@ -191,6 +191,55 @@ write_text(const struct ovsdb_idl_row *row, const struct ovsdb_idl_column *colum
     ovsdb_idl_txn_write(row, column, &datum);
 }
 
+/* A datum that functions of the library free. */
+static struct ovsdb_datum *
+element(const struct ovsdb_type *type, const char *text)
+{
+    struct ovsdb_datum *made = (struct ovsdb_datum *) malloc(sizeof *made);
+    CHECK(made && !ovsdb_datum_from_string(made, type, text, NULL));
+    return made;
+}
+
+/* What is read may be kept, by a clone. Removed elements leave memory that clones share. */
+static void
+share(struct ovsdb_idl *idl, const struct corvid_idl_row *row)
+{
+    struct ovsdb_datum kept, one, other, copy;
+    const struct ovsdb_type *type = &zoo_keeper_col_scores.type;
+    ovsdb_datum_clone(&kept, ovsdb_idl_read(row, &zoo_keeper_col_scores));
+    ovsdb_idl_run(idl);
+    CHECK(kept.n == 2 && kept.keys[1].integer == 9);
+    ovsdb_datum_destroy(&kept, type);
+    CHECK(!ovsdb_datum_from_string(&one, type, "1", NULL));
+    CHECK(!ovsdb_datum_from_string(&other, type, "1", NULL));
+    ovsdb_datum_subtract(&one, type, &other, type);
+    CHECK(one.n == 0);
+    ovsdb_datum_clone(&copy, &one);
+    ovsdb_datum_destroy(&one, type);
+    ovsdb_datum_destroy(&copy, type);
+    ovsdb_datum_destroy(&other, type);
+}
+
+/* Pairs of a map are replaced and taken by their own strings. */
+static void
+change_pairs(void)
+{
+    struct smap map = SMAP_INITIALIZER(&map);
+    struct smap_node *node;
+    char *value;
+    smap_add(&map, "a", "1");
+    SMAP_FOR_EACH (node, &map) {
+        smap_replace(&map, node->key, "2");
+    }
+    CHECK(!strcmp(smap_get(&map, "a"), "2"));
+    SMAP_FOR_EACH_SAFE (node, &map) {
+        smap_steal(&map, node, NULL, &value);
+    }
+    CHECK(smap_is_empty(&map) && !strcmp(value, "2"));
+    free(value);
+    smap_destroy(&map);
+}
+
 static void
 rows(void)
 {
@@ -230,21 +279,23 @@ rows(void)
     zoo_keeper_init(&blank);
     CHECK(!strcmp(blank.name, "") && !blank.age && smap_is_empty(&blank.external_ids));
 
-    /* Single elements. */
+    /* Single elements. The functions free the datum. */
     txn = ovsdb_idl_txn_create(idl);
-    CHECK(!ovsdb_datum_from_string(&datum, &zoo_keeper_col_external_ids.type, "c=3", NULL));
-    ovsdb_idl_txn_write_partial_map(&ann->header_, &zoo_keeper_col_external_ids, &datum);
-    CHECK(!ovsdb_datum_from_string(&datum, &zoo_keeper_col_external_ids.type, "a=1", NULL));
-    ovsdb_idl_txn_delete_partial_map(&ann->header_, &zoo_keeper_col_external_ids, &datum);
-    CHECK(!ovsdb_datum_from_string(&datum, &zoo_keeper_col_scores.type, "9", NULL));
-    ovsdb_idl_txn_write_partial_set(&ann->header_, &zoo_keeper_col_scores, &datum);
-    CHECK(!ovsdb_datum_from_string(&datum, &zoo_keeper_col_scores.type, "3", NULL));
-    ovsdb_idl_txn_delete_partial_set(&ann->header_, &zoo_keeper_col_scores, &datum);
+    struct ovsdb_datum *pair = element(&zoo_keeper_col_external_ids.type, "c=3");
+    ovsdb_idl_txn_write_partial_map(&ann->header_, &zoo_keeper_col_external_ids, pair);
+    pair = element(&zoo_keeper_col_external_ids.type, "a=1");
+    ovsdb_idl_txn_delete_partial_map(&ann->header_, &zoo_keeper_col_external_ids, pair);
+    ovsdb_idl_txn_write_partial_set(&ann->header_, &zoo_keeper_col_scores,
+                                    element(&zoo_keeper_col_scores.type, "9"));
+    ovsdb_idl_txn_delete_partial_set(&ann->header_, &zoo_keeper_col_scores,
+                                     element(&zoo_keeper_col_scores.type, "3"));
     CHECK(ovsdb_idl_txn_commit_block(txn) == TXN_SUCCESS);
     ovsdb_idl_txn_destroy(txn);
     ids = ovsdb_idl_read(&ann->header_, &zoo_keeper_col_external_ids);
     CHECK(ids->n == 2 && !strcmp(json_string(ids->keys[1].s), "c"));
     CHECK(ann->n_scores == 2 && ann->scores[1] == 9);
+    share(idl, &ann->header_);
+    change_pairs();
 
     /* A clause with a datum. */
     struct ovsdb_idl_condition condition = OVSDB_IDL_CONDITION_INIT(&condition);

@@ -232,6 +232,10 @@ s["tables"]["T"]["columns"]["hash"]["extensions"]["dependencies"] = ["a", 'b']
             ("if True:\n    s['a'] = 1\n", 1),
             ("f()", 1),
             ("  s['a'] = 1\n s['b'] = 2", 2),
+            ("x = {'a': 1}\ns['a'] = x\nx['b'] = 2", 3),
+            ("s['a'] = '\\x41'", 1),
+            ("return\n", 1),
+            (&format!("s['a'] = {}", "(".repeat(100_000)), 1),
         ] {
             let error = annotate("{}", code).unwrap_err().to_string();
             assert!(error.contains(&format!("line {line}")), "{code:?}: {error}");

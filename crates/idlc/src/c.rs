@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use corvid_data::{AtomType, BaseType, ColumnType, Schema, TableSchema};
 
 pub(crate) use self::column::Names;
-use self::column::{Column, Shape, atom, member, shape_of};
+use self::column::{Column, Shape, atom, is_identifier, member, shape_of};
 use crate::annotation::Synthetic;
 use crate::error::Error;
 
@@ -86,7 +86,13 @@ pub(crate) fn check(schema: &Schema, names: &Names) -> Result<(), Error> {
         }
         let mut members = BTreeSet::new();
         for column in &table.synthetic {
-            members.insert(member(&column.name).to_uppercase());
+            // The schema of the server, which would refuse such a name, does not have the column.
+            let is_free =
+                is_identifier(&column.name) && members.insert(member(&column.name).to_uppercase());
+            if !is_free {
+                let (column, table) = (&column.name, &table.schema.name);
+                return Err(Error::Clash(format!("column {column} of table {table}")));
+            }
         }
         for column in table.columns {
             let name = &column.name;

@@ -12,6 +12,8 @@ use std::time::Duration;
 #[cfg(feature = "tokio")]
 use tokio::io::{Interest, unix::AsyncFd};
 
+#[cfg(feature = "tokio")]
+use crate::fork::Home;
 use crate::poll;
 
 /// The events of a wait; the first of them ends it.
@@ -59,11 +61,34 @@ pub async fn ready(wanted: Wanted<'_>) -> io::Result<()> {
     };
     // SAFETY: the descriptor is borrowed for longer than `registered` lives, so it stays open, and a borrow never changes its number.
     let registered = unsafe { AsyncFd::register_with_interest(fd, interest) };
-    let registered = registered.map_err(|error| error.into_parts().1)?;
-    match tokio::time::timeout(timeout, registered.ready(interest)).await {
+    let registered = Registered {
+        fd: Some(registered.map_err(|error| error.into_parts().1)?),
+        home: Home::this_process(),
+    };
+    let Some(fd) = &registered.fd else {
+        return Ok(());
+    };
+    match tokio::time::timeout(timeout, fd.ready(interest)).await {
         Ok(outcome) => outcome.map(drop),
         // The timeout.
         Err(_) => Ok(()),
+    }
+}
+
+/// A descriptor that the runtime polls. A forked child shares the kernel's list of descriptors with
+/// its parent, so it takes nothing off that list.
+#[cfg(feature = "tokio")]
+struct Registered<'a> {
+    fd: Option<AsyncFd<BorrowedFd<'a>>>,
+    home: Home,
+}
+
+#[cfg(feature = "tokio")]
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        if !self.home.is_this_process() {
+            std::mem::forget(self.fd.take());
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The client: a replica behind a lock, and the session that keeps it up to date.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use corvid::fork::{Lock, LockError};
@@ -53,21 +53,28 @@ impl Client {
     /// # Panics
     /// An earlier panic has left the client in the middle of something.
     pub(crate) fn with<R>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> R) -> R {
-        let outcome = self.try_with(py, work);
-        outcome.expect("a client that has panicked is of no use any more")
+        match self.lock(py) {
+            Ok(mut state) => work(&mut state),
+            Err(error) => panic!("{error}"),
+        }
     }
 
-    /// The same, without a panic: `None` after one.
+    /// The same, without a panic: `None` after one, and in a forked child if a thread of the parent
+    /// held the lock.
     pub(crate) fn try_with<R>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&mut State) -> R,
     ) -> Option<R> {
+        self.lock(py).ok().map(|mut state| work(&mut state))
+    }
+
+    /// Waits for the lock without the GIL.
+    fn lock(&self, py: Python<'_>) -> Result<MutexGuard<'_, State>, LockError> {
         loop {
-            match self.state.try_lock() {
-                Ok(Some(mut state)) => return Some(work(&mut state)),
-                Ok(None) => py.detach(|| drop(self.state.lock())),
-                Err(_) => return None,
+            match self.state.try_lock()? {
+                Some(state) => return Ok(state),
+                None => py.detach(|| drop(self.state.lock())),
             }
         }
     }
@@ -283,7 +290,8 @@ impl Client {
 
     /// Ends the session.
     fn close(&self, py: Python<'_>) {
-        self.with(py, |state| {
+        // In a forked child there is nothing to close.
+        self.try_with(py, |state| {
             let now_ms = state.client.now_ms();
             state
                 .client

@@ -68,6 +68,11 @@ impl Row {
         PASSED.set(Some((client, id)));
     }
 
+    /// Takes back what [`Row::pass`] has set down.
+    pub(crate) fn pass_nothing() {
+        PASSED.set(None);
+    }
+
     /// The object for a row.
     pub(crate) fn object(py: Python<'_>, client: &Py<Client>, id: RowId) -> PyResult<Py<Row>> {
         client.get().rows.object(py, client, id)

@@ -76,6 +76,15 @@ impl ColumnAttribute {
     }
 }
 
+/// Whether an attribute of two classes is one, or neither has it.
+fn is_same(class: &Bound<'_, PyType>, other: &Bound<'_, PyType>, name: &str) -> PyResult<bool> {
+    Ok(match (class.getattr_opt(name)?, other.getattr_opt(name)?) {
+        (Some(one), Some(other)) => one.is(&other),
+        (None, None) => true,
+        _ => false,
+    })
+}
+
 /// Attributes for the columns of a table that a class has none for.
 fn missing_attributes(
     class: &Bound<'_, PyType>,
@@ -83,6 +92,15 @@ fn missing_attributes(
     table: TableId,
 ) -> PyResult<Vec<ColumnAttribute>> {
     let mut missing = Vec::new();
+    let of_row = class.py().get_type::<Row>();
+    for name in ["__getattr__", "__getattribute__"] {
+        // Such a class wants to be asked for columns itself.
+        if !is_same(class, &of_row, name)?
+            && !is_same(class, &class.py().get_type::<LiveRow>(), name)?
+        {
+            return Ok(missing);
+        }
+    }
     for (id, column) in schema.schema.table(table).iter() {
         let name = column.name.as_str();
         if !id.is_standard() && !name.starts_with("__") && !class.hasattr(name)? {
@@ -143,11 +161,14 @@ impl RowClass {
     }
 
     fn of(class: Bound<'_, PyType>) -> PyResult<RowClass> {
-        let of_row = class.py().get_type::<Row>();
-        let is_inherited =
-            |name: &str| Ok::<_, PyErr>(class.getattr(name)?.is(&of_row.getattr(name)?));
+        let py = class.py();
+        let metaclass = class.get_type();
+        let is_called_as_usual = is_same(&metaclass, &py.get_type::<PyType>(), "__call__")?;
+        let of_row = py.get_type::<Row>();
+        let is_made_as_usual =
+            is_same(&class, &of_row, "__new__")? && is_same(&class, &of_row, "__init__")?;
         Ok(RowClass {
-            is_plain: is_inherited("__new__")? && is_inherited("__init__")?,
+            is_plain: is_called_as_usual && is_made_as_usual,
             class: class.unbind(),
         })
     }

@@ -111,7 +111,11 @@ impl RowObjects {
                 })?;
                 if class.is_plain() {
                     Row::pass(client.clone_ref(py), id);
-                    return Ok(class.class(py).call0()?.cast_into::<Row>()?.unbind());
+                    let made = class.class(py).call0();
+                    if made.is_err() {
+                        Row::pass_nothing();
+                    }
+                    return Ok(made?.cast_into::<Row>()?.unbind());
                 }
                 class.class(py).into_any()
             }
@@ -171,7 +175,7 @@ impl RowObjects {
         drop(forgotten);
     }
 
-    /// For the collector of Python: objects and classes refer to the client, and it to them.
+    /// For the collector of Python: objects refer to the client, and it to them and to the classes.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         // A thread that holds one of the locks holds the GIL too, so it is this one, in the middle of a change.
         if let Ok(classes) = self.classes.try_lock() {

@@ -80,6 +80,16 @@ class Requests(ZooTest):
             self.run_until(idl, lambda: not idl.has_lock)
             self.run_until(idl, lambda: idl.has_lock)
 
+    def test_the_class_of_a_row_makes_rows(self):
+        writer = self.connect()
+        with writer.transaction() as txn:
+            txn.insert("Cage", name="c")
+        idl = self.idl()
+        [row] = idl.tables["Cage"].rows.values()
+        self.assertIsInstance(row, ovs.db.idl.Row)
+        former = type(row).from_json(idl, row._table, row.uuid, {"name": "former"})
+        self.assertEqual((former.name, row.name), ("former", "c"))
+
     def test_an_index_without_columns_has_all_rows(self):
         idl = self.idl()
         index = idl.index_create("Cage", "all")

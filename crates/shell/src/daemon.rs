@@ -237,5 +237,7 @@ fn close_standard_descriptors(kept: [bool; 3]) {
 /// Resets the state that a forked child must not inherit from its parent.
 fn become_child() {
     cleanup::clear();
+    // The parent waits for the child and uses no connection any more.
+    corvid_net::fork::inherit();
     signals::set_all_default();
 }

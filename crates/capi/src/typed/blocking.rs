@@ -59,7 +59,7 @@ fn run_until(
             Err(ended) => return Ok(ended),
         };
         // The descriptor first: an interrupt after this line leaves a byte in it.
-        let interrupting = process::interrupting_fd()?;
+        let interrupting = process::interrupting_fd();
         if process::is_interrupted() {
             return Ok(Ended::Interrupted);
         }
@@ -70,11 +70,15 @@ fn run_until(
                 c_int::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX)
             }
         };
-        let timeout_ms = match (wait.timeout_ms, left_ms) {
-            (-1, left) => left,
-            (timeout, -1) => timeout,
-            (timeout, left) => timeout.min(left),
-        };
+        // Without a descriptor the flag is looked at now and then: the transaction may have been
+        // sent, so this is no reason to fail.
+        let look_ms = if interrupting < 0 { 100 } else { -1 };
+        let limits = [wait.timeout_ms, left_ms, look_ms];
+        let timeout_ms = limits
+            .into_iter()
+            .filter(|limit| *limit >= 0)
+            .min()
+            .unwrap_or(-1);
         let mut fds = [(wait.fd, wait.events), (interrupting, libc::POLLIN)].map(|(fd, events)| {
             libc::pollfd {
                 fd,

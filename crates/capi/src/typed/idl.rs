@@ -99,9 +99,10 @@ pub extern "C" fn corvid_idl_destroy(replica: *mut corvid_idl) {
     guard("corvid_idl_destroy", || {
         if let Some(replica) = handle::take::<Replica>(replica)? {
             // Left locked by a fork, it stays as it is: there is no safe way to drop it.
-            if let Ok(mut state) = replica.0.state.lock_to_drop() {
-                drop(state.take());
-            }
+            let state = replica.0.state.lock_to_drop();
+            let taken = state.ok().and_then(|mut state| state.take());
+            // Without the lock: code of the program may run.
+            drop(taken);
         }
         Ok(())
     });

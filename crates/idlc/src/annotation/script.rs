@@ -5,7 +5,7 @@
 //! is set to a member of the schema stands for that member, as in Python. Anything else is an error
 //! that names its line. Nothing is executed but these assignments.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bstr::BString;
 use corvid_json::Value;
@@ -22,6 +22,7 @@ pub(super) fn apply(schema: &mut Value, text: &str) -> Result<(), usize> {
         schema,
         functions: HashMap::new(),
         globals: HashMap::from([("s".to_owned(), Bound::Member(Vec::new()))]),
+        shared: HashSet::new(),
         depth: 0,
     };
     let last = tokens.last().map_or(1, |token| token.line);
@@ -45,6 +46,13 @@ enum Bound {
     Own(Value),
 }
 
+impl Bound {
+    /// Whether it is a list or an object of its own.
+    fn is_container(&self) -> bool {
+        matches!(self, Bound::Own(Value::Array(_) | Value::Object(_)))
+    }
+}
+
 #[derive(Clone)]
 enum Step {
     Name(BString),
@@ -62,6 +70,9 @@ struct Script<'s, 't> {
     schema: &'s mut Value,
     functions: HashMap<String, Function<'t>>,
     globals: Names,
+    /// Names of lists and objects that are somewhere else too. In Python both places are one value,
+    /// and here they are not, so such a value is not changed any more.
+    shared: HashSet<String>,
     depth: usize,
 }
 
@@ -127,9 +138,15 @@ impl<'t> Script<'_, 't> {
         let line = cursor.line();
         match cursor.peek() {
             Some(Kind::Name(word)) if word == "def" => return self.definition(cursor),
-            Some(Kind::Name(word)) if word == "pass" || word == "return" => {
+            Some(Kind::Name(word)) if word == "pass" => {
                 cursor.at += 1;
                 return cursor.expect(&Kind::Newline);
+            }
+            Some(Kind::Name(word)) if word == "return" && locals.is_some() => {
+                cursor.at += 1;
+                cursor.expect(&Kind::Newline)?;
+                cursor.at = cursor.tokens.len();
+                return Ok(());
             }
             // Lines of a file may all be indented.
             Some(Kind::Indent | Kind::Dedent) => {
@@ -157,6 +174,7 @@ impl<'t> Script<'_, 't> {
         let value = self.expression(cursor, locals)?;
         cursor.expect(&Kind::Newline)?;
         if steps.is_empty() {
+            self.shared.remove(&name);
             let names = locals.as_mut().unwrap_or(&mut self.globals);
             names.insert(name, value);
             return Ok(());
@@ -170,6 +188,7 @@ impl<'t> Script<'_, 't> {
             _ => &mut self.globals,
         };
         let place = match names.get_mut(&name).ok_or(line)? {
+            Bound::Own(_) if self.shared.contains(&name) => return Err(line),
             Bound::Own(own) => own,
             Bound::Member(path) => {
                 let mut whole = path.clone();
@@ -227,6 +246,11 @@ impl<'t> Script<'_, 't> {
         let function = self.functions.get(name).ok_or(line)?;
         if function.parameters.len() != arguments.len() || self.depth == DEPTH_MAX {
             return Err(line);
+        }
+        for (parameter, argument) in function.parameters.iter().zip(&arguments) {
+            if argument.is_container() {
+                self.shared.insert(parameter.clone());
+            }
         }
         let names = function.parameters.iter().cloned().zip(arguments);
         let mut names = Some(names.collect());
@@ -344,6 +368,9 @@ impl<'t> Script<'_, 't> {
                             }
                             Bound::Own(value) => Bound::Own(get(&value, &[step]).ok_or(line)?),
                         };
+                    }
+                    if bound.is_container() {
+                        self.shared.insert(name.to_owned());
                     }
                     return Ok(bound);
                 }

@@ -1,5 +1,8 @@
 //! Words of annotation files, which have the syntax of Python: lines, blocks by indentation, strings.
 
+/// Brackets within one another.
+const BRACKETS_MAX: usize = 100;
+
 /// A token, and the number of its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
@@ -106,7 +109,13 @@ impl Reader<'_> {
                 }
                 letter if "[](){}=+-:,.".contains(letter) => {
                     match letter {
-                        '[' | '(' | '{' => self.brackets += 1,
+                        '[' | '(' | '{' => {
+                            self.brackets += 1;
+                            // Each is a call of the parser.
+                            if self.brackets > BRACKETS_MAX {
+                                return Err(self.line);
+                            }
+                        }
                         ']' | ')' | '}' => {
                             self.brackets = self.brackets.checked_sub(1).ok_or(self.line)?;
                         }
@@ -179,6 +188,8 @@ impl Reader<'_> {
                 't' => text.push('\t'),
                 'r' => text.push('\r'),
                 '\\' | '\'' | '"' => text.push(escaped),
+                // Python makes other letters of these.
+                'x' | 'u' | 'U' | 'N' | '0'..='7' | 'a' | 'b' | 'f' | 'v' => return Err(begun),
                 // As in Python, another backslash is itself.
                 other => text.extend(['\\', other]),
             }

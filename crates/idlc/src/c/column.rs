@@ -86,6 +86,15 @@ pub(super) fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
+/// Whether C takes a name as an identifier.
+pub(super) fn is_identifier(name: &str) -> bool {
+    !name.starts_with(|first: char| first.is_ascii_digit())
+        && !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+}
+
 /// A name of a column as an identifier.
 pub(super) fn member(name: &str) -> String {
     if KEYWORDS.contains(&format!(" {name} ")) {

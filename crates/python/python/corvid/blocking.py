@@ -59,6 +59,7 @@ class Client(Database):
 
     def wait_for_change(self, timeout: Optional[float] = None) -> int:
         """Waits for the next change of the replica. Returns the new :attr:`seqno`."""
+        self.native.check_process()
         before = self.seqno
         self.wait_until(lambda: self.seqno != before, timeout)
         return self.seqno

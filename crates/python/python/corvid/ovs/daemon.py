@@ -143,7 +143,7 @@ def _fatal(msg):
     sys.exit(1)
 
 
-def _fork_and_wait_for_startup():
+def _fork_and_wait_for_startup(inherits=True):
     """Forks.  Returns 0 in the child, and the child's pid in the parent after the child's start.
 
     When the child ends before, the parent ends too, with its exit status.
@@ -157,8 +157,9 @@ def _fork_and_wait_for_startup():
     pid = os.fork()
     if pid == 0:
         os.close(read_fd)
-        # The parent waits for this process and uses no client any more.
-        _native.inherit_connections()
+        if inherits:
+            # The parent waits for this process and uses no client any more.
+            _native.inherit_connections()
         _daemonize_fd = write_fd
         return 0
 
@@ -235,7 +236,8 @@ def _monitor_daemon(daemon_pid):
         last_restart = time.monotonic()
 
         vlog.err("%s, restarting" % message)
-        daemon_pid = _fork_and_wait_for_startup()
+        # The connections of the monitor are those that the daemon which died has used.
+        daemon_pid = _fork_and_wait_for_startup(inherits=False)
         if daemon_pid == 0:
             return
 

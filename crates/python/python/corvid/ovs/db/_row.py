@@ -63,6 +63,9 @@ class Row(_native.LiveRow):
         """A row apart from the replica, for changes of a row that has not arrived, and for tests."""
         row = _native.LiveRow.__new__(DetachedRow, _nowhere(), "Nowhere", uuid)
         _fill(row, idl, table, persist_uuid)
+        if not isinstance(row, cls):
+            # Of the class of a table's rows, for which Python calls no __init__.
+            DetachedRow.__init__(row, idl, table, uuid, data, persist_uuid)
         return row
 
     def __init__(self, idl, table, uuid, data, persist_uuid=False):
