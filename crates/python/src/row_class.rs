@@ -92,15 +92,6 @@ fn missing_attributes(
     table: TableId,
 ) -> PyResult<Vec<ColumnAttribute>> {
     let mut missing = Vec::new();
-    let of_row = class.py().get_type::<Row>();
-    for name in ["__getattr__", "__getattribute__"] {
-        // Such a class wants to be asked for columns itself.
-        if !is_same(class, &of_row, name)?
-            && !is_same(class, &class.py().get_type::<LiveRow>(), name)?
-        {
-            return Ok(missing);
-        }
-    }
     for (id, column) in schema.schema.table(table).iter() {
         let name = column.name.as_str();
         if !id.is_standard() && !name.starts_with("__") && !class.hasattr(name)? {

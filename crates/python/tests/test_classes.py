@@ -25,19 +25,6 @@ class Cage(corvid.Row):
 
 
 class Classes(ZooTest):
-    def test_a_class_that_looks_attributes_up_itself_is_asked(self):
-        class Shouting(corvid.Row):
-            __slots__ = ()
-
-            def __getattr__(self, name):
-                return super().__getattribute__(name).upper() if name == "name" else super().__getattribute__(name)
-
-        db = self.connect(row_classes={"Cage": Shouting})
-        with db.transaction() as txn:
-            txn.insert("Cage", name="c", number=5)
-        [cage] = db.Cage
-        self.assertEqual((cage.name, cage.number), ("C", 5))
-
     def test_rows_have_the_methods_of_their_class(self):
         db = self.connect(row_classes={"Cage": Cage, "Table of another version": Cage})
         changes = db.changes("Cage", timeout=PATIENCE)
