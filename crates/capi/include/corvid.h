@@ -852,8 +852,9 @@ enum corvid_error corvid_cursor_next_equal(struct corvid_cursor *cursor);
 // Frees a cursor. Null is fine.
 enum corvid_error corvid_cursor_free(struct corvid_cursor *cursor);
 
-// Has a function of the program called for each log message, on a thread that calls the library, at the end of a call or while it blocks. The handler may call the library, and
-// must return. Null: messages of CORVID_LEVEL_WARN and above go to standard error, as they do at the start.
+// Has a function of the program called for each log message, on a thread that calls the library, at the end of a call or while it blocks. The handler may call the library, and must
+// return. Several threads may call it at once, and it may still run in another thread when it has been replaced. Null: messages of CORVID_LEVEL_WARN and above go to standard error, as they
+// do at the start. That no server is there is a CORVID_LEVEL_INFO for a handler, and written to standard error without one.
 enum corvid_error corvid_log_set_handler(corvid_log_handler handler);
 
 // Chooses the least important level that is kept; corvid_level has the values, 0 keeps nothing. The default is CORVID_LEVEL_INFO.

@@ -226,7 +226,7 @@ change_pairs(void)
 {
     struct smap map = SMAP_INITIALIZER(&map);
     struct smap_node *node;
-    char *value;
+    char *value = NULL;
     smap_add(&map, "a", "1");
     SMAP_FOR_EACH (node, &map) {
         smap_replace(&map, node->key, "2");

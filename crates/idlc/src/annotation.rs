@@ -233,6 +233,7 @@ s["tables"]["T"]["columns"]["hash"]["extensions"]["dependencies"] = ["a", 'b']
             ("f()", 1),
             ("  s['a'] = 1\n s['b'] = 2", 2),
             ("x = {'a': 1}\ns['a'] = x\nx['b'] = 2", 3),
+            ("x = {'a': 1}\ndef f(y):\n    y['b'] = 2\nf(x)", 3),
             ("s['a'] = '\\x41'", 1),
             ("return\n", 1),
             (&format!("s['a'] = {}", "(".repeat(100_000)), 1),

@@ -237,7 +237,9 @@ impl<'t> Script<'_, 't> {
         let line = cursor.line();
         cursor.expect(&Kind::Sign('('))?;
         let mut arguments = Vec::new();
+        let mut are_named = Vec::new();
         while !cursor.takes(')') {
+            are_named.push(matches!(cursor.peek(), Some(Kind::Name(_))));
             arguments.push(self.expression(cursor, locals)?);
             if !cursor.is(')') {
                 cursor.expect(&Kind::Sign(','))?;
@@ -247,9 +249,14 @@ impl<'t> Script<'_, 't> {
         if function.parameters.len() != arguments.len() || self.depth == DEPTH_MAX {
             return Err(line);
         }
-        for (parameter, argument) in function.parameters.iter().zip(&arguments) {
-            if argument.is_container() {
+        for ((parameter, argument), is_named) in
+            function.parameters.iter().zip(&arguments).zip(are_named)
+        {
+            // A value that has no other name is the function's alone.
+            if is_named && argument.is_container() {
                 self.shared.insert(parameter.clone());
+            } else {
+                self.shared.remove(parameter);
             }
         }
         let names = function.parameters.iter().cloned().zip(arguments);
