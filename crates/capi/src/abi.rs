@@ -1,10 +1,10 @@
-//! The agreement of a program and the library: the version, and the sizes of the structs that programs
-//! allocate.
+//! The agreement of a program and the library: the version, and the sizes of the structs that
+//! programs allocate.
 //!
-//! Invariant: a struct that the caller allocates begins with its size, as the header that the program
-//! was compiled with has it. Later versions add members at the end only. A library that is older than
-//! the program refuses members that it does not know unless they are 0. One that is newer takes
-//! members that the program does not know as 0.
+//! Invariant: a struct that the caller allocates begins with its size, as the header that the
+//! program was compiled with has it. Later versions add members at the end only. A library that is
+//! older than the program refuses members that it does not know unless they are 0. One that is
+//! newer takes members that the program does not know as 0.
 
 use std::ffi::{c_char, c_uint};
 
@@ -44,7 +44,8 @@ pub(crate) fn check_class(version: c_uint) -> Result<(), Failure> {
 /// A struct that callers allocate.
 ///
 /// # Safety
-/// The type is `repr(C)`, all bytes 0 are a value of it, and its first member is a `usize`, its size.
+/// The type is `repr(C)`, all bytes 0 are a value of it, and its first member is a `usize`, its
+/// size.
 pub(crate) unsafe trait Versioned: Copy {
     /// Its name in C.
     const NAME: &'static str;

@@ -101,8 +101,9 @@ pub extern "C" fn corvid_client_free(client: *mut corvid_client) -> corvid_error
         if let Some(client) = handle::take::<Client>(client)? {
             // Left locked by a fork, it stays as it is: there is no safe way to drop it.
             let state = client.0.state.lock_to_drop();
-            let taken = state.ok().and_then(|mut state| state.take());
-            // Without the lock: code of the program may run.
+            let taken = state
+                .map_err(|error| Failure::locking("client", error))?
+                .take();
             drop(taken);
         }
         Ok(())

@@ -175,6 +175,20 @@ pub(crate) fn guard(name: &'static str, work: impl FnOnce() -> Outcome) -> corvi
     code
 }
 
+/// As [`guard`], for a call that may find nothing: CORVID_ERR_NONE then. Programs ask after every
+/// run, so that is no failure, and the text of the last one stays.
+pub(crate) fn guard_find(
+    name: &'static str,
+    work: impl FnOnce() -> Result<Option<()>, Failure>,
+) -> corvid_error {
+    let mut is_found = true;
+    let code = guard(name, || {
+        is_found = work()?.is_some();
+        Ok(())
+    });
+    if is_found { code } else { CORVID_ERR_NONE }
+}
+
 fn guard_silently(name: &'static str, work: impl FnOnce() -> Outcome) -> corvid_error {
     // After a panic the state behind a lock is out of reach, because the lock is poisoned.
     match catch_unwind(AssertUnwindSafe(work)) {

@@ -1,8 +1,8 @@
 //! Log messages on their way to the program.
 //!
 //! A message is written under the lock of a client, where the program must not be called. So it is
-//! queued, and leaves the queue when the call ends that led to it, or while that call blocks: to the
-//! handler of the program, or to standard error until the program says that it wants messages.
+//! queued, and leaves the queue when the call ends that led to it, or while that call blocks: to
+//! the handler of the program, or to standard error until the program says that it wants messages.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use corvid::json::shown::Shown;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-use crate::error::{self, Failure, corvid_error, guard};
+use crate::error::{self, Failure, corvid_error, guard, guard_find};
 use crate::pointer::{Out, copy_text};
 
 /// Messages that are kept; of more the oldest are dropped.
@@ -167,9 +167,12 @@ fn write_to_standard_error() {
     }
 }
 
-/// Has a function of the program called for each log message, on a thread that calls the library, at the end of a call or while it blocks. The handler may call the library, and must
-/// return. Several threads may call it at once, and it may still run in another thread when it has been replaced. Null: messages of CORVID_LEVEL_WARN and above go to standard error, as they
-/// do at the start. That no server is there is a CORVID_LEVEL_INFO for a handler, and written to standard error without one.
+/// Has a function of the program called for each log message, on a thread that calls the library,
+/// at the end of a call or while it blocks. The handler may call the library, and must return.
+/// Several threads may call it at once, and it may still run in another thread when it has been
+/// replaced. Null: messages of CORVID_LEVEL_WARN and above go to standard error, as they do at the
+/// start. That no server is there is a CORVID_LEVEL_INFO for a handler, and written to standard
+/// error without one.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_log_set_handler(handler: corvid_log_handler) -> corvid_error {
     guard("corvid_log_set_handler", || {
@@ -198,15 +201,16 @@ pub extern "C" fn corvid_log_set_level(level: c_int) -> corvid_error {
 }
 
 /// Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL: one line, with control characters as escapes of JSON. `*level` is a corvid_level; it may be null. The library keeps the last
-/// 1000 messages of all clients. The first call also ends the writing of warnings to standard error, so make it at the start. CORVID_ERR_NONE: there is none; corvid_error_text stays as it is.
+/// 1000 messages of all clients. The first call also ends the writing of warnings to standard
+/// error, so make it at the start. CORVID_ERR_NONE: there is none; corvid_error_text stays as it
+/// is.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_log_next(
     level: *mut c_int,
     buffer: *mut c_char,
     size: usize,
 ) -> corvid_error {
-    let mut is_none = false;
-    let error = guard("corvid_log_next", || {
+    guard_find("corvid_log_next", || {
         let level = (!level.is_null()).then(|| Out::new(level, "level"));
         let level = level.transpose()?;
         if buffer.is_null() {
@@ -220,19 +224,12 @@ pub extern "C" fn corvid_log_next(
             backlog.messages.pop_front()
         };
         let Some(message) = message else {
-            // Programs ask after every run, so this is no failure that would replace the last one.
-            is_none = true;
-            return Ok(());
+            return Ok(None);
         };
         copy_text(&message.text, buffer, size)?;
         if let Some(level) = level {
             level.set(message.level);
         }
-        Ok(())
-    });
-    if is_none {
-        corvid_error::CORVID_ERR_NONE
-    } else {
-        error
-    }
+        Ok(Some(()))
+    })
 }

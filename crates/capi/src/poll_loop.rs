@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::abi::SizedOut;
 use crate::client::corvid_wait;
-use crate::error::{Failure, corvid_error, guard};
+use crate::error::{Failure, corvid_error, guard, guard_find};
 
 #[derive(Default)]
 struct Wanted {
@@ -86,20 +86,11 @@ pub extern "C" fn corvid_poll_timer(timeout_ms: i64) -> corvid_error {
 /// the descriptor -1. CORVID_ERR_NONE: none is left; corvid_error_text stays as it is.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_poll_next(wait: *mut corvid_wait) -> corvid_error {
-    let mut is_none = false;
-    let error = guard("corvid_poll_next", || {
+    guard_find("corvid_poll_next", || {
         let out = SizedOut::new(wait)?;
-        match WANTED.with_borrow_mut(Wanted::take_one) {
-            Some(wait) => out.set(wait),
-            None => is_none = true,
-        }
-        Ok(())
-    });
-    if is_none {
-        corvid_error::CORVID_ERR_NONE
-    } else {
-        error
-    }
+        let event = WANTED.with_borrow_mut(Wanted::take_one);
+        Ok(event.map(|event| out.set(event)))
+    })
 }
 
 /// Waits until one of the registered descriptors is ready, the time has come or a signal arrives. Forgets what was registered.

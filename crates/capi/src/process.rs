@@ -6,9 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use corvid::fork::{self, Home};
 
-/// Gives the clients that the parent has connected to this process, a child that was just forked. For daemons that detach after they have run a client. The parent must not use its
-/// clients any more, not even free them. Without this call, functions that would use such a client in the child return CORVID_ERR_FORKED, and the parent's connection is not
-/// touched. A client that has not run yet may be used in the child as it is.
+/// Gives the clients that the parent has connected to this process, a child that was just forked.
+/// For daemons that detach after they have run a client. The parent must not use its clients any
+/// more, not even free them. Without this call, functions that would use such a client in the child
+/// return CORVID_ERR_FORKED, and the parent's connection is not touched. A client that has not run
+/// yet may be used in the child as it is.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_inherit_connections() {
     fork::inherit();
@@ -22,15 +24,18 @@ static WRITE_END: AtomicI32 = AtomicI32::new(-1);
 /// must not be read by its parent.
 static PIPE: Mutex<Option<(Home, c_int)>> = Mutex::new(None);
 
-/// Ends the blocking calls of this process, those that wait now and those to come, until corvid_interrupt_clear: corvid_idl_txn_commit_block returns
-/// CORVID_TXN_INCOMPLETE, corvid_idl_get_initial_snapshot returns without a snapshot. It may be called in a signal handler.
+/// Ends the blocking calls of this process, those that wait now and those to come, until
+/// corvid_interrupt_clear: corvid_idl_txn_commit_block returns CORVID_TXN_INCOMPLETE,
+/// corvid_idl_get_initial_snapshot returns without a snapshot. It may be called in a signal
+/// handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_interrupt() {
     // First: a call that does not see the byte sees this.
     IS_INTERRUPTED.store(true, Ordering::SeqCst);
     let write_end = WRITE_END.load(Ordering::SeqCst);
     if write_end >= 0 {
-        // SAFETY: errno belongs to the code that the signal has interrupted; the byte is read during the call only. A full pipe wakes as well.
+        // SAFETY: errno belongs to the code that the signal has interrupted; the byte is read
+        // during the call only. A full pipe wakes as well.
         unsafe {
             let errno = libc::__errno_location();
             let former = *errno;
@@ -53,7 +58,8 @@ pub(crate) fn is_interrupted() -> bool {
     IS_INTERRUPTED.load(Ordering::SeqCst)
 }
 
-/// A descriptor that becomes readable with corvid_interrupt; -1 if none is left. Ask for it before [`is_interrupted`], and then wait.
+/// A descriptor that becomes readable with corvid_interrupt; -1 if none is left. Ask for it before
+/// [`is_interrupted`], and then wait.
 pub(crate) fn interrupting_fd() -> c_int {
     let mut pipe = PIPE.lock().unwrap_or_else(PoisonError::into_inner);
     match *pipe {
@@ -64,8 +70,15 @@ pub(crate) fn interrupting_fd() -> c_int {
             if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } < 0 {
                 return -1;
             }
-            *pipe = Some((Home::this_process(), ends[0]));
-            WRITE_END.store(ends[1], Ordering::SeqCst);
+            let former = pipe.replace((Home::this_process(), ends[0]));
+            let former_write_end = WRITE_END.swap(ends[1], Ordering::SeqCst);
+            if let Some((_, former_read_end)) = former {
+                // SAFETY: copies of the parent's ends, which nothing here uses any more.
+                unsafe {
+                    libc::close(former_read_end);
+                    libc::close(former_write_end);
+                }
+            }
             ends[0]
         }
     }

@@ -1,15 +1,7 @@
 /* Rows whose maps and UUIDs are of Open vSwitch's library. Arguments: a schema, a remote. */
 #include <corvid-idl-compat.h>
 #include "zoo-idl.h"
-
-#define CHECK(CONDITION)                                                                   \
-    do {                                                                                   \
-        if (!(CONDITION)) {                                                                \
-            fprintf(stderr, "%s:%d: %s\n%s\n", __FILE__, __LINE__, #CONDITION,             \
-                    corvid_error_text());                                                  \
-            exit(1);                                                                       \
-        }                                                                                  \
-    } while (0)
+#include "check.h"
 
 VLOG_DEFINE_THIS_MODULE(beside);
 

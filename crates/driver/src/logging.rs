@@ -9,8 +9,8 @@ use crate::failure::Failure;
 /// The target of every record, for filters: `corvid::client`.
 pub const TARGET: &str = "corvid::client";
 
-/// The target of the record that a client has no server, which is a warning: `corvid::outage`. Programs
-/// that log every attempt to connect need it less than others.
+/// The target of the record that a client has no server, which is a warning: `corvid::outage`.
+/// Programs that log every attempt to connect need it less than others.
 pub const OUTAGE_TARGET: &str = "corvid::outage";
 
 /// Passes a client's messages on.

@@ -27,7 +27,13 @@ impl Outage {
         *self = Outage::default();
     }
 
-    /// The client has no server, for this reason as far as is known. Whether that is to be told now.
+    /// Whether nothing is left to be told, so that nobody has to find the reason.
+    pub(crate) fn is_told(&self) -> bool {
+        self.is_absence_told && self.is_answer_told
+    }
+
+    /// The client has no server, for this reason as far as is known. Whether that is to be told
+    /// now.
     pub(crate) fn goes_on(&mut self, now_ms: u64, failure: Option<&Failure>) -> bool {
         let since_ms = *self.since_ms.get_or_insert(now_ms);
         let Some(failure) = failure else { return false };
@@ -37,7 +43,9 @@ impl Outage {
             let is_due = now_ms.saturating_sub(since_ms) >= ABSENCE_MS;
             (&mut self.is_absence_told, is_due)
         };
-        is_due && !std::mem::replace(is_told, *is_told || is_due)
+        let is_news = is_due && !*is_told;
+        *is_told |= is_due;
+        is_news
     }
 }
 

@@ -273,7 +273,8 @@ impl Client {
     }
 
     /// Fails in a process that was forked after the client began to connect. There the client can
-    /// be read and dropped, without a trace on the parent's connection, and nothing else.
+    /// be read and dropped, without a trace on the parent's connection. Settings and transactions
+    /// have no effect there, because nothing is sent.
     ///
     /// # Errors
     /// [`Misuse::Forked`].
@@ -324,6 +325,9 @@ impl Client {
         let session = self.idl.session_state();
         if session.is_monitoring() || session.remotes().is_empty() {
             self.outage.ends();
+            return;
+        }
+        if self.outage.is_told() {
             return;
         }
         let failure = self.last_failure();

@@ -1,7 +1,7 @@
 //! Annotations of a schema, added before code is generated from it (docs/spec/idl.md 7.1).
 //!
-//! Annotations are either a JSON object that is merged into the schema (RFC 7386), or assignments as
-//! existing annotation files have them, `s["idlPrefix"] = "nbrec_"` ([`script`]). For Rust no
+//! Annotations are either a JSON object that is merged into the schema (RFC 7386), or assignments
+//! as existing annotation files have them, `s["idlPrefix"] = "nbrec_"` ([`script`]). For Rust no
 //! annotation matters; they are carried through for readers of the result.
 
 mod script;

@@ -1,4 +1,5 @@
-//! Typed Python for the tables of a schema: classes for rows, whose columns type checkers and editors know, and clients that know the tables.
+//! Typed Python for the tables of a schema: classes for rows, whose columns type checkers and
+//! editors know, and clients that know the tables.
 
 mod names;
 mod signatures;

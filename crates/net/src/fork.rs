@@ -63,8 +63,8 @@ impl Home {
     }
 }
 
-/// Gives the parent's connections to this process, a child that was just forked. The parent must not
-/// use them any more, as a program does not that detaches from its terminal.
+/// Gives the parent's connections to this process, a child that was just forked. The parent must
+/// not use them any more, as a program does not that detaches from its terminal.
 pub fn inherit() {
     // It is 0 if the parent has made no connection, so that no fork was counted.
     let breaks = BREAKS.load(Ordering::Relaxed);

@@ -10,11 +10,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import timeit
 
 PORTS = 20_000
 EVENTS = 10_000
 ELEMENTS = (100, 30_000)
 CHANGES = 200
+READS = 100_000
 
 
 def rss_kib():
@@ -60,6 +62,9 @@ class Corvid:
     def seqno(self):
         return self.client.seqno
 
+    def port(self):
+        return next(iter(self.client.Logical_Switch_Port))
+
 
 class Ovs:
     """The reference's library."""
@@ -100,6 +105,9 @@ class Ovs:
     def seqno(self):
         return self.idl.change_seqno
 
+    def port(self):
+        return next(iter(self.idl.tables["Logical_Switch_Port"].rows.values()))
+
 
 def client(kind, remote, schema):
     """The measured process: does what its input says, line by line."""
@@ -110,6 +118,8 @@ def client(kind, remote, schema):
     while not library.has_contents():
         library.step()
     first = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu, "kib": rss_kib() - before}
+    port = library.port()
+    first["read"] = min(timeit.repeat(lambda: port.name, number=READS, repeat=5)) / READS * 1e6
     print(json.dumps(first), flush=True)
     names = []
     for line in sys.stdin:
@@ -202,6 +212,7 @@ def main(server, tool, schema, kinds):
         (ELEMENTS[0], f"one element of {ELEMENTS[0]}: CPU, us"),
         (ELEMENTS[1], f"one element of {ELEMENTS[1]}: CPU, us"),
         ("events", f"{EVENTS} inserted rows to a handler: CPU, us/row"),
+        ("read", "a read of an attribute, us"),
     ]
     print(f"{'figure':50}" + "".join(f"{kind:>14}" for kind, _ in kinds))
     for key, text in figures:

@@ -63,7 +63,8 @@ impl Row {
         Ok(Row::handle(client.clone().unbind(), id))
     }
 
-    /// Sets down what the next row of this thread is made of, when its class is called without arguments. Arguments would cost more than the rest.
+    /// Sets down what the next row of this thread is made of, when its class is called without
+    /// arguments. Arguments would cost more than the rest.
     pub(crate) fn pass(client: Py<Client>, id: RowId) {
         PASSED.set(Some((client, id)));
     }

@@ -1,7 +1,7 @@
 //! The class of a table's rows, with a descriptor for each column.
 //!
-//! Without descriptors Python looks for an attribute, makes an exception when it finds none, and only
-//! then calls `__getattr__`, which costs several times what the read of the column costs.
+//! Without descriptors Python looks for an attribute, makes an exception when it finds none, and
+//! only then calls `__getattr__`, which costs several times what the read of the column costs.
 
 use corvid::data::Arc;
 use corvid::{Column, TableId};
@@ -113,7 +113,8 @@ pub(crate) struct RowClass {
 }
 
 impl RowClass {
-    /// A class of the library, derived of `base`, with an attribute for each column of the table for which `base` has none.
+    /// A class of the library, derived of `base`, with an attribute for each column of the table
+    /// for which `base` has none.
     pub(crate) fn derive(
         base: &Bound<'_, PyType>,
         schema: &Schema,

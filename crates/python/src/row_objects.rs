@@ -177,7 +177,8 @@ impl RowObjects {
 
     /// For the collector of Python: objects refer to the client, and it to them and to the classes.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // A thread that holds one of the locks holds the GIL too, so it is this one, in the middle of a change.
+        // A thread that holds one of the locks holds the GIL too, so it is this one, in the middle
+        // of a change.
         if let Ok(classes) = self.classes.try_lock() {
             for class in classes.values() {
                 visit.call(class.as_py())?;

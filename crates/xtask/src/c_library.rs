@@ -18,7 +18,7 @@ use crate::tree::{Tree, output, run};
 /// The name of the shared library, which changes when programs must be linked anew.
 const SONAME: &str = "libcorvid.so.0";
 
-const HEADERS: [&str; 15] = [
+const HEADERS: [&str; 16] = [
     "corvid.h",
     "corvid-idl-compat.h",
     "corvid-compat-idl.h",
@@ -33,6 +33,7 @@ const HEADERS: [&str; 15] = [
     "corvid-compat-types.h",
     "corvid-compat-uuid.h",
     "corvid-compat-vlog.h",
+    "corvid-compat-vlog-macros.h",
     "corvid-compat-vlog-own.h",
 ];
 

@@ -16,7 +16,8 @@ const PRINTING: [&str; 7] = [
     "stderr()",
 ];
 
-/// The home of printing, the log's console, and the drawing of progress bars; and the log of the library for C, which has no `shell`.
+/// The home of printing, the log's console, and the drawing of progress bars; and the log of the
+/// library for C, which has no `shell`.
 const ALLOWED: [&str; 4] = [
     "crates/capi/src/logging.rs",
     "crates/shell/src/output.rs",

@@ -280,8 +280,8 @@ fn blocking_calls_return_and_say_why() {
     run_guild_test("waits");
 }
 
-/// Over TLS too, where dropping a client ends its session in words. Not under valgrind, which judges
-/// each child by what it leaves to its parent.
+/// Over TLS too, where dropping a client ends its session in words. Not under valgrind, which
+/// judges each child by what it leaves to its parent.
 #[test]
 fn a_forked_child_leaves_its_parents_clients_alone() {
     if library().is_none() {

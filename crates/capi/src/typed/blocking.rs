@@ -1,7 +1,7 @@
 //! Calls that block: until the contents have come, until a transaction has ended.
 //!
-//! Each returns when corvid_interrupt asks for it, when its time limit has passed and when no server
-//! is left to try. Log messages reach the program while it waits.
+//! Each returns when corvid_interrupt asks for it, when its time limit has passed and when no
+//! server is left to try. Log messages reach the program while it waits.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -103,13 +103,15 @@ fn reason(cell: &Cell) -> String {
     }
 }
 
-/// Runs and waits until the contents have come, or until corvid_interrupt, or no server is left to try: corvid_idl_has_ever_connected tells.
+/// Runs and waits until the contents have come, or until corvid_interrupt, or no server is left to
+/// try: corvid_idl_has_ever_connected tells.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_get_initial_snapshot(replica: *mut corvid_idl) {
     corvid_idl_get_initial_snapshot_timeout(replica, -1);
 }
 
-/// As corvid_idl_get_initial_snapshot, for at most some milliseconds; -1 for ever. CORVID_ERR_NOT_CONNECTED: the contents have not come; corvid_error_text tells why.
+/// As corvid_idl_get_initial_snapshot, for at most some milliseconds; -1 for ever.
+/// CORVID_ERR_NOT_CONNECTED: the contents have not come; corvid_error_text tells why.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_get_initial_snapshot_timeout(
     replica: *mut corvid_idl,
@@ -134,15 +136,17 @@ pub extern "C" fn corvid_idl_get_initial_snapshot_timeout(
     })
 }
 
-/// Commits a transaction, and runs the replica and waits until the status is final. CORVID_TXN_INCOMPLETE after corvid_interrupt. Without a server that is left to try, the
+/// Commits a transaction, and runs the replica and waits until the status is final.
+/// CORVID_TXN_INCOMPLETE after corvid_interrupt. Without a server that is left to try, the
 /// transaction is aborted.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_txn_commit_block(txn: *mut corvid_idl_txn) -> c_int {
     corvid_idl_txn_commit_block_timeout(txn, -1)
 }
 
-/// As corvid_idl_txn_commit_block, for at most some milliseconds; -1 for ever. CORVID_TXN_INCOMPLETE: the time is over, and the transaction may still be committed. Call it again, or
-/// give up.
+/// As corvid_idl_txn_commit_block, for at most some milliseconds; -1 for ever.
+/// CORVID_TXN_INCOMPLETE: the time is over, and the transaction may still be committed. Call it
+/// again, or give up.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_txn_commit_block_timeout(
     txn: *mut corvid_idl_txn,

@@ -30,8 +30,8 @@ pub struct corvid_idl_column {
     pub count_offset: usize,
     /// Whether rows may be changed in it, by the schema.
     pub is_mutable: u8,
-    /// Whether the database does not have it, and the program computes it. Such columns are the last
-    /// ones of their table.
+    /// Whether the database does not have it, and the program computes it. Such columns are the
+    /// last ones of their table.
     pub is_synthetic: u8,
 }
 
@@ -46,10 +46,11 @@ pub struct corvid_idl_table_class {
     pub n_columns: usize,
     /// The size of the struct of a row.
     pub row_size: usize,
-    /// Computes the synthetic columns of a row; null if there are none. It may read the replica, and
-    /// must not change it.
+    /// Computes the synthetic columns of a row; null if there are none. It may read the replica,
+    /// and must not change it.
     pub parse: Option<unsafe extern "C" fn(row: *mut corvid_idl_row)>,
-    /// Frees what `parse` has allocated, before the next `parse` of the row and before the row's end.
+    /// Frees what `parse` has allocated, before the next `parse` of the row and before the row's
+    /// end.
     pub unparse: Option<unsafe extern "C" fn(row: *mut corvid_idl_row)>,
     /// Rows stay without a reference to them. For the program; the library reads the schema.
     pub is_root: bool,

@@ -1,8 +1,9 @@
 //! Types of columns as programs in C see them: `struct corvid_idl_type`, in the layout that the
 //! reference's `struct ovsdb_type` has.
 //!
-//! Descriptions of columns have such a type for programs; the library reads its own schema. Programs
-//! pass types back when they read text ([`super::text`]), and ask for those of the server's columns.
+//! Descriptions of columns have such a type for programs; the library reads its own schema.
+//! Programs pass types back when they read text ([`super::text`]), and ask for those of the
+//! server's columns.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::ptr;

@@ -100,8 +100,10 @@ pub extern "C" fn corvid_idl_destroy(replica: *mut corvid_idl) {
         if let Some(replica) = handle::take::<Replica>(replica)? {
             // Left locked by a fork, it stays as it is: there is no safe way to drop it.
             let state = replica.0.state.lock_to_drop();
-            let taken = state.ok().and_then(|mut state| state.take());
-            // Without the lock: code of the program may run.
+            let taken = state
+                .map_err(|error| Failure::locking("replica", error))?
+                .take();
+            // Without the lock: code of synthetic columns may run.
             drop(taken);
         }
         Ok(())

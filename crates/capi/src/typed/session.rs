@@ -1,5 +1,5 @@
-//! The session of a typed replica, beyond what [`super::idl`] has: errors of connections, the class,
-//! what the replica costs.
+//! The session of a typed replica, beyond what [`super::idl`] has: errors of connections, the
+//! class, what the replica costs.
 
 use std::ffi::c_int;
 use std::io;
@@ -25,8 +25,8 @@ fn set(name: &'static str, replica: *const corvid_idl, work: impl FnOnce(&mut St
 }
 
 /// Why the replica has no server: 0 without a reason, EOF if the server closed the connection, else
-/// a number of errno.h. A server that was left, because it lacks the database for example, is EPROTO;
-/// the log tells more.
+/// a number of errno.h. A server that was left, because it lacks the database for example, is
+/// EPROTO; the log tells more.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_get_last_error(replica: *const corvid_idl) -> c_int {
     let mut number = 0;
@@ -77,8 +77,8 @@ pub extern "C" fn corvid_idl_enable_reconnect(replica: *mut corvid_idl) {
     });
 }
 
-/// Forgets which state of a cluster's log the replica has seen, so that a cluster that was built from
-/// scratch is not taken for a stale server.
+/// Forgets which state of a cluster's log the replica has seen, so that a cluster that was built
+/// from scratch is not taken for a stale server.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_reset_min_index(replica: *mut corvid_idl) {
     set("corvid_idl_reset_min_index", replica, |state| {

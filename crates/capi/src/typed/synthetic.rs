@@ -1,8 +1,9 @@
-//! Columns that the database does not have: code of the program computes them from the other members
-//! of a row (docs/spec/idl.md 7.1).
+//! Columns that the database does not have: code of the program computes them from the other
+//! members of a row (docs/spec/idl.md 7.1).
 //!
-//! The library calls that code. Invariant: it does so without the lock of the replica, after the call of the program that changed the row, so
-//! the code may read the replica. Each row is computed once for all changes of one call.
+//! The library calls that code. Invariant: it does so without the lock of the replica, after the
+//! call of the program that changed the row, so the code may read the replica. Each row is computed
+//! once for all changes of one call.
 
 use super::class::{Computed, corvid_idl_row};
 use super::record::Record;

@@ -1,4 +1,5 @@
-//! Values as text: the notation of tools (docs/spec/protocol.md 2.7) and JSON, for control utilities.
+//! Values as text: the notation of tools (docs/spec/protocol.md 2.7) and JSON, for control
+//! utilities.
 //!
 //! `@NAME` in a text stands for a row that another part of the command creates. A table of symbols
 //! gives each name a UUID.
@@ -95,8 +96,8 @@ pub extern "C" fn corvid_symbols_add(
     })
 }
 
-/// Tells the symbol at `index`, in the order in which names were added or first read: copies its name
-/// into `buffer`, cut to `size` bytes with its NUL. `*named` is whether a text has named it.
+/// Tells the symbol at `index`, in the order in which names were added or first read: copies its
+/// name into `buffer`, cut to `size` bytes with its NUL. `*named` is whether a text has named it.
 /// CORVID_ERR_NONE: there are not so many.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_symbols_get(
@@ -153,9 +154,9 @@ fn finish(
     Ok(())
 }
 
-/// Reads a value of a column from text, such as `[1, 2]` or `{k=v}`. `@NAME` stands for the UUID that
-/// `symbols` has for the name; `symbols` may be null. Free the datum with corvid_datum_free. After a
-/// failure the message for the user is in `buffer`, cut to `size` bytes with its NUL.
+/// Reads a value of a column from text, such as `[1, 2]` or `{k=v}`. `@NAME` stands for the UUID
+/// that `symbols` has for the name; `symbols` may be null. Free the datum with corvid_datum_free.
+/// After a failure the message for the user is in `buffer`, cut to `size` bytes with its NUL.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_text_read(
     column_type: *const corvid_idl_type,
@@ -221,8 +222,8 @@ pub enum corvid_notation {
 }
 
 /// Copies a value of a column as text into `buffer`, cut to `size` bytes with its NUL. `*length` is
-/// the length of the whole text; `length` may be null, and so may `buffer` if `size` is 0. `notation`
-/// is a corvid_notation.
+/// the length of the whole text; `length` may be null, and so may `buffer` if `size` is 0.
+/// `notation` is a corvid_notation.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_text_write(
     column_type: *const corvid_idl_type,

@@ -102,11 +102,11 @@ fn polled_writer(remote: &str) -> blocking::Client {
 #[cfg(test)]
 #[allow(unsafe_code, reason = "the standard library has no fork")]
 mod child {
-    /// Runs `work` in a forked child; whether it returned true there. It may allocate: the C library's
-    /// allocator is usable in a child.
+    /// Runs `work` in a forked child; whether it returned true there. It may allocate: the C
+    /// library's allocator is usable in a child.
     pub(super) fn in_a_child(work: impl FnOnce() -> bool) -> bool {
-        // SAFETY: the child is a copy of this thread alone. It uses nothing that other tests lock, and
-        // ends without running their destructors.
+        // SAFETY: the child is a copy of this thread alone. It uses nothing that other tests lock,
+        // and ends without running their destructors.
         unsafe {
             let child = libc::fork();
             assert!(child >= 0, "no process is left");

@@ -1,9 +1,9 @@
 //! Annotation files as Open vSwitch and OVN write them: a small part of Python.
 //!
-//! Understood are comments, assignments to members of the schema `s` and to names, functions without
-//! results and their calls, and values of strings, integers, truths, lists and objects. A name that
-//! is set to a member of the schema stands for that member, as in Python. Anything else is an error
-//! that names its line. Nothing is executed but these assignments.
+//! Understood are comments, assignments to members of the schema `s` and to names, functions
+//! without results and their calls, and values of strings, integers, truths, lists and objects. A
+//! name that is set to a member of the schema stands for that member, as in Python. Anything else
+//! is an error that names its line. Nothing is executed but these assignments.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,5 @@
-//! Words of annotation files, which have the syntax of Python: lines, blocks by indentation, strings.
+//! Words of annotation files, which have the syntax of Python: lines, blocks by indentation,
+//! strings.
 
 /// Brackets within one another.
 const BRACKETS_MAX: usize = 100;

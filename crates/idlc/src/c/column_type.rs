@@ -10,8 +10,8 @@ use corvid_data::{AtomRef, AtomType, BaseType, ColumnType, RefType};
 
 use super::column::quoted;
 
-/// Definitions that initializers use. The strings of Open vSwitch's library are made when the program
-/// starts ([`constructor`]).
+/// Definitions that initializers use. The strings of Open vSwitch's library are made when the
+/// program starts ([`constructor`]).
 pub(super) const MACROS: &str = "\
 #ifdef CORVID_OVSDB_TYPES
 #include <corvid-compat-ovsdb-data.h>

@@ -1,8 +1,8 @@
-//! Synthetic columns: members that code of the annotations computes, and that code (docs/spec/idl.md
-//! 7.1).
+//! Synthetic columns: members that code of the annotations computes, and that code
+//! (docs/spec/idl.md 7.1).
 //!
-//! They are the last columns of their table, because the library reads descriptions of columns up to
-//! the first of them.
+//! They are the last columns of their table, because the library reads descriptions of columns up
+//! to the first of them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,4 +1,5 @@
-//! Signatures that type checkers see and no program runs: the methods of tables, transactions and clients, narrowed to the names of a schema.
+//! Signatures that type checkers see and no program runs: the methods of tables, transactions and
+//! clients, narrowed to the names of a schema.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -114,7 +115,8 @@ fn chosen(schema: &Schema) -> String {
     )
 }
 
-/// A collection of names. Not any iterable: that would be a dict too, whose values nobody would check.
+/// A collection of names. Not any iterable: that would be a dict too, whose values nobody would
+/// check.
 fn several(name: &str) -> String {
     format!("_t.List[{name}], _t.Tuple[{name}, ...], _t.AbstractSet[{name}]")
 }

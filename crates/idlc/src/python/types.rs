@@ -17,7 +17,8 @@ pub(super) fn read(column: &ColumnType) -> String {
     }
 }
 
-/// The type of an argument for a column: any collection for a set, and never `None` for a reference that is required.
+/// The type of an argument for a column: any collection for a set, and never `None` for a reference
+/// that is required.
 pub(super) fn write(column: &ColumnType) -> String {
     let key = element(&column.key);
     match &column.value {

@@ -45,7 +45,8 @@ struct State {
     identity: Option<Identity>,
     /// Which of the two files exists and cannot be used.
     unusable: Option<&'static str>,
-    /// Why files cannot be used, by part. A part is in it from the failure until its file has been read.
+    /// Why files cannot be used, by part. A part is in it from the failure until its file has been
+    /// read.
     failures: BTreeMap<&'static str, String>,
     /// The authorities of the CA file.
     authorities: Option<Arc<Authorities>>,

@@ -78,8 +78,8 @@ fn a_build_that_aborts_on_panic_is_refused() {
     }
 }
 
-/// A server that refuses a condition which the client could not know to be wrong: a proxy answers the
-/// first one in the server's place.
+/// A server that refuses a condition which the client could not know to be wrong: a proxy answers
+/// the first one in the server's place.
 #[test]
 fn a_refused_condition_is_told() {
     if library().is_none() {
@@ -169,7 +169,8 @@ fn every_name_of_the_reference_is_there() {
     }
 }
 
-/// Values of any column as text and in transactions, and the session, by the names of the reference.
+/// Values of any column as text and in transactions, and the session, by the names of the
+/// reference.
 #[test]
 fn values_of_any_column_are_read_and_written() {
     if library().is_none() {

@@ -1,10 +1,10 @@
 //! Programs that were written for the reference's client library, alone and together with parts of
 //! the reference's library: its maps, its poll loop, its control socket.
 //!
-//! The reference's library is not installed where tests run, so `crates/capi/tests/openvswitch` has a
-//! stand-in: the same public declarations, and functions of our own. With `CORVID_OPENVSWITCH` in the
-//! environment, the folder of the reference's sources with a built `lib/.libs/libopenvswitch.a`, the
-//! guide's daemon is linked with the reference's library too.
+//! The reference's library is not installed where tests run, so `crates/capi/tests/openvswitch` has
+//! a stand-in: the same public declarations, and functions of our own. With `CORVID_OPENVSWITCH` in
+//! the environment, the folder of the reference's sources with a built
+//! `lib/.libs/libopenvswitch.a`, the guide's daemon is linked with the reference's library too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,8 @@ impl Foreign {
     /// The reference's own, if its folder is given.
     pub(super) fn reference() -> Option<(PathBuf, Foreign)> {
         let folder = PathBuf::from(std::env::var_os("CORVID_OPENVSWITCH")?);
-        // A semicolon after VLOG_DEFINE_THIS_MODULE is usual there, and pedantic compilers refuse it.
+        // A semicolon after VLOG_DEFINE_THIS_MODULE is usual there, and pedantic compilers refuse
+        // it.
         let mut flags = vec!["-Wno-pedantic".to_owned()];
         for part in ["", "include", "lib"] {
             flags.push("-isystem".to_owned());
@@ -415,7 +416,8 @@ fn the_daemon_of_the_guide_runs_alone() {
     }
 }
 
-/// Without a switch: the program is linked with a library that has a poll loop, so that is the loop.
+/// Without a switch: the program is linked with a library that has a poll loop, so that is the
+/// loop.
 #[test]
 fn the_daemon_of_the_guide_waits_in_the_loop_that_is_linked() {
     if library().is_some() {

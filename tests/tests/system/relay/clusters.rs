@@ -37,9 +37,9 @@ fn no_write_is_lost_or_doubled_when_the_leader_of_the_source_dies_under_load() {
         let all = [0, 1, 2];
         let written = Load::new(sockets).run(|load| {
             for _ in 0..3 {
-                // A member that was started again knows from its file that a write happened, and not
-                // its result. A write from before that start would be `canceled` there, so each has
-                // its outcome before the next leader dies.
+                // A member that was started again knows from its file that a write happened, and
+                // not its result. A write from before that start would be `canceled` there, so each
+                // has its outcome before the next leader dies.
                 if of == Corvid {
                     load.await_progress_of_each();
                 } else {

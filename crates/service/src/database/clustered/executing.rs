@@ -54,8 +54,8 @@ fn event_of(origin: ForwardOrigin, forwards: impl Iterator<Item = Forward>) -> O
 }
 
 impl DatabaseService {
-    /// Executes requests that another member has forwarded, unless this leadership is over. Requests
-    /// that must wait for others are queued.
+    /// Executes requests that another member has forwarded, unless this leadership is over.
+    /// Requests that must wait for others are queued.
     pub(super) fn execute_forwards(
         &mut self,
         now: Now,
