@@ -524,10 +524,11 @@ typedef struct corvid_idl_table_class {
   size_t n_columns;
   // The size of the struct of a row.
   size_t row_size;
-  // Computes the synthetic columns of a row; null if there are none. It may read the replica, and
-  // must not change it.
+  // Computes the synthetic columns of a row; null if there are none. It may read the replica,
+  // and must not change it.
   void (*parse)(corvid_idl_row *row);
-  // Frees what `parse` has allocated, before the next `parse` of the row and before the row's end.
+  // Frees what `parse` has allocated, before the next `parse` of the row and before the row's
+  // end.
   void (*unparse)(corvid_idl_row *row);
   // Rows stay without a reference to them. For the program; the library reads the schema.
   bool is_root;
@@ -852,16 +853,21 @@ enum corvid_error corvid_cursor_next_equal(struct corvid_cursor *cursor);
 // Frees a cursor. Null is fine.
 enum corvid_error corvid_cursor_free(struct corvid_cursor *cursor);
 
-// Has a function of the program called for each log message, on a thread that calls the library, at the end of a call or while it blocks. The handler may call the library, and must
-// return. Several threads may call it at once, and it may still run in another thread when it has been replaced. Null: messages of CORVID_LEVEL_WARN and above go to standard error, as they
-// do at the start. That no server is there is a CORVID_LEVEL_INFO for a handler, and written to standard error without one.
+// Has a function of the program called for each log message, on a thread that calls the library,
+// at the end of a call or while it blocks. The handler may call the library, and must return.
+// Several threads may call it at once, and it may still run in another thread when it has been
+// replaced. Null: messages of CORVID_LEVEL_WARN and above go to standard error, as they do at the
+// start. That no server is there is a CORVID_LEVEL_INFO for a handler, and written to standard
+// error without one.
 enum corvid_error corvid_log_set_handler(corvid_log_handler handler);
 
 // Chooses the least important level that is kept; corvid_level has the values, 0 keeps nothing. The default is CORVID_LEVEL_INFO.
 enum corvid_error corvid_log_set_level(int level);
 
 // Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL: one line, with control characters as escapes of JSON. `*level` is a corvid_level; it may be null. The library keeps the last
-// 1000 messages of all clients. The first call also ends the writing of warnings to standard error, so make it at the start. CORVID_ERR_NONE: there is none; corvid_error_text stays as it is.
+// 1000 messages of all clients. The first call also ends the writing of warnings to standard
+// error, so make it at the start. CORVID_ERR_NONE: there is none; corvid_error_text stays as it
+// is.
 enum corvid_error corvid_log_next(int *level,
                                   char *buffer,
                                   size_t size);
@@ -881,13 +887,17 @@ enum corvid_error corvid_poll_next(struct corvid_wait *wait);
 // Waits until one of the registered descriptors is ready, the time has come or a signal arrives. Forgets what was registered.
 enum corvid_error corvid_poll_block(void);
 
-// Gives the clients that the parent has connected to this process, a child that was just forked. For daemons that detach after they have run a client. The parent must not use its
-// clients any more, not even free them. Without this call, functions that would use such a client in the child return CORVID_ERR_FORKED, and the parent's connection is not
-// touched. A client that has not run yet may be used in the child as it is.
+// Gives the clients that the parent has connected to this process, a child that was just forked.
+// For daemons that detach after they have run a client. The parent must not use its clients any
+// more, not even free them. Without this call, functions that would use such a client in the child
+// return CORVID_ERR_FORKED, and the parent's connection is not touched. A client that has not run
+// yet may be used in the child as it is.
 void corvid_inherit_connections(void);
 
-// Ends the blocking calls of this process, those that wait now and those to come, until corvid_interrupt_clear: corvid_idl_txn_commit_block returns
-// CORVID_TXN_INCOMPLETE, corvid_idl_get_initial_snapshot returns without a snapshot. It may be called in a signal handler.
+// Ends the blocking calls of this process, those that wait now and those to come, until
+// corvid_interrupt_clear: corvid_idl_txn_commit_block returns CORVID_TXN_INCOMPLETE,
+// corvid_idl_get_initial_snapshot returns without a snapshot. It may be called in a signal
+// handler.
 void corvid_interrupt(void);
 
 // Lets blocking calls wait again.
@@ -1074,21 +1084,23 @@ enum corvid_error corvid_txn_set_dry_run(struct corvid_txn *txn);
 // Refuses changes from now on, or accepts them again.
 enum corvid_error corvid_txn_set_read_only(struct corvid_txn *txn, bool read_only);
 
-// Runs and waits until the contents have come, or until corvid_interrupt, or no server is left to try: corvid_idl_has_ever_connected tells.
+// Runs and waits until the contents have come, or until corvid_interrupt, or no server is left to
+// try: corvid_idl_has_ever_connected tells.
 void corvid_idl_get_initial_snapshot(struct corvid_idl *replica);
 
-// As corvid_idl_get_initial_snapshot, for at most some milliseconds; -1 for ever. CORVID_ERR_NOT_CONNECTED: the contents have not come; corvid_error_text tells why.
-enum corvid_error corvid_idl_get_initial_snapshot_timeout(struct corvid_idl *replica,
-                                                          int64_t timeout_ms);
+// As corvid_idl_get_initial_snapshot, for at most some milliseconds; -1 for ever.
+// CORVID_ERR_NOT_CONNECTED: the contents have not come; corvid_error_text tells why.
+enum corvid_error corvid_idl_get_initial_snapshot_timeout(struct corvid_idl *replica, int64_t timeout_ms);
 
-// Commits a transaction, and runs the replica and waits until the status is final. CORVID_TXN_INCOMPLETE after corvid_interrupt. Without a server that is left to try, the
+// Commits a transaction, and runs the replica and waits until the status is final.
+// CORVID_TXN_INCOMPLETE after corvid_interrupt. Without a server that is left to try, the
 // transaction is aborted.
 int corvid_idl_txn_commit_block(struct corvid_idl_txn *txn);
 
-// As corvid_idl_txn_commit_block, for at most some milliseconds; -1 for ever. CORVID_TXN_INCOMPLETE: the time is over, and the transaction may still be committed. Call it again, or
-// give up.
-int corvid_idl_txn_commit_block_timeout(struct corvid_idl_txn *txn,
-                                        int64_t timeout_ms);
+// As corvid_idl_txn_commit_block, for at most some milliseconds; -1 for ever.
+// CORVID_TXN_INCOMPLETE: the time is over, and the transaction may still be committed. Call it
+// again, or give up.
+int corvid_idl_txn_commit_block_timeout(struct corvid_idl_txn *txn, int64_t timeout_ms);
 
 // The type that a column has at the last server, or null if the server has no such column. It
 // belongs to the library and lasts as long as the replica.
@@ -1306,15 +1318,15 @@ bool corvid_idl_is_mutable(const corvid_idl_row *row, const corvid_idl_column *c
 bool corvid_idl_row_is_synthetic(const corvid_idl_row *row);
 
 // Why the replica has no server: 0 without a reason, EOF if the server closed the connection, else
-// a number of errno.h. A server that was left, because it lacks the database for example, is EPROTO;
-// the log tells more.
+// a number of errno.h. A server that was left, because it lacks the database for example, is
+// EPROTO; the log tells more.
 int corvid_idl_get_last_error(const struct corvid_idl *replica);
 
 // Connects for ever from now on, also after a corvid_idl_set_remote without `retry`.
 void corvid_idl_enable_reconnect(struct corvid_idl *replica);
 
-// Forgets which state of a cluster's log the replica has seen, so that a cluster that was built from
-// scratch is not taken for a stale server.
+// Forgets which state of a cluster's log the replica has seen, so that a cluster that was built
+// from scratch is not taken for a stale server.
 void corvid_idl_reset_min_index(struct corvid_idl *replica);
 
 // Whether the server may tell of changes of its databases, such as a conversion of the schema,
@@ -1341,8 +1353,8 @@ enum corvid_error corvid_symbols_free(struct corvid_symbols *symbols);
 // Adds a name with its UUID, or gives a name that is there this UUID.
 enum corvid_error corvid_symbols_add(struct corvid_symbols *symbols, const char *name, corvid_uuid uuid);
 
-// Tells the symbol at `index`, in the order in which names were added or first read: copies its name
-// into `buffer`, cut to `size` bytes with its NUL. `*named` is whether a text has named it.
+// Tells the symbol at `index`, in the order in which names were added or first read: copies its
+// name into `buffer`, cut to `size` bytes with its NUL. `*named` is whether a text has named it.
 // CORVID_ERR_NONE: there are not so many.
 enum corvid_error corvid_symbols_get(const struct corvid_symbols *symbols,
                                      size_t index,
@@ -1351,9 +1363,9 @@ enum corvid_error corvid_symbols_get(const struct corvid_symbols *symbols,
                                      corvid_uuid *uuid,
                                      bool *named);
 
-// Reads a value of a column from text, such as `[1, 2]` or `{k=v}`. `@NAME` stands for the UUID that
-// `symbols` has for the name; `symbols` may be null. Free the datum with corvid_datum_free. After a
-// failure the message for the user is in `buffer`, cut to `size` bytes with its NUL.
+// Reads a value of a column from text, such as `[1, 2]` or `{k=v}`. `@NAME` stands for the UUID
+// that `symbols` has for the name; `symbols` may be null. Free the datum with corvid_datum_free.
+// After a failure the message for the user is in `buffer`, cut to `size` bytes with its NUL.
 enum corvid_error corvid_text_read(const corvid_idl_type *column_type,
                                    const char *text,
                                    struct corvid_symbols *symbols,
@@ -1371,8 +1383,8 @@ enum corvid_error corvid_text_read_atom(const corvid_idl_base_type *base_type,
                                         size_t size);
 
 // Copies a value of a column as text into `buffer`, cut to `size` bytes with its NUL. `*length` is
-// the length of the whole text; `length` may be null, and so may `buffer` if `size` is 0. `notation`
-// is a corvid_notation.
+// the length of the whole text; `length` may be null, and so may `buffer` if `size` is 0.
+// `notation` is a corvid_notation.
 enum corvid_error corvid_text_write(const corvid_idl_type *column_type,
                                     const struct corvid_atom *keys,
                                     const struct corvid_atom *values,
