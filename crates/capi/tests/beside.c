@@ -9,7 +9,7 @@ VLOG_DEFINE_THIS_MODULE(beside);
 extern unsigned int stand_in_poll_blocks __attribute__((weak));
 
 static void
-commit(struct ovsdb_idl_txn *txn)
+commit_block(struct ovsdb_idl_txn *txn)
 {
     CHECK(ovsdb_idl_txn_commit_block(txn) == TXN_SUCCESS);
     ovsdb_idl_txn_destroy(txn);
@@ -88,7 +88,7 @@ main(int argc, char *argv[])
         CHECK(age < 10000);
         txn = ovsdb_idl_txn_create(idl);
         zoo_keeper_set_age(find(idl, "ann"), age);
-        commit(txn);
+        commit_block(txn);
     }
     keeper = find(idl, "ann");
 
@@ -120,7 +120,7 @@ main(int argc, char *argv[])
     ovsdb_idl_track_clear(idl);
     txn = ovsdb_idl_txn_create(idl);
     zoo_keeper_delete(keeper);
-    commit(txn);
+    commit_block(txn);
     size_t n = 0;
     ZOO_KEEPER_FOR_EACH_TRACKED (keeper, idl) {
         CHECK(zoo_keeper_is_deleted(keeper));

@@ -55,6 +55,8 @@ pub struct Client {
     credentials: Option<Arc<Credentials>>,
     /// Whether the client tries to connect for ever.
     is_persistent: bool,
+    /// Whether the lock was held when the last run ended, as far as the program can know.
+    had_lock: bool,
     log_forwarder: LogForwarder,
     outage: Outage,
 }
@@ -133,6 +135,7 @@ impl Client {
             random,
             credentials: None,
             is_persistent: true,
+            had_lock: false,
             log_forwarder: LogForwarder::default(),
             outage: Outage::default(),
         })
@@ -288,7 +291,10 @@ impl Client {
     fn work(&mut self, ends_at_change: bool) -> Result<bool, Misuse> {
         self.check_process()?;
         let seqno = self.idl.change_seqno();
+        // The program sees each loss of its lock, even if the next message or connection brings the
+        // lock back. A call since the last run may have lost it: then nothing is read in this run.
         let had_lock = self.has_lock();
+        let is_lock_lost = self.had_lock && !had_lock;
         self.transport.begin_round();
         self.idl.handle(self.now_ms(), Input::Tick)?;
         for _ in 0..STEPS_MAX {
@@ -296,12 +302,10 @@ impl Client {
             if ends_at_change && self.idl.change_seqno() != seqno {
                 break;
             }
-            // The program sees that the lock is lost, even if the next message or connection brings
-            // it back.
             if had_lock && !self.has_lock() {
                 break;
             }
-            let wants_input = self.idl.session_state().wants_input();
+            let wants_input = !is_lock_lost && self.idl.session_state().wants_input();
             let input = match self.transport.step(wants_input) {
                 Some(Happened::Listening) => Input::Listening,
                 Some(Happened::Connected) => Input::Connected,
@@ -315,6 +319,7 @@ impl Client {
             self.idl.handle(clock::mono_ms(), input)?;
         }
         self.carry_out();
+        self.had_lock = self.has_lock();
         self.log_forwarder.drain(&mut self.idl);
         self.tell_outage();
         Ok(self.idl.change_seqno() != seqno)

@@ -67,3 +67,22 @@ fn two_clients_share_a_loop() {
         assert!(wait.readable && !wait.writable && wait.timeout != Some(Duration::ZERO));
     });
 }
+
+/// What a client did as the owner of a lock is void after it has lost it, so the program hears of
+/// each loss, however fast the server is with the next connection.
+#[test]
+fn a_lock_that_is_lost_by_a_reconnection_is_seen_to_be_lost() {
+    on_each(|implementation| {
+        let server = server(implementation, &[]);
+        let mut client = Client::connect(class(), &remote(&server)).expect("a client");
+        client.set_lock(Some("zoo")).expect("a name");
+        for _ in 0..20 {
+            run_until(&mut [&mut client], |clients| {
+                clients[0].has_lock() && clients[0].session().is_synced
+            });
+            client.reconnect();
+            client.run().expect("none is open");
+            assert!(!client.has_lock());
+        }
+    });
+}
