@@ -68,7 +68,7 @@ fn two_clients_share_a_loop() {
     });
 }
 
-/// What a client did as the owner of a lock is void after it has lost it, so the program hears of
+/// The work of a client as the owner of a lock is void after it has lost it, so the program hears of
 /// each loss, however fast the server is with the next connection.
 #[test]
 fn a_lock_that_is_lost_by_a_reconnection_is_seen_to_be_lost() {
