@@ -385,7 +385,7 @@ impl Member {
 
     fn send(&mut self, to: Sid, message: PeerMessage) {
         if to != self.settings.sid {
-            self.notice.sent(&message);
+            self.notice.sent(to, &message);
             self.log_sent(to, &message);
             self.outputs.push_back(Output::Send { to, message });
         }

@@ -161,7 +161,7 @@ impl RaftNode {
             check_quorum: true,
             pre_vote: true,
             batch_append: true,
-            // The member decides when: [`RaftNode::tell_commit`].
+            // The member decides when: [`RaftNode::append_to`].
             skip_bcast_commit: true,
             max_uncommitted_size: UNCOMMITTED_BYTES_MAX,
             max_committed_size_per_ready: COMMITTED_BYTES_MAX,
@@ -378,13 +378,6 @@ impl RaftNode {
             .raw
             .apply_conf_change(&conf_change(sid, is_added, is_learner));
         self.restore_timeout();
-    }
-
-    /// As leader, sends the commit index to all peers, with entries that they lack.
-    pub(crate) fn tell_commit(&mut self) {
-        if self.is_leader() {
-            self.raw.raft.bcast_append();
-        }
     }
 
     /// Tells one follower the commit index, with the entries that it lacks.

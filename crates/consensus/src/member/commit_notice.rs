@@ -9,6 +9,8 @@
 //! ([`super::catching_up`]). So each follower is sent an append, if need be without entries, after
 //! its first answer over a connection and once in an election period.
 
+use std::collections::BTreeMap;
+
 use corvid_log::cluster::{Index, Sid};
 
 use super::Member;
@@ -21,8 +23,9 @@ const WAIT_MS: u64 = 1;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct CommitNotice {
-    /// The newest commit index that was sent.
-    told: Index,
+    /// The newest commit index that was sent to each peer. An answer to one follower may carry a
+    /// commit that no message to the others does, so one index for all of them would not do.
+    told: BTreeMap<Sid, Index>,
     /// A follower's client waits until that member knows that entries through this one are committed.
     awaited: Index,
     /// When a message of its own leaves, ms.
@@ -32,17 +35,26 @@ pub(super) struct CommitNotice {
 impl CommitNotice {
     pub(super) fn new() -> CommitNotice {
         CommitNotice {
-            told: Index(0),
+            told: BTreeMap::new(),
             awaited: Index(0),
             due_ms: u64::MAX,
         }
     }
 
     /// A message leaves.
-    pub(super) fn sent(&mut self, message: &PeerMessage) {
+    pub(super) fn sent(&mut self, to: Sid, message: &PeerMessage) {
         if let PeerMessage::Append { commit, .. } = message {
-            self.told = self.told.max(*commit);
+            self.tell(to, *commit);
         }
+    }
+
+    fn tell(&mut self, to: Sid, commit: Index) {
+        let told = self.told.entry(to).or_insert(commit);
+        *told = commit.max(*told);
+    }
+
+    fn told(&self, to: Sid) -> Index {
+        self.told.get(&to).copied().unwrap_or_default()
     }
 
     /// The outcome of a follower's transaction depends on entries through this one.
@@ -55,19 +67,31 @@ impl Member {
     /// Tells the followers of new commits, if it is time.
     pub(super) fn tell_commit(&mut self) {
         let commit = self.node.commit();
-        let notice = &mut self.notice;
-        if !self.node.is_leader() || commit <= notice.told {
-            notice.due_ms = u64::MAX;
+        let oldest = self.untold(commit).map(|sid| self.notice.told(sid)).min();
+        let Some(oldest) = oldest.filter(|_| self.node.is_leader()) else {
+            self.notice.due_ms = u64::MAX;
             return;
-        }
-        if notice.awaited <= notice.told && notice.due_ms > self.now_ms {
+        };
+        let notice = &mut self.notice;
+        if notice.awaited <= oldest && notice.due_ms > self.now_ms {
             notice.due_ms = notice.due_ms.min(self.now_ms + WAIT_MS);
             return;
         }
-        notice.told = commit;
         notice.due_ms = u64::MAX;
-        self.node.tell_commit();
+        let untold: Vec<Sid> = self.untold(commit).collect();
+        for sid in untold {
+            // A follower that takes no append now gets the next one with its answer.
+            self.notice.tell(sid, commit);
+            self.node.append_to(sid);
+        }
         self.work();
+    }
+
+    /// The peers that can be reached and were not told of this commit.
+    fn untold(&self, commit: Index) -> impl Iterator<Item = Sid> {
+        let up = self.peers.iter().filter(|(_, peer)| peer.is_up);
+        up.map(|(sid, _)| *sid)
+            .filter(move |sid| self.notice.told(*sid) < commit)
     }
 
     /// A follower has answered a heartbeat: tells it the commit index, if that has not been done

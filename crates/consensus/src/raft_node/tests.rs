@@ -93,7 +93,8 @@ fn entries_keep_their_place_when_a_commit_and_a_rejection_come_in_one_turn() {
     turn(&mut node);
     // Peer 3 makes a majority, of which peer 2 is told; peer 2 says that it has lost what was sent to it.
     node.step(sid(3), reply(5, None));
-    node.tell_commit();
+    node.append_to(sid(2));
+    node.append_to(sid(3));
     node.step(sid(2), reply(5, Some(2)));
     let mut sent = 0;
     for (to, message) in turn(&mut node) {

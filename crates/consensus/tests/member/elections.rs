@@ -2,7 +2,7 @@
 
 use crate::cluster::{Cluster, sid};
 use corvid_consensus::member::{Command, Role};
-use corvid_log::cluster::Index;
+use corvid_log::cluster::{Index, Sid};
 
 #[test]
 fn a_single_member_elects_itself_at_once_and_commits() {
@@ -182,6 +182,43 @@ fn leadership_is_transferred_on_command() {
         cluster.now_ms - began_ms
     );
     assert!(cluster.nodes[&leader].replica.leads.is_none());
+}
+
+/// A client of the former leader waits for the first entry of the new one. The commit of that entry
+/// may become known with the answer of one follower, which gets the next append at once; the other
+/// follower must not wait for a heartbeat.
+#[test]
+fn all_members_soon_know_the_first_commit_of_a_new_leader() {
+    for seed in 0..40 {
+        let mut cluster = Cluster::new(3, 1_000 + seed);
+        let leader = cluster.await_leader();
+        cluster.write(leader, 10);
+        cluster.run(2000);
+        let before = commit_of(&mut cluster, leader);
+        assert_eq!(
+            cluster.reply(leader, Command::TransferLeadership(None)),
+            Ok(String::new())
+        );
+        cluster.run_until("a commit of another leader", 1000, |cluster| {
+            cluster.leader().is_some_and(|sid| sid != leader)
+        });
+        let next = cluster.leader().expect("a leader");
+        let commit = commit_of(&mut cluster, next);
+        assert!(commit > before);
+        cluster.run(20);
+        for number in 1..=3 {
+            assert!(
+                commit_of(&mut cluster, sid(number)) >= commit,
+                "seed {seed}"
+            );
+        }
+    }
+}
+
+fn commit_of(cluster: &mut Cluster, sid: Sid) -> Index {
+    let now_ms = cluster.now_ms;
+    let node = cluster.nodes.get_mut(&sid).expect("a server");
+    node.member.as_mut().expect("running").status(now_ms).commit
 }
 
 #[test]
