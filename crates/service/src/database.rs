@@ -1,81 +1,63 @@
-//! One served database: engine, monitors, blocked transactions, and the order in which replies leave.
+//! One served database: its parts, and the route of each input through them.
 //!
-//! Inputs are [`ToDatabase`] messages with the time. Outputs are collected in [`Outputs`]; the [`pump`](crate::pump) takes them from there.
-//! Everything executes on speculative state: each reply, of every kind, is made from the state after the commits before it, and waits in
-//! one queue until those commits are stored (`pending`, `release`, `undo`). A single session may be blocked (`outbox`). Only an input that
-//! replaces the database or its file waits at a `Barrier` until nothing is pending, together with every input behind it.
+//! Inputs are [`ToDatabase`] messages with the time. Outputs are collected in [`Outputs`]; the
+//! [`pump`](crate::pump) takes them from there. Everything executes on speculative state: each
+//! reply, of every kind, is made from the state after the commits before it, and waits in one queue
+//! until those commits are stored (`replies`, `release`, `undo`). A single session may be blocked
+//! (`replies/outbox`). Only an input that replaces the database or its file waits at a barrier
+//! until nothing is pending, together with every input after it.
+//!
+//! Each part owns its state and is given what it needs: ARCHITECTURE.md, "The parts of a database",
+//! has them in a drawing.
 
-use corvid_log::storage::{LogPosition, StorageReply, StoreError};
-mod audit_entries;
 mod backup;
+mod barrier;
 mod clustered;
+mod control;
 mod conversion;
 mod conversion_request;
-mod deferred_replies;
-mod flush_pacing;
-mod initial_contents;
+mod environment;
+mod executor;
+mod file;
 mod inline_execution;
 mod model;
-mod monitor_quota;
-mod monitor_requests;
-mod once_transactions;
-mod outbox;
-mod outputs;
-mod pending;
-mod records;
+mod observers;
 mod release;
-mod reply_backpressure;
-mod report;
-mod rewrites;
-mod row_log;
-mod slow_transactions;
+mod replies;
+mod subscriptions;
 mod transactions;
-mod triggers;
 mod undo;
-mod watched_columns;
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use corvid_consensus::database::MemberEvent;
-use corvid_data::TrustedKeys;
+use corvid_data::Schema;
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Schema, Tag, Uuid, WireError};
 use corvid_engine::Database;
-use corvid_log::cluster::Index;
-use corvid_monitor::{Monitors, SessionId};
+use corvid_log::storage::{StorageReply, StorageRequest};
+use corvid_monitor::{Monitors, SessionId, Version};
 
 pub use model::Model;
-pub use outputs::Outputs;
+pub use replies::Outputs;
 
 use crate::client_memory::{self, ClientMemory};
-use crate::counters::Counters;
 use crate::job::JobResult;
 use crate::job::garbage::Garbage;
 use crate::locks::Locks;
-use crate::member_row;
 use crate::message::{
-    Completion, Control, DatabaseId, DatabaseMethod, Event, Report, Request, SessionInfo,
-    ToDatabase,
+    Completion, Control, DatabaseId, DatabaseMethod, Request, SessionInfo, ToDatabase,
 };
-use crate::recording::Tape;
-use crate::schema_epoch::{SchemaEpoch, SchemaEpochs};
+use crate::recording::{Setting, Tape};
+use crate::schema_epoch::SchemaEpochs;
 use crate::storage::{FileState, Growth};
-use conversion::Conversion;
-use conversion_request::canceled_because;
-use flush_pacing::FlushPacing;
-use initial_contents::InitialContents;
-use monitor_quota::MonitorQuota;
-use once_transactions::OnceState;
-use outbox::Reason;
-use pending::{Answer, Origin, PendingQueue};
-use records::Records;
-use release::completion_of;
-use rewrites::Rewrites;
-use row_log::RowLog;
-use slow_transactions::SlowLog;
-use triggers::Triggers;
-use watched_columns::WatchedColumn;
+use barrier::{Activity, Barrier, BarrierQueue, Question, UnderWay, outlives, replaces_something};
+use conversion::Conversions;
+use environment::Environment;
+use executor::Executor;
+use file::DatabaseFile;
+use observers::Observers;
+use replies::{Answer, Origin, PendingQueue, Reason};
+use subscriptions::{Begun, Subscriptions};
 
 /// The time of an input.
 #[derive(Clone, Copy, Debug, Default)]
@@ -104,86 +86,18 @@ pub struct Options {
 pub struct DatabaseService {
     id: DatabaseId,
     model: Model,
-    column_diff: bool,
-    keeps_history: bool,
     database: Database,
-    monitors: Monitors,
-    triggers: Triggers,
-    flush_pacing: FlushPacing,
+    environment: Environment,
+    subscriptions: Subscriptions,
+    executor: Executor,
     pending: PendingQueue,
-    records: Records,
-    /// Inputs at a barrier: the first one waits for it, the others are behind the first.
-    barrier_queue: VecDeque<ToDatabase>,
-    conversion: Option<Conversion>,
-    conversion_bytes_max: usize,
-    initial_contents: InitialContents,
-    /// Steps that the database spends on the selections of one transaction.
-    select_steps_max: u64,
-    monitor_quota: MonitorQuota,
-    /// The number of jobs so far.
-    last_job: u64,
-    rewrites: Rewrites,
-    /// How the file has grown, if there is a file.
-    growth: Option<Growth>,
-    /// Why the last commit could not be stored.
-    storage_error: Option<StoreError>,
-    /// Columns that configure remotes, by the remote's text, with the remotes that were last reported.
-    watched_columns: Vec<WatchedColumn>,
-    row_log: RowLog,
-    counts: Counters,
-    once: OnceState,
-    slow: SlowLog,
-    /// There is an audit trail.
-    is_audited: bool,
-    /// Values that are read beside inputs go through the tape.
-    tape: Tape,
-    sessions: HashMap<SessionId, Arc<SessionInfo>, TrustedKeys>,
-    locks: Arc<Mutex<Locks>>,
-    epochs: SchemaEpochs,
-    /// The epoch that the last conversion began.
-    converted: SchemaEpoch,
-    uuids: Box<dyn UuidSource + Send>,
-    next_position: LogPosition,
-    /// The sequence number of the next request that is executed for the first time.
-    next_seqno: u64,
+    file: DatabaseFile,
+    barrier_queue: BarrierQueue,
+    conversions: Conversions,
+    observers: Observers,
     /// The database is not served any more; later requests are answered with that error.
     is_removed: bool,
     outputs: Outputs,
-}
-
-/// The condition that an input waits for, with every input behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Barrier {
-    /// A conversion starts or swaps its file in.
-    Conversion,
-    /// A new file is being put in place.
-    Swap,
-    /// Pending replies have so many bytes that no more may be made.
-    Room,
-    /// Everything pending is stored.
-    Stored,
-}
-
-/// Whether an input replaces the database, its file, its history or its role, or begins to.
-fn replaces_something(input: &ToDatabase) -> bool {
-    match input {
-        ToDatabase::Request(request) => request.method == DatabaseMethod::Convert,
-        ToDatabase::Member(event) => clustered::has_conversion(event),
-        ToDatabase::Control(control) => matches!(
-            control,
-            Control::Compact(_)
-                | Control::Remove
-                | Control::SetRole(..)
-                | Control::SetHistory(_)
-                | Control::WatchColumn { .. }
-        ),
-        _ => false,
-    }
-}
-
-/// A new id of a commit, or of the state that a history begins with; all zeros where no history is kept.
-fn txn_id(is_kept: bool, uuids: &mut dyn UuidSource) -> Uuid {
-    if is_kept { uuids.fresh() } else { Uuid::ZERO }
 }
 
 impl DatabaseService {
@@ -195,7 +109,7 @@ impl DatabaseService {
         database: Database,
         locks: Arc<Mutex<Locks>>,
         epochs: SchemaEpochs,
-        mut uuids: Box<dyn UuidSource + Send>,
+        uuids: Box<dyn UuidSource + Send>,
     ) -> DatabaseService {
         let Options {
             id,
@@ -204,70 +118,45 @@ impl DatabaseService {
             column_diff,
             history: keeps_history,
         } = options;
+        let mut environment = Environment::new(locks, epochs, uuids);
         let shares_history = model.shares_history();
         let keeps_history = keeps_history || shares_history;
         let last_txn = match model.cluster() {
             Some(cluster) => cluster.applied_eid().0,
-            None => txn_id(keeps_history, &mut *uuids),
+            None => environment.txn_id(keeps_history),
         };
         let seed = database.hash_seed();
         let mut monitors = Monitors::new(database.schema().clone(), last_txn, seed);
         if shares_history {
             monitors.share_ids();
         }
-        let mut service = DatabaseService {
+        let growth = file.map(|file| Growth::new(file, now.mono_ms, environment.chance()));
+        DatabaseService {
             id,
             model,
-            column_diff,
-            keeps_history,
             database,
-            monitors,
-            triggers: Triggers::default(),
-            flush_pacing: FlushPacing::default(),
+            environment,
+            subscriptions: Subscriptions::new(monitors, keeps_history),
+            executor: Executor::new(last_txn),
             pending: PendingQueue::default(),
-            records: Records::default(),
-            barrier_queue: VecDeque::new(),
-            conversion: None,
-            conversion_bytes_max: conversion::BYTES_MAX,
-            initial_contents: InitialContents::default(),
-            select_steps_max: deferred_replies::SELECT_STEPS_MAX,
-            monitor_quota: MonitorQuota::default(),
-            last_job: 0,
-            rewrites: Rewrites::default(),
-            growth: None,
-            storage_error: None,
-            watched_columns: Vec::new(),
-            row_log: RowLog::default(),
-            counts: Counters::default(),
-            once: OnceState::new(last_txn),
-            slow: SlowLog::default(),
-            is_audited: false,
-            tape: Tape::default(),
-            sessions: HashMap::default(),
-            locks,
-            epochs,
-            converted: SchemaEpoch::default(),
-            uuids,
-            next_position: LogPosition(1),
-            next_seqno: 0,
+            file: DatabaseFile::new(growth, column_diff),
+            barrier_queue: BarrierQueue::default(),
+            conversions: Conversions::default(),
+            observers: Observers::default(),
             is_removed: false,
             outputs: Outputs::new(id),
-        };
-        if let Some(file) = file {
-            let chance = service.chance();
-            service.growth = Some(Growth::new(file, now.mono_ms, chance));
         }
-        service
     }
 
     /// Charges replies to this memory, which other databases share.
     pub fn set_client_memory(&mut self, memory: Arc<ClientMemory>) {
-        self.outputs.client_memory = memory;
+        self.outputs.set_client_memory(memory.clone());
+        self.environment.set_memory(memory);
     }
 
     /// Has values that are read beside inputs recorded, or replayed.
     pub(crate) fn set_tape(&mut self, tape: Tape) {
-        self.tape = tape;
+        self.environment.set_tape(tape);
     }
 
     /// The present schema.
@@ -293,33 +182,100 @@ impl DatabaseService {
         &mut self.outputs
     }
 
+    /// Sets how many rows the database reads itself for the initial contents of a monitor; contents
+    /// of more are left to a job.
+    pub fn set_initial_rows_max(&mut self, rows: usize) {
+        let setting = Setting::InitialRowsMax;
+        self.environment.record_setting(setting, rows as u64);
+        self.subscriptions.set_initial_rows_max(rows);
+    }
+
+    /// Sets how many steps the database spends on the selections of one transaction; the rest is deferred to a job.
+    pub fn set_select_steps_max(&mut self, steps: u64) {
+        let setting = Setting::SelectStepsMax;
+        self.environment.record_setting(setting, steps);
+        self.executor.set_select_steps_max(steps);
+    }
+
+    /// Sets how many changed rows an update may have before its body is deferred to a job. A step of
+    /// a long update gets the text of so many rows of 1 KiB, and 4 KiB at least.
+    pub fn set_update_rows_max(&mut self, rows: usize) {
+        let setting = Setting::UpdateRowsMax;
+        self.environment.record_setting(setting, rows as u64);
+        self.subscriptions.set_update_rows_max(rows);
+    }
+
+    /// Whether composing updates may take long, so that finished replies should leave first.
+    #[must_use]
+    pub fn is_flush_long(&self) -> bool {
+        self.subscriptions.is_flush_long()
+    }
+
+    /// Whether a session that is ready has pending updates.
+    #[must_use]
+    pub fn has_pending_updates(&self) -> bool {
+        self.subscriptions.has_pending_updates()
+    }
+
+    /// Composes updates for every session that is ready, unless it is too early. Called once per batch of inputs.
+    pub fn flush_updates(&mut self, now: Now) {
+        let (outputs, environment) = (&mut self.outputs, &self.environment);
+        self.subscriptions.flush(now, outputs, environment);
+    }
+
+    /// The same if there are at most `sessions_max` sessions and few changes. Otherwise does
+    /// nothing and returns false.
+    pub fn flush_if_small(&mut self, now: Now, sessions_max: usize) -> bool {
+        let (outputs, environment) = (&mut self.outputs, &self.environment);
+        let subscriptions = &mut self.subscriptions;
+        subscriptions.flush_if_small(now, sessions_max, outputs, environment)
+    }
+
+    /// Sets from how many atoms on a commit is long.
+    pub fn set_long_atoms(&mut self, atoms: u64) {
+        self.environment.record_setting(Setting::LongAtoms, atoms);
+        self.file.set_long_atoms(atoms);
+    }
+
+    /// Takes the requests to the file. Call it after the jobs have been taken: composing long records may take long.
+    pub fn take_stores(&mut self) -> Vec<StorageRequest> {
+        let counts = &mut self.observers.counts;
+        self.file.take_requests(&mut self.pending, counts)
+    }
+
+    /// Whether there are requests to the file.
+    #[must_use]
+    pub fn has_stores(&self) -> bool {
+        self.file.has_requests()
+    }
+
     /// Executes one input, or queues it.
     pub fn handle(&mut self, now: Now, input: ToDatabase) {
         match input {
             ToDatabase::Storage(StorageReply::Appended(position, result)) => {
-                self.stored(now, position, result);
+                self.handle_stored(now, position, result);
             }
             ToDatabase::Storage(StorageReply::Rewrite(number, outcome)) => {
-                self.rewrite_advanced(now, number, outcome);
+                self.advance_rewrite(now, number, outcome);
             }
             ToDatabase::JobDone(_, JobResult::InitialContents(written)) => {
-                self.contents_written(now, &written);
+                self.answer_written_contents(now, &written);
             }
             ToDatabase::JobDone(_, JobResult::DeferredBody(session)) => {
-                self.body_written(now, session);
+                self.deliver_written_body(now, session);
             }
             ToDatabase::JobDone(number, JobResult::Compared(found)) => {
-                self.compared(now, number, found);
+                self.apply_compared(now, number, found);
             }
-            ToDatabase::JobDone(number, done) => self.job_done(now, number, done),
+            ToDatabase::JobDone(number, done) => self.handle_job_done(now, number, done),
             ToDatabase::Installed(installed) => self.install(now, *installed),
             ToDatabase::Member(event) if !matches!(event, MemberEvent::Execute { .. }) => {
-                self.member(now, event);
+                self.handle_member_event(now, event);
             }
-            ToDatabase::Drained(session) => self.drained(session),
+            ToDatabase::Drained(session) => self.handle_drained(session),
             ToDatabase::Closed(session) => self.close(now, session),
             ToDatabase::LockClaims => self.claim_locks(),
-            other if self.must_queue(&other) => self.barrier_queue.push_back(other),
+            other if self.must_queue(&other) => self.barrier_queue.push(other),
             other => self.execute_input(now, other),
         }
         self.resume(now);
@@ -328,9 +284,9 @@ impl DatabaseService {
     /// Executes inputs at a barrier as far as the state allows. Called when a barrier may have fallen.
     fn resume(&mut self, now: Now) {
         self.advance_due(now);
-        while let Some(input) = self.barrier_queue.pop_front() {
+        while let Some(input) = self.barrier_queue.pop() {
             if self.barrier(&input).is_some() {
-                self.barrier_queue.push_front(input);
+                self.barrier_queue.push_first([input]);
                 break;
             }
             self.execute_input(now, input);
@@ -342,9 +298,7 @@ impl DatabaseService {
     where
         I: IntoIterator<Item = ToDatabase, IntoIter: DoubleEndedIterator>,
     {
-        for input in inputs.into_iter().rev() {
-            self.barrier_queue.push_front(input);
-        }
+        self.barrier_queue.push_first(inputs);
     }
 
     /// Whether an input must queue: behind others, or at a barrier.
@@ -360,16 +314,14 @@ impl DatabaseService {
 
     /// The barrier that an input waits at, if there is one.
     fn barrier(&self, input: &ToDatabase) -> Option<Barrier> {
-        if self.is_conversion_waiting() {
+        if self.conversions.is_waiting(&self.file) {
             return Some(Barrier::Conversion);
         }
         match input {
             ToDatabase::Request(_) | ToDatabase::Member(_) if self.pending.is_full() => {
                 Some(Barrier::Room)
             }
-            ToDatabase::Control(Control::Remove) if self.rewrites.is_swapping() => {
-                Some(Barrier::Swap)
-            }
+            ToDatabase::Control(Control::Remove) if self.file.is_swapping() => Some(Barrier::Swap),
             input if replaces_something(input) && !self.pending.is_empty() => Some(Barrier::Stored),
             _ => None,
         }
@@ -382,7 +334,7 @@ impl DatabaseService {
             return;
         }
         let is_blocked = self.outputs.outboxes.must_queue(&input);
-        if let Some(conversion) = &mut self.conversion
+        if let Some(conversion) = &mut self.conversions.current
             && conversion.must_wait_for_end(&input, is_blocked)
         {
             conversion.queue(input);
@@ -413,15 +365,15 @@ impl DatabaseService {
             return;
         }
         match input {
-            ToDatabase::Request(request) => self.request(now, request),
+            ToDatabase::Request(request) => self.execute_request(now, request),
             ToDatabase::Cancel(session, id) => self.cancel(now, session, id),
             ToDatabase::Fence(session, answer) => {
                 self.send_updates(session);
                 self.outputs.complete(session, answer);
             }
-            ToDatabase::Source(id, event) => self.source(now, id, event),
-            ToDatabase::Control(control) => self.control(now, control),
-            ToDatabase::Member(event) => self.member(now, event),
+            ToDatabase::Source(id, event) => self.handle_source_event(now, id, event),
+            ToDatabase::Control(control) => self.handle_control(now, control),
+            ToDatabase::Member(event) => self.handle_member_event(now, event),
             ToDatabase::Storage(_)
             | ToDatabase::JobDone(..)
             | ToDatabase::Installed(_)
@@ -431,7 +383,7 @@ impl DatabaseService {
         }
     }
 
-    fn request(&mut self, now: Now, request: Box<Request>) {
+    fn execute_request(&mut self, now: Now, request: Box<Request>) {
         if self.is_dismissed(&request.info) {
             self.drop_request(&request);
             return;
@@ -441,15 +393,13 @@ impl DatabaseService {
             DatabaseMethod::Convert => self.convert(now, request),
             DatabaseMethod::GetSchema => {
                 let schema = self.database.schema().to_json().to_bytes();
-                let has_room = || self.outputs.client_memory.has_room_for(schema.len());
-                if self.tape.flag(has_room) {
+                if self.environment.has_room_for_schema(schema.len()) {
                     self.reply(request, schema);
                 } else {
-                    self.outputs.client_memory.refuse();
                     self.refuse(request, client_memory::exhausted());
                 }
             }
-            DatabaseMethod::Monitor(version) => self.monitor(request, version),
+            DatabaseMethod::Monitor(version) => self.begin_monitor(request, version),
             DatabaseMethod::MonitorCondChange => self.change_condition(request),
             DatabaseMethod::MonitorCancel => {
                 self.answer_when_stored(Answer::MonitorCanceled, Origin::Client(request));
@@ -457,192 +407,49 @@ impl DatabaseService {
         }
     }
 
-    fn set_history(&mut self, is_kept: bool) {
-        if self.model.shares_history() {
-            return;
-        }
-        self.keeps_history = is_kept;
-        let last_txn = txn_id(is_kept, &mut *self.uuids);
-        self.once.committed(last_txn);
-        self.monitors.restart_history(last_txn);
-    }
-
-    fn control(&mut self, now: Now, control: Control) {
-        match control {
-            Control::Transact(params) => self.transact_as_server(now, &params),
-            Control::Compact(token) => self.compact(now, token),
-            Control::EnableColumnDiff => self.column_diff = true,
-            Control::EnableNoDataConversion => self.set_data_conversion(false),
-            Control::Snapshot(token) => {
-                let event = Event::Snapshot(token, Some(self.database.snapshot()));
-                let answer = Answer::Event(Box::new(event));
-                self.answer_when_stored(answer, Origin::Control(control));
+    fn begin_monitor(&mut self, request: Box<Request>, version: Version) {
+        let (outputs, environment) = (&mut self.outputs, &self.environment);
+        let database = &mut self.database;
+        let subscriptions = &mut self.subscriptions;
+        match subscriptions.begin(request, version, database, outputs, environment) {
+            Begun::Joined(request, answer) => {
+                self.answer_when_stored(answer, Origin::Client(request));
             }
-            Control::Remove => self.remove(now),
-            Control::WatchColumn {
-                name,
-                table,
-                column,
-                texts_only,
-            } => self.watch_column(name, &table, &column, texts_only),
-            Control::UnwatchColumn(name) => {
-                self.watched_columns.retain(|watched| watched.name != name);
-            }
-            Control::SetSlow(threshold_ms) => self.set_slow_ms(threshold_ms),
-            Control::SetAudited(is_audited) => self.set_audited(is_audited),
-            Control::SetHistory(is_kept) => self.set_history(is_kept),
-            Control::ShowStatus(statuses) => self.show_status(now, &statuses),
-            Control::ShowIndex(applied) => {
-                let index = Index(self.tape.number(|| applied.take().0));
-                let update = member_row::update_index(applied.database(), index);
-                self.transact_as_server(now, &update);
-            }
-            Control::SetRole(role, token) => self.set_role(now, role, token),
-            Control::LogRows(table, is_logged) => self.row_log.set(table, is_logged),
-            Control::Report(token) => {
-                let report = Box::new(self.report());
-                self.outputs.events.push(Event::Report(token, report));
-            }
-            Control::StorageStatus(token) => {
-                let event = Event::StorageStatus(token, self.storage_error.clone());
-                self.outputs.events.push(event);
-            }
+            Begun::Refused(request, error) => self.refuse(request, error),
+            Begun::Waits => {}
         }
     }
 
-    /// Cancels everything that clients have pending here, because the database is removed.
-    fn remove(&mut self, now: Now) {
-        self.is_removed = true;
-        if let Some(request) = self.drop_conversion() {
-            if self.ends_forwarded_conversion() {
-                // The member that has the session finds out.
-            } else if self.is_dismissed(&request.info) {
-                self.drop_request(&request);
-            } else {
-                self.fail(&request, &canceled_because("removing database"));
-            }
-        }
-        self.cancel_monitors();
-        self.cancel_triggers();
-        self.cancel_in_flight();
-        self.give_up_replacement();
-        self.watched_columns.clear();
-        self.end_backup();
-        self.sessions.clear();
-        self.monitor_quota = MonitorQuota::default();
-        self.unblock_all_unread_sessions();
-        self.give_up_compaction();
-        self.answer_compactions(&Err(self.removed_error()));
-        // Inputs at the barrier are refused. The removal is reported last, so every earlier input is answered by then.
-        self.resume(now);
-        self.outputs.events.push(Event::Removed(self.id));
+    fn change_condition(&mut self, request: Box<Request>) {
+        let (database, environment) = (&mut self.database, &self.environment);
+        let subscriptions = &mut self.subscriptions;
+        let answer = match subscriptions.change_condition(&request, database, environment) {
+            Ok(change) => Answer::ConditionChanged(Box::new(change)),
+            Err(error) => Answer::Error(Box::new(error)),
+        };
+        self.answer_when_stored(answer, Origin::Client(request));
     }
 
     /// Whether a session is about to be closed because this database has been removed, or converted since the session began. Nothing of it is
     /// executed any more.
     fn is_dismissed(&self, info: &SessionInfo) -> bool {
-        (self.is_removed || info.epoch < self.converted) && !self.tape.flag(|| info.is_aware())
+        (self.is_removed || info.epoch < self.conversions.epoch) && !self.environment.is_aware(info)
     }
 
     /// Drops a request of a dismissed session without a reply.
     fn drop_request(&mut self, request: &Request) {
         request.info.miss_cancellation();
         self.outputs
-            .complete(request.session, completion_of(request));
-    }
-
-    fn removed_error(&self) -> StoreError {
-        StoreError {
-            details: format!("{}: database removed", self.database.schema().name),
-            io_error: String::new(),
-        }
-    }
-
-    /// Answers an input that was sent before its sender knew of the removal.
-    fn refuse_removed(&mut self, input: ToDatabase) {
-        match input {
-            ToDatabase::Request(request) if self.is_dismissed(&request.info) => {
-                self.drop_request(&request);
-            }
-            ToDatabase::Request(request) => {
-                let method = request.method.name();
-                let name = &self.database.schema().name;
-                let details = format!("{method} request specifies unknown database {name}");
-                let error =
-                    WireError::new(Tag::UnknownDatabase, details).with_fragment(request.params());
-                match request.method {
-                    // These name no database. Their monitors are gone, and the reply says so.
-                    DatabaseMethod::MonitorCancel => self.release_monitor_cancel(&request),
-                    DatabaseMethod::MonitorCondChange => self.change_condition(request),
-                    _ => self.fail(&request, &error),
-                }
-            }
-            ToDatabase::Fence(session, answer) => self.outputs.complete(session, answer),
-            ToDatabase::Cancel(session, _) => self.outputs.complete(session, Completion::Request),
-            ToDatabase::Control(Control::Compact(token)) => {
-                let event = Event::Compacted(token, Err(self.removed_error()));
-                self.outputs.events.push(event);
-            }
-            ToDatabase::Control(Control::Snapshot(token)) => {
-                self.outputs.events.push(Event::Snapshot(token, None));
-            }
-            ToDatabase::Control(Control::WatchColumn { name, .. }) => {
-                let database = &self.database.schema().name;
-                let error = format!("\"{name}\": no database named {database}");
-                self.outputs
-                    .events
-                    .push(Event::ColumnWatched(name, Err(error)));
-            }
-            ToDatabase::Control(Control::StorageStatus(token)) => {
-                let event = Event::StorageStatus(token, Some(self.removed_error()));
-                self.outputs.events.push(event);
-            }
-            ToDatabase::Control(Control::SetRole(_, token)) => {
-                self.outputs.events.push(Event::RoleSet(token));
-            }
-            ToDatabase::Control(Control::Report(token)) => {
-                let report = Box::<Report>::default();
-                self.outputs.events.push(Event::Report(token, report));
-            }
-            ToDatabase::Control(
-                Control::Transact(_)
-                | Control::Remove
-                | Control::EnableColumnDiff
-                | Control::EnableNoDataConversion
-                | Control::UnwatchColumn(_)
-                | Control::SetSlow(_)
-                | Control::SetAudited(_)
-                | Control::SetHistory(_)
-                | Control::ShowStatus(_)
-                | Control::ShowIndex(_)
-                | Control::LogRows(..),
-            )
-            | ToDatabase::Source(..)
-            | ToDatabase::Drained(_)
-            | ToDatabase::Closed(_)
-            | ToDatabase::LockClaims
-            | ToDatabase::Storage(_)
-            | ToDatabase::Member(_)
-            | ToDatabase::Installed(_)
-            | ToDatabase::JobDone(..) => {}
-        }
+            .complete(request.session, Completion::of(request));
     }
 
     fn close(&mut self, now: Now, session: SessionId) {
-        self.sessions.remove(&session);
-        self.monitor_quota.remove_session(session);
-        self.monitors.remove_session(session);
-        self.triggers.remove_session(session);
+        self.subscriptions.remove_session(session);
+        self.executor.triggers.remove_session(session);
         self.withdraw_session(session);
         // A transaction that arrived before the end is executed, unless the session is blocked until it has read its replies. A conversion
         // is given up while that is possible.
-        let is_wanted = |input: &ToDatabase| match input {
-            ToDatabase::Request(request) => {
-                request.session != session || request.method == DatabaseMethod::Transact
-            }
-            ToDatabase::Fence(fenced, _) => *fenced != session,
-            _ => true,
-        };
+        let is_wanted = |input: &ToDatabase| outlives(input, session);
         self.barrier_queue.retain(is_wanted);
         if let Some(mut outbox) = self.outputs.outboxes.remove(session) {
             let requests = std::mem::take(&mut outbox.requests);
@@ -657,7 +464,7 @@ impl DatabaseService {
                 self.outputs.free(outbox.into_garbage());
             }
         }
-        if let Some(conversion) = &mut self.conversion {
+        if let Some(conversion) = &mut self.conversions.current {
             conversion.queued_mut().retain(is_wanted);
             if conversion.is_cancelable() && conversion.request.session == session {
                 self.give_up_conversion(now, None);
@@ -669,23 +476,39 @@ impl DatabaseService {
     /// Whether no session has left anything behind: nothing is blocked, pending or queued, and nothing is monitored.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.triggers.is_clean()
-            && self.pending.is_empty()
-            && self.barrier_queue.is_empty()
-            && self.conversion.is_none()
-            && self.initial_contents.is_idle()
-            && self.outputs.outboxes.is_empty()
-            && self.monitor_quota.is_empty()
-            && self.rewrites.is_idle()
-            && self.sessions.is_empty()
-            && self.monitors.is_empty()
-            && (self.model.cluster())
-                .is_none_or(|cluster| cluster.in_flight().is_empty() && !cluster.is_replacing())
+        self.activity().allows(Question::IsIdle)
     }
 
-    fn next_log_position(&mut self) -> LogPosition {
-        let position = self.next_position;
-        self.next_position = LogPosition(position.0 + 1);
-        position
+    /// Everything that is under way.
+    fn activity(&self) -> Activity {
+        // Taken apart, so that a new field does not compile before it reports, or has nothing to
+        // report.
+        let DatabaseService {
+            id: _,
+            model,
+            database: _,
+            environment: _,
+            subscriptions,
+            executor,
+            pending,
+            file,
+            barrier_queue,
+            conversions,
+            observers,
+            is_removed,
+            outputs,
+        } = self;
+        let mut activity = Activity::default();
+        model.report_activity(&mut activity);
+        subscriptions.report_activity(&mut activity);
+        executor.report_activity(&mut activity);
+        pending.report_activity(&mut activity);
+        file.report_activity(&mut activity);
+        conversions.report_activity(&mut activity);
+        observers.report_activity(&mut activity);
+        outputs.report_activity(&mut activity);
+        activity.report(UnderWay::QueuedInputs, !barrier_queue.is_empty());
+        activity.report(UnderWay::Removed, *is_removed);
+        activity
     }
 }

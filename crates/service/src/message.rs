@@ -404,6 +404,17 @@ pub enum Completion {
     IndexFence,
 }
 
+impl Completion {
+    /// That of the reply to a request. One that blocked was reported as complete then.
+    pub(crate) fn of(request: &Request) -> Completion {
+        if request.blocked {
+            Completion::None
+        } else {
+            Completion::Request
+        }
+    }
+}
+
 /// Bytes for one session, in order.
 #[derive(Debug)]
 pub struct Deliver {

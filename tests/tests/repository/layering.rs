@@ -153,7 +153,7 @@ fn folders(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Every Rust file of a crate but those that fuzzers and builds leave behind.
-fn sources(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -362,12 +362,12 @@ fn has_reason(lines: &[&str], line: usize) -> bool {
 }
 
 /// A source without comments and literals: line for line, so that positions hold.
-struct Code {
-    text: String,
+pub(super) struct Code {
+    pub(super) text: String,
 }
 
 impl Code {
-    fn of(source: &str) -> Code {
+    pub(super) fn of(source: &str) -> Code {
         let mut text = String::with_capacity(source.len());
         let mut rest = source;
         while let Some(first) = rest.chars().next() {
@@ -438,7 +438,7 @@ impl Code {
     }
 
     /// The same without items marked `#[cfg(test)]`.
-    fn without_tests(&self) -> Code {
+    pub(super) fn without_tests(&self) -> Code {
         let mut text = String::new();
         let mut rest = self.text.as_str();
         while let Some(start) = rest.find("#[cfg(test)]") {
@@ -454,7 +454,7 @@ impl Code {
 }
 
 /// Where an item with its attributes ends: at its semicolon or the end of its braces.
-fn item_end(item: &str) -> usize {
+pub(super) fn item_end(item: &str) -> usize {
     let mut depth = 0_usize;
     for (position, found) in item.char_indices() {
         match found {
@@ -468,7 +468,7 @@ fn item_end(item: &str) -> usize {
     item.len()
 }
 
-fn is_word(found: char) -> bool {
+pub(super) fn is_word(found: char) -> bool {
     found.is_alphanumeric() || found == '_'
 }
 

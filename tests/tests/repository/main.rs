@@ -9,4 +9,5 @@ mod libraries;
 mod links;
 mod makefile;
 mod output;
+mod parts;
 mod words;

@@ -3,25 +3,31 @@
 //! Invariants: while a database is a backup, only the source changes it. Contents are compared by a job on a snapshot, which stays true for
 //! that reason. Messages that arrive meanwhile are queued. The connection learns only of consumed messages, so
 //! it stops reading before the queue is long. Events and job results of an earlier time as a backup are ignored.
+//!
+//! The backup returns each change of its source ([`Backup::advance`]) and is told whether it could
+//! be applied. It changes no row itself.
 
 use std::collections::VecDeque;
 
 use corvid_data::wire::StringCache;
-use corvid_data::{Recorded, WireError};
+use corvid_data::{Recorded, Schema, WireError};
+use corvid_engine::Database;
 use corvid_json::Pieces;
 
-use super::transactions::conversion_not_allowed;
-use super::{DatabaseService, Now};
+use super::replies::Outputs;
 use crate::job::garbage::Garbage;
 use crate::job::{Job, JobNumber};
 use crate::message::Event;
 use crate::replication::difference::Contents;
 use crate::replication::{
-    Replication, ReplicationStatus, Role, SourceEvent, SourceId, SourceOrder, Step, read_update,
+    Following, Replication, ReplicationStatus, SourceId, SourceOrder, Step, read_update,
 };
 
 /// Longer messages are freed by the reaper, bytes.
 const FREED_BYTES: usize = 1 << 20;
+
+/// A change of the source, or why its text is none.
+pub(super) type Change = Result<Recorded, WireError>;
 
 /// The state of a backup besides its rows.
 pub(super) struct Backup {
@@ -33,188 +39,185 @@ pub(super) struct Backup {
     /// Messages that arrived since it began.
     queued: VecDeque<Pieces>,
     strings: StringCache,
-}
-
-impl DatabaseService {
-    /// The state of replication; `None`: the database is active.
-    pub(super) fn backup_status(&self) -> Option<ReplicationStatus> {
-        let backup = self.model.source()?;
-        Some(backup.replication.status())
-    }
-
-    /// Changes roles while nothing is pending. Blocked transactions are tried in the new role.
-    pub(super) fn set_role(&mut self, now: Now, role: Role, token: u64) {
-        if self.model.cluster().is_some() {
-            // The member decides the role of a clustered database.
-            self.outputs.events.push(Event::RoleSet(token));
-            return;
-        }
-        self.end_backup();
-        if let Role::Backup(following) = role {
-            let name = self.database.schema().name.to_string();
-            self.model.begin_backup(Box::new(Backup {
-                replication: Replication::new(&name, *following),
-                connection: 0,
-                comparing: None,
-                queued: VecDeque::new(),
-                strings: StringCache::default(),
-            }));
-            if self.conversion.is_some() {
-                self.give_up_conversion(now, Some(&conversion_not_allowed(&name)));
-            }
-        }
-        self.outputs.events.push(Event::RoleSet(token));
-    }
-
-    /// Ends being a backup: from here on clients may write.
-    pub(super) fn end_backup(&mut self) {
-        if let Some(backup) = self.model.end_backup() {
-            self.outputs.free(messages(backup.queued));
-        }
-    }
-
-    /// Handles an event of the connection to the source.
-    pub(super) fn source(&mut self, now: Now, id: SourceId, event: SourceEvent) {
-        let Some(backup) = self.model.source_mut().filter(|backup| backup.id() == id) else {
-            return;
-        };
-        match event {
-            SourceEvent::Connected(number) => {
-                backup.connection = number;
-                let mut steps = Vec::new();
-                backup.replication.connected(&mut steps);
-                self.carry_out(now, Vec::new(), steps);
-            }
-            SourceEvent::Disconnected => {
-                backup.replication.disconnected();
-                backup.comparing = None;
-                let queued = std::mem::take(&mut backup.queued);
-                if !queued.is_empty() {
-                    self.outputs.free(messages(queued));
-                }
-            }
-            SourceEvent::Message(text) => {
-                backup.queued.push_back(text);
-                self.apply_messages(now);
-            }
-        }
-    }
-
-    /// Applies queued messages, up to contents that must be compared.
-    fn apply_messages(&mut self, now: Now) {
-        while let Some(backup) = self.model.source_mut()
-            && backup.comparing.is_none()
-            && let Some(text) = backup.queued.pop_front()
-        {
-            let text = text.into_bytes();
-            let bytes = text.len();
-            let mut steps = Vec::new();
-            let schema = self.database.schema();
-            backup.replication.receive(&text, schema, &mut steps);
-            let consumed = SourceOrder::Consumed(bytes);
-            let consumed = (backup.id(), backup.connection, consumed);
-            self.carry_out(now, text, steps);
-            self.outputs.source_orders.push(consumed);
-        }
-    }
-
-    /// Carries steps out, which may refer to `text`.
-    fn carry_out(&mut self, now: Now, mut text: Vec<u8>, steps: Vec<Step>) {
-        for step in steps {
-            let Some(backup) = self.model.source_mut() else {
-                return;
-            };
-            let (id, connection) = (backup.id(), backup.connection);
-            let mut order = |order| self.outputs.source_orders.push((id, connection, order));
-            match step {
-                Step::Send(text) => order(SourceOrder::Send(text)),
-                Step::Reconnect => order(SourceOrder::Reconnect),
-                Step::Rest => order(SourceOrder::Rest),
-                Step::Log(message) => self.outputs.events.push(Event::Replication(message)),
-                Step::Contents(range, encoding) => {
-                    self.last_job += 1;
-                    let number = JobNumber(self.last_job);
-                    backup.comparing = Some(number);
-                    let contents = Contents {
-                        text: std::mem::take(&mut text),
-                        range,
-                        encoding,
-                        excluded: backup.replication.following().excluded.clone(),
-                    };
-                    self.outputs.jobs.push(Job::Compare {
-                        number,
-                        contents,
-                        snapshot: self.database.snapshot(),
-                    });
-                }
-                Step::Update(range, encoding) => {
-                    let database = &self.database;
-                    let recorded = read_update(
-                        &text[range],
-                        database.schema(),
-                        encoding,
-                        &mut backup.strings,
-                        &|table, uuid| database.get(table, uuid).is_some(),
-                    );
-                    let applied = recorded.and_then(|recorded| self.replicate(now, recorded));
-                    self.check_applied(now, applied);
-                }
-            }
-        }
-        if text.len() > FREED_BYTES {
-            self.outputs.free(Garbage::new(text.len(), text));
-        }
-    }
-
-    fn check_applied(&mut self, now: Now, applied: Result<(), WireError>) {
-        if let (Err(error), Some(backup)) = (applied, self.model.source_mut()) {
-            let mut steps = Vec::new();
-            backup.replication.update_refused(error, &mut steps);
-            self.carry_out(now, Vec::new(), steps);
-        }
-    }
-
-    /// Applies the difference between our contents and the source's, which the job has found.
-    pub(super) fn compared(
-        &mut self,
-        now: Now,
-        number: JobNumber,
-        found: Result<Recorded, WireError>,
-    ) {
-        let is_awaited = |backup: &&mut Backup| backup.comparing == Some(number);
-        let Some(backup) = self.model.source_mut().filter(is_awaited) else {
-            self.outputs
-                .free(found.map_or_else(|error| Garbage::new(0, error), Garbage::recorded));
-            return;
-        };
-        backup.comparing = None;
-        let applied = found.and_then(|recorded| self.replicate(now, recorded));
-        if let Some(backup) = self.model.source_mut() {
-            let mut steps = Vec::new();
-            match applied {
-                Ok(()) => backup.replication.applied(),
-                Err(error) => backup.replication.contents_refused(&error, &mut steps),
-            }
-            self.carry_out(now, Vec::new(), steps);
-        }
-        self.apply_messages(now);
-        self.resume(now);
-    }
-
-    /// A commit from the source could not be stored and is undone.
-    pub(super) fn source_not_stored(&mut self, now: Now) {
-        if let Some(backup) = self.model.source_mut() {
-            backup.comparing = None;
-            let mut steps = Vec::new();
-            backup.replication.not_stored(&mut steps);
-            self.carry_out(now, Vec::new(), steps);
-        }
-    }
+    /// Steps that are left; those of a message refer to its text.
+    steps: VecDeque<Step>,
+    text: Vec<u8>,
+    /// The length of the message that is being carried out.
+    message_bytes: Option<usize>,
 }
 
 impl Backup {
-    fn id(&self) -> SourceId {
+    /// A backup of the database with this name, which has not connected to its source.
+    pub(super) fn new(database: &str, following: Following) -> Backup {
+        Backup {
+            replication: Replication::new(database, following),
+            connection: 0,
+            comparing: None,
+            queued: VecDeque::new(),
+            strings: StringCache::default(),
+            steps: VecDeque::new(),
+            text: Vec::new(),
+            message_bytes: None,
+        }
+    }
+
+    /// The number of its source.
+    pub(super) fn id(&self) -> SourceId {
         self.replication.following().id
+    }
+
+    /// The state of replication.
+    pub(super) fn status(&self) -> ReplicationStatus {
+        self.replication.status()
+    }
+
+    /// The connection with this number to the source begins.
+    pub(super) fn connect(&mut self, number: u64) {
+        self.connection = number;
+        self.take_steps(Replication::connected);
+    }
+
+    /// The connection has ended. Messages of it are dropped.
+    pub(super) fn disconnect(&mut self, outputs: &mut Outputs) {
+        self.replication.disconnected();
+        self.comparing = None;
+        let queued = std::mem::take(&mut self.queued);
+        if !queued.is_empty() {
+            outputs.free(messages(queued));
+        }
+    }
+
+    /// A message has come.
+    pub(super) fn queue(&mut self, text: Pieces) {
+        self.queued.push_back(text);
+    }
+
+    /// Works until the next change of the source, which it returns, or until nothing can be done.
+    /// Further messages are begun only if `takes_messages`.
+    pub(super) fn advance(
+        &mut self,
+        database: &Database,
+        outputs: &mut Outputs,
+        takes_messages: bool,
+    ) -> Option<Change> {
+        loop {
+            while let Some(step) = self.steps.pop_front() {
+                if let Some(change) = self.carry_out(step, database, outputs) {
+                    return Some(change);
+                }
+            }
+            self.end_message(outputs);
+            // Later messages change the contents that are being compared.
+            if !takes_messages || self.comparing.is_some() {
+                return None;
+            }
+            let text = self.queued.pop_front()?;
+            self.begin_message(text.into_bytes(), database.schema());
+        }
+    }
+
+    fn begin_message(&mut self, text: Vec<u8>, schema: &Schema) {
+        self.message_bytes = Some(text.len());
+        self.take_steps(|replication, steps| replication.receive(&text, schema, steps));
+        self.text = text;
+    }
+
+    fn end_message(&mut self, outputs: &mut Outputs) {
+        let text = std::mem::take(&mut self.text);
+        if text.len() > FREED_BYTES {
+            outputs.free(Garbage::new(text.len(), text));
+        }
+        if let Some(bytes) = self.message_bytes.take() {
+            self.order(SourceOrder::Consumed(bytes), outputs);
+        }
+    }
+
+    fn order(&self, order: SourceOrder, outputs: &mut Outputs) {
+        let order = (self.id(), self.connection, order);
+        outputs.source_orders.push(order);
+    }
+
+    /// Carries a step out. Returns the change of the source, if it is one.
+    fn carry_out(
+        &mut self,
+        step: Step,
+        database: &Database,
+        outputs: &mut Outputs,
+    ) -> Option<Change> {
+        match step {
+            Step::Send(text) => self.order(SourceOrder::Send(text), outputs),
+            Step::Reconnect => self.order(SourceOrder::Reconnect, outputs),
+            Step::Rest => self.order(SourceOrder::Rest, outputs),
+            Step::Log(message) => outputs.events.push(Event::Replication(message)),
+            Step::Contents(range, encoding) => {
+                let number = outputs.number_job();
+                self.comparing = Some(number);
+                let contents = Contents {
+                    text: std::mem::take(&mut self.text),
+                    range,
+                    encoding,
+                    excluded: self.replication.following().excluded.clone(),
+                };
+                outputs.jobs.push(Job::Compare {
+                    number,
+                    contents,
+                    snapshot: database.snapshot(),
+                });
+            }
+            Step::Update(range, encoding) => {
+                return Some(read_update(
+                    &self.text[range],
+                    database.schema(),
+                    encoding,
+                    &mut self.strings,
+                    &|table, uuid| database.get(table, uuid).is_some(),
+                ));
+            }
+        }
+        None
+    }
+
+    /// The last change does not fit: what follows from that comes before the steps that are left.
+    pub(super) fn refuse_update(&mut self, error: WireError) {
+        let mut steps = Vec::new();
+        self.replication.update_refused(error, &mut steps);
+        for step in steps.into_iter().rev() {
+            self.steps.push_front(step);
+        }
+    }
+
+    /// Ends the comparison with this number. False if it is not the one under way.
+    pub(super) fn end_comparison(&mut self, number: JobNumber) -> bool {
+        self.comparing
+            .take_if(|awaited| *awaited == number)
+            .is_some()
+    }
+
+    /// The contents are those of the source, or do not fit.
+    pub(super) fn take_contents(&mut self, applied: Result<(), WireError>) {
+        match applied {
+            Ok(()) => self.replication.applied(),
+            Err(error) => {
+                self.take_steps(|replication, steps| replication.contents_refused(&error, steps));
+            }
+        }
+    }
+
+    /// A commit from the source could not be stored and is undone.
+    pub(super) fn undo(&mut self) {
+        self.comparing = None;
+        self.take_steps(Replication::not_stored);
+    }
+
+    fn take_steps(&mut self, of: impl FnOnce(&mut Replication, &mut Vec<Step>)) {
+        let mut steps = Vec::new();
+        of(&mut self.replication, &mut steps);
+        self.steps.extend(steps);
+    }
+
+    /// The messages that are not applied.
+    pub(super) fn into_garbage(self) -> Garbage {
+        messages(self.queued)
     }
 }
 

@@ -41,10 +41,14 @@ mod request_stage;
 mod seeking;
 mod transaction_kind;
 
+use bytes::Bytes;
 use corvid_consensus::database::{MemberEvent, MemberRequest, Proposal};
-use corvid_log::cluster::{Eid, Index, Sid, Term, TransactionReader};
-use corvid_log::storage::StoreError;
+use corvid_data::{Arc, Delta, Uuid};
+use corvid_engine::Outcome;
+use corvid_log::cluster::{Eid, Index, Sid, Term, TransactionReader, write_data};
+use corvid_log::storage::{LogPosition, StoreError};
 
+use super::replies::Forwarded;
 use super::{DatabaseService, Now};
 use crate::message::{Event, ToDatabase};
 use crate::relay::TERM;
@@ -52,10 +56,13 @@ use entry_limit::EntryLimits;
 use replacing::Replacement;
 
 pub(super) use applying::is_short;
-pub(super) use converting::{check_persistence, has_conversion};
-pub(super) use executing::{Forwarded, is_short_forward};
+pub(super) use converting::check_persistence;
+pub(super) use executing::is_short_forward;
 pub(super) use in_flight::InFlight;
 pub(super) use transaction_kind::TransactionKind;
+
+/// Memory reserved for the data of a small entry, bytes: it need not grow.
+const RESERVED_BYTES: usize = 1024;
 
 /// The part that the member has in its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,31 +180,54 @@ impl DatabaseService {
         requests.into_iter().flatten()
     }
 
+    /// Sets smaller limits of entries and results than members take, for tests.
+    pub fn set_entry_limits(&mut self, entry_bytes_max: usize, result_bytes_max: usize) {
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.limits.lower(entry_bytes_max, result_bytes_max);
+        }
+    }
+
+    /// The outcome of a transaction that was just executed. If this database leads and may not
+    /// propose its commit, the commit is undone, and the transaction has failed at it.
+    pub(super) fn limit_entry(&mut self, outcome: Outcome) -> Outcome {
+        let (database, is_diff) = (&mut self.database, self.file.is_diff());
+        match self.model.cluster().filter(|cluster| !cluster.follows()) {
+            Some(cluster) => cluster.limits.limit_entry(outcome, database, is_diff),
+            None => outcome,
+        }
+    }
+
     /// Handles an event of the member.
-    pub(super) fn member(&mut self, now: Now, event: MemberEvent) {
+    pub(super) fn handle_member_event(&mut self, now: Now, event: MemberEvent) {
         if self.model.cluster().is_none() || self.is_removed {
             return;
         }
-        self.slow.set_now(now);
+        self.observers.slow.set_now(now);
         let event = match self.hold(now, ToDatabase::Member(event)) {
             Some(ToDatabase::Member(event)) => event,
             _ => return,
         };
         match event {
             MemberEvent::Leads { term } => self.lead(now, term),
-            MemberEvent::ElectionTimer { timer_ms } => self.set_election_timer(timer_ms),
+            MemberEvent::ElectionTimer { timer_ms } => {
+                if let Some(cluster) = self.model.cluster_mut() {
+                    cluster.limits.set_election_timer(timer_ms);
+                }
+            }
             MemberEvent::Follows { term, leader } => self.follow(now, term, leader),
             MemberEvent::Committed {
                 through,
                 term,
                 entries,
-            } => self.committed(now, through, term, entries),
+            } => self.apply_committed(now, through, term, entries),
             MemberEvent::Execute { origin, forwards } => {
                 self.execute_forwards(now, origin, forwards);
             }
-            MemberEvent::Outcome { id, outcome } => self.outcome(now, id, outcome),
+            MemberEvent::Outcome { id, outcome } => self.handle_outcome(now, id, outcome),
             MemberEvent::Lock { name, number, news } => self.hear_of_lock(&name, number, news),
-            MemberEvent::Found { through, findings } => self.found(now, through, &findings),
+            MemberEvent::Found { through, findings } => {
+                self.judge_findings(now, through, &findings)
+            }
             // The holder loads the database from the file and sends it as `ToDatabase::Installed`.
             MemberEvent::Replaced { .. } => debug_assert!(false, "the holder loads the file"),
             MemberEvent::Compacted { token, result } => {
@@ -207,6 +237,31 @@ impl DatabaseService {
         self.release();
         self.advance_conversion(now);
         self.resume(now);
+    }
+
+    /// Proposes a commit as an entry of the cluster's log. Returns its position, with the length of
+    /// its data.
+    pub(super) fn propose(
+        &mut self,
+        now: Now,
+        delta: &Arc<Delta>,
+        txn: Uuid,
+        result: Option<Bytes>,
+    ) -> (LogPosition, usize) {
+        let mut data = Vec::with_capacity(RESERVED_BYTES);
+        let schema = self.database.schema();
+        write_data(&mut data, schema, delta, now.wall_ms, self.file.is_diff());
+        let bytes = data.len();
+        self.observers.counts.recorded(bytes);
+        let position = self.file.take_position();
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.propose(Proposal {
+                eid: Eid(txn),
+                data: Bytes::from(data),
+                result,
+            });
+        }
+        (position, bytes)
     }
 
     /// Hands a snapshot of the applied state to the member. Speculative commits do not belong in it: they are undone for the moment of the
@@ -235,7 +290,7 @@ impl DatabaseService {
         if let Some(cluster) = self.model.cluster_mut() {
             cluster.is_broken = true;
         }
-        self.storage_error = Some(StoreError {
+        self.file.set_error(StoreError {
             details: details.clone(),
             io_error: String::new(),
         });

@@ -19,18 +19,20 @@
 use std::collections::{HashSet, VecDeque};
 
 use corvid_data::TrustedKeys;
-use corvid_data::{Arc, Schema, Uuid, UuidSource, WireError};
+use corvid_data::{Arc, Delta, Schema, Uuid, UuidSource, WireError};
 use corvid_engine::{Converted, Database};
 use corvid_log::cluster::Eid;
 use corvid_monitor::SessionId;
 
-use super::clustered::has_conversion;
-use super::{DatabaseService, Now};
+use super::Now;
+use super::barrier::{Activity, UnderWay, has_conversion};
+use super::environment::Environment;
+use super::file::DatabaseFile;
+use super::replies::Outputs;
 use crate::job::garbage::Garbage;
 use crate::job::{self, Carried, Commit, Job, JobNumber, JobResult};
 use crate::message::{DatabaseMethod, Request, ToDatabase};
-use crate::recording::Setting;
-use crate::storage::Content;
+use crate::schema_epoch::SchemaEpoch;
 
 /// Changed rows that the database carries over itself while inputs are held; more are left to a job.
 const SMALL_CHANGES: usize = 64;
@@ -42,10 +44,89 @@ const MANY_CHANGES: usize = 1024;
 const CATCH_UP_JOBS_MAX: u32 = 8;
 
 /// Bytes of records of commits that wait to be carried over; beyond that, inputs are held.
-pub(super) const BYTES_MAX: usize = 256 << 20;
+const BYTES_MAX: usize = 256 << 20;
 
 /// Attempts while commits continue; the next one holds all inputs.
 const FREE_ATTEMPTS: u32 = 2;
+
+/// The conversions of one database, one at a time.
+pub(super) struct Conversions {
+    /// The one under way.
+    pub(super) current: Option<Conversion>,
+    /// Bytes of records during a conversion after which all inputs wait.
+    pub(super) bytes_max: usize,
+    /// The epoch that the last one began.
+    pub(super) epoch: SchemaEpoch,
+}
+
+/// The parts of the database that a step of a conversion uses.
+pub(super) struct Parts<'a> {
+    pub(super) database: &'a Database,
+    pub(super) file: &'a mut DatabaseFile,
+    pub(super) outputs: &'a mut Outputs,
+    pub(super) environment: &'a mut Environment,
+}
+
+/// The outcome of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It was taken, and another one may be taken at once.
+    Taken,
+    /// The next one waits for a job, the file or pending replies.
+    Waits,
+    /// Nothing is missing, and no file has to be put in place first: the contents are to be
+    /// swapped.
+    Complete,
+}
+
+impl Default for Conversions {
+    fn default() -> Conversions {
+        Conversions {
+            current: None,
+            bytes_max: BYTES_MAX,
+            epoch: SchemaEpoch::default(),
+        }
+    }
+}
+
+impl Conversions {
+    /// Whether all inputs must wait: for the swap, or until nothing is pending.
+    pub(super) fn is_waiting(&self, file: &DatabaseFile) -> bool {
+        self.current.as_ref().is_some_and(|conversion| {
+            let wants_file = conversion.file == NewFile::None
+                && file.exists()
+                && matches!(conversion.work, Work::Ready(_))
+                && !file.is_swapping();
+            conversion.is_held || wants_file || matches!(conversion.work, Work::NotStarted)
+        })
+    }
+
+    /// Reports whether a conversion is under way.
+    pub(super) fn report_activity(&self, activity: &mut Activity) {
+        let Conversions {
+            current,
+            bytes_max: _,
+            epoch: _,
+        } = self;
+        activity.report(UnderWay::Conversion, current.is_some());
+    }
+
+    /// A commit under the old schema is released: a conversion under way must carry it over.
+    pub(super) fn observe_commit(&mut self, delta: &Arc<Delta>, date_ms: i64, record_bytes: usize) {
+        if let Some(conversion) = &mut self.current {
+            let delta = delta.clone();
+            let commit = Commit { delta, date_ms };
+            conversion.add_released(commit, record_bytes, self.bytes_max);
+        }
+    }
+
+    /// Whether the conversion under way was asked for by this request and can be given up.
+    pub(super) fn is_asked_by(&self, session: SessionId, id: &[u8]) -> bool {
+        self.current.as_ref().is_some_and(|conversion| {
+            conversion.is_cancelable() && conversion.is_asked_by(session, id)
+        })
+    }
+}
 
 /// A conversion under way.
 pub(super) struct Conversion {
@@ -121,7 +202,7 @@ impl Conversion {
 
     /// Records a released commit under the old schema, and the length of its record. When more than `bytes_max` have come, all later inputs
     /// wait for the end.
-    pub(super) fn released(&mut self, commit: Commit, record_bytes: usize, bytes_max: usize) {
+    fn add_released(&mut self, commit: Commit, record_bytes: usize, bytes_max: usize) {
         self.changes += commit.delta.changes.len();
         self.bytes += record_bytes;
         self.is_held |= self.bytes > bytes_max;
@@ -176,6 +257,162 @@ impl Conversion {
         }
     }
 
+    /// Takes the next step, if it is possible.
+    pub(super) fn step(&mut self, now: Now, is_all_stored: bool, parts: &mut Parts<'_>) -> Step {
+        let converted = match &self.work {
+            Work::InJob => return Step::Waits,
+            Work::NotStarted => {
+                // The job converts what is stored: a commit that is undone later must not be in the
+                // new contents.
+                if is_all_stored {
+                    self.start_convert_job(parts);
+                }
+                return Step::Waits;
+            }
+            Work::Ready(converted) => converted,
+        };
+        if self.file == NewFile::None && parts.file.exists() {
+            if !is_all_stored || parts.file.is_swapping() {
+                return Step::Waits;
+            }
+            let snapshot = converted.database().snapshot();
+            self.file = NewFile::Writing;
+            parts.file.begin_conversion(now, snapshot);
+            return Step::Taken;
+        }
+        if self.has_work() && (is_all_stored || !self.is_held) {
+            self.start_carry_over_job(parts);
+            return Step::Waits;
+        }
+        if matches!(self.file, NewFile::Writing | NewFile::Swapping) {
+            return Step::Waits;
+        }
+        if !self.records.is_empty() && parts.file.exists() {
+            self.file = NewFile::Writing;
+            parts.file.extend(std::mem::take(&mut self.records));
+            return Step::Waits;
+        }
+        // Next to nothing is missing: no further commit may come between the last record and the
+        // swap.
+        if !self.is_held {
+            self.is_held = true;
+            return Step::Taken;
+        }
+        if !is_all_stored {
+            return Step::Waits;
+        }
+        if !self.commits.is_empty() {
+            self.carry_over_rest(parts);
+            return Step::Taken;
+        }
+        if !parts.file.exists() {
+            return Step::Complete;
+        }
+        self.file = NewFile::Swapping;
+        parts.file.swap();
+        Step::Waits
+    }
+
+    /// Starts the conversion of the present state, which is stored.
+    fn start_convert_job(&mut self, parts: &mut Parts<'_>) {
+        self.number = parts.outputs.number_job();
+        self.work = Work::InJob;
+        self.attempts += 1;
+        self.is_held = self.attempts > FREE_ATTEMPTS;
+        self.catch_up_jobs = 0;
+        self.bytes = 0;
+        parts.outputs.jobs.push(Job::Convert {
+            number: self.number,
+            snapshot: parts.database.snapshot(),
+            schema: self.schema.clone(),
+            seed: parts.environment.fresh(),
+        });
+    }
+
+    fn start_carry_over_job(&mut self, parts: &mut Parts<'_>) {
+        let number = parts.outputs.number_job();
+        let Work::Ready(converted) = std::mem::replace(&mut self.work, Work::InJob) else {
+            return;
+        };
+        self.number = number;
+        self.catch_up_jobs += u32::from(self.file != NewFile::Writing);
+        self.changes = 0;
+        parts.outputs.jobs.push(Job::CarryOver {
+            number,
+            converted,
+            commits: std::mem::take(&mut self.commits),
+            is_diff: parts.file.is_diff(),
+            seed: parts.environment.fresh(),
+        });
+    }
+
+    /// Carries the last few commits over without a job.
+    fn carry_over_rest(&mut self, parts: &mut Parts<'_>) {
+        let Work::Ready(converted) = &mut self.work else {
+            return;
+        };
+        let (commits, is_diff) = (std::mem::take(&mut self.commits), parts.file.is_diff());
+        self.changes = 0;
+        match job::carry_over(converted, &commits, is_diff, parts.environment.uuids()) {
+            Ok(records) => self.records = records,
+            Err(_) => self.start_again(parts),
+        }
+    }
+
+    /// Whether a job with this number is awaited.
+    pub(super) fn awaits(&self, number: JobNumber) -> bool {
+        self.number == number && matches!(self.work, Work::InJob)
+    }
+
+    /// Takes the result of the job that is awaited.
+    ///
+    /// # Errors
+    /// The present state cannot be converted.
+    pub(super) fn take_result(
+        &mut self,
+        done: JobResult,
+        parts: &mut Parts<'_>,
+    ) -> Result<(), WireError> {
+        match done {
+            JobResult::Converted(converted) => self.work = Work::Ready(converted?),
+            JobResult::CarriedOver(Ok(Carried { converted, records })) => {
+                self.work = Work::Ready(converted);
+                self.records.extend(records);
+            }
+            JobResult::CarriedOver(Err(_)) => self.start_again(parts),
+            // These are not steps of a conversion.
+            JobResult::InitialContents(_)
+            | JobResult::DeferredBody(_)
+            | JobResult::Compared(_)
+            | JobResult::SnapshotsCompared(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Starts again from the present state as soon as nothing is pending, because a commit could not be carried over. The state as a whole
+    /// may still be convertible.
+    fn start_again(&mut self, parts: &mut Parts<'_>) {
+        self.records.clear();
+        self.commits.clear();
+        self.changes = 0;
+        self.file = NewFile::None;
+        if let Some(database) = self.take_database() {
+            parts.outputs.free(Garbage::database(database));
+        }
+        self.work = Work::NotStarted;
+        parts.file.abandon_conversion();
+    }
+
+    /// The new file holds everything that it was given.
+    pub(super) fn mark_written(&mut self) {
+        self.file = NewFile::Written;
+    }
+
+    /// The inputs that waited for the end, and the request.
+    pub(super) fn into_inputs(self) -> (VecDeque<ToDatabase>, Box<Request>) {
+        (self.queued, self.request)
+    }
+
     /// Whether commits are to be carried over by a job now.
     fn has_work(&self) -> bool {
         let enough = match self.file {
@@ -184,265 +421,6 @@ impl Conversion {
             _ => return false,
         };
         self.changes > enough
-    }
-}
-
-impl DatabaseService {
-    /// Sets the number of bytes of records during a conversion after which all inputs wait.
-    pub fn set_conversion_bytes_max(&mut self, bytes: usize) {
-        self.tape.setting(Setting::ConversionBytesMax, bytes as u64);
-        self.conversion_bytes_max = bytes;
-    }
-
-    /// Whether all inputs must wait: for the swap, or until nothing is pending.
-    pub(super) fn is_conversion_waiting(&self) -> bool {
-        self.conversion.as_ref().is_some_and(|conversion| {
-            let wants_file = conversion.file == NewFile::None
-                && self.growth.is_some()
-                && matches!(conversion.work, Work::Ready(_))
-                && !self.rewrites.is_swapping();
-            conversion.is_held || wants_file || matches!(conversion.work, Work::NotStarted)
-        })
-    }
-
-    /// Takes all steps of the conversion that can be taken. Called when a step may have become possible.
-    pub(super) fn advance_conversion(&mut self, now: Now) {
-        while self.step_conversion(now) {}
-    }
-
-    /// Takes the next step. True if another may be taken at once.
-    fn step_conversion(&mut self, now: Now) -> bool {
-        let is_all_stored = self.pending.is_empty();
-        let is_swapping = self.rewrites.is_swapping();
-        let Some(conversion) = &mut self.conversion else {
-            return false;
-        };
-        let converted = match &mut conversion.work {
-            Work::InJob => return false,
-            Work::NotStarted => {
-                if is_all_stored {
-                    self.start_convert_job();
-                }
-                return false;
-            }
-            Work::Ready(converted) => converted,
-        };
-        if conversion.file == NewFile::None && self.growth.is_some() {
-            if !is_all_stored || is_swapping {
-                return false;
-            }
-            let content = Content {
-                snapshot: converted.database().snapshot(),
-                comment: "converted by ovsdb-server",
-                date_ms: now.wall_ms,
-                is_diff: self.column_diff,
-                with_tail: false,
-            };
-            conversion.file = NewFile::Writing;
-            self.rewrite_for_conversion(content);
-            return true;
-        }
-        if conversion.has_work() && (is_all_stored || !conversion.is_held) {
-            self.start_carry_over_job();
-            return false;
-        }
-        if matches!(conversion.file, NewFile::Writing | NewFile::Swapping) {
-            return false;
-        }
-        if !conversion.records.is_empty() && self.growth.is_some() {
-            conversion.file = NewFile::Writing;
-            let records = std::mem::take(&mut conversion.records);
-            self.extend_rewrite(records);
-            return false;
-        }
-        if !conversion.is_held {
-            conversion.is_held = true;
-            return true;
-        }
-        if !is_all_stored {
-            return false;
-        }
-        if !conversion.commits.is_empty() {
-            return self.carry_over_rest();
-        }
-        if self.growth.is_none() {
-            if !self.propose_conversion(now) {
-                self.finish_conversion(now, Ok(()));
-            }
-            return false;
-        }
-        conversion.file = NewFile::Swapping;
-        self.swap_rewrite();
-        false
-    }
-
-    /// Starts the conversion of the present state, which is stored.
-    fn start_convert_job(&mut self) {
-        self.last_job += 1;
-        let Some(conversion) = &mut self.conversion else {
-            return;
-        };
-        conversion.number = JobNumber(self.last_job);
-        conversion.work = Work::InJob;
-        conversion.attempts += 1;
-        conversion.is_held = conversion.attempts > FREE_ATTEMPTS;
-        conversion.catch_up_jobs = 0;
-        conversion.bytes = 0;
-        self.outputs.jobs.push(Job::Convert {
-            number: conversion.number,
-            snapshot: self.database.snapshot(),
-            schema: conversion.schema.clone(),
-            seed: self.uuids.fresh(),
-        });
-    }
-
-    fn start_carry_over_job(&mut self) {
-        self.last_job += 1;
-        let Some(conversion) = &mut self.conversion else {
-            return;
-        };
-        let Work::Ready(converted) = std::mem::replace(&mut conversion.work, Work::InJob) else {
-            return;
-        };
-        conversion.number = JobNumber(self.last_job);
-        conversion.catch_up_jobs += u32::from(conversion.file != NewFile::Writing);
-        conversion.changes = 0;
-        self.outputs.jobs.push(Job::CarryOver {
-            number: conversion.number,
-            converted,
-            commits: std::mem::take(&mut conversion.commits),
-            is_diff: self.column_diff,
-            seed: self.uuids.fresh(),
-        });
-    }
-
-    /// Carries the last few commits over without a job.
-    fn carry_over_rest(&mut self) -> bool {
-        let is_diff = self.column_diff;
-        let Some(conversion) = &mut self.conversion else {
-            return false;
-        };
-        let Work::Ready(converted) = &mut conversion.work else {
-            return false;
-        };
-        let commits = std::mem::take(&mut conversion.commits);
-        conversion.changes = 0;
-        match job::carry_over(converted, &commits, is_diff, &mut *self.uuids) {
-            Ok(records) => conversion.records = records,
-            Err(_) => self.start_conversion_again(),
-        }
-        true
-    }
-
-    /// Handles the result of a job.
-    pub(super) fn job_done(&mut self, now: Now, number: JobNumber, done: JobResult) {
-        let Some(done) = self.replacement_done(now, number, done) else {
-            return;
-        };
-        let is_awaited = |conversion: &&mut Conversion| {
-            conversion.number == number && matches!(conversion.work, Work::InJob)
-        };
-        let Some(conversion) = self.conversion.as_mut().filter(is_awaited) else {
-            self.free(done);
-            return;
-        };
-        match done {
-            JobResult::Converted(Ok(converted)) => conversion.work = Work::Ready(converted),
-            JobResult::Converted(Err(error)) => {
-                self.give_up_conversion(now, Some(&error));
-                return;
-            }
-            JobResult::CarriedOver(Ok(Carried { converted, records })) => {
-                conversion.work = Work::Ready(converted);
-                conversion.records.extend(records);
-            }
-            JobResult::CarriedOver(Err(_)) => self.start_conversion_again(),
-            // These are not steps of a conversion.
-            JobResult::InitialContents(_)
-            | JobResult::DeferredBody(_)
-            | JobResult::Compared(_)
-            | JobResult::SnapshotsCompared(_) => {}
-        }
-        self.advance_conversion(now);
-        self.resume(now);
-    }
-
-    /// Starts again from the present state as soon as nothing is pending, because a commit could not be carried over. The state as a whole
-    /// may still be convertible.
-    fn start_conversion_again(&mut self) {
-        let Some(conversion) = &mut self.conversion else {
-            return;
-        };
-        conversion.records.clear();
-        conversion.commits.clear();
-        conversion.changes = 0;
-        conversion.file = NewFile::None;
-        let database = conversion.take_database();
-        conversion.work = Work::NotStarted;
-        self.free_database(database);
-        self.abandon_rewrite();
-    }
-
-    /// Ends the conversion with nothing changed. Replies with the error, if the session is still there.
-    pub(super) fn give_up_conversion(&mut self, now: Now, error: Option<&WireError>) {
-        if let (Some(request), Some(error)) = (self.drop_conversion(), error) {
-            self.fail_conversion(&request, error);
-        }
-        self.resume_after_conversion(now);
-    }
-
-    /// Drops the conversion, which must not be swapping, and returns its request.
-    pub(super) fn drop_conversion(&mut self) -> Option<Box<Request>> {
-        let mut conversion = self.conversion.take()?;
-        assert!(conversion.is_cancelable(), "a swap is waited for");
-        let database = conversion.take_database();
-        self.free_database(database);
-        self.abandon_rewrite();
-        Some(self.end_conversion(conversion))
-    }
-
-    /// Resumes the inputs and compactions that waited for the conversion.
-    pub(super) fn resume_after_conversion(&mut self, now: Now) {
-        self.compact_wanted(now);
-        self.resume(now);
-    }
-
-    /// Puts the inputs that waited for the end before all others at the barrier.
-    pub(super) fn end_conversion(&mut self, conversion: Conversion) -> Box<Request> {
-        self.queue_first(conversion.queued);
-        conversion.request
-    }
-
-    /// Has a database freed by the reaper.
-    pub(super) fn free_database(&mut self, database: Option<Database>) {
-        if let Some(database) = database {
-            self.outputs.free(Garbage::database(database));
-        }
-    }
-
-    /// Frees a result that is not needed any more.
-    fn free(&mut self, done: JobResult) {
-        if let JobResult::Converted(Ok(converted))
-        | JobResult::CarriedOver(Ok(Carried { converted, .. })) = done
-        {
-            self.free_database(Some(converted.into_database()));
-        }
-    }
-
-    /// Whether the conversion was asked for by this request and can be given up.
-    pub(super) fn is_conversion_asked_by(&self, session: SessionId, id: &[u8]) -> bool {
-        self.conversion.as_ref().is_some_and(|conversion| {
-            conversion.is_cancelable() && conversion.is_asked_by(session, id)
-        })
-    }
-
-    /// The new file holds everything that it was given.
-    pub(super) fn conversion_written(&mut self, now: Now) {
-        if let Some(conversion) = &mut self.conversion {
-            conversion.file = NewFile::Written;
-        }
-        self.advance_conversion(now);
-        self.resume(now);
     }
 }
 

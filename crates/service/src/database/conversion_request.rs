@@ -1,5 +1,6 @@
-//! A `convert` request (docs/spec/protocol.md 4.15): its checks, the swap of the database, and the replies and notifications after it. The
-//! steps between are in `conversion.rs`.
+//! A `convert` request (docs/spec/protocol.md 4.15): its checks, the way to its end, the swap of
+//! the database, and the replies and notifications after it. The steps between are in
+//! `conversion.rs`.
 
 use corvid_data::{Arc, Schema, Tag, Uuid, WireError};
 use corvid_engine::Database;
@@ -7,29 +8,147 @@ use corvid_json::Value;
 use corvid_log::storage::StoreError;
 
 use super::clustered::check_persistence;
-use super::conversion::{Conversion, is_conversion_of};
+use super::conversion::{Conversion, Parts, Step, is_conversion_of};
 use super::transactions::conversion_not_allowed;
 use super::{DatabaseService, Now};
+use crate::job::garbage::Garbage;
+use crate::job::{Carried, JobNumber, JobResult};
 use crate::message::{Completion, Event, Request};
-use crate::schema_epoch::SchemaEpoch;
+use crate::recording::Setting;
 
 impl DatabaseService {
+    /// Sets the number of bytes of records during a conversion after which all inputs wait.
+    pub fn set_conversion_bytes_max(&mut self, bytes: usize) {
+        let setting = Setting::ConversionBytesMax;
+        self.environment.record_setting(setting, bytes as u64);
+        self.conversions.bytes_max = bytes;
+    }
+
+    /// Takes all steps of the conversion that can be taken. Called when a step may have become possible.
+    pub(super) fn advance_conversion(&mut self, now: Now) {
+        while let Some(conversion) = &mut self.conversions.current {
+            let mut parts = Parts {
+                database: &self.database,
+                file: &mut self.file,
+                outputs: &mut self.outputs,
+                environment: &mut self.environment,
+            };
+            match conversion.step(now, self.pending.is_empty(), &mut parts) {
+                Step::Taken => {}
+                Step::Waits => return,
+                Step::Complete => {
+                    if !self.propose_conversion(now) {
+                        self.finish_conversion(now, Ok(()));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Handles the result of a job.
+    pub(super) fn handle_job_done(&mut self, now: Now, number: JobNumber, done: JobResult) {
+        let Some(done) = self.finish_replacement(now, number, done) else {
+            return;
+        };
+        let current = self.conversions.current.as_mut();
+        let Some(conversion) = current.filter(|conversion| conversion.awaits(number)) else {
+            self.free_result(done);
+            return;
+        };
+        let mut parts = Parts {
+            database: &self.database,
+            file: &mut self.file,
+            outputs: &mut self.outputs,
+            environment: &mut self.environment,
+        };
+        if let Err(error) = conversion.take_result(done, &mut parts) {
+            self.give_up_conversion(now, Some(&error));
+            return;
+        }
+        self.advance_conversion(now);
+        self.resume(now);
+    }
+
+    /// The new file holds everything that it was given.
+    pub(super) fn continue_conversion(&mut self, now: Now) {
+        if let Some(conversion) = &mut self.conversions.current {
+            conversion.mark_written();
+        }
+        self.advance_conversion(now);
+        self.resume(now);
+    }
+
+    /// Ends the conversion with nothing changed. Replies with the error, if the session is still there.
+    pub(super) fn give_up_conversion(&mut self, now: Now, error: Option<&WireError>) {
+        if let (Some(request), Some(error)) = (self.drop_conversion(), error) {
+            self.fail_conversion(&request, error);
+        }
+        self.resume_after_conversion(now);
+    }
+
+    /// Drops the conversion, which must not be swapping, and returns its request.
+    pub(super) fn drop_conversion(&mut self) -> Option<Box<Request>> {
+        let mut conversion = self.conversions.current.take()?;
+        assert!(conversion.is_cancelable(), "a swap is waited for");
+        let database = conversion.take_database();
+        self.free_database(database);
+        self.file.abandon_conversion();
+        Some(self.end_conversion(conversion))
+    }
+
+    /// Resumes the inputs and compactions that waited for the conversion.
+    fn resume_after_conversion(&mut self, now: Now) {
+        self.compact_wanted(now);
+        self.resume(now);
+    }
+
+    /// Puts the inputs that waited for the end before all others at the barrier.
+    pub(super) fn end_conversion(&mut self, conversion: Conversion) -> Box<Request> {
+        let (queued, request) = conversion.into_inputs();
+        self.queue_first(queued);
+        request
+    }
+
+    /// Has a database freed by the reaper.
+    pub(super) fn free_database(&mut self, database: Option<Database>) {
+        if let Some(database) = database {
+            self.outputs.free(Garbage::database(database));
+        }
+    }
+
+    /// Frees a result that is not needed any more.
+    fn free_result(&mut self, done: JobResult) {
+        if let JobResult::Converted(Ok(converted))
+        | JobResult::CarriedOver(Ok(Carried { converted, .. })) = done
+        {
+            self.free_database(Some(converted.into_database()));
+        }
+    }
+
     /// Begins a conversion, while nothing is pending and there is no other.
     pub(super) fn convert(&mut self, now: Now, request: Box<Request>) {
-        if self.triggers.find(request.session, &request.id).is_some() {
+        if self
+            .executor
+            .triggers
+            .find(request.session, &request.id)
+            .is_some()
+        {
             let error = WireError::syntax(request.params(), "convert: duplicate request ID");
             self.fail(&request, &error);
             return;
         }
         match self.new_schema(&request) {
             Err(error) => {
-                self.audit_refusal(now, &request, &error);
+                let (audit, schema) = (&self.observers.audit, self.database.schema());
+                let entry = audit.of_refused_conversion(schema, now, &request, &error);
+                self.outputs.audit.extend(entry);
                 self.fail(&request, &error);
             }
             // The leader converts.
             Ok(_) if self.is_follower() => self.forward(now, request),
             Ok(schema) => {
-                self.conversion = Some(Conversion::new(request, schema));
+                self.conversions.current = Some(Conversion::new(request, schema));
                 self.advance_conversion(now);
             }
         }
@@ -76,7 +195,7 @@ impl DatabaseService {
 
     /// The new file is in place, or has failed: swaps the database, and notifies sessions in the order of docs/spec/protocol.md 4.15.
     pub(super) fn finish_conversion(&mut self, now: Now, result: Result<(), StoreError>) {
-        let Some(mut conversion) = self.conversion.take() else {
+        let Some(mut conversion) = self.conversions.current.take() else {
             return;
         };
         let database = match (result, conversion.take_database()) {
@@ -96,34 +215,41 @@ impl DatabaseService {
             "a conversion is that of the moment of its swap"
         );
         // The new file has no history either.
-        self.answer_compactions(&Ok(()));
+        let answers = self.file.answer_compactions(&Ok(()));
+        self.outputs.events.extend(answers);
         let last_txn = match conversion.entry {
             Some(eid) => eid.0,
-            None => super::txn_id(self.keeps_history, &mut *self.uuids),
+            None => self.environment.txn_id(self.subscriptions.keeps_history()),
         };
         let schema = self.swap_contents(database, last_txn);
         let request = self.end_conversion(conversion);
-        self.audit_conversion(now, &request);
+        let audit = &self.observers.audit;
+        let entry = audit.of_conversion(self.database.schema(), now, &request);
+        self.outputs.audit.extend(entry);
         if !self.ends_forwarded_conversion() {
             self.reply(request, b"{}".to_vec());
         }
         self.cancel_triggers();
         self.outputs
             .events
-            .push(Event::Converted(self.id, schema, self.converted));
+            .push(Event::Converted(self.id, schema, self.conversions.epoch));
     }
 
     /// Serves other contents from now on: cancels the monitors and begins the history with `last_txn`. Returns the schema.
     pub(super) fn swap_contents(&mut self, database: Database, last_txn: Uuid) -> Arc<Schema> {
         let schema = database.schema().clone();
-        self.converted = SchemaEpoch(self.tape.number(|| self.epochs.advance().0));
+        self.conversions.epoch = self.environment.begin_epoch();
         self.abandon_initial_contents();
-        self.once.committed(last_txn);
-        let canceled = self.monitors.convert(schema.clone(), last_txn);
+        self.executor.once.committed(last_txn);
+        let canceled = self
+            .subscriptions
+            .monitors
+            .convert(schema.clone(), last_txn);
         self.push_cancellations(canceled);
         let old = std::mem::replace(&mut self.database, database);
         self.free_database(Some(old));
-        self.rebind_watched_columns();
+        let columns = &mut self.observers.watched_columns;
+        self.outputs.events.extend(columns.rebind(&self.database));
         schema
     }
 

@@ -8,6 +8,7 @@
 use corvid_consensus::database::MemberEvent;
 use corvid_engine::WorkBudget;
 
+use super::barrier::Question;
 use super::{DatabaseService, Now, clustered};
 use crate::message::{Control, DatabaseMethod, ToDatabase};
 
@@ -27,7 +28,7 @@ impl DatabaseService {
     ) -> Option<ToDatabase> {
         let must_wait =
             self.outputs.outboxes.must_queue(&input) || self.awaits_cluster(&input).is_some();
-        if !self.is_quiet() || must_wait {
+        if !self.activity().allows(Question::IsShort) || must_wait {
             return Some(input);
         }
         match input {
@@ -35,41 +36,41 @@ impl DatabaseService {
                 if request.method == DatabaseMethod::Transact
                     && request.frame.len() <= REQUEST_MAX
                     && !self.is_dismissed(&request.info)
-                    && !self.monitors.is_behind(request.session) =>
+                    && !self.subscriptions.monitors.is_behind(request.session) =>
             {
                 let left = self.transact_within(now, request, budget);
                 left.map(ToDatabase::Request)
             }
             ToDatabase::Drained(session)
-                if !self.monitors.is_behind(session)
+                if !self.subscriptions.monitors.is_behind(session)
                     && !self.outputs.outboxes.has_requests(session) =>
             {
-                self.drained(session);
+                self.handle_drained(session);
                 None
             }
             // The updates of `_Server` are short. Elsewhere those of a session that has not read
             // its last ones may be long.
             ToDatabase::Fence(session, answer)
-                if self.model.is_server_db() || !self.monitors.is_behind(session) =>
+                if self.model.is_server_db() || !self.subscriptions.monitors.is_behind(session) =>
             {
                 self.send_updates(session);
                 self.outputs.complete(session, answer);
                 None
             }
             ToDatabase::Control(Control::ShowIndex(applied)) => {
-                self.control(now, Control::ShowIndex(applied));
+                self.handle_control(now, Control::ShowIndex(applied));
                 None
             }
             ToDatabase::Member(event) if self.may_execute_for_others() => match event {
                 MemberEvent::Execute { origin, forwards }
                     if forwards.iter().all(clustered::is_short_forward) =>
                 {
-                    self.slow.set_now(now);
+                    self.observers.slow.set_now(now);
                     let left = self.execute_forwards_within(now, origin, forwards, budget);
                     left.map(ToDatabase::Member)
                 }
                 event if clustered::is_short(&event) => {
-                    self.member(now, event);
+                    self.handle_member_event(now, event);
                     None
                 }
                 event => Some(ToDatabase::Member(event)),
@@ -86,10 +87,7 @@ impl DatabaseService {
         input: ToDatabase,
         long_steps: u64,
     ) -> Option<ToDatabase> {
-        let is_free = self.barrier_queue.is_empty()
-            && !self.pending.is_full()
-            && self.conversion.is_none()
-            && !self.is_removed
+        let is_free = self.activity().allows(Question::MayExecute)
             && !self.outputs.outboxes.must_queue(&input)
             && self.awaits_cluster(&input).is_none();
         match input {
@@ -101,7 +99,7 @@ impl DatabaseService {
                 if request.frame.len() > LONG_BYTES {
                     return Some(ToDatabase::Request(request));
                 }
-                let mut budget = self.work_budget().at_most(long_steps);
+                let mut budget = self.executor.work_budget().at_most(long_steps);
                 let left = self.transact_within(now, request, &mut budget);
                 self.resume(now);
                 left.map(ToDatabase::Request)
@@ -116,28 +114,15 @@ impl DatabaseService {
     /// Whether nothing is under way that could make an event of the member long: contents that are replaced, requests of clients that wait
     /// until an event lets them be executed here.
     fn may_execute_for_others(&self) -> bool {
-        let cluster = self.model.cluster();
-        cluster.is_some_and(|cluster| !cluster.is_replacing() && !cluster.in_flight().has_local())
-    }
-
-    /// Whether nothing is under way that could make a commit long: blocked transactions, columns that configure remotes, a conversion, a
-    /// new file.
-    fn is_quiet(&self) -> bool {
-        self.triggers.is_empty()
-            && self.watched_columns.is_empty()
-            && self.barrier_queue.is_empty()
-            && self.conversion.is_none()
-            && self.rewrites.is_idle()
-            && !self.is_removed
-            && !self.pending.is_full()
+        let may_execute = self.activity().allows(Question::MayExecuteForOthers);
+        may_execute && self.model.cluster().is_some()
     }
 
     /// Whether [`DatabaseService::tick`] has something to do.
     #[must_use]
     pub(crate) fn must_tick(&self, now: Now) -> bool {
-        let growth = self.growth.filter(|_| self.may_compact());
-        let trigger = self.triggers.next_deadline();
-        growth.is_some_and(|growth| growth.is_due(now.mono_ms))
+        let trigger = self.executor.triggers.next_deadline();
+        (self.file.is_due(now) && self.may_compact())
             || trigger.is_some_and(|at_ms| at_ms <= now.mono_ms)
             || self.database.is_indexing()
     }

@@ -3,12 +3,12 @@
 //! | Question | Method | Where it is asked |
 //! |---|---|---|
 //! | May clients write and convert? | [`Model::accepts_client_writes`] | execution of a transaction (`transactions.rs`), checks of a conversion (`conversion_request.rs`) |
-//! | May the server itself write, to show the status of remotes? | [`Model::accepts_server_writes`] | `watched_columns.rs` |
-//! | Do commits come from another server? | [`Model::source`], [`Model::source_mut`] | replication (`backup.rs`), and through it the report (`report.rs`) |
+//! | May the server itself write, to show the status of remotes? | [`Model::accepts_server_writes`] | `control.rs` |
+//! | Do commits come from another server? | [`Model::source`], [`Model::source_mut`] | replication (`backup.rs`), and through it the report (`control.rs`) |
 //! | Does a cluster, or a relay's source, decide the order of commits? | [`Model::cluster`], [`Model::cluster_mut`] | the folder `clustered`; see below |
-//! | Is it a relay? | [`Model::is_relay`] | where a relay differs from a follower: `clustered/relaying.rs`, `rewrites.rs`, `conversion_request.rs`, `report.rs` |
-//! | Which event makes a commit stored, so that it has a log position? | [`Model::stored_by`] | `records.rs`, and nowhere else |
-//! | Is a transaction history always kept? | [`Model::shares_history`] | `database.rs`, when the database is made and when the setting changes |
+//! | Is it a relay? | [`Model::is_relay`] | where a relay differs from a follower: `clustered/relaying.rs`, `control.rs`, `conversion_request.rs` |
+//! | Which event makes a commit stored, so that it has a log position? | [`Model::stored_by`] | `transactions.rs`, and nowhere else |
+//! | Is a transaction history always kept? | [`Model::shares_history`] | `database.rs`, when the database is made, and `control.rs`, when the setting changes |
 //! | What does `_Server` show? | [`Model::server_row`] | the main thread, once: when it adds the database's row to `_Server` |
 //! | Is it `_Server` itself? | [`Model::is_server_db`] | the head of a recording (`recording/head.rs`) |
 //! | Can it be recorded? | [`Model::can_be_recorded`] | `pump.rs`, and the server before it begins a recording |
@@ -18,13 +18,13 @@
 //! | Place | Does |
 //! |---|---|
 //! | `server/serving.rs` of `corvid-server` | chooses the model of a new database: `_Server` without a file, standalone with one |
-//! | `server/roles.rs` of `corvid-server`, `backup.rs` | make a database a backup, and a backup standalone; a clustered one or a relay stays what it is |
+//! | `server/roles.rs` of `corvid-server`, `control.rs` | make a database a backup, and a backup standalone; a clustered one or a relay stays what it is |
 //! | `release.rs` | releases replies when a position is stored; asks no model: the file's replies and `clustered/applying.rs` report positions |
 //! | `undo.rs` | undoes executed commits (`undo_unstored`) after a failed write; reports a source's commit to the backup |
 //! | `clustered/leadership.rs` | undoes executed commits after a loss of leadership, without an error to anyone |
 //! | `transactions.rs` | asks `clustered/forwarding.rs` whether a transaction is forwarded, before and after it is executed |
-//! | `outbox.rs`, `database.rs`, `inline_execution.rs` | a session whose transactions depend on the cluster: its other requests wait |
-//! | `rewrites.rs` | a compaction of a clustered database is a snapshot for its member (`clustered.rs`); a relay has nothing to compact |
+//! | `replies/outbox.rs`, `database.rs`, `inline_execution.rs` | a session whose transactions depend on the cluster: its other requests wait |
+//! | `control.rs` | a compaction of a clustered database is a snapshot for its member (`clustered.rs`); a relay has nothing to compact |
 //! | `conversion.rs`, `conversion_request.rs` | the conversion of a clustered database ends with an entry instead of a file (`clustered/converting.rs`) |
 //! | `recording/head.rs` | writes and reads two models: `_Server` and standalone |
 //!
@@ -40,6 +40,7 @@
 use corvid_log::cluster::{Eid, Index};
 
 use super::backup::Backup;
+use super::barrier::{Activity, UnderWay};
 use super::clustered::Clustered;
 use crate::server_db::ServerRow;
 
@@ -186,6 +187,20 @@ impl Model {
             // A relay has no commits of its own.
             Kind::ServerDb | Kind::Standalone | Kind::Backup(_) | Kind::Relay(_) => {
                 StoredBy::Execution
+            }
+        }
+    }
+
+    /// Reports what is under way with other members of a cluster.
+    pub(super) fn report_activity(&self, activity: &mut Activity) {
+        match &self.kind {
+            // No client waits for the messages of a backup's source.
+            Kind::ServerDb | Kind::Standalone | Kind::Backup(_) => {}
+            Kind::Clustered(cluster) | Kind::Relay(cluster) => {
+                let in_flight = cluster.in_flight();
+                activity.report(UnderWay::InFlight, !in_flight.is_empty());
+                activity.report(UnderWay::LocalRequests, in_flight.has_local());
+                activity.report(UnderWay::Replacement, cluster.is_replacing());
             }
         }
     }

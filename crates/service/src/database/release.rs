@@ -3,17 +3,19 @@
 //! Each reply is preceded by its session's updates up to the commits before it. Sessions without a reply get all updates at the end of the
 //! batch.
 
+use std::sync::Arc;
+
 use corvid_data::WireError;
 use corvid_log::storage::{LogPosition, StoreError};
-use corvid_monitor::SessionId;
+use corvid_monitor::{SessionId, Written};
 
-use super::outbox::Reason;
-use super::pending::{Answer, Commit, Origin, Pending};
+use super::observers::AuditEntries;
+use super::replies::{Answer, Commit, Origin, Pending, Reason, WrittenBodies};
+use super::subscriptions::{AwaitedReply, WrittenContents};
 use super::{DatabaseService, Now};
-use crate::client_memory::{self, COUNTED_BYTES, SHORT_BYTES};
-use crate::job;
+use crate::client_memory::{self, COUNTED_BYTES};
 use crate::job::garbage::Garbage;
-use crate::message::{Completion, DatabaseMethod, Request};
+use crate::message::{Completion, DatabaseMethod, Request, ToDatabase};
 
 /// A longer request is freed by the reaper, bytes.
 const FREED_BYTES: usize = 1 << 20;
@@ -48,10 +50,10 @@ impl DatabaseService {
 
     /// Replies with an error, which is JSON. Without room for a long one, the reply says only that.
     fn send_refusal(&mut self, request: &Request, error: &[u8]) {
-        let (session, completion) = (request.session, completion_of(request));
+        let (session, completion) = (request.session, Completion::of(request));
         self.send_updates(session);
         let bytes = request.id.len() + error.len();
-        if !self.has_room_to_repeat(bytes) {
+        if !self.environment.has_room_to_repeat(bytes) {
             let error = client_memory::exhausted();
             self.outputs.error(session, &request.id, &error, completion);
             return;
@@ -64,38 +66,17 @@ impl DatabaseService {
         }
     }
 
-    /// Whether there is room for a reply of this length that repeats its request, bytes. Counts a
-    /// refusal.
-    pub(super) fn has_room_to_repeat(&self, bytes: usize) -> bool {
-        let memory = &self.outputs.client_memory;
-        let has_room = bytes <= SHORT_BYTES || self.tape.flag(|| memory.has_room_to_repeat(bytes));
-        if !has_room {
-            memory.refuse();
-        }
-        has_room
-    }
-
-    /// Whether a reply or an update of this length may begin, bytes. Counts a refusal.
-    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
-        let memory = &self.outputs.client_memory;
-        let has_room = bytes <= SHORT_BYTES || self.tape.flag(|| memory.has_room_for(bytes));
-        if !has_room {
-            memory.refuse();
-        }
-        has_room
-    }
-
     /// Records are stored, or have failed.
-    pub(super) fn stored(
+    pub(super) fn handle_stored(
         &mut self,
         now: Now,
         position: LogPosition,
         result: Result<(), StoreError>,
     ) {
-        self.slow.set_now(now);
+        self.observers.slow.set_now(now);
         match result {
             Ok(()) => {
-                self.storage_error = None;
+                self.file.clear_error();
                 self.release_through(position);
             }
             Err(error) => self.undo_unstored(now, position, &error),
@@ -120,12 +101,14 @@ impl DatabaseService {
                 origin,
             } = entry;
             let has_changed = commit.is_some();
-            self.once.released(origin.once_id());
+            self.executor.once.released(origin.once_id());
             if let Some(commit) = commit {
                 self.release_commit(&commit, date_ms, &origin);
             }
             if let Some(refused) = refused {
-                self.audit_refused(date_ms, &origin, *refused);
+                let schema = self.database.schema();
+                let entry = AuditEntries::of_refused(schema, date_ms, &origin, *refused);
+                self.outputs.audit.push(entry);
             }
             match origin {
                 Origin::Client(request) => self.answer(request, answer, has_changed),
@@ -144,25 +127,14 @@ impl DatabaseService {
     /// A commit is stored: sessions may see it.
     pub(super) fn release_commit(&mut self, commit: &Commit, date_ms: i64, origin: &Origin) {
         let delta = &commit.delta;
-        self.counts.committed += 1;
-        if let Some(conversion) = &mut self.conversion {
-            let released = job::Commit {
-                delta: delta.clone(),
-                date_ms,
-            };
-            conversion.released(released, commit.record_bytes, self.conversion_bytes_max);
-        }
-        self.report_remotes(delta);
-        self.log_rows(delta);
-        self.monitors.stored(delta, self.database.atom_count());
-        self.flush_pacing.add(delta.changes.len());
-        for (dropped, atoms) in self.monitors.take_dropped() {
-            self.outputs.free(Garbage::commit(dropped, atoms));
-        }
-        self.audit_commit(date_ms, origin, commit);
-        if let Origin::Client(request) = origin {
-            self.report_slow_commit(request, delta);
-        }
+        self.conversions
+            .observe_commit(delta, date_ms, commit.record_bytes);
+        let atoms = self.database.atom_count();
+        self.subscriptions
+            .release_commit(delta, atoms, &mut self.outputs);
+        let (database, outputs) = (&self.database, &mut self.outputs);
+        self.observers
+            .observe_commit(commit, date_ms, origin, database, outputs);
     }
 
     pub(super) fn answer(&mut self, request: Box<Request>, answer: Answer, has_changed: bool) {
@@ -177,12 +149,29 @@ impl DatabaseService {
         let changes_monitors = answer.changes_monitors();
         match answer {
             Answer::Result(result) => self.answer_result(request, result, has_changed),
-            Answer::Long(result, charge) => self.defer_reply(request, *result, charge),
+            Answer::Long(result, charge) => {
+                self.send_updates(session);
+                let monitors = &mut self.subscriptions.monitors;
+                self.outputs
+                    .defer_reply(request, *result, charge, monitors, &self.environment);
+            }
             Answer::Error(error) => self.fail(&request, &error),
             Answer::Refused(error) => self.send_refusal(&request, &error),
-            Answer::Canceled => self.cancel_request(&request, completion_of(&request)),
-            Answer::Joined(joining) => self.release_joined(request, *joining),
-            Answer::ConditionChanged(change) => self.release_condition(&request, *change),
+            Answer::Canceled => self.cancel_request(&request, Completion::of(&request)),
+            Answer::Joined(joining) => {
+                let (outputs, environment) = (&mut self.outputs, &self.environment);
+                let subscriptions = &mut self.subscriptions;
+                let ended = subscriptions.release_joined(request, *joining, outputs, environment);
+                if let Some(ended) = ended {
+                    self.refuse_awaited(&ended);
+                    self.unblock(session, Reason::InitialContents);
+                }
+            }
+            Answer::ConditionChanged(change) => {
+                let (outputs, environment) = (&mut self.outputs, &self.environment);
+                self.subscriptions
+                    .release_condition(&request, *change, outputs, environment);
+            }
             Answer::MonitorCanceled => self.release_monitor_cancel(&request),
             Answer::Event(_) | Answer::Blocked | Answer::Nothing | Answer::Certain(..) => {
                 unreachable!("clients are answered")
@@ -196,23 +185,144 @@ impl DatabaseService {
 
     fn answer_result(&mut self, request: Box<Request>, result: Vec<u8>, has_changed: bool) {
         self.send_updates(request.session);
-        let completion = completion_of(&request);
+        let completion = Completion::of(&request);
         self.outputs
             .reply(request.session, &request.id, &result, completion);
         self.count_reply(&request);
         let bytes = request.frame.len() + result.len();
         if bytes > FREED_BYTES {
             if !has_changed {
-                self.slow.answered_long(&request);
+                self.observers.slow.keep_long(&request);
             }
             self.outputs.free(Garbage::new(bytes, (request, result)));
         } else if !has_changed {
-            self.slow.answered(request);
+            self.observers.slow.keep(request);
         }
     }
 
+    /// Sends a session all its pending updates.
+    pub(super) fn send_updates(&mut self, session: SessionId) {
+        self.subscriptions
+            .send_updates(session, &mut self.outputs, &self.environment);
+    }
+
+    /// Counts the reply that was just composed for a request.
+    fn count_reply(&mut self, request: &Request) {
+        let monitors = &mut self.subscriptions.monitors;
+        self.outputs
+            .count_reply(request, monitors, &self.environment);
+    }
+
+    /// Ends a monitor, because the replies before its end have left.
+    pub(super) fn release_monitor_cancel(&mut self, request: &Request) {
+        self.subscriptions
+            .release_cancel(request, &mut self.outputs, &self.environment);
+    }
+
+    /// The session's output is drained.
+    pub(super) fn handle_drained(&mut self, session: SessionId) {
+        let monitors = &mut self.subscriptions.monitors;
+        self.outputs.mark_drained(session, monitors);
+        self.resume_if_unblocked(session);
+    }
+
+    /// A body is written, perhaps another session's: delivers what need not wait any longer.
+    pub(super) fn deliver_written_body(&mut self, now: Now, session: SessionId) {
+        self.observers.slow.set_now(now);
+        let monitors = &mut self.subscriptions.monitors;
+        let written = self
+            .outputs
+            .deliver_written(session, monitors, &self.environment);
+        self.end_bodies(written);
+    }
+
+    /// Reports long results that leave late, and resumes the sessions that waited for them.
+    fn end_bodies(&mut self, written: WrittenBodies) {
+        let name = &self.database.schema().name;
+        for request in &written.results {
+            let slow = self.observers.slow.report_result(request, name);
+            self.outputs.events.extend(slow);
+        }
+        for session in written.ended {
+            self.resume_if_unblocked(session);
+        }
+    }
+
+    /// Contents are written: replies to every request that waits for them, and resumes their sessions.
+    pub(super) fn answer_written_contents(&mut self, now: Now, written: &Written) {
+        let Some(WrittenContents { answers, later }) =
+            self.subscriptions.end_contents(now, written)
+        else {
+            return;
+        };
+        let mut inputs = Vec::new();
+        for reply in answers {
+            let (text, outputs) = (written.text.as_ref(), &mut self.outputs);
+            let subscriptions = &mut self.subscriptions;
+            let ended = subscriptions.answer_awaited(reply, text, outputs, &self.environment);
+            self.refuse_awaited(&ended);
+            let session = ended.request.session;
+            self.outputs
+                .outboxes
+                .clear(session, Reason::InitialContents);
+            inputs.extend(self.take_unblocked(session));
+        }
+        self.requeue(later, &mut inputs);
+        self.queue_first(inputs);
+        self.resume(now);
+    }
+
+    /// Refuses a request for a monitor whose contents had no room.
+    fn refuse_awaited(&mut self, ended: &AwaitedReply) {
+        if ended.is_refused {
+            self.fail(&ended.request, &client_memory::exhausted());
+        }
+    }
+
+    /// Before all monitors are removed: has requests without a reply executed anew afterwards.
+    pub(super) fn abandon_initial_contents(&mut self) {
+        let monitors = &mut self.subscriptions.monitors;
+        let written = self.outputs.write_all_bodies(monitors);
+        self.end_bodies(written);
+        let requests = self.subscriptions.take_awaiting_contents();
+        let mut inputs = Vec::new();
+        self.requeue(requests, &mut inputs);
+        self.queue_first(inputs);
+    }
+
+    /// Has requests that waited for contents executed anew, each before later ones of its session.
+    /// Requests of closed sessions are dropped.
+    fn requeue(&mut self, requests: Vec<Request>, inputs: &mut Vec<ToDatabase>) {
+        for request in requests {
+            let session = request.session;
+            let outboxes = &mut self.outputs.outboxes;
+            if !outboxes.is_blocked_by(session, Reason::InitialContents) {
+                continue;
+            }
+            outboxes.clear(session, Reason::InitialContents);
+            if let Some(request) = self.keep_anew(Box::new(request)) {
+                let outboxes = &mut self.outputs.outboxes;
+                outboxes.put_back(ToDatabase::Request(request));
+                inputs.extend(self.take_unblocked(session));
+            }
+        }
+    }
+
+    /// Removes every monitor. Notifies the sessions that are aware of changes, and the shards in any case.
+    pub(super) fn cancel_monitors(&mut self) {
+        self.abandon_initial_contents();
+        let canceled = self.subscriptions.monitors.remove_all();
+        self.push_cancellations(canceled);
+    }
+
+    /// Notifies sessions that their monitors have ended.
+    pub(super) fn push_cancellations(&mut self, canceled: Vec<(SessionId, Arc<[u8]>)>) {
+        self.subscriptions
+            .push_cancellations(canceled, &mut self.outputs, &self.environment);
+    }
+
     /// Clears a reason for which a session was blocked. Resumes its requests if that was the last one.
-    pub(super) fn unblock(&mut self, session: SessionId, reason: Reason) {
+    fn unblock(&mut self, session: SessionId, reason: Reason) {
         self.outputs.outboxes.clear(session, reason);
         self.resume_if_unblocked(session);
     }
@@ -221,14 +331,5 @@ impl DatabaseService {
     pub(super) fn resume_if_unblocked(&mut self, session: SessionId) {
         let requests = self.take_unblocked(session);
         self.queue_first(requests);
-    }
-}
-
-/// A request that blocked was reported as complete then.
-pub(super) fn completion_of(request: &Request) -> Completion {
-    if request.blocked {
-        Completion::None
-    } else {
-        Completion::Request
     }
 }

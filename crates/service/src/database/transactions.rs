@@ -11,43 +11,30 @@
 //! | `attempt` | to retry a blocked transaction | none |
 //! | `execute` | by the last two: calls `execute_within` of the engine | theirs |
 //!
-//! No budget still limits long selections ([`DatabaseService::work_budget`]).
+//! No budget still limits long selections (`Executor::work_budget`).
 
 use std::collections::BTreeSet;
-use std::sync::{Arc as StdArc, Mutex, PoisonError};
+use std::sync::Arc as StdArc;
 
 use bytes::Bytes;
-use corvid_data::{Arc, Delta, Recorded, Tag, WireError};
+use corvid_data::{Arc, Delta, Recorded, Tag, Uuid, WireError};
 use corvid_engine::{Context, LockOwner, LongResult, Outcome, TooLong, WorkBudget};
+use corvid_log::storage::LogPosition;
 use corvid_monitor::SessionId;
 
 use super::clustered::TransactionKind;
-use super::pending::{Answer, Commit, Origin, Pending};
-use super::triggers::{Trigger, trigger_bytes};
+use super::executor::{Resolved, Trigger, trigger_bytes};
+use super::model::StoredBy;
+use super::replies::{Answer, Commit, Origin, Pending};
 use super::{DatabaseService, Now};
 use crate::client_memory::{self, Charge, Retained};
-use crate::locks::Locks;
+use crate::job::Job;
 use crate::message::{Completion, Request};
 use crate::once;
-use crate::recording::Tape;
 use crate::session_limits;
 
 /// Rows taken into an index between two batches of inputs: about a millisecond.
 const INDEXED_ROWS_PER_BATCH: usize = 8192;
-
-/// Checks the lock table for a session.
-struct SessionLocks<'a> {
-    locks: &'a Mutex<Locks>,
-    session: SessionId,
-    tape: &'a Tape,
-}
-
-impl LockOwner for SessionLocks<'_> {
-    fn owns(&self, lock: &str) -> bool {
-        let locks = || self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        self.tape.flag(|| locks().owns(self.session, lock))
-    }
-}
 
 /// The server itself holds no locks.
 struct NoLocks;
@@ -60,13 +47,8 @@ impl LockOwner for NoLocks {
 
 impl DatabaseService {
     pub(super) fn transact(&mut self, now: Now, request: Box<Request>) {
-        let left = self.transact_within(now, request, &mut self.work_budget());
+        let left = self.transact_within(now, request, &mut self.executor.work_budget());
         assert!(left.is_none(), "nothing limits it");
-    }
-
-    /// The budget of a transaction that the database thread executes: unlimited, except for long selections.
-    pub(super) fn work_budget(&self) -> WorkBudget {
-        WorkBudget::unlimited().with_select_steps(self.select_steps_max)
     }
 
     /// Executes a transaction if it fits into the budget. Otherwise returns its request, and nothing has changed.
@@ -78,12 +60,16 @@ impl DatabaseService {
     ) -> Option<Box<Request>> {
         let is_new = request.seqno.is_none();
         if is_new {
-            if self.triggers.find(request.session, &request.id).is_some() {
+            if self
+                .executor
+                .triggers
+                .find(request.session, &request.id)
+                .is_some()
+            {
                 self.refuse_duplicate(request);
                 return None;
             }
-            request.seqno = Some(self.next_seqno);
-            self.next_seqno += 1;
+            request.seqno = Some(self.executor.take_seqno());
             // Timeouts count from here: the way from the socket does not take of the client's time.
             request.arrived_ms = now.mono_ms;
             self.arrive_once(&mut request);
@@ -93,13 +79,47 @@ impl DatabaseService {
             self.forward(now, request);
             return None;
         }
-        *budget = self.limit_selections(*budget);
+        *budget = self.environment.limit_selections(*budget);
         let Ok(outcome) = self.execute(now, &request, budget) else {
             return Some(request);
         };
         let committed = self.queue_outcome(now, request, outcome);
         self.retry_affected(now, committed.as_deref());
         self.release();
+        None
+    }
+
+    /// A request has come. If its client had not sent it before, it has not been executed among the commits up to now; a leader that decides
+    /// about it later need not know those.
+    fn arrive_once(&self, request: &mut Request) {
+        if let Some(once) = request.once.as_mut().filter(|_| !self.model.is_relay()) {
+            let last = match self.model.cluster() {
+                // Speculative commits may come to nothing.
+                Some(cluster) => Some(cluster.applied_eid().0),
+                None => self.executor.once.last(),
+            };
+            once.after = once.after.or(last);
+        }
+    }
+
+    /// Returns a transaction that is to be executed, or passed on. One that was executed before, or may have been, is answered, or waits for the
+    /// first one's outcome.
+    fn resolve_once(&mut self, request: Box<Request>) -> Option<Box<Request>> {
+        let Some(once) = request.once else {
+            return Some(request);
+        };
+        if self.model.cluster().is_some() && request.info.is_closed() {
+            // An earlier one of its session may have been dropped, and this one must not happen without it.
+            self.end_request(&request);
+            return None;
+        }
+        let is_follower = self.is_follower();
+        match self.executor.once.resolve(request, once, is_follower) {
+            Resolved::New(request) => return Some(request),
+            Resolved::Answered(request, answer) => self.answer_in_order(request, answer),
+            Resolved::Waits(Some(session)) => self.outputs.complete(session, Completion::Request),
+            Resolved::Waits(None) => {}
+        }
         None
     }
 
@@ -118,7 +138,7 @@ impl DatabaseService {
             read_only: false,
             identities: &[],
             can_wait: false,
-            uuids: &mut *self.uuids,
+            uuids: self.environment.uuids(),
             locks: &NoLocks,
         };
         if let Outcome::Done {
@@ -141,7 +161,10 @@ impl DatabaseService {
     /// # Errors
     /// It does not fit the present rows; nothing changes then.
     pub(super) fn replicate(&mut self, now: Now, recorded: Recorded) -> Result<(), WireError> {
-        let delta = Arc::new(self.database.apply_recorded(recorded, &mut *self.uuids)?);
+        let delta = Arc::new(
+            self.database
+                .apply_recorded(recorded, self.environment.uuids())?,
+        );
         if delta.is_empty() {
             return Ok(());
         }
@@ -152,18 +175,12 @@ impl DatabaseService {
         Ok(())
     }
 
-    /// Limits the selections of a transaction by the memory that replies hold now.
-    pub(super) fn limit_selections(&self, budget: WorkBudget) -> WorkBudget {
-        let memory = &self.outputs.client_memory;
-        let bytes_max = self.tape.number(|| memory.bytes_max() as u64);
-        let held = self.tape.number(|| memory.held() as u64);
-        client_memory::limit_selections(budget, bytes_max, held)
-    }
-
     /// Executes a request once. Queues its reply, or adds it to the blocked transactions. Returns its commit.
     pub(super) fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
         let request = self.resolve_once(request)?;
-        let mut budget = self.limit_selections(self.work_budget());
+        let mut budget = self
+            .environment
+            .limit_selections(self.executor.work_budget());
         match self.execute(now, &request, &mut budget) {
             Ok(outcome) => self.queue_outcome(now, request, outcome),
             Err(TooLong) => unreachable!("nothing limits it"),
@@ -176,18 +193,14 @@ impl DatabaseService {
         request: &Request,
         budget: &mut WorkBudget,
     ) -> Result<Outcome, TooLong> {
-        let locks = SessionLocks {
-            locks: &self.locks,
-            session: request.session,
-            tape: &self.tape,
-        };
+        let (uuids, locks) = self.environment.of_session(request.session);
         let identities = request.identities();
         let mut context = Context {
             elapsed_ms: now.mono_ms.saturating_sub(request.arrived_ms),
             read_only: request.is_read_only() || !self.model.accepts_client_writes(),
             identities: &identities,
             can_wait: true,
-            uuids: &mut *self.uuids,
+            uuids,
             locks: &locks,
         };
         let outcome = self
@@ -216,12 +229,13 @@ impl DatabaseService {
                 durable,
                 tally,
             } => {
-                self.counts.executed(&tally, delta.is_some());
-                let refused = self.refusal(&request, tally.error, &result);
+                self.observers.counts.executed(&tally, delta.is_some());
+                let audit = &self.observers.audit;
+                let refused = audit.describe_refusal(&request, tally.error, &result);
                 let answer = if deferred_selections.is_empty() {
                     Answer::Result(result)
                 } else {
-                    let memory = &self.outputs.client_memory;
+                    let memory = self.environment.memory();
                     let charge = match delta {
                         Some(_) => Charge::reserved(memory, deferred_bytes),
                         None => Charge::new(memory),
@@ -230,7 +244,7 @@ impl DatabaseService {
                     Answer::Long(Box::new(result), StdArc::new(charge))
                 };
                 if tally.error == Some(Tag::ResourcesExhausted) && !tally.has_failed_at_commit {
-                    self.outputs.client_memory.refuse();
+                    self.environment.memory().refuse();
                 }
                 let committed = delta.clone();
                 let origin = Origin::Client(request);
@@ -250,20 +264,20 @@ impl DatabaseService {
                     return None;
                 }
                 if !std::mem::replace(&mut request.blocked, true) {
-                    self.counts.blocked += 1;
+                    self.observers.counts.blocked += 1;
                     self.outputs.complete(request.session, Completion::Request);
                 }
                 let seqno = request
                     .seqno
-                    .filter(|_| !self.tape.flag(|| request.info.is_closed()))?;
+                    .filter(|_| !self.environment.is_closed(&request.info))?;
                 let deadline_ms = deadline_ms.map(|after| request.arrived_ms.saturating_add(after));
                 let trigger = Trigger {
                     request,
                     deadline_ms,
                     reads,
-                    _retained: Retained::new(&self.outputs.client_memory, bytes),
+                    _retained: Retained::new(self.environment.memory(), bytes),
                 };
-                self.triggers.insert(seqno, trigger);
+                self.executor.triggers.insert(seqno, trigger);
                 None
             }
         }
@@ -275,17 +289,12 @@ impl DatabaseService {
             return None;
         }
         let (session, text_bytes) = (request.session, request.frame.len());
-        if !self.triggers.admits(session, text_bytes) {
+        if !self.executor.triggers.admits(session, text_bytes) {
             return Some(session_limits::exhausted("waiting transactions"));
         }
-        let memory = &self.outputs.client_memory;
-        let is_admitted = self.triggers.is_small(session, text_bytes)
-            || self.tape.flag(|| memory.has_room_to_keep(bytes));
-        if is_admitted {
-            return None;
-        }
-        memory.refuse();
-        Some(client_memory::exhausted_kept())
+        let is_small = self.executor.triggers.is_small(session, text_bytes);
+        let has_room = self.environment.has_room_to_keep(is_small, bytes);
+        (!has_room).then(client_memory::exhausted_kept)
     }
 
     /// Queues a reply behind the record of its commit, and requests the record to be stored.
@@ -305,17 +314,20 @@ impl DatabaseService {
                 _ => None,
             };
             let may_write = text.is_none_or(|text| TransactionKind::of(text).may_write);
-            self.once.came_to_nothing(id, may_write, &answer);
+            self.executor.once.came_to_nothing(id, may_write, &answer);
             if let Some(text) = text {
-                self.once.bind(id, text);
+                self.executor.once.bind(id, text);
             }
         }
         let commit = delta.map(|delta| {
             let once = origin.once_id();
             let txn = match (&origin, once) {
-                (_, Some(id)) => self.once.commit_id(id, self.led_term().map(|term| term.0)),
+                (_, Some(id)) => self
+                    .executor
+                    .once
+                    .commit_id(id, self.led_term().map(|term| term.0)),
                 (Origin::Forwarded(forwarded), None) => forwarded.id.0,
-                _ => super::txn_id(self.keeps_history, &mut *self.uuids),
+                _ => self.environment.txn_id(self.subscriptions.keeps_history()),
             };
             let result = match (&answer, once) {
                 (Answer::Result(result), Some(_)) if result.len() <= once::RESULT_BYTES_MAX => {
@@ -324,16 +336,16 @@ impl DatabaseService {
                 _ => None,
             };
             let recorded = self.record(now, &delta, durable, txn, result.clone());
-            self.monitors.execute(&delta, txn);
+            self.subscriptions.monitors.execute(&delta, txn);
             match once {
-                Some(_) => self.once.executed(txn, result),
-                None => self.once.committed(txn),
+                Some(_) => self.executor.once.executed(txn, result),
+                None => self.executor.once.committed(txn),
             }
             let (position, record_bytes) = recorded.unzip();
             if let Origin::Client(request) = &origin
                 && let Some(id) = once
             {
-                self.once.bind(id, request.params());
+                self.executor.once.bind(id, request.params());
             }
             Commit {
                 position,
@@ -351,10 +363,42 @@ impl DatabaseService {
         });
     }
 
+    /// Requests the record of a commit to be stored. Returns its position, with its length unless it is long; `None`: there is nothing to
+    /// record. `txn` is its id; `result` is for the other members of a cluster.
+    fn record(
+        &mut self,
+        now: Now,
+        delta: &Arc<Delta>,
+        durable: bool,
+        txn: Uuid,
+        result: Option<Bytes>,
+    ) -> Option<(LogPosition, usize)> {
+        match self.model.stored_by(self.file.exists()) {
+            StoredBy::Execution => None,
+            StoredBy::Cluster => Some(self.propose(now, delta, txn, result)),
+            StoredBy::Log => {
+                let (schema, counts) = (self.database.schema(), &mut self.observers.counts);
+                let recorded = self.file.record(now, schema, delta, durable, counts)?;
+                if recorded.is_long {
+                    // Other threads compose the updates while the record is composed.
+                    let updates = self
+                        .subscriptions
+                        .monitors
+                        .precompute_updates(delta)
+                        .into_iter();
+                    self.outputs
+                        .jobs
+                        .extend(updates.map(Job::PrecomputedUpdate));
+                }
+                Some((recorded.position, recorded.bytes))
+            }
+        }
+    }
+
     /// Retries the blocked transactions that a commit affects.
     pub(super) fn retry_affected(&mut self, now: Now, committed: Option<&Delta>) {
-        if let Some(delta) = committed.filter(|_| !self.triggers.is_empty()) {
-            let seqnos = self.triggers.affected(delta);
+        if let Some(delta) = committed.filter(|_| !self.executor.triggers.is_empty()) {
+            let seqnos = self.executor.triggers.affected(delta);
             self.retry(now, seqnos);
         }
     }
@@ -371,11 +415,11 @@ impl DatabaseService {
                 std::mem::swap(&mut round, &mut next);
                 continue;
             };
-            let Some(trigger) = self.triggers.remove(seqno) else {
+            let Some(trigger) = self.executor.triggers.remove(seqno) else {
                 continue;
             };
             if let Some(delta) = self.attempt(now, trigger.request) {
-                let mut older = self.triggers.affected(&delta);
+                let mut older = self.executor.triggers.affected(&delta);
                 round.append(&mut older.split_off(&seqno));
                 next.append(&mut older);
             }
@@ -385,14 +429,14 @@ impl DatabaseService {
     /// When [`DatabaseService::tick`] and [`DatabaseService::flush_updates`] must be called at the latest.
     #[must_use]
     pub fn next_deadline_ms(&self, now: Now) -> Option<u64> {
-        let updates = self.updates_due_ms();
-        if self.is_conversion_waiting() {
+        let updates = self.subscriptions.updates_due_ms();
+        if self.conversions.is_waiting(&self.file) {
             return updates;
         }
-        let growth = self.growth.filter(|_| self.may_compact());
-        let check = growth.and_then(|growth| growth.next_check_ms(now.mono_ms));
-        let trigger = self.triggers.next_deadline();
-        let expiry = self.initial_contents.next_deadline_ms();
+        let check = self.file.next_check_ms(now);
+        let check = check.filter(|_| self.may_compact());
+        let trigger = self.executor.triggers.next_deadline();
+        let expiry = self.subscriptions.contents_expire_at_ms();
         let index = self.database.is_indexing().then_some(now.mono_ms);
         let deadlines = [trigger, check, expiry, index, updates];
         deadlines.into_iter().flatten().min()
@@ -401,17 +445,17 @@ impl DatabaseService {
     /// Retries blocked transactions whose deadline has come, compacts a file that has grown, continues building indexes for conditions.
     /// Called once per batch of inputs.
     pub fn tick(&mut self, now: Now) {
-        if self.is_conversion_waiting() {
+        if self.conversions.is_waiting(&self.file) {
             return;
         }
-        let expired = self.triggers.expired(now.mono_ms);
+        let expired = self.executor.triggers.expired(now.mono_ms);
         if !expired.is_empty() {
             self.retry(now, expired);
             self.release();
             self.resume(now);
         }
         self.compact_if_due(now);
-        self.expire_contents(now);
+        self.subscriptions.expire_contents(now);
         if self.database.is_indexing() {
             self.database.index(INDEXED_ROWS_PER_BATCH);
         }
@@ -419,11 +463,11 @@ impl DatabaseService {
 
     /// A `cancel`: completes like a request, behind the reply to the canceled request.
     pub(super) fn cancel(&mut self, now: Now, session: SessionId, id: Box<[u8]>) {
-        if self.is_conversion_asked_by(session, &id) {
+        if self.conversions.is_asked_by(session, &id) {
             self.cancel_conversion(now);
         } else if !self.cancel_waiting(session, &id) {
-            let seqno = self.triggers.find(session, &id);
-            if let Some(trigger) = seqno.and_then(|seqno| self.triggers.remove(seqno)) {
+            let seqno = self.executor.triggers.find(session, &id);
+            if let Some(trigger) = seqno.and_then(|seqno| self.executor.triggers.remove(seqno)) {
                 let origin = Origin::Client(trigger.request);
                 self.pending.push(Pending::answer(Answer::Canceled, origin));
             }
@@ -434,8 +478,8 @@ impl DatabaseService {
     /// Answers every blocked transaction with `canceled`, because the database is removed or has another schema. Sessions that are not
     /// aware of changes are about to be closed and get no reply.
     pub(super) fn cancel_triggers(&mut self) {
-        for trigger in self.triggers.take_all() {
-            if self.tape.flag(|| trigger.request.info.is_aware()) {
+        for trigger in self.executor.triggers.take_all() {
+            if self.environment.is_aware(&trigger.request.info) {
                 self.cancel_request(&trigger.request, Completion::None);
             } else {
                 trigger.request.info.miss_cancellation();

@@ -3,12 +3,12 @@
 //! The clients of those commits get `I/O error`. Later entries may have seen those commits, so their requests are executed again, in the
 //! same order. They get new positions; replies of the storage about the old positions find no entry and are ignored.
 
-use corvid_log::storage::{LogPosition, StorageRequest, StoreError};
+use corvid_log::storage::{LogPosition, StoreError};
 use std::collections::BTreeSet;
 
 use corvid_data::WireError;
 
-use super::pending::{Answer, Origin, Pending};
+use super::replies::{Answer, Origin, Pending};
 use super::{DatabaseService, Now};
 use crate::message::{Request, ToDatabase};
 
@@ -20,33 +20,25 @@ impl DatabaseService {
             return;
         }
         let affected = self.undo_commits(&undone);
-        // Their records were counted when they were handed over, and none of them stays in the file.
-        if let Some(growth) = &mut self.growth {
-            let commits = undone.iter().filter_map(|entry| entry.commit.as_ref());
-            commits
-                .filter(|commit| commit.record_bytes > 0)
-                .for_each(|commit| growth.undone(commit.record_bytes));
-        }
         // Entries before the failed ones wait for no record any more.
         self.release();
-        self.monitors.undo();
+        self.subscriptions.monitors.undo();
         for entry in &undone {
             self.undo_monitor_change(entry);
         }
-        self.storage_error = Some(error.clone());
-        // Records that are still in the outputs are of undone commits.
-        self.outputs
-            .stores
-            .retain(|store| !matches!(store, StorageRequest::Append { .. }));
-        self.records.drop_uncomposed();
-        self.outputs.stores.push(StorageRequest::Recover);
-        self.report_remotes_again();
+        let commits = undone.iter().filter_map(|entry| entry.commit.as_ref());
+        self.file
+            .undo(commits.map(|commit| commit.record_bytes), error);
+        self.observers
+            .observe_undo(&self.database, &mut self.outputs);
         let sessions = changed_sessions(&undone);
         let mut requeued = Vec::new();
         for entry in undone {
             if entry.is_recorded_by(last) {
-                self.counts.store_failures += 1;
-                self.audit_unstored(&entry, error);
+                self.observers.counts.store_failures += 1;
+                let schema = self.database.schema();
+                let audited = self.observers.audit.of_unstored(schema, &entry, error);
+                self.outputs.audit.extend(audited);
                 self.answer_unstored(now, entry, error);
             } else {
                 requeued.extend(self.execute_again(now, entry));
@@ -66,7 +58,7 @@ impl DatabaseService {
 
     /// Undoes the changes of these entries. Returns the blocked transactions that this may affect.
     pub(super) fn undo_commits(&mut self, undone: &[Pending]) -> BTreeSet<u64> {
-        self.forget_undone(undone);
+        self.executor.once.forget_undone(undone);
         let mut affected = BTreeSet::new();
         let commits = undone
             .iter()
@@ -74,7 +66,7 @@ impl DatabaseService {
             .filter_map(|entry| entry.commit.as_ref());
         for commit in commits {
             self.database.undo(&commit.delta);
-            affected.append(&mut self.triggers.affected(&commit.delta));
+            affected.append(&mut self.executor.triggers.affected(&commit.delta));
         }
         affected
     }
@@ -85,7 +77,8 @@ impl DatabaseService {
             && entry.answer.changes_monitors()
         {
             if let Answer::Joined(joining) = &entry.answer {
-                self.undo_joined(request, joining);
+                self.subscriptions
+                    .undo_joined(request.session, joining, &mut self.outputs);
             }
             self.outputs.outboxes.end_monitor_change(request.session);
         }
@@ -103,7 +96,7 @@ impl DatabaseService {
                 add_error(result.around_mut(), &error.to_wire());
                 (origin, Answer::Long(result, charge))
             }
-            (Origin::Source, _) => return self.source_not_stored(now),
+            (Origin::Source, _) => return self.report_unstored(now),
             // Transactions of the server itself are dropped when they cannot be stored.
             _ => return,
         };
@@ -122,21 +115,21 @@ impl DatabaseService {
             // would be admitted now that the monitor is gone.
             (Origin::Client(request), _)
                 if request.method.is_about_monitors()
-                    && self.tape.flag(|| request.info.is_closed()) => {}
+                    && self.environment.is_closed(&request.info) => {}
             (Origin::Client(request), _) if !request.blocked => {
                 let input = ToDatabase::Request(request);
                 if self.outputs.outboxes.must_queue(&input) {
                     return Some(input);
                 }
                 if let ToDatabase::Request(request) = input {
-                    self.request(now, request);
+                    self.execute_request(now, request);
                 }
             }
-            (Origin::Client(request), _) => self.request(now, request),
+            (Origin::Client(request), _) => self.execute_request(now, request),
             (Origin::Cancel(session, id), _) => self.cancel(now, session, id),
             (Origin::Server(params), _) => self.transact_as_server(now, &params),
-            (Origin::Control(control), _) => self.control(now, control),
-            (Origin::Source, _) => self.source_not_stored(now),
+            (Origin::Control(control), _) => self.handle_control(now, control),
+            (Origin::Source, _) => self.report_unstored(now),
             (Origin::Forwarded(_) | Origin::Member(_), _) => {
                 unreachable!("no record of a clustered database fails here")
             }

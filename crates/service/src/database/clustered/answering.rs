@@ -12,13 +12,11 @@
 use corvid_log::cluster::Eid;
 use corvid_monitor::SessionId;
 
-use super::super::outbox::Reason;
-use super::super::pending::{Answer, Origin, Pending};
-use super::super::release::completion_of;
+use super::super::replies::{Answer, Origin, Pending, Reason};
 use super::super::{DatabaseService, Now};
 use super::in_flight::Number;
 use super::request_stage::{Entry, Stage};
-use crate::message::{DatabaseMethod, Request, ToDatabase};
+use crate::message::{Completion, DatabaseMethod, Request, ToDatabase};
 
 impl DatabaseService {
     /// The outcome of a request that was taken is known: answers it now, or when the earlier requests of its session are answered.
@@ -85,7 +83,7 @@ impl DatabaseService {
 
     /// Ends a request of a closed session.
     pub(in super::super) fn end_request(&mut self, request: &Request) {
-        let completion = completion_of(request);
+        let completion = Completion::of(request);
         self.outputs.complete(request.session, completion);
     }
 
@@ -136,7 +134,7 @@ impl DatabaseService {
     /// Continues the sessions whose first requests in flight may have become ready. While a conversion waits, they wait for its end, as all
     /// inputs do: its entry must be the only one under way.
     pub(in super::super) fn advance_due(&mut self, now: Now) {
-        while !self.is_conversion_waiting() {
+        while !self.conversions.is_waiting(&self.file) {
             let Some(session) = self.in_flight_mut().and_then(super::InFlight::take_due) else {
                 return;
             };
@@ -149,7 +147,7 @@ impl DatabaseService {
         if !outboxes.is_blocked_except_by_cluster(session)
             && let Some(request) = self.in_flight_mut().and_then(|it| it.take_anew(session))
         {
-            self.request(now, request);
+            self.execute_request(now, request);
         }
         while self.advance_first(now, session) {}
         while let Some(number) = self
@@ -211,7 +209,7 @@ impl DatabaseService {
             let outboxes = &mut self.outputs.outboxes;
             outboxes.put_back(ToDatabase::Request(request));
         } else {
-            self.request(now, request);
+            self.execute_request(now, request);
         }
         self.forget(session, number, false);
         true
@@ -232,7 +230,9 @@ impl DatabaseService {
             self.forget(session, number, false);
             return true;
         }
-        let mut budget = self.limit_selections(self.work_budget());
+        let mut budget = self
+            .environment
+            .limit_selections(self.executor.work_budget());
         let Ok(outcome) = self.execute(now, request, &mut budget) else {
             unreachable!("nothing limits it")
         };

@@ -12,7 +12,7 @@ use corvid_data::{Arc, Delta, Recorded, Schema, Tag, WireError};
 use corvid_engine::{Database, Outcome, WorkBudget};
 use corvid_log::cluster::{Eid, Index, Parts, Sid, Term};
 
-use super::super::pending::{Answer, Commit, Origin};
+use super::super::replies::{Answer, Commit, Origin};
 use super::super::{DatabaseService, Now};
 use super::Part;
 use super::identity::identity_of;
@@ -65,7 +65,7 @@ type Reply = Option<(Entry, Answer)>;
 
 impl DatabaseService {
     /// These entries are committed.
-    pub(super) fn committed(
+    pub(super) fn apply_committed(
         &mut self,
         now: Now,
         through: Index,
@@ -80,10 +80,10 @@ impl DatabaseService {
         while let Some(entry) = entries.next() {
             match entry {
                 Committed::Own { index, eid } if self.is_conversion_entry(eid) => {
-                    self.applied(index, eid);
+                    self.mark_applied(index, eid);
                     self.finish_conversion(now, Ok(()));
                 }
-                Committed::Own { index, eid } => self.own_committed(index, eid),
+                Committed::Own { index, eid } => self.release_own(index, eid),
                 Committed::Data {
                     index,
                     eid,
@@ -91,14 +91,14 @@ impl DatabaseService {
                     result,
                 } => {
                     // Outcomes based on the entries before, some of which may have had no data.
-                    self.reached(now, index.previous());
+                    self.mark_reached(now, index.previous());
                     self.answer_before(now, eid);
                     if let Some(result) = result {
-                        self.once.know_result(eid.0, &result);
+                        self.executor.once.know_result(eid.0, &result);
                     }
-                    self.once.committed(eid.0);
+                    self.executor.once.committed(eid.0);
                     match self.apply_entry(now, index, eid, &data) {
-                        Ok(Step::Applied) => self.applied(index, eid),
+                        Ok(Step::Applied) => self.mark_applied(index, eid),
                         Ok(Step::UnderWay) => {
                             let done = index.previous();
                             if let Some(cluster) =
@@ -112,7 +112,7 @@ impl DatabaseService {
                                 term,
                                 entries,
                             };
-                            self.member(now, rest);
+                            self.handle_member_event(now, rest);
                             return;
                         }
                         Err(error) => {
@@ -122,14 +122,14 @@ impl DatabaseService {
                     }
                 }
                 Committed::Rows(change) => {
-                    self.reached(now, change.index.previous());
+                    self.mark_reached(now, change.index.previous());
                     if !self.apply_change(now, *change) {
                         return;
                     }
                 }
             }
         }
-        self.reached(now, through);
+        self.mark_reached(now, through);
         let Some(cluster) = self.model.cluster_mut() else {
             return;
         };
@@ -156,7 +156,7 @@ impl DatabaseService {
     }
 
     /// The oldest commit of this leadership is committed.
-    fn own_committed(&mut self, index: Index, eid: Eid) {
+    fn release_own(&mut self, index: Index, eid: Eid) {
         let oldest = self.pending.commits().next();
         let Some(oldest) = oldest else {
             unreachable!("a leader's entries are its pending commits");
@@ -165,11 +165,11 @@ impl DatabaseService {
         let Some(position) = oldest.position else {
             unreachable!("every proposal has a position");
         };
-        self.applied(index, eid);
+        self.mark_applied(index, eid);
         self.release_through(position);
     }
 
-    pub(super) fn applied(&mut self, index: Index, eid: Eid) {
+    pub(super) fn mark_applied(&mut self, index: Index, eid: Eid) {
         if let Some(cluster) = self.model.cluster_mut() {
             cluster.applied = index;
             cluster.applied_eid = eid;
@@ -177,7 +177,7 @@ impl DatabaseService {
     }
 
     /// Entries through this one are applied.
-    pub(super) fn reached(&mut self, now: Now, index: Index) {
+    pub(super) fn mark_reached(&mut self, now: Now, index: Index) {
         if let Some(cluster) = self.model.cluster_mut() {
             cluster.applied = cluster.applied.max(index);
         }
@@ -209,7 +209,7 @@ impl DatabaseService {
             (Some(schema), Some(rows)) => {
                 let mut database = Database::new(schema, self.database.hash_seed());
                 let recorded = self.read_transaction(rows, &database.schema().clone())?;
-                database.apply_recorded(recorded, &mut *self.uuids)?;
+                database.apply_recorded(recorded, self.environment.uuids())?;
                 self.apply_contents(now, database, eid);
             }
         }
@@ -235,7 +235,7 @@ impl DatabaseService {
         match self.apply_fitting(recorded, &exists) {
             Ok(delta) => {
                 self.publish_applied(now, eid, &Arc::new(delta), None);
-                self.applied(index, eid);
+                self.mark_applied(index, eid);
                 true
             }
             Err(error) => {
@@ -257,14 +257,17 @@ impl DatabaseService {
                 return Err(WireError::new(Tag::ConsistencyViolation, details));
             }
         }
-        self.database.apply_recorded(recorded, &mut *self.uuids)
+        self.database
+            .apply_recorded(recorded, self.environment.uuids())
     }
 
     fn apply_transaction(&mut self, now: Now, eid: Eid, text: &[u8]) -> Result<(), WireError> {
         let schema = self.database.schema().clone();
         let recorded = self.read_transaction(text, &schema)?;
         let reply = self.reply_of_entry(eid);
-        let delta = self.database.apply_recorded(recorded, &mut *self.uuids)?;
+        let delta = self
+            .database
+            .apply_recorded(recorded, self.environment.uuids())?;
         self.publish_applied(now, eid, &Arc::new(delta), reply);
         Ok(())
     }
@@ -283,7 +286,7 @@ impl DatabaseService {
         });
         let has_changed = commit.is_some();
         if has_changed {
-            self.monitors.execute(delta, eid.0);
+            self.subscriptions.monitors.execute(delta, eid.0);
         }
         let (origin, slot, answer) = match reply {
             Some((entry, answer)) => {

@@ -6,7 +6,7 @@
 //! only one of its leader under way, so all members convert the same contents.
 
 use bytes::Bytes;
-use corvid_consensus::database::{Forward, ForwardMethod, ForwardOutcome, MemberEvent, Proposal};
+use corvid_consensus::database::{Forward, ForwardOutcome, Proposal};
 use corvid_data::{Schema, Tag, WireError};
 use corvid_engine::Database;
 use corvid_log::cluster::{Data, Eid, Term};
@@ -15,25 +15,13 @@ use corvid_monitor::SessionId;
 use std::sync::Arc as StdArc;
 
 use super::super::conversion::{Conversion, NewFile, Work};
-use super::super::pending::Answer;
+use super::super::replies::{Answer, Forwarded};
 use super::super::{DatabaseService, Now};
-use super::Forwarded;
 use super::request_stage::Stage;
 use crate::message::{DatabaseMethod, Request, SessionInfo};
 
 /// The session of a conversion that another member has forwarded.
 const FORWARDED_SESSION: SessionId = SessionId(u64::MAX);
-
-/// Whether an event of the member asks for a conversion.
-pub(in super::super) fn has_conversion(event: &MemberEvent) -> bool {
-    match event {
-        MemberEvent::Execute { forwards, .. } => {
-            let mut forwards = forwards.iter();
-            forwards.any(|forward| forward.method == ForwardMethod::Convert)
-        }
-        _ => false,
-    }
-}
 
 /// Checks that no column is ephemeral (docs/spec/protocol.md 3.3).
 ///
@@ -76,7 +64,7 @@ impl DatabaseService {
     /// If something is pending or another conversion is under way: its asker would wait for ever.
     pub(super) fn convert_forward(&mut self, now: Now, forwarded: Forwarded, forward: &Forward) {
         assert!(
-            self.conversion.is_none() && self.pending.is_empty(),
+            self.conversions.current.is_none() && self.pending.is_empty(),
             "a conversion waits for what is before it"
         );
         let client = &forward.client;
@@ -85,7 +73,7 @@ impl DatabaseService {
             client.role.clone(),
             client.client_id.clone(),
         );
-        info.epoch = self.converted;
+        info.epoch = self.conversions.epoch;
         let request = Request {
             session: FORWARDED_SESSION,
             info: StdArc::new(info),
@@ -106,7 +94,7 @@ impl DatabaseService {
         }
         match self.new_schema(&request) {
             Ok(schema) => {
-                self.conversion = Some(Conversion::new(Box::new(request), schema));
+                self.conversions.current = Some(Conversion::new(Box::new(request), schema));
                 self.advance_conversion(now);
             }
             Err(error) => self.fail_conversion(&request, &error),
@@ -123,7 +111,8 @@ impl DatabaseService {
 
     /// Proposes the conversion, whose contents lack nothing. False if the database is not clustered.
     pub(in super::super) fn propose_conversion(&mut self, now: Now) -> bool {
-        let (Some(cluster), Some(conversion)) = (self.model.cluster_mut(), &mut self.conversion)
+        let (Some(cluster), Some(conversion)) =
+            (self.model.cluster_mut(), &mut self.conversions.current)
         else {
             return false;
         };
@@ -133,7 +122,7 @@ impl DatabaseService {
         };
         let forwarded = cluster.converting_for;
         let id = forwarded.map(|forwarded| forwarded.id);
-        let eid = id.unwrap_or_else(|| Eid(self.uuids.fresh()));
+        let eid = id.unwrap_or_else(|| Eid(self.environment.fresh()));
         let schema = conversion.schema.to_json().to_bytes();
         let data = Data::of(Some(&schema), rows.as_deref());
         if data.json().len() > cluster.limits.entry_bytes_max {
@@ -160,7 +149,7 @@ impl DatabaseService {
 
     /// The conversion under way is not proposed, because members would refuse its entry.
     fn refuse_conversion(&mut self, error: &WireError) {
-        let Some(mut conversion) = self.conversion.take() else {
+        let Some(mut conversion) = self.conversions.current.take() else {
             return;
         };
         let database = conversion.take_database();
@@ -171,7 +160,7 @@ impl DatabaseService {
 
     /// Whether the conversion under way has been proposed as this entry.
     pub(super) fn is_conversion_entry(&self, eid: Eid) -> bool {
-        let conversion = self.conversion.as_ref();
+        let conversion = self.conversions.current.as_ref();
         conversion.is_some_and(|conversion| conversion.entry == Some(eid))
     }
 
@@ -198,7 +187,7 @@ impl DatabaseService {
 
     /// The leadership in this term is over: the conversion is in doubt if it was proposed; otherwise the next leader converts.
     pub(super) fn lose_conversion(&mut self, now: Now, led: Term) {
-        let Some(mut conversion) = self.conversion.take() else {
+        let Some(mut conversion) = self.conversions.current.take() else {
             return;
         };
         let database = conversion.take_database();

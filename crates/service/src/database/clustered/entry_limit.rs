@@ -6,16 +6,10 @@
 //! counts, and a follower checks what it is about to forward. The limits are those by which the
 //! receiver checks (`corvid_consensus::limits`).
 
-use corvid_consensus::limits::{
-    ENTRY_BYTES_MAX, RESULT_BYTES_MAX, Unforwardable, transaction_entry_bytes_max,
-};
+use corvid_consensus::limits::{ENTRY_BYTES_MAX, RESULT_BYTES_MAX, transaction_entry_bytes_max};
 use corvid_data::{Tag, WireError};
-use corvid_engine::Outcome;
+use corvid_engine::{Database, Outcome};
 use corvid_log::cluster::data_fits;
-
-use super::super::DatabaseService;
-use super::super::pending::Answer;
-use super::in_flight::Number;
 
 /// The limits of what a leader proposes and returns.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +19,7 @@ pub(super) struct EntryLimits {
     /// The election timer, which limits entries of transactions further; `None` until the database leads.
     election_timer_ms: Option<u64>,
     /// Bytes of the result of a forwarded transaction.
-    pub(super) result_bytes_max: usize,
+    result_bytes_max: usize,
 }
 
 impl Default for EntryLimits {
@@ -46,32 +40,27 @@ impl EntryLimits {
             .map_or(usize::MAX, transaction_entry_bytes_max);
         in_time.min(self.entry_bytes_max)
     }
-}
 
-impl DatabaseService {
-    /// Sets smaller limits of entries and results than members take, for tests.
-    pub fn set_entry_limits(&mut self, entry_bytes_max: usize, result_bytes_max: usize) {
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.limits.entry_bytes_max = entry_bytes_max.min(ENTRY_BYTES_MAX);
-            cluster.limits.result_bytes_max = result_bytes_max.min(RESULT_BYTES_MAX);
-        }
+    /// Sets smaller limits of entries and results than members take.
+    pub(super) fn lower(&mut self, entry_bytes_max: usize, result_bytes_max: usize) {
+        self.entry_bytes_max = entry_bytes_max.min(ENTRY_BYTES_MAX);
+        self.result_bytes_max = result_bytes_max.min(RESULT_BYTES_MAX);
     }
 
-    /// The election timer of the cluster that this database leads.
+    /// Sets the election timer of the cluster that the database leads, ms.
     pub(super) fn set_election_timer(&mut self, timer_ms: u64) {
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.limits.election_timer_ms = Some(timer_ms);
-        }
+        self.election_timer_ms = Some(timer_ms);
     }
 
     /// The outcome of a transaction that was just executed. If the leader may not propose its
     /// commit, the commit is undone, and the transaction has failed at it.
-    pub(in super::super) fn limit_entry(&mut self, outcome: Outcome) -> Outcome {
-        let Some(cluster) = self.model.cluster().filter(|cluster| !cluster.follows()) else {
-            return outcome;
-        };
-        let limits = cluster.limits;
-        let bytes_max = limits.transaction_bytes_max();
+    pub(super) fn limit_entry(
+        &self,
+        outcome: Outcome,
+        database: &mut Database,
+        is_diff: bool,
+    ) -> Outcome {
+        let bytes_max = self.transaction_bytes_max();
         let Outcome::Done {
             mut result,
             deferred_selections,
@@ -83,7 +72,7 @@ impl DatabaseService {
         else {
             return outcome;
         };
-        if data_fits(self.database.schema(), &delta, self.column_diff, bytes_max) {
+        if data_fits(database.schema(), &delta, is_diff, bytes_max) {
             return Outcome::Done {
                 result,
                 deferred_selections,
@@ -93,12 +82,13 @@ impl DatabaseService {
                 tally,
             };
         }
-        self.database.undo(&delta);
+        // Nobody has seen it: the next transaction must not, either.
+        database.undo(&delta);
         let mut details = format!(
             "transaction makes an entry of more than {bytes_max} bytes, the most that members of a cluster take"
         );
-        if let Some(timer_ms) = limits.election_timer_ms
-            && bytes_max < limits.entry_bytes_max
+        if let Some(timer_ms) = self.election_timer_ms
+            && bytes_max < self.entry_bytes_max
         {
             details += &format!(
                 " with an election timer of {timer_ms} ms (cluster/change-election-timer); divide the transaction"
@@ -126,13 +116,19 @@ impl DatabaseService {
 
     /// The outcome of a forwarded transaction, unless its result is longer than the member takes
     /// that has forwarded it: then its changes are undone, and the error is returned.
-    pub(super) fn limit_result(&mut self, outcome: Outcome) -> Result<Outcome, Box<WireError>> {
-        let limits = self.model.cluster().map(|cluster| cluster.limits);
-        let bytes_max = limits.unwrap_or_default().result_bytes_max;
+    ///
+    /// # Errors
+    /// The result is too long.
+    pub(super) fn limit_result(
+        &self,
+        outcome: Outcome,
+        database: &mut Database,
+    ) -> Result<Outcome, Box<WireError>> {
+        let bytes_max = self.result_bytes_max;
         match outcome {
             Outcome::Done { result, delta, .. } if result.len() > bytes_max => {
                 if let Some(delta) = delta {
-                    self.database.undo(&delta);
+                    database.undo(&delta);
                 }
                 let details = format!(
                     "result is longer than {bytes_max} bytes, the most that members of a cluster take"
@@ -141,16 +137,5 @@ impl DatabaseService {
             }
             outcome => Ok(outcome),
         }
-    }
-
-    /// A waiting request cannot be forwarded: its client gets the reason, and the next one has its turn.
-    pub(super) fn refuse_forward(&mut self, number: Number, why: Unforwardable) {
-        let taken = self.in_flight_mut().and_then(|it| it.take(number));
-        let Some((entry, _)) = taken else {
-            return;
-        };
-        let error = WireError::new(Tag::ResourcesExhausted, why.to_string());
-        self.drop_once(&entry.request);
-        self.finish(entry, Answer::Error(Box::new(error)), false);
     }
 }

@@ -9,26 +9,16 @@ use corvid_consensus::database::{
     ClientIdentity, Forward, ForwardMethod, ForwardOnce, ForwardOrigin, ForwardOutcome,
     MemberEvent, MemberRequest,
 };
-use corvid_data::{Uuid, UuidSource};
+use corvid_data::UuidSource;
 use corvid_engine::{Context, LockOwner, Outcome, TooLong, WorkBudget};
-use corvid_log::cluster::Eid;
 
-use super::super::pending::{Answer, Origin, Pending};
+use super::super::replies::{Answer, Forwarded, Origin, Pending};
 use super::super::{DatabaseService, Now};
 use super::Part;
 use super::identity::identities_in;
 use crate::job::Derived;
 use crate::message::ToDatabase;
 use crate::once::{CANCELED, Once};
-
-/// A transaction that another member forwarded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Forwarded {
-    pub(in super::super) origin: ForwardOrigin,
-    pub(in super::super) id: Eid,
-    /// The id that its client has given it, and may send it again with.
-    pub(in super::super) once: Option<Uuid>,
-}
 
 /// The locks that the session held when its transaction was forwarded.
 pub(super) struct ForwardedLocks<'l>(pub(super) &'l [String]);
@@ -122,7 +112,7 @@ impl DatabaseService {
             id: id.0,
             after: after.map(|after| after.0),
         });
-        if let Some(answer) = once.and_then(|once| self.judge_once(once)) {
+        if let Some(answer) = once.and_then(|once| self.executor.once.judge(once)) {
             self.pending.push(Pending::answer(answer, origin));
             self.release();
             return Ok(());
@@ -135,7 +125,9 @@ impl DatabaseService {
             &mut uuids,
             budget,
         )?;
-        let outcome = match self.limit_result(outcome) {
+        let limits = self.model.cluster().map(|cluster| cluster.limits);
+        let limits = limits.unwrap_or_default();
+        let outcome = match limits.limit_result(outcome, &mut self.database) {
             Ok(outcome) => outcome,
             Err(error) => {
                 // Nothing has changed and nothing is remembered: sent again, it fails again.
@@ -153,7 +145,7 @@ impl DatabaseService {
                 tally,
                 ..
             } => {
-                self.counts.executed(&tally, true);
+                self.observers.counts.executed(&tally, true);
                 let committed = delta.clone();
                 let (answer, proposed) = match once {
                     // The other member does not know the entry by its id, so it is told when that is committed.
@@ -170,11 +162,11 @@ impl DatabaseService {
                 self.retry_affected(now, Some(&committed));
             }
             Outcome::Done { result, tally, .. } => {
-                self.counts.executed(&tally, false);
+                self.observers.counts.executed(&tally, false);
                 let answer = Answer::Result(result);
                 if let Some(once) = once {
                     // The member that has the session forwards only what may write.
-                    self.once.came_to_nothing(once.id, true, &answer);
+                    self.executor.once.came_to_nothing(once.id, true, &answer);
                 }
                 self.pending.push(Pending::answer(answer, origin));
             }
@@ -195,7 +187,7 @@ impl DatabaseService {
         uuids: &mut dyn UuidSource,
         budget: &mut WorkBudget,
     ) -> Result<Outcome, TooLong> {
-        *budget = self.limit_selections(*budget);
+        *budget = self.environment.limit_selections(*budget);
         let mut context = Context {
             elapsed_ms,
             read_only: client.is_read_only,

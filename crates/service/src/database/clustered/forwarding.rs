@@ -10,14 +10,12 @@ use corvid_consensus::database::{
     Forward, ForwardMethod, ForwardOnce, ForwardOutcome, MemberRequest,
 };
 use corvid_consensus::limits;
-use corvid_data::WireError;
+use corvid_data::{Tag, WireError};
 use corvid_engine::Outcome;
 use corvid_log::cluster::Eid;
 use corvid_monitor::SessionId;
 
-use super::super::outbox::Reason;
-use super::super::pending::Answer;
-use super::super::release::completion_of;
+use super::super::replies::{Answer, Reason};
 use super::super::{DatabaseService, Now};
 use super::identity::{for_source, identity_of};
 use super::in_flight::Number;
@@ -183,8 +181,8 @@ impl DatabaseService {
         };
         let id = match request.once {
             Some(once) if is_relay => Eid(once.id),
-            None if is_relay => Eid(once::transaction_id(self.uuids.fresh())),
-            _ => Eid(self.uuids.fresh()),
+            None if is_relay => Eid(once::transaction_id(self.environment.fresh())),
+            _ => Eid(self.environment.fresh()),
         };
         let mut client = identity_of(request, locks.clone());
         if is_relay && method == ForwardMethod::Transact {
@@ -210,7 +208,8 @@ impl DatabaseService {
         });
         // The leader would refuse the message and not only the transaction, so it does not leave.
         if !is_relay && let Err(why) = limits::check_forward(&forward) {
-            self.refuse_forward(number, why);
+            let error = WireError::new(Tag::ResourcesExhausted, why.to_string());
+            self.fail_waiting(number, error);
             return true;
         }
         let Some(cluster) = self.model.cluster_mut() else {
@@ -233,7 +232,7 @@ impl DatabaseService {
     }
 
     /// The outcome of a forwarded request.
-    pub(super) fn outcome(&mut self, now: Now, id: Eid, outcome: ForwardOutcome) {
+    pub(super) fn handle_outcome(&mut self, now: Now, id: Eid, outcome: ForwardOutcome) {
         let in_flight = self.in_flight_mut();
         if let Some((entry, reply)) = in_flight.and_then(|it| it.outcome(id, outcome)) {
             self.finish(entry, reply, true);
@@ -303,7 +302,7 @@ impl DatabaseService {
             return false;
         };
         self.drop_once(&entry.request);
-        self.cancel_request(&entry.request, completion_of(&entry.request));
+        self.cancel_request(&entry.request, Completion::of(&entry.request));
         self.end_forward(session, entry.request.blocked);
         true
     }
@@ -323,7 +322,7 @@ impl DatabaseService {
 
     /// The database is removed: answers everything in flight.
     pub(in super::super) fn cancel_in_flight(&mut self) {
-        for request in self.take_once_waiting() {
+        for request in self.executor.once.take_waiting() {
             match request.info.is_aware() {
                 true => self.cancel_request(&request, Completion::None),
                 false => self.drop_request(&request),
@@ -340,7 +339,7 @@ impl DatabaseService {
                 // Refused like those that wait in the outbox.
                 Stage::Local => self.refuse_removed(ToDatabase::Request(request)),
                 _ if request.info.is_aware() => {
-                    self.cancel_request(&request, completion_of(&request));
+                    self.cancel_request(&request, Completion::of(&request));
                 }
                 _ => self.drop_request(&request),
             }

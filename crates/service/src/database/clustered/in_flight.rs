@@ -17,7 +17,7 @@ use corvid_data::TrustedKeys;
 use corvid_log::cluster::{Eid, Index, Term};
 use corvid_monitor::SessionId;
 
-use super::super::pending::Answer;
+use super::super::replies::Answer;
 use super::request_stage::{Entry, Stage, index_of};
 use crate::message::{DatabaseMethod, Request};
 

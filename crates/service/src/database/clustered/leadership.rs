@@ -8,8 +8,7 @@
 
 use corvid_log::cluster::{Eid, Sid, Term};
 
-use super::super::outbox::Reason;
-use super::super::pending::{Answer, Origin, Pending};
+use super::super::replies::{Answer, Origin, Pending, Reason};
 use super::super::undo::changed_sessions;
 use super::super::{DatabaseService, Now};
 use super::request_stage::{Entry, Stage};
@@ -46,10 +45,10 @@ impl DatabaseService {
         for Entry { request, .. } in blocked {
             if request.info.is_closed() {
                 self.end_request(&request);
-            } else if self.is_conversion_waiting() {
-                self.barrier_queue.push_back(ToDatabase::Request(request));
+            } else if self.conversions.is_waiting(&self.file) {
+                self.barrier_queue.push(ToDatabase::Request(request));
             } else {
-                self.request(now, request);
+                self.execute_request(now, request);
             }
         }
         self.advance_due(now);
@@ -98,13 +97,16 @@ impl DatabaseService {
             return;
         }
         let affected = self.undo_commits(&undone);
-        self.monitors.undo();
+        self.subscriptions.monitors.undo();
         for entry in &undone {
             self.undo_monitor_change(entry);
         }
-        self.report_remotes_again();
+        self.observers
+            .observe_undo(&self.database, &mut self.outputs);
         // They came behind everything that their sessions have pending, and before what they have in flight.
-        let mut waited = self.take_waiting_for_contents();
+        let mut waited = self
+            .subscriptions
+            .take_waiting_for_contents(&mut self.outputs);
         let in_flight = self.in_flight_mut();
         waited.extend(in_flight.into_iter().flat_map(InFlight::take_all_anew));
         let sessions = changed_sessions(&undone);
@@ -246,9 +248,9 @@ impl DatabaseService {
             return Some(input);
         }
         match input {
-            ToDatabase::Request(request) => self.request(now, request),
+            ToDatabase::Request(request) => self.execute_request(now, request),
             ToDatabase::Cancel(session, id) => self.cancel(now, session, id),
-            ToDatabase::Control(control) => self.control(now, control),
+            ToDatabase::Control(control) => self.handle_control(now, control),
             _ => unreachable!("only these are pending"),
         }
         None

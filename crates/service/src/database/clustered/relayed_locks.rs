@@ -7,10 +7,9 @@
 use corvid_consensus::database::{LockNews, MemberRequest};
 use corvid_engine::{Outcome, WorkBudget};
 use corvid_monitor::SessionId;
-use std::sync::PoisonError;
 
 use super::super::DatabaseService;
-use super::super::pending::Answer;
+use super::super::replies::Answer;
 use super::identity::identity_of;
 use super::in_flight::Number;
 use super::transaction_kind::asserted_locks;
@@ -20,7 +19,7 @@ use crate::message::{Completion, Request};
 impl DatabaseService {
     /// Has the relay make the claims of the lock table.
     pub(in super::super) fn claim_locks(&mut self) {
-        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locks = self.environment.lock_table();
         let claims = locks.take_claims(self.id);
         drop(locks);
         if let Some(cluster) = self.model.cluster_mut() {
@@ -32,7 +31,7 @@ impl DatabaseService {
 
     /// The relay has news of a claim to a lock.
     pub(super) fn hear_of_lock(&mut self, name: &str, number: u64, news: LockNews) {
-        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locks = self.environment.lock_table();
         let notified = locks.hear(name, number, news);
         drop(locks);
         self.claim_locks();
@@ -46,14 +45,14 @@ impl DatabaseService {
         let Some(asserted) = asserted_locks(request.params()) else {
             return false;
         };
-        let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let locks = self.environment.lock_table();
         let mut asserted = asserted.iter();
         asserted.all(|lock| locks.owns(request.session, lock))
     }
 
     /// The locks that a session owns now.
     pub(super) fn owned_locks(&self, session: SessionId) -> Vec<String> {
-        let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let locks = self.environment.lock_table();
         locks.requested_by(session).owned
     }
 
@@ -65,7 +64,7 @@ impl DatabaseService {
         };
         let request = &entry.request;
         let client = identity_of(request, self.owned_locks(request.session));
-        let mut uuids = Derived::from(self.uuids.fresh());
+        let mut uuids = Derived::from(self.environment.fresh());
         let mut budget = WorkBudget::unlimited();
         let outcome = self.run_forward(request.params(), &client, 0, &mut uuids, &mut budget);
         let answer = match outcome {

@@ -20,11 +20,11 @@ use corvid_engine::Outcome;
 use corvid_log::cluster::Index;
 use corvid_monitor::SessionId;
 
-use super::super::pending::Answer;
+use super::super::replies::Answer;
 use super::super::{DatabaseService, Now};
 use super::request_stage::Stage;
 use super::{Part, TransactionKind};
-use crate::message::{Completion, DatabaseMethod, Request};
+use crate::message::{Completion, DatabaseMethod, Request, ToDatabase};
 
 /// Bytes of requests that wait for a source, with what they cost beside their text; beyond that further ones are refused.
 const WAITING_BYTES_MAX: usize = 256 << 20;
@@ -82,7 +82,9 @@ impl DatabaseService {
         }
         let in_flight = self.in_flight_mut()?;
         if in_flight.waiting_bytes() <= WAITING_BYTES_MAX {
-            self.begin_once(&request);
+            if let Some(once) = request.once {
+                self.executor.once.begin(once);
+            }
             return Some(request);
         }
         let details = "too many transactions wait for the relay's source";
@@ -129,6 +131,40 @@ impl DatabaseService {
             let outcome = ForwardOutcome::Unchanged(index, result.clone());
             self.audit_relayed(now, &entry.request, &outcome);
             self.finish(entry, Answer::Result(result.into()), false);
+        }
+    }
+
+    /// The source of a relay has decided about a transaction: answers those with the same id.
+    pub(super) fn decide_once(&mut self, request: &Request, outcome: &ForwardOutcome) {
+        let Some(once) = request.once.filter(|_| self.model.is_relay()) else {
+            return;
+        };
+        match self.executor.once.decide(request, once, outcome) {
+            Some(answers) => {
+                for (request, answer) in answers {
+                    self.send_answer(request, answer, false);
+                }
+            }
+            None => self.drop_once(request),
+        }
+    }
+
+    /// A transaction was not executed and will not be: those with the same id take its place.
+    pub(super) fn drop_once(&mut self, request: &Request) {
+        let Some(once) = request.once.filter(|_| self.model.is_relay()) else {
+            return;
+        };
+        let requests = self.executor.once.take_waiting_for(once).into_iter();
+        let requests = requests.map(|request| ToDatabase::Request(Box::new(request)));
+        self.queue_first(requests);
+    }
+
+    /// The source has answered a request: the audit trail shows it.
+    pub(super) fn audit_relayed(&mut self, now: Now, request: &Request, outcome: &ForwardOutcome) {
+        if self.model.is_relay() {
+            let (audit, schema) = (&self.observers.audit, self.database.schema());
+            let entry = audit.of_relayed(schema, now, request, outcome);
+            self.outputs.audit.extend(entry);
         }
     }
 

@@ -11,7 +11,7 @@ use corvid_data::{Arc, Recorded, Schema};
 use corvid_engine::Database;
 use corvid_log::cluster::{Eid, Index, Term};
 
-use super::super::pending::Answer;
+use super::super::replies::Answer;
 use super::super::{DatabaseService, Now};
 use super::request_stage::Entry;
 use crate::job::{Job, JobNumber, JobResult};
@@ -40,9 +40,8 @@ pub(super) enum Source {
 impl DatabaseService {
     /// Begins to find the contents after this entry.
     pub(super) fn begin_replacement(&mut self, source: Source, index: Index, eid: Eid) {
-        self.last_job += 1;
         let replacement = Replacement {
-            number: JobNumber(self.last_job),
+            number: self.outputs.number_job(),
             source,
             index,
             eid,
@@ -64,7 +63,7 @@ impl DatabaseService {
                 number,
                 snapshot,
                 schema: schema.clone(),
-                seed: self.uuids.fresh(),
+                seed: self.environment.fresh(),
             },
             Source::Snapshot(installed, _) => Job::CompareSnapshots {
                 number,
@@ -76,7 +75,7 @@ impl DatabaseService {
 
     /// Holds an event of the member while a replacement is under way; otherwise returns it.
     pub(super) fn hold(&mut self, now: Now, input: ToDatabase) -> Option<ToDatabase> {
-        let bytes_max = self.conversion_bytes_max;
+        let bytes_max = self.conversions.bytes_max;
         let cluster = self.model.cluster_mut();
         let Some(replacement) = cluster.and_then(|cluster| cluster.replacement.as_mut()) else {
             return Some(input);
@@ -101,7 +100,7 @@ impl DatabaseService {
     }
 
     /// The result of a job has come. Returns it if it is no step of a replacement.
-    pub(in super::super) fn replacement_done(
+    pub(in super::super) fn finish_replacement(
         &mut self,
         now: Now,
         number: JobNumber,
@@ -112,7 +111,7 @@ impl DatabaseService {
         };
         match cluster.replacement.take_if(|it| it.number == number) {
             Some(replacement) => {
-                self.slow.set_now(now);
+                self.observers.slow.set_now(now);
                 self.replace(now, replacement, done);
                 self.release();
                 self.resume(now);
@@ -133,7 +132,7 @@ impl DatabaseService {
         match (source, done) {
             (Source::Conversion(_), JobResult::Converted(Ok(converted))) => {
                 self.apply_contents(now, converted.into_database(), eid);
-                self.applied(index, eid);
+                self.mark_applied(index, eid);
             }
             (Source::Conversion(_), JobResult::Converted(Err(error))) => {
                 self.refuse_entry(index, &error);
@@ -175,7 +174,7 @@ impl DatabaseService {
             self.finish(entry, Answer::Result(b"{}".to_vec()), false);
         }
         self.cancel_triggers();
-        let converted = self.converted;
+        let converted = self.conversions.epoch;
         self.outputs
             .events
             .push(Event::Converted(self.id, schema, converted));
@@ -198,7 +197,7 @@ impl DatabaseService {
             self.free_database(Some(database));
             return;
         }
-        self.slow.set_now(now);
+        self.observers.slow.set_now(now);
         if !self.model.is_relay() {
             self.seek(term);
         }
@@ -207,32 +206,35 @@ impl DatabaseService {
         } else {
             self.answer_conversions(now, index);
             self.replace_contents(database, eid, None);
-            self.installed(now, index, term, eid);
+            self.finish_installation(now, index, term, eid);
         }
         self.resume(now);
     }
 
     fn apply_difference(&mut self, now: Now, found: Recorded, index: Index, term: Term, eid: Eid) {
-        match self.database.apply_recorded(found, &mut *self.uuids) {
+        match self
+            .database
+            .apply_recorded(found, self.environment.uuids())
+        {
             Ok(delta) => {
                 self.publish_applied(now, eid, &Arc::new(delta), None);
                 // The members of a cluster tell one history. That of a relay is its own, and its ids lead to the new contents.
                 if !self.model.is_relay() {
-                    self.monitors.restart_history(eid.0);
+                    self.subscriptions.monitors.restart_history(eid.0);
                 }
-                self.installed(now, index, term, eid);
+                self.finish_installation(now, index, term, eid);
             }
             Err(error) => self.break_off(format!("a snapshot cannot be applied: {error}")),
         }
     }
 
-    fn installed(&mut self, now: Now, index: Index, term: Term, eid: Eid) {
-        self.applied(index, eid);
+    fn finish_installation(&mut self, now: Now, index: Index, term: Term, eid: Eid) {
+        self.mark_applied(index, eid);
         if !self.model.is_relay() {
             // The snapshot does not tell which commits it includes.
-            self.once.restart(eid.0);
+            self.executor.once.restart(eid.0);
         }
-        self.reached(now, index);
+        self.mark_reached(now, index);
         if let Some(cluster) = self.model.cluster_mut() {
             cluster.is_broken = false;
             cluster.requests.push(MemberRequest::Applied(index));

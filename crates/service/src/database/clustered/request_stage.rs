@@ -18,7 +18,7 @@ use bytes::Bytes;
 use corvid_consensus::database::{Finding, ForwardOutcome};
 use corvid_log::cluster::{Eid, Index, Term};
 
-use super::super::pending::Answer;
+use super::super::replies::Answer;
 use super::TransactionKind;
 use super::in_flight::Number;
 use crate::message::{DatabaseMethod, Request};

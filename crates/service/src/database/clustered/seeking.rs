@@ -8,7 +8,7 @@
 use corvid_consensus::database::{Finding, MemberRequest};
 use corvid_log::cluster::{Eid, Index, Term};
 
-use super::super::outbox::Reason;
+use super::super::replies::Reason;
 use super::super::{DatabaseService, Now};
 use super::Part;
 use super::in_flight::Number;
@@ -37,13 +37,13 @@ impl DatabaseService {
     }
 
     /// Other members have told about requests that are sought.
-    pub(super) fn found(&mut self, now: Now, through: Index, findings: &[(Eid, Finding)]) {
+    pub(super) fn judge_findings(&mut self, now: Now, through: Index, findings: &[(Eid, Finding)]) {
         // A request that never happened is judged by those of its session that did.
         let (committed, others): (Vec<_>, Vec<_>) = findings
             .iter()
             .partition(|(_, finding)| *finding == Finding::Committed);
         for (id, _) in committed {
-            self.found_committed(id);
+            self.answer_found(id);
         }
         for (id, finding) in others {
             let Some(in_flight) = self.in_flight_mut() else {
@@ -58,7 +58,7 @@ impl DatabaseService {
                 numbers.extend(in_flight.sought(id));
                 numbers.into_iter().for_each(|it| in_flight.set_absent(it));
             } else {
-                self.found_nowhere(id);
+                self.give_up_unknown(id);
             }
         }
         let judged = self.model.cluster().map(|it| it.in_flight.judged());
@@ -72,7 +72,7 @@ impl DatabaseService {
     }
 
     /// The entry with this id is in the snapshot.
-    fn found_committed(&mut self, id: Eid) {
+    fn answer_found(&mut self, id: Eid) {
         let Some(in_flight) = self.in_flight_mut() else {
             return;
         };
@@ -91,7 +91,7 @@ impl DatabaseService {
     }
 
     /// No member knows whether the entry with this id is in the snapshot, or what the outcome of its transaction was.
-    fn found_nowhere(&mut self, id: Eid) {
+    fn give_up_unknown(&mut self, id: Eid) {
         let Some(in_flight) = self.in_flight_mut() else {
             return;
         };

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use corvid_consensus::database::Finding;
 use corvid_log::cluster::{Eid, Index, Term};
 
-use super::super::super::pending::Answer;
+use super::super::super::replies::Answer;
 use super::super::request_stage::{Entry, Stage};
 use super::{InFlight, Number};
 use crate::message::DatabaseMethod;

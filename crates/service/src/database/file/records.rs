@@ -6,18 +6,14 @@
 //! Invariant: a record that is taken is complete, and records are taken in the order of their positions. A precomputed update is not
 //! delivered before its record is stored.
 
-use bytes::Bytes;
-use corvid_consensus::database::Proposal;
-use corvid_data::{Arc, Datum, Delta, RowChange, Schema, Uuid};
-use corvid_log::cluster::{Eid, write_data};
-use corvid_log::storage::{LogPosition, StorageRequest};
+use corvid_data::{Arc, Datum, Delta, RowChange, Schema};
+use corvid_log::storage::{LogPosition, StorageRequest, StoreError};
 use corvid_log::{is_recorded, write_long_transaction, write_transaction};
 
-use super::model::StoredBy;
-use super::pending::{Commit, Origin};
-use super::{DatabaseService, Now};
-use crate::job::Job;
-use crate::recording::Setting;
+use super::super::Now;
+use super::super::replies::{Commit, Origin, PendingQueue};
+use super::DatabaseFile;
+use crate::counters::Counters;
 
 /// A commit of more atoms is long: composing its record takes some 400 us.
 const LONG_ATOMS: u64 = 8192;
@@ -31,7 +27,7 @@ const RESERVED_BYTES_MAX: usize = 64 << 20;
 /// The records of one database.
 #[derive(Debug)]
 pub(super) struct Records {
-    /// Records of long commits, whose requests are in the outputs and still empty.
+    /// Records of long commits, whose requests to the storage are made and still empty.
     uncomposed: Vec<Uncomposed>,
     /// See [`LONG_ATOMS`].
     long_atoms: u64,
@@ -55,109 +51,87 @@ impl Default for Records {
     }
 }
 
-impl Records {
-    /// Drops records that are still in the outputs, because their commits are undone.
-    pub(super) fn drop_uncomposed(&mut self) {
-        self.uncomposed.clear();
-    }
+/// A commit whose record is to be stored.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Recorded {
+    pub(in super::super) position: LogPosition,
+    /// The length of its record; 0 if it is long, because it is not composed yet.
+    pub(in super::super) bytes: usize,
+    /// Its record is composed later, and so should its updates be, by other threads.
+    pub(in super::super) is_long: bool,
 }
 
-impl DatabaseService {
+impl DatabaseFile {
     /// Sets from how many atoms on a commit is long.
-    pub fn set_long_atoms(&mut self, atoms: u64) {
-        self.tape.setting(Setting::LongAtoms, atoms);
+    pub(in super::super) fn set_long_atoms(&mut self, atoms: u64) {
         self.records.long_atoms = atoms;
     }
 
-    /// Requests the record of a commit to be stored. Returns its position, with its length unless it is long; `None`: there is nothing to
-    /// record. `txn` is its id; `result` is for the other members of a cluster.
-    pub(super) fn record(
+    /// Requests the record of a commit to be stored. `None`: there is nothing to record.
+    pub(in super::super) fn record(
         &mut self,
         now: Now,
+        schema: &Arc<Schema>,
         delta: &Arc<Delta>,
         durable: bool,
-        txn: Uuid,
-        result: Option<Bytes>,
-    ) -> Option<(LogPosition, usize)> {
-        match self.model.stored_by(self.growth.is_some()) {
-            StoredBy::Execution => return None,
-            StoredBy::Cluster => return Some(self.propose(now, delta, txn, result)),
-            StoredBy::Log => {}
-        }
-        let is_diff = self.column_diff;
+        counts: &mut Counters,
+    ) -> Option<Recorded> {
+        let is_diff = self.is_diff;
         let mut record = Vec::new();
         let is_long = is_long(delta, self.records.long_atoms);
         if is_long {
-            if !is_recorded(self.database.schema(), delta) {
+            if !is_recorded(schema, delta) {
                 return None;
             }
-            let updates = self.monitors.precompute_updates(delta);
-            self.outputs
-                .jobs
-                .extend(updates.into_iter().map(Job::PrecomputedUpdate));
         } else {
-            let schema = self.database.schema();
             record.reserve(SHORT_BYTES);
             write_transaction(&mut record, schema, delta, now.wall_ms, is_diff)?;
         }
-        let position = self.next_log_position();
+        // Only a commit that is recorded has a position: replies must not wait for one that is
+        // never stored.
+        let position = self.take_position();
         if is_long {
             self.records.uncomposed.push(Uncomposed {
                 position,
-                schema: self.database.schema().clone(),
+                schema: schema.clone(),
                 delta: delta.clone(),
                 date_ms: now.wall_ms,
                 is_diff,
             });
         }
         let bytes = record.len();
-        self.count_record(bytes);
-        self.outputs.stores.push(StorageRequest::Append {
+        self.count(bytes, counts);
+        self.requests.push(StorageRequest::Append {
             position,
             record,
             durable,
         });
-        Some((position, bytes))
+        Some(Recorded {
+            position,
+            bytes,
+            is_long,
+        })
     }
 
-    /// Proposes a commit as an entry of the cluster's log.
-    fn propose(
+    /// Takes the requests to the storage. Long records are composed here, which may take long;
+    /// `pending` learns their lengths.
+    pub(in super::super) fn take_requests(
         &mut self,
-        now: Now,
-        delta: &Arc<Delta>,
-        txn: Uuid,
-        result: Option<Bytes>,
-    ) -> (LogPosition, usize) {
-        let mut data = Vec::with_capacity(SHORT_BYTES);
-        let schema = self.database.schema();
-        write_data(&mut data, schema, delta, now.wall_ms, self.column_diff);
-        let bytes = data.len();
-        self.count_record(bytes);
-        let position = self.next_log_position();
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.propose(Proposal {
-                eid: Eid(txn),
-                data: Bytes::from(data),
-                result,
-            });
-        }
-        (position, bytes)
-    }
-
-    /// Takes the requests to the file. Call it after the jobs have been taken: composing long records may take long.
-    pub fn take_stores(&mut self) -> Vec<StorageRequest> {
+        pending: &mut PendingQueue,
+        counts: &mut Counters,
+    ) -> Vec<StorageRequest> {
         // The next batch is likely to be as large.
-        let room = self.outputs.stores.len();
-        let mut stores = std::mem::replace(&mut self.outputs.stores, Vec::with_capacity(room));
+        let room = self.requests.len();
+        let mut requests = std::mem::replace(&mut self.requests, Vec::with_capacity(room));
         for long in std::mem::take(&mut self.records.uncomposed) {
-            let composed = stores.iter_mut().find_map(|store| match store {
+            let composed = requests.iter_mut().find_map(|request| match request {
                 StorageRequest::Append {
                     position, record, ..
                 } if *position == long.position => Some(record),
                 _ => None,
             });
             let Some(record) = composed else { continue };
-            let entry = self.pending.find_mut(long.position);
+            let entry = pending.find_mut(long.position);
             let request_len = entry
                 .as_ref()
                 .map_or(0, |entry| request_bytes(&entry.origin));
@@ -170,18 +144,34 @@ impl DatabaseService {
             {
                 *record_bytes = bytes;
             }
-            self.count_record(bytes);
+            self.count(bytes, counts);
         }
-        stores
+        requests
     }
 
-    /// Whether there are requests to the file.
-    #[must_use]
-    pub fn has_stores(&self) -> bool {
-        !self.outputs.stores.is_empty()
+    /// Commits are undone because the storage could not store one of them. `undone` are the lengths
+    /// of their records.
+    pub(in super::super) fn undo(
+        &mut self,
+        undone: impl Iterator<Item = usize>,
+        error: &StoreError,
+    ) {
+        // Their records were counted when they were handed over, and none of them stays in the file.
+        if let Some(growth) = &mut self.growth {
+            undone
+                .filter(|bytes| *bytes > 0)
+                .for_each(|bytes| growth.undone(bytes));
+        }
+        self.error = Some(error.clone());
+        // Records that have not left are of undone commits. The storage
+        // refuses all appends until `Recover`.
+        self.requests
+            .retain(|request| !matches!(request, StorageRequest::Append { .. }));
+        self.records.uncomposed.clear();
+        self.requests.push(StorageRequest::Recover);
     }
 
-    fn count_record(&mut self, bytes: usize) {
+    fn count(&mut self, bytes: usize, counts: &mut Counters) {
         // An empty record is counted when it is composed.
         if bytes == 0 {
             return;
@@ -189,7 +179,7 @@ impl DatabaseService {
         if let Some(growth) = &mut self.growth {
             growth.appended(bytes);
         }
-        self.counts.recorded(bytes);
+        counts.recorded(bytes);
     }
 }
 

@@ -20,7 +20,7 @@ const UNREAD_BYTES_MAX: usize = 1 << 20;
 /// A reason for not executing the requests of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Reason {
+pub(in super::super) enum Reason {
     /// Initial contents of one of its monitors are being written.
     InitialContents = 1,
     /// A body for it is being written: a long result, or an update of many rows.
@@ -35,15 +35,15 @@ pub(super) enum Reason {
 
 /// The requests and deliveries of one session that wait.
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(in super::super) struct Outbox {
     /// The bits of its reasons.
     reasons: u8,
     /// Requests since it was blocked.
-    pub(super) requests: VecDeque<ToDatabase>,
+    pub(in super::super) requests: VecDeque<ToDatabase>,
     /// The first one has a body that is being written. A result has its request, to report how long it took.
-    pub(super) deliveries: VecDeque<(Deliver, Option<Box<Request>>)>,
+    pub(in super::super) deliveries: VecDeque<(Deliver, Option<Box<Request>>)>,
     /// The session is ready for updates after `deliveries`.
-    pub(super) is_ready: bool,
+    pub(in super::super) is_ready: bool,
     /// The length of its long replies since it was last known to have read everything.
     unread_bytes: usize,
     /// Pending entries that change its monitors when they leave.
@@ -54,7 +54,7 @@ pub(super) struct Outbox {
 
 /// The outboxes of the sessions that have one.
 #[derive(Debug, Default)]
-pub(super) struct Outboxes(HashMap<SessionId, Outbox, TrustedKeys>);
+pub(in super::super) struct Outboxes(HashMap<SessionId, Outbox, TrustedKeys>);
 
 impl Outbox {
     fn is_idle(&self) -> bool {
@@ -67,7 +67,7 @@ impl Outbox {
     }
 
     /// Frees the deliveries of a closed session. They are bounded by its requests in flight.
-    pub(super) fn into_garbage(self) -> Garbage {
+    pub(in super::super) fn into_garbage(self) -> Garbage {
         let pieces = self
             .deliveries
             .iter()
@@ -83,36 +83,36 @@ impl Outbox {
     }
 
     /// Whether the session is blocked for this reason.
-    pub(super) fn is_blocked_by(&self, reason: Reason) -> bool {
+    pub(in super::super) fn is_blocked_by(&self, reason: Reason) -> bool {
         self.reasons & reason as u8 != 0
     }
 }
 
 impl Outboxes {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in super::super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Whether a session is blocked for this reason.
-    pub(super) fn is_blocked_by(&self, session: SessionId, reason: Reason) -> bool {
+    pub(in super::super) fn is_blocked_by(&self, session: SessionId, reason: Reason) -> bool {
         let found = self.0.get(&session);
         found.is_some_and(|outbox| outbox.is_blocked_by(reason))
     }
 
     /// Whether a session is blocked for another reason than its transactions that depend on the rest of the cluster.
-    pub(super) fn is_blocked_except_by_cluster(&self, session: SessionId) -> bool {
+    pub(in super::super) fn is_blocked_except_by_cluster(&self, session: SessionId) -> bool {
         let found = self.0.get(&session);
         found.is_some_and(|outbox| outbox.reasons & !(Reason::Cluster as u8) != 0)
     }
 
     /// Whether requests of a session wait.
-    pub(super) fn has_requests(&self, session: SessionId) -> bool {
+    pub(in super::super) fn has_requests(&self, session: SessionId) -> bool {
         let found = self.0.get(&session);
         found.is_some_and(|outbox| !outbox.requests.is_empty())
     }
 
     /// Whether an input must wait because its session is blocked.
-    pub(super) fn must_queue(&self, input: &ToDatabase) -> bool {
+    pub(in super::super) fn must_queue(&self, input: &ToDatabase) -> bool {
         if self.0.is_empty() {
             return false;
         }
@@ -126,14 +126,14 @@ impl Outboxes {
     }
 
     /// Keeps an input of a blocked session.
-    pub(super) fn push_request(&mut self, input: ToDatabase) {
+    pub(in super::super) fn push_request(&mut self, input: ToDatabase) {
         if let Some(session) = sender(&input) {
             self.0.entry(session).or_default().requests.push_back(input);
         }
     }
 
     /// Keeps an input before all others of its session.
-    pub(super) fn put_back(&mut self, input: ToDatabase) {
+    pub(in super::super) fn put_back(&mut self, input: ToDatabase) {
         if let Some(session) = sender(&input) {
             let outbox = self.0.entry(session).or_default();
             outbox.requests.push_front(input);
@@ -141,19 +141,19 @@ impl Outboxes {
     }
 
     /// Blocks a session.
-    pub(super) fn block(&mut self, session: SessionId, reason: Reason) {
+    pub(in super::super) fn block(&mut self, session: SessionId, reason: Reason) {
         self.0.entry(session).or_default().reasons |= reason as u8;
     }
 
     /// Clears a reason. [`Outboxes::take_unblocked`] must follow when the session's requests may be executed.
-    pub(super) fn clear(&mut self, session: SessionId, reason: Reason) {
+    pub(in super::super) fn clear(&mut self, session: SessionId, reason: Reason) {
         if let Some(outbox) = self.0.get_mut(&session) {
             outbox.reasons &= !(reason as u8);
         }
     }
 
     /// Takes the requests of a session, if nothing blocks it any more.
-    pub(super) fn take_unblocked(&mut self, session: SessionId) -> VecDeque<ToDatabase> {
+    pub(in super::super) fn take_unblocked(&mut self, session: SessionId) -> VecDeque<ToDatabase> {
         let Some(outbox) = self.0.get_mut(&session) else {
             return VecDeque::new();
         };
@@ -168,12 +168,12 @@ impl Outboxes {
     }
 
     /// Removes the outbox of a closed session.
-    pub(super) fn remove(&mut self, session: SessionId) -> Option<Outbox> {
+    pub(in super::super) fn remove(&mut self, session: SessionId) -> Option<Outbox> {
         self.0.remove(&session)
     }
 
     /// The outbox of a session that waits for a body.
-    pub(super) fn awaiting_body(&mut self, session: SessionId) -> Option<&mut Outbox> {
+    pub(in super::super) fn awaiting_body(&mut self, session: SessionId) -> Option<&mut Outbox> {
         let outbox = self.0.get_mut(&session)?;
         outbox
             .is_blocked_by(Reason::DeferredReply)
@@ -181,7 +181,7 @@ impl Outboxes {
     }
 
     /// Keeps a delivery to a session that waits for a body; otherwise returns it.
-    pub(super) fn push_delivery(&mut self, deliver: Deliver) -> Option<Deliver> {
+    pub(in super::super) fn push_delivery(&mut self, deliver: Deliver) -> Option<Deliver> {
         if self.0.is_empty() {
             return Some(deliver);
         }
@@ -195,7 +195,7 @@ impl Outboxes {
     }
 
     /// The sessions that are blocked for this reason, in order.
-    pub(super) fn blocked_by(&self, reason: Reason) -> Vec<SessionId> {
+    pub(in super::super) fn blocked_by(&self, reason: Reason) -> Vec<SessionId> {
         let found = self.0.iter();
         let mut sessions: Vec<_> = found
             .filter(|(_, outbox)| outbox.is_blocked_by(reason))
@@ -206,7 +206,7 @@ impl Outboxes {
     }
 
     /// Counts a long reply. True when the session is blocked from now on, until its shard reports that the reply has been read.
-    pub(super) fn count_unread(&mut self, session: SessionId, bytes: usize) -> bool {
+    pub(in super::super) fn count_unread(&mut self, session: SessionId, bytes: usize) -> bool {
         let outbox = self.0.entry(session).or_default();
         outbox.unread_bytes += bytes;
         if outbox.unread_bytes <= UNREAD_BYTES_MAX {
@@ -218,7 +218,7 @@ impl Outboxes {
     }
 
     /// A session has read everything. [`Outboxes::take_unblocked`] must follow.
-    pub(super) fn clear_unread(&mut self, session: SessionId) {
+    pub(in super::super) fn clear_unread(&mut self, session: SessionId) {
         if let Some(outbox) = self.0.get_mut(&session) {
             outbox.unread_bytes = 0;
             outbox.reasons &= !(Reason::ReplyBackpressure as u8);
@@ -226,13 +226,13 @@ impl Outboxes {
     }
 
     /// Whether a pending entry changes the session's monitors.
-    pub(super) fn changes_monitors(&self, session: SessionId) -> bool {
+    pub(in super::super) fn changes_monitors(&self, session: SessionId) -> bool {
         let found = self.0.get(&session);
         found.is_some_and(|outbox| outbox.monitor_changes > 0)
     }
 
     /// Whether transactions of the session depend on the rest of the cluster.
-    pub(super) fn has_forwards(&self, session: SessionId) -> bool {
+    pub(in super::super) fn has_forwards(&self, session: SessionId) -> bool {
         if self.0.is_empty() {
             return false;
         }
@@ -241,12 +241,12 @@ impl Outboxes {
     }
 
     /// A transaction of the session depends on the rest of the cluster.
-    pub(super) fn begin_forward(&mut self, session: SessionId) {
+    pub(in super::super) fn begin_forward(&mut self, session: SessionId) {
         self.0.entry(session).or_default().forwards += 1;
     }
 
     /// Such a transaction has ended. [`Outboxes::take_unblocked`] must follow.
-    pub(super) fn end_forward(&mut self, session: SessionId) {
+    pub(in super::super) fn end_forward(&mut self, session: SessionId) {
         if let Some(outbox) = self.0.get_mut(&session) {
             outbox.forwards = outbox.forwards.saturating_sub(1);
             if outbox.forwards == 0 {
@@ -256,12 +256,12 @@ impl Outboxes {
     }
 
     /// A pending entry changes the session's monitors when it leaves.
-    pub(super) fn begin_monitor_change(&mut self, session: SessionId) {
+    pub(in super::super) fn begin_monitor_change(&mut self, session: SessionId) {
         self.0.entry(session).or_default().monitor_changes += 1;
     }
 
     /// Such an entry has left, or is undone. [`Outboxes::take_unblocked`] must follow.
-    pub(super) fn end_monitor_change(&mut self, session: SessionId) {
+    pub(in super::super) fn end_monitor_change(&mut self, session: SessionId) {
         if let Some(outbox) = self.0.get_mut(&session) {
             outbox.monitor_changes = outbox.monitor_changes.saturating_sub(1);
             if outbox.monitor_changes == 0 {

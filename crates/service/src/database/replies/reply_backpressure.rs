@@ -9,51 +9,48 @@
 //! output is drained, when it is closed, or when the database is removed. When a client closes without having read, its unexecuted requests
 //! are dropped, as if they had never been read from the socket, where the reference leaves them.
 
-use corvid_monitor::SessionId;
+use corvid_monitor::{Monitors, SessionId};
 
-use super::DatabaseService;
-use super::outbox::Reason;
+use super::super::environment::Environment;
+use super::{Outputs, Reason};
 use crate::client_memory::COUNTED_BYTES;
 use crate::message::{Piece, Request};
 
-impl DatabaseService {
+impl Outputs {
     /// Counts the reply that was just composed for a request. If it crosses the limit, blocks the session until its shard reports that it
     /// has read everything.
-    pub(super) fn count_reply(&mut self, request: &Request) {
+    pub(in super::super) fn count_reply(
+        &mut self,
+        request: &Request,
+        monitors: &mut Monitors,
+        environment: &Environment,
+    ) {
         // No shard reports for a closed session.
-        if self.tape.flag(|| request.info.is_closed()) {
+        if environment.is_closed(&request.info) {
             return;
         }
         // A deferred reply is counted when it is delivered.
         let session = request.session;
-        if self
-            .outputs
-            .outboxes
-            .is_blocked_by(session, Reason::DeferredReply)
-        {
+        if self.outboxes.is_blocked_by(session, Reason::DeferredReply) {
             return;
         }
-        let Some(reply) = self.outputs.deliveries.back_mut() else {
+        let Some(reply) = self.deliveries.back_mut() else {
             return;
         };
         let bytes: usize = reply.pieces.iter().map(Piece::len).sum();
-        if bytes >= COUNTED_BYTES && self.outputs.outboxes.count_unread(session, bytes) {
+        if bytes >= COUNTED_BYTES && self.outboxes.count_unread(session, bytes) {
             reply.report_drained = true;
-            self.monitors.set_ready(session, false);
+            monitors.set_ready(session, false);
         }
     }
 
-    /// The session has read everything: resumes it if it was blocked for that.
-    pub(super) fn output_read(&mut self, session: SessionId) {
-        self.outputs.outboxes.clear_unread(session);
-        let sent = self.take_unblocked(session);
-        self.queue_first(sent);
-    }
-
-    /// Resumes all sessions, because no shard will report any more.
-    pub(super) fn unblock_all_unread_sessions(&mut self) {
-        for session in self.outputs.outboxes.blocked_by(Reason::ReplyBackpressure) {
-            self.output_read(session);
+    /// The session has read everything, and is ready for updates, now or when its bodies are
+    /// written. The caller resumes the session if it was blocked for that.
+    pub(in super::super) fn mark_drained(&mut self, session: SessionId, monitors: &mut Monitors) {
+        self.outboxes.clear_unread(session);
+        match self.outboxes.awaiting_body(session) {
+            Some(outbox) => outbox.is_ready = true,
+            None => monitors.set_ready(session, true),
         }
     }
 }

@@ -16,22 +16,22 @@ use crate::session_limits::{WAITS_MAX, is_exhausted};
 
 /// A blocked transaction.
 #[derive(Debug)]
-pub(super) struct Trigger {
+pub(in super::super) struct Trigger {
     /// The request, which is executed again as a whole.
-    pub(super) request: Box<Request>,
+    pub(in super::super) request: Box<Request>,
     /// When to try again at the latest, ms on the monotonic clock.
-    pub(super) deadline_ms: Option<u64>,
+    pub(in super::super) deadline_ms: Option<u64>,
     /// The rows that it read until it blocked.
-    pub(super) reads: ReadSet,
+    pub(in super::super) reads: ReadSet,
     /// Counts its memory.
-    pub(super) _retained: Retained,
+    pub(in super::super) _retained: Retained,
 }
 
 /// Bytes of a blocked transaction besides its text and its conditions.
 const TRIGGER_BYTES: usize = 512;
 
 /// The memory of a blocked transaction, bytes.
-pub(super) fn trigger_bytes(request: &Request, reads: &ReadSet) -> usize {
+pub(in super::super) fn trigger_bytes(request: &Request, reads: &ReadSet) -> usize {
     TRIGGER_BYTES + request.frame.len() + reads.bytes()
 }
 
@@ -45,7 +45,7 @@ struct OfSession {
 
 /// Blocked transactions by their sequence number, which is the order of first execution.
 #[derive(Debug, Default)]
-pub(super) struct Triggers {
+pub(in super::super) struct Triggers {
     blocked: BTreeMap<u64, Trigger>,
     deadlines: BTreeSet<(u64, u64)>,
     by_session: HashMap<SessionId, OfSession, TrustedKeys>,
@@ -55,16 +55,16 @@ pub(super) struct Triggers {
 }
 
 impl Triggers {
-    pub(super) fn len(&self) -> usize {
+    pub(in super::super) fn len(&self) -> usize {
         self.blocked.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in super::super) fn is_empty(&self) -> bool {
         self.blocked.is_empty()
     }
 
     /// Whether nothing of any transaction is left behind.
-    pub(super) fn is_clean(&self) -> bool {
+    pub(in super::super) fn is_clean(&self) -> bool {
         self.blocked.is_empty()
             && self.deadlines.is_empty()
             && self.by_session.is_empty()
@@ -74,18 +74,18 @@ impl Triggers {
 
     /// Whether a session keeps so little, with one more request of this length, that memory for it
     /// is never refused.
-    pub(super) fn is_small(&self, session: SessionId, bytes: usize) -> bool {
+    pub(in super::super) fn is_small(&self, session: SessionId, bytes: usize) -> bool {
         let kept = self.by_session.get(&session).map_or(0, |of| of.bytes);
         kept + bytes <= SMALL_KEPT_BYTES
     }
 
     /// Whether a session may have one more blocked transaction, with a request of this length.
-    pub(super) fn admits(&self, session: SessionId, bytes: usize) -> bool {
+    pub(in super::super) fn admits(&self, session: SessionId, bytes: usize) -> bool {
         let found = self.by_session.get(&session);
         found.is_none_or(|of| !is_exhausted(of.seqnos.len(), WAITS_MAX, of.bytes, bytes))
     }
 
-    pub(super) fn insert(&mut self, seqno: u64, trigger: Trigger) {
+    pub(in super::super) fn insert(&mut self, seqno: u64, trigger: Trigger) {
         if let Some(deadline_ms) = trigger.deadline_ms {
             self.deadlines.insert((deadline_ms, seqno));
         }
@@ -107,7 +107,7 @@ impl Triggers {
     }
 
     /// Removes and returns a transaction, to be retried or dropped.
-    pub(super) fn remove(&mut self, seqno: u64) -> Option<Trigger> {
+    pub(in super::super) fn remove(&mut self, seqno: u64) -> Option<Trigger> {
         let trigger = self.blocked.remove(&seqno)?;
         if let Some(deadline_ms) = trigger.deadline_ms {
             self.deadlines.remove(&(deadline_ms, seqno));
@@ -139,13 +139,13 @@ impl Triggers {
     }
 
     /// Removes and returns all of them, oldest first.
-    pub(super) fn take_all(&mut self) -> Vec<Trigger> {
+    pub(in super::super) fn take_all(&mut self) -> Vec<Trigger> {
         let blocked = std::mem::take(self).blocked;
         blocked.into_values().collect()
     }
 
     /// The transactions that a commit may unblock.
-    pub(super) fn affected(&self, delta: &Delta) -> BTreeSet<u64> {
+    pub(in super::super) fn affected(&self, delta: &Delta) -> BTreeSet<u64> {
         if self.is_empty() {
             return BTreeSet::new();
         }
@@ -162,7 +162,7 @@ impl Triggers {
     }
 
     /// The transactions whose deadline has come.
-    pub(super) fn expired(&self, now_ms: u64) -> BTreeSet<u64> {
+    pub(in super::super) fn expired(&self, now_ms: u64) -> BTreeSet<u64> {
         self.deadlines
             .range(..=(now_ms, u64::MAX))
             .map(|(_, seqno)| *seqno)
@@ -170,12 +170,12 @@ impl Triggers {
     }
 
     /// The earliest deadline.
-    pub(super) fn next_deadline(&self) -> Option<u64> {
+    pub(in super::super) fn next_deadline(&self) -> Option<u64> {
         self.deadlines.first().map(|(deadline_ms, _)| *deadline_ms)
     }
 
     /// A session's blocked transaction with this request id.
-    pub(super) fn find(&self, session: SessionId, id: &[u8]) -> Option<u64> {
+    pub(in super::super) fn find(&self, session: SessionId, id: &[u8]) -> Option<u64> {
         let of = self.by_session.get(&session)?;
         of.seqnos.iter().copied().find(|seqno| {
             self.blocked
@@ -185,7 +185,7 @@ impl Triggers {
     }
 
     /// Drops the transactions of a closed session.
-    pub(super) fn remove_session(&mut self, session: SessionId) {
+    pub(in super::super) fn remove_session(&mut self, session: SessionId) {
         let of = self.by_session.get(&session);
         for seqno in of.map(|of| of.seqnos.clone()).unwrap_or_default() {
             self.remove(seqno);

@@ -1,7 +1,6 @@
 //! The outputs of one database: bytes for sessions, log writes, jobs, events. Filled while inputs are handled; the
 //! [`pump`](crate::pump) takes them.
 
-use corvid_log::storage::StorageRequest;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -9,11 +8,12 @@ use corvid_data::WireError;
 use corvid_monitor::{Frame, SessionId, SharedBody};
 use corvid_rpc::message;
 
+use super::super::barrier::{Activity, UnderWay};
 use super::outbox::Outboxes;
 use crate::audit::Entry;
 use crate::client_memory::{self, COUNTED_BYTES, ClientMemory};
-use crate::job::Job;
 use crate::job::garbage::Garbage;
+use crate::job::{Job, JobNumber};
 use crate::message::{Completion, DatabaseId, Deliver, Event, Piece};
 use crate::replication::{SourceId, SourceOrder};
 
@@ -23,10 +23,10 @@ pub struct Outputs {
     database: DatabaseId,
     /// For shards.
     pub deliveries: VecDeque<Deliver>,
-    /// For the file; drained by [`super::DatabaseService::take_stores`].
-    pub(super) stores: Vec<StorageRequest>,
     /// For other threads.
     pub jobs: Vec<Job>,
+    /// The number of the last job that has one.
+    last_job: u64,
     /// For the main thread.
     pub events: Vec<Event>,
     /// For the audit trail.
@@ -34,20 +34,20 @@ pub struct Outputs {
     /// Stamps of transactions whose replies are among the deliveries, except those without a stamp and those that blocked.
     pub answered: Vec<u64>,
     /// The memory that replies are charged to.
-    pub(super) client_memory: Arc<ClientMemory>,
+    client_memory: Arc<ClientMemory>,
     /// The outboxes of blocked sessions.
-    pub(super) outboxes: Outboxes,
+    pub(in super::super) outboxes: Outboxes,
     /// For the connection with this number to the source of a backup.
     pub source_orders: Vec<(SourceId, u64, SourceOrder)>,
 }
 
 impl Outputs {
-    pub(super) fn new(database: DatabaseId) -> Outputs {
+    pub(in super::super) fn new(database: DatabaseId) -> Outputs {
         Outputs {
             database,
             deliveries: VecDeque::new(),
-            stores: Vec::new(),
             jobs: Vec::new(),
+            last_job: 0,
             events: Vec::new(),
             audit: Vec::new(),
             answered: Vec::new(),
@@ -57,18 +57,47 @@ impl Outputs {
         }
     }
 
+    /// Reports whether sessions wait here.
+    pub(in super::super) fn report_activity(&self, activity: &mut Activity) {
+        let Outputs {
+            database: _,
+            // The pump takes all of these in the same batch.
+            deliveries: _,
+            jobs: _,
+            events: _,
+            audit: _,
+            answered: _,
+            source_orders: _,
+            last_job: _,
+            client_memory: _,
+            outboxes,
+        } = self;
+        activity.report(UnderWay::Outboxes, !outboxes.is_empty());
+    }
+
+    /// The number of the next job that has one.
+    pub(in super::super) fn number_job(&mut self) -> JobNumber {
+        self.last_job += 1;
+        JobNumber(self.last_job)
+    }
+
+    /// Charges replies to this memory from now on.
+    pub(in super::super) fn set_client_memory(&mut self, memory: Arc<ClientMemory>) {
+        self.client_memory = memory;
+    }
+
     /// Has something freed by the reaper.
-    pub(super) fn free(&mut self, garbage: Garbage) {
+    pub(in super::super) fn free(&mut self, garbage: Garbage) {
         self.jobs.push(Job::Free(garbage));
     }
 
     /// Ends a request without sending anything.
-    pub(super) fn complete(&mut self, session: SessionId, completion: Completion) {
+    pub(in super::super) fn complete(&mut self, session: SessionId, completion: Completion) {
         self.push(session, Vec::new(), false, completion);
     }
 
     /// Sends updates to a session.
-    pub(super) fn updates(&mut self, session: SessionId, frames: Vec<Frame>) {
+    pub(in super::super) fn updates(&mut self, session: SessionId, frames: Vec<Frame>) {
         if !frames.is_empty() {
             let pieces = frames.into_iter().map(Piece::Update).collect();
             self.push(session, pieces, true, Completion::None);
@@ -76,7 +105,7 @@ impl Outputs {
     }
 
     /// Replies with a result, which is JSON.
-    pub(super) fn reply(
+    pub(in super::super) fn reply(
         &mut self,
         session: SessionId,
         id: &[u8],
@@ -94,7 +123,7 @@ impl Outputs {
     }
 
     /// Sends a finished reply, whose body other sessions may share.
-    pub(super) fn reply_shared(
+    pub(in super::super) fn reply_shared(
         &mut self,
         session: SessionId,
         reply: Frame,
@@ -104,7 +133,7 @@ impl Outputs {
     }
 
     /// Replies with an error object.
-    pub(super) fn error(
+    pub(in super::super) fn error(
         &mut self,
         session: SessionId,
         id: &[u8],
@@ -115,7 +144,7 @@ impl Outputs {
     }
 
     /// Replies with an error of any JSON, such as the bare string `"canceled"`.
-    pub(super) fn error_json(
+    pub(in super::super) fn error_json(
         &mut self,
         session: SessionId,
         id: &[u8],
@@ -134,7 +163,7 @@ impl Outputs {
     }
 
     /// Sends a notification.
-    pub(super) fn notify(&mut self, session: SessionId, method: &str, params: &[u8]) {
+    pub(in super::super) fn notify(&mut self, session: SessionId, method: &str, params: &[u8]) {
         let mut text = Vec::new();
         message::write_notification(&mut text, method, params);
         self.message(session, text, Completion::None);
@@ -161,7 +190,7 @@ impl Outputs {
 }
 
 /// The reply to the request `id` with this error.
-pub(super) fn error_text(id: &[u8], error: &WireError) -> Vec<u8> {
+pub(in super::super) fn error_text(id: &[u8], error: &WireError) -> Vec<u8> {
     let (mut json, mut text) = (Vec::new(), Vec::new());
     error.write_json(&mut json);
     message::write_error_reply(&mut text, id, &json);
@@ -169,7 +198,7 @@ pub(super) fn error_text(id: &[u8], error: &WireError) -> Vec<u8> {
 }
 
 /// The reply to the request `id` with this result.
-pub(super) fn reply_around(id: &[u8], result: SharedBody) -> Frame {
+pub(in super::super) fn reply_around(id: &[u8], result: SharedBody) -> Frame {
     Frame {
         head: [b"{\"id\":", id, b",\"result\":"].concat(),
         body: result,

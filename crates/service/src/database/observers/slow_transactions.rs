@@ -1,9 +1,10 @@
 //! Transactions that take long, for the log: client, duration, operations.
 //!
-//! A commit is timed when its reply is released, so its time includes the disk. A transaction without a commit is answered while it is
-//! executed, and this crate has no clock. So the last such transaction is kept until the driver says the time
-//! ([`DatabaseService::report_slow`]). A transaction is described only when it is slow. Time that a `wait` spends blocked is intended, so
-//! transactions that blocked are left out.
+//! A commit is timed when its reply is released, so its time includes the disk. A transaction
+//! without a commit is answered while it is executed, and this crate has no clock. So the last such
+//! transaction is kept until the driver says the time ([`SlowLog::report`]). A transaction is
+//! described only when it is slow. Time that a `wait` spends blocked is intended, so transactions
+//! that blocked are left out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use corvid_data::Delta;
 use corvid_json::{Reader, Value};
 
-use super::{DatabaseService, Now};
+use super::super::Now;
 use crate::message::{Event, Request, SessionInfo};
 
 /// Longer requests are described by their length, bytes: parsing them again would take long, too.
@@ -23,7 +24,7 @@ const COMMENT_MAX: usize = 200;
 
 /// The threshold, and the transaction that may have been slow.
 #[derive(Debug)]
-pub(super) struct SlowLog {
+pub(in super::super) struct SlowLog {
     threshold_ms: u64,
     /// When the present input arrived, or its replies are released.
     now_ms: u64,
@@ -53,20 +54,26 @@ impl Default for SlowLog {
 }
 
 impl SlowLog {
+    /// Sets from which duration on transactions are reported ([`Event::Slow`]), ms; none are at
+    /// first.
+    pub(in super::super) fn set_threshold_ms(&mut self, threshold_ms: u64) {
+        self.threshold_ms = threshold_ms;
+    }
+
     /// Sets the present time.
-    pub(super) fn set_now(&mut self, now: Now) {
+    pub(in super::super) fn set_now(&mut self, now: Now) {
         self.now_ms = now.mono_ms;
     }
 
     /// Keeps a request that has just been answered.
-    pub(super) fn answered(&mut self, request: Box<Request>) {
+    pub(in super::super) fn keep(&mut self, request: Box<Request>) {
         if !request.blocked {
             self.last = Some(Answered::Short(request));
         }
     }
 
     /// The same, for a request that the reaper frees.
-    pub(super) fn answered_long(&mut self, request: &Request) {
+    pub(in super::super) fn keep_long(&mut self, request: &Request) {
         if !request.blocked {
             self.last = Some(Answered::Long {
                 info: request.info.clone(),
@@ -76,68 +83,69 @@ impl SlowLog {
         }
     }
 
-    fn is_slow(&self, since_ms: u64, now_ms: u64) -> Option<u64> {
-        let elapsed_ms = now_ms.saturating_sub(since_ms);
-        (elapsed_ms >= self.threshold_ms).then_some(elapsed_ms)
-    }
-}
-
-impl DatabaseService {
-    /// Transactions that take this long, ms, are reported ([`Event::Slow`]); none are at first.
-    pub fn set_slow_ms(&mut self, threshold_ms: u64) {
-        self.slow.threshold_ms = threshold_ms;
-    }
-
-    /// Reports the last answered transaction if it was slow. Called with the present time before the next input that takes time, and at the
-    /// end of each batch.
-    pub fn report_slow(&mut self, now: Now) {
-        let Some(last) = self.slow.last.take() else {
-            return;
-        };
+    /// Reports the last answered transaction on `database` if it was slow.
+    pub(in super::super) fn report(&mut self, now: Now, database: &str) -> Option<Event> {
+        let last = self.last.take()?;
         let (info, arrived_ms) = match &last {
             Answered::Short(request) => (&request.info, request.arrived_ms),
             Answered::Long {
                 info, arrived_ms, ..
             } => (info, *arrived_ms),
         };
-        if let Some(elapsed_ms) = self.slow.is_slow(arrived_ms, now.mono_ms) {
-            let what = match &last {
-                Answered::Short(request) => describe(request.params()),
-                Answered::Long { bytes, .. } => format!("{bytes} bytes"),
-            };
-            self.push_slow_event(info, elapsed_ms, &what);
-        }
+        let elapsed_ms = self.slow_since(arrived_ms, now.mono_ms)?;
+        let what = match &last {
+            Answered::Short(request) => describe(request.params()),
+            Answered::Long { bytes, .. } => format!("{bytes} bytes"),
+        };
+        Some(slow_event(info, database, elapsed_ms, &what))
     }
 
-    /// A long result is about to be sent.
-    pub(super) fn report_slow_result(&mut self, request: &Request) {
-        let slow = self.slow.is_slow(request.arrived_ms, self.slow.now_ms);
-        if let Some(elapsed_ms) = slow.filter(|_| !request.blocked) {
-            self.push_slow_event(&request.info, elapsed_ms, &describe(request.params()));
-        }
+    /// Reports a transaction whose long result is about to be sent, if it was slow.
+    pub(in super::super) fn report_result(
+        &self,
+        request: &Request,
+        database: &str,
+    ) -> Option<Event> {
+        let elapsed_ms = self.slow_request(request)?;
+        let what = describe(request.params());
+        Some(slow_event(&request.info, database, elapsed_ms, &what))
     }
 
-    /// A commit is about to be answered.
-    pub(super) fn report_slow_commit(&mut self, request: &Request, delta: &Delta) {
-        let slow = self.slow.is_slow(request.arrived_ms, self.slow.now_ms);
-        if let Some(elapsed_ms) = slow.filter(|_| !request.blocked) {
-            let rows = delta.changes.len();
-            let plural = if rows == 1 { "" } else { "s" };
-            let mut what = describe(request.params());
-            if request.params().len() > READ_BYTES_MAX {
-                append_comment(&mut what, &delta.comment);
-            }
-            let what = format!("{what}; {rows} row{plural} changed");
-            self.push_slow_event(&request.info, elapsed_ms, &what);
+    /// Reports a commit that is about to be answered, if it was slow.
+    pub(super) fn report_commit(
+        &self,
+        request: &Request,
+        delta: &Delta,
+        database: &str,
+    ) -> Option<Event> {
+        let elapsed_ms = self.slow_request(request)?;
+        let rows = delta.changes.len();
+        let plural = if rows == 1 { "" } else { "s" };
+        let mut what = describe(request.params());
+        if request.params().len() > READ_BYTES_MAX {
+            append_comment(&mut what, &delta.comment);
         }
+        let what = format!("{what}; {rows} row{plural} changed");
+        Some(slow_event(&request.info, database, elapsed_ms, &what))
     }
 
-    fn push_slow_event(&mut self, info: &SessionInfo, elapsed_ms: u64, what: &str) {
-        let name = &self.database.schema().name;
-        let who = info.who();
-        let line = format!("{who}: transaction on {name} took {elapsed_ms}ms ({what})");
-        self.outputs.events.push(Event::Slow(line));
+    /// How long a transaction that did not block has taken, if that is slow.
+    fn slow_request(&self, request: &Request) -> Option<u64> {
+        let slow = self.slow_since(request.arrived_ms, self.now_ms);
+        slow.filter(|_| !request.blocked)
     }
+
+    fn slow_since(&self, since_ms: u64, now_ms: u64) -> Option<u64> {
+        let elapsed_ms = now_ms.saturating_sub(since_ms);
+        (elapsed_ms >= self.threshold_ms).then_some(elapsed_ms)
+    }
+}
+
+fn slow_event(info: &SessionInfo, database: &str, elapsed_ms: u64, what: &str) -> Event {
+    let who = info.who();
+    Event::Slow(format!(
+        "{who}: transaction on {database} took {elapsed_ms}ms ({what})"
+    ))
 }
 
 /// `2 insert, 1 wait; comment "…"`

@@ -7,7 +7,8 @@
 //! Invariant: entries leave in the order of their execution. An entry keeps its request until it leaves.
 
 use bytes::Bytes;
-use corvid_log::cluster::Sid;
+use corvid_consensus::database::ForwardOrigin;
+use corvid_log::cluster::{Eid, Sid};
 use corvid_log::storage::LogPosition;
 use std::collections::VecDeque;
 use std::sync::Arc as StdArc;
@@ -16,8 +17,8 @@ use corvid_data::{Arc, Delta, Uuid, WireError};
 use corvid_engine::LongResult;
 use corvid_monitor::{ConditionChange, SessionId};
 
-use super::clustered::Forwarded;
-use super::initial_contents::Joining;
+use super::super::barrier::{Activity, UnderWay};
+use super::Joining;
 use crate::audit::Action;
 use crate::client_memory::Charge;
 use crate::message::{Control, Event, Request};
@@ -26,33 +27,33 @@ use crate::message::{Control, Event, Request};
 const BYTES_MAX: usize = 64 << 20;
 
 /// An entry of the queue.
-pub(super) struct Pending {
+pub(in super::super) struct Pending {
     /// The commit, if it is one.
-    pub(super) commit: Option<Commit>,
+    pub(in super::super) commit: Option<Commit>,
     /// When it was executed, the `_date` of its record; ms since the Unix epoch.
-    pub(super) date_ms: i64,
+    pub(in super::super) date_ms: i64,
     /// The entry of the audit trail about a refusal.
-    pub(super) refused: Option<Box<Action>>,
+    pub(in super::super) refused: Option<Box<Action>>,
     /// The reply.
-    pub(super) answer: Answer,
+    pub(in super::super) answer: Answer,
     /// The origin of the entry, kept whole, so that it can be executed again.
-    pub(super) origin: Origin,
+    pub(in super::super) origin: Origin,
 }
 
 /// The changes of an entry.
-pub(super) struct Commit {
+pub(in super::super) struct Commit {
     /// Its position in the log; `None`: there is nothing to record.
-    pub(super) position: Option<LogPosition>,
+    pub(in super::super) position: Option<LogPosition>,
     /// Length of its record.
-    pub(super) record_bytes: usize,
+    pub(in super::super) record_bytes: usize,
     /// Its id, fixed when it was executed.
-    pub(super) txn: Uuid,
+    pub(in super::super) txn: Uuid,
     /// The changes.
-    pub(super) delta: Arc<Delta>,
+    pub(in super::super) delta: Arc<Delta>,
 }
 
 /// The reply of an entry.
-pub(super) enum Answer {
+pub(in super::super) enum Answer {
     /// The `result` as JSON.
     Result(Vec<u8>),
     /// The `result`, whose deferred selections are written when it may leave.
@@ -80,7 +81,7 @@ pub(super) enum Answer {
 }
 
 /// The origin of an entry.
-pub(super) enum Origin {
+pub(in super::super) enum Origin {
     /// A client.
     Client(Box<Request>),
     /// A client's `cancel` of the request with this id.
@@ -97,9 +98,18 @@ pub(super) enum Origin {
     Forwarded(Forwarded),
 }
 
+/// A transaction that another member of the cluster forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Forwarded {
+    pub(in super::super) origin: ForwardOrigin,
+    pub(in super::super) id: Eid,
+    /// The id that its client has given it, and may send it again with.
+    pub(in super::super) once: Option<Uuid>,
+}
+
 impl Origin {
     /// The id of a transaction that its client may send again.
-    pub(super) fn once_id(&self) -> Option<Uuid> {
+    pub(in super::super) fn once_id(&self) -> Option<Uuid> {
         match self {
             Origin::Client(request) => Some(request.once?.id),
             Origin::Forwarded(forwarded) => forwarded.once,
@@ -110,7 +120,7 @@ impl Origin {
 
 /// The queue of pending entries.
 #[derive(Default)]
-pub(super) struct PendingQueue {
+pub(in super::super) struct PendingQueue {
     entries: VecDeque<Pending>,
     /// The length of their replies.
     bytes: usize,
@@ -131,7 +141,7 @@ impl Answer {
     }
 
     /// Whether the session's monitors change when the entry leaves.
-    pub(super) fn changes_monitors(&self) -> bool {
+    pub(in super::super) fn changes_monitors(&self) -> bool {
         matches!(
             self,
             Answer::Joined(_) | Answer::ConditionChanged(_) | Answer::MonitorCanceled
@@ -141,7 +151,7 @@ impl Answer {
 
 impl Pending {
     /// An entry that has changed nothing.
-    pub(super) fn answer(answer: Answer, origin: Origin) -> Pending {
+    pub(in super::super) fn answer(answer: Answer, origin: Origin) -> Pending {
         Pending {
             commit: None,
             date_ms: 0,
@@ -156,39 +166,45 @@ impl Pending {
     }
 
     /// Whether its own record is among those up to `last`.
-    pub(super) fn is_recorded_by(&self, last: LogPosition) -> bool {
+    pub(in super::super) fn is_recorded_by(&self, last: LogPosition) -> bool {
         self.position().is_some_and(|position| position <= last)
     }
 }
 
 impl PendingQueue {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in super::super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in super::super) fn len(&self) -> usize {
         self.entries.len()
     }
 
+    /// Reports what is pending.
+    pub(in super::super) fn report_activity(&self, activity: &mut Activity) {
+        activity.report(UnderWay::PendingReplies, !self.is_empty());
+        activity.report(UnderWay::FullReplies, self.is_full());
+    }
+
     /// Whether so many bytes are pending that no more replies should be made.
-    pub(super) fn is_full(&self) -> bool {
+    pub(in super::super) fn is_full(&self) -> bool {
         self.bytes > BYTES_MAX
     }
 
-    pub(super) fn push(&mut self, entry: Pending) {
+    pub(in super::super) fn push(&mut self, entry: Pending) {
         self.bytes += entry.answer.len();
         self.entries.push_back(entry);
     }
 
     /// Adds an entry of the audit trail to the last one.
-    pub(super) fn set_refused(&mut self, refused: Option<Box<Action>>) {
+    pub(in super::super) fn set_refused(&mut self, refused: Option<Box<Action>>) {
         if let Some(last) = self.entries.back_mut() {
             last.refused = refused;
         }
     }
 
     /// Removes and returns the first entry, if everything up to its own record is stored when the records up to `stored` are.
-    pub(super) fn pop_stored(&mut self, stored: LogPosition) -> Option<Pending> {
+    pub(in super::super) fn pop_stored(&mut self, stored: LogPosition) -> Option<Pending> {
         let first = self.entries.front()?;
         if first.position().is_some_and(|position| position > stored) {
             return None;
@@ -199,7 +215,7 @@ impl PendingQueue {
     }
 
     /// Removes and returns all entries from the first one on whose record is among those up to `last`.
-    pub(super) fn take_failed(&mut self, last: LogPosition) -> Vec<Pending> {
+    pub(in super::super) fn take_failed(&mut self, last: LogPosition) -> Vec<Pending> {
         let first = self
             .entries
             .iter()
@@ -211,19 +227,19 @@ impl PendingQueue {
     }
 
     /// Removes and returns all entries.
-    pub(super) fn take_all(&mut self) -> Vec<Pending> {
+    pub(in super::super) fn take_all(&mut self) -> Vec<Pending> {
         self.bytes = 0;
         std::mem::take(&mut self.entries).into()
     }
 
     /// The commits, oldest first.
-    pub(super) fn commits(&self) -> impl DoubleEndedIterator<Item = &Commit> {
+    pub(in super::super) fn commits(&self) -> impl DoubleEndedIterator<Item = &Commit> {
         let entries = self.entries.iter();
         entries.filter_map(|entry| entry.commit.as_ref())
     }
 
     /// The entry with this record.
-    pub(super) fn find_mut(&mut self, position: LogPosition) -> Option<&mut Pending> {
+    pub(in super::super) fn find_mut(&mut self, position: LogPosition) -> Option<&mut Pending> {
         let mut entries = self.entries.iter_mut();
         entries.find(|entry| entry.position() == Some(position))
     }

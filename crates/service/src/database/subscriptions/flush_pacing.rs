@@ -11,12 +11,16 @@
 //! that waits for each commit to arrive everywhere, and so commits every 3 ms, never waits for the
 //! rest of a pause. At the limit, one commit for each half pause, this doubles the flushes.
 //!
-//! Invariant: while an update is pending for a session that is ready, a flush is due ([`DatabaseService::next_deadline_ms`]). No reply
-//! overtakes the updates that its session has yet to get.
+//! Invariant: while an update is pending for a session that is ready, a flush is due
+//! ([`Subscriptions::updates_due_ms`]). No reply overtakes the updates that its session has yet to
+//! get.
 
 use corvid_monitor::{Frame, SessionId};
 
-use super::{DatabaseService, Now};
+use super::super::Now;
+use super::super::environment::Environment;
+use super::super::replies::Outputs;
+use super::Subscriptions;
 
 /// A flush to so many sessions is followed by a pause of one millisecond. One session takes some 5 us: a frame, a queue, a write.
 const SESSIONS_PER_MS: u64 = 50;
@@ -78,69 +82,107 @@ impl FlushPacing {
     }
 }
 
-impl DatabaseService {
+impl Subscriptions {
     /// Sends a session all its pending updates.
-    pub(super) fn send_updates(&mut self, session: SessionId) {
+    pub(in super::super) fn send_updates(
+        &mut self,
+        session: SessionId,
+        outputs: &mut Outputs,
+        environment: &Environment,
+    ) {
         let mut frames = Vec::new();
         self.monitors.flush(session, &mut frames);
-        self.send_frames(session, frames);
+        self.send_frames(session, frames, outputs, environment);
     }
 
     /// Sends a session its next updates. The others follow when it has read these.
-    fn send_next_updates(&mut self, session: SessionId) {
+    fn send_next_updates(
+        &mut self,
+        session: SessionId,
+        outputs: &mut Outputs,
+        environment: &Environment,
+    ) {
         let mut frames = Vec::new();
         while self.monitors.flush_step(session, &mut frames) && frames.is_empty() {}
-        self.send_frames(session, frames);
+        self.send_frames(session, frames, outputs, environment);
     }
 
-    fn send_frames(&mut self, session: SessionId, mut frames: Vec<Frame>) {
-        self.defer_bodies(session, &mut frames);
+    fn send_frames(
+        &mut self,
+        session: SessionId,
+        mut frames: Vec<Frame>,
+        outputs: &mut Outputs,
+        environment: &Environment,
+    ) {
+        outputs.defer_bodies(session, &mut frames, &mut self.monitors, environment);
         if !frames.is_empty() {
+            // Later changes merge until the session has read these.
             self.monitors.set_ready(session, false);
-            self.outputs.updates(session, frames);
+            outputs.updates(session, frames);
         }
     }
 
+    /// Sets how many changed rows an update may have before its body is deferred to a job, and by
+    /// that the steps of long updates.
+    pub(in super::super) fn set_update_rows_max(&mut self, rows: usize) {
+        // With shorter steps a slow client would get a message for each commit that it has missed.
+        const STEP_ROWS_MIN: usize = 4;
+        const STEP_BYTES_PER_ROW: u64 = 1024;
+        self.monitors.set_update_rows_max(rows);
+        let rows = rows.max(STEP_ROWS_MIN) as u64;
+        self.monitors
+            .set_step_bytes(rows.saturating_mul(STEP_BYTES_PER_ROW));
+    }
+
     /// Whether composing updates may take long, so that finished replies should leave first.
-    #[must_use]
-    pub fn is_flush_long(&self) -> bool {
-        self.monitors.pending_len() > 0 && self.flush_pacing.changes > MANY_CHANGES
+    pub(in super::super) fn is_flush_long(&self) -> bool {
+        self.has_pending_updates() && self.pacing.changes > MANY_CHANGES
     }
 
     /// Whether a session that is ready has pending updates.
-    #[must_use]
-    pub fn has_pending_updates(&self) -> bool {
+    pub(in super::super) fn has_pending_updates(&self) -> bool {
         self.monitors.pending_len() > 0
     }
 
-    /// Composes updates for every session that is ready, unless it is too early. Called once per batch of inputs.
-    pub fn flush_updates(&mut self, now: Now) {
-        if !self.flush_pacing.is_time(now) || self.monitors.pending_len() == 0 {
+    /// Composes updates for every session that is ready, unless it is too early.
+    pub(in super::super) fn flush(
+        &mut self,
+        now: Now,
+        outputs: &mut Outputs,
+        environment: &Environment,
+    ) {
+        if !self.pacing.is_time(now) || !self.has_pending_updates() {
             return;
         }
         let mut sessions = Vec::new();
         self.monitors.take_pending(&mut sessions);
-        self.flush_pacing.begin(now, sessions.len());
+        self.pacing.begin(now, sessions.len());
         for session in sessions {
-            self.send_next_updates(session);
+            self.send_next_updates(session, outputs, environment);
         }
     }
 
     /// The same if there are at most `sessions_max` sessions and few changes. Otherwise does nothing and returns false.
-    pub fn flush_if_small(&mut self, now: Now, sessions_max: usize) -> bool {
-        if !self.flush_pacing.is_time(now) {
+    pub(in super::super) fn flush_if_small(
+        &mut self,
+        now: Now,
+        sessions_max: usize,
+        outputs: &mut Outputs,
+        environment: &Environment,
+    ) -> bool {
+        if !self.pacing.is_time(now) {
             return true;
         }
         let is_few = self.monitors.pending_len() <= sessions_max && !self.is_flush_long();
         if is_few {
-            self.flush_updates(now);
+            self.flush(now, outputs, environment);
         }
         is_few
     }
 
-    /// When the next flush is due, if there are pending updates.
-    pub(super) fn updates_due_ms(&self) -> Option<u64> {
-        (self.monitors.pending_len() > 0).then_some(self.flush_pacing.next_ms)
+    /// When the next flush is due, if there are pending updates, monotonic ms.
+    pub(in super::super) fn updates_due_ms(&self) -> Option<u64> {
+        self.has_pending_updates().then_some(self.pacing.next_ms)
     }
 }
 

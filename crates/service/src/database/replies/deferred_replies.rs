@@ -9,20 +9,18 @@
 use std::sync::Arc;
 
 use corvid_engine::{LongResult, Slice};
-use corvid_monitor::{DeferredBody, Frame, Guard, NOTHING, SessionId, SharedBody};
+use corvid_monitor::{DeferredBody, Frame, Guard, Monitors, NOTHING, SessionId, SharedBody};
 
-use super::outbox::Reason;
+use super::super::environment::Environment;
 use super::outputs::{error_text, reply_around};
-use super::release::completion_of;
-use super::{DatabaseService, Now};
+use super::{Outputs, Reason};
 use crate::client_memory::{COUNTED_BYTES, Charge, exhausted};
 use crate::job::Job;
 use crate::job::garbage::{self, Garbage};
-use crate::message::{Deliver, Piece, Request};
-use crate::recording::Setting;
+use crate::message::{Completion, Deliver, Piece, Request};
 
 /// Steps that the database spends on the selections of one transaction (a step looks at a row or writes an atom); some 500 us.
-pub(super) const SELECT_STEPS_MAX: u64 = 8192;
+pub(in super::super) const SELECT_STEPS_MAX: u64 = 8192;
 
 /// The result of a transaction with deferred selections. It has no pieces when it would take too much memory.
 #[derive(Debug)]
@@ -66,70 +64,64 @@ impl DeferredBody for DeferredResult {
     }
 }
 
-impl DatabaseService {
-    /// Sets how many steps the database spends on the selections of one transaction; the rest is deferred to a job.
-    pub fn set_select_steps_max(&mut self, steps: u64) {
-        self.tape.setting(Setting::SelectStepsMax, steps);
-        self.select_steps_max = steps;
-    }
+/// Bodies that were written, and are delivered now.
+#[derive(Debug, Default)]
+pub(in super::super) struct WrittenBodies {
+    /// The requests of long results among them, which show how long they took.
+    pub(in super::super) results: Vec<Box<Request>>,
+    /// Sessions that wait for no body any longer. The caller resumes them.
+    pub(in super::super) ended: Vec<SessionId>,
+}
 
-    /// Sets how many changed rows an update may have before its body is deferred to a job. A step of
-    /// a long update gets the text of so many rows of 1 KiB, and 4 KiB at least.
-    pub fn set_update_rows_max(&mut self, rows: usize) {
-        // With shorter steps a slow client would get a message for each commit that it has missed.
-        const STEP_ROWS_MIN: usize = 4;
-        const STEP_BYTES_PER_ROW: u64 = 1024;
-        self.tape.setting(Setting::UpdateRowsMax, rows as u64);
-        self.monitors.set_update_rows_max(rows);
-        let rows = rows.max(STEP_ROWS_MIN) as u64;
-        self.monitors
-            .set_step_bytes(rows.saturating_mul(STEP_BYTES_PER_ROW));
-    }
-
-    /// Replies with a deferred result, once it is written.
-    pub(super) fn defer_reply(
+impl Outputs {
+    /// Replies with a deferred result, once it is written. The session has its updates up to the
+    /// result.
+    pub(in super::super) fn defer_reply(
         &mut self,
         request: Box<Request>,
         result: LongResult,
         charge: Arc<Charge>,
+        monitors: &mut Monitors,
+        environment: &Environment,
     ) {
-        self.send_updates(request.session);
-        if self.tape.flag(|| request.info.is_closed()) {
-            self.outputs
-                .free(Garbage::new(garbage::rows(result.rows()), result));
+        if environment.is_closed(&request.info) {
+            self.free(Garbage::new(garbage::rows(result.rows()), result));
             return;
         }
         let body = SharedBody::Deferred(Arc::new(DeferredResult { result, charge }));
         let mut reply = vec![reply_around(&request.id, body)];
-        self.defer_bodies(request.session, &mut reply);
+        self.defer_bodies(request.session, &mut reply, monitors, environment);
         for reply in reply {
-            let completion = completion_of(&request);
+            let completion = Completion::of(&request);
             if is_refused(&reply) {
-                let (session, id) = (request.session, &request.id);
-                self.outputs.error(session, id, &exhausted(), completion);
+                self.error(request.session, &request.id, &exhausted(), completion);
                 continue;
             }
-            self.outputs
-                .reply_shared(request.session, reply, completion);
+            self.reply_shared(request.session, reply, completion);
         }
-        match self.outputs.outboxes.awaiting_body(request.session) {
+        match self.outboxes.awaiting_body(request.session) {
             Some(outbox) => {
                 if let Some((_, source)) = outbox.deliveries.back_mut() {
                     *source = Some(request);
                 }
             }
-            None => self.count_reply(&request),
+            None => self.count_reply(&request, monitors, environment),
         }
     }
 
     /// Has the unwritten bodies of these frames written, and blocks the session until they are.
-    pub(super) fn defer_bodies(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
+    pub(in super::super) fn defer_bodies(
+        &mut self,
+        session: SessionId,
+        frames: &mut Vec<Frame>,
+        monitors: &mut Monitors,
+        environment: &Environment,
+    ) {
         // Another thread may have written a body that an earlier job asked for.
-        let is_unwritten = |body: &&Arc<dyn DeferredBody>| self.tape.flag(|| !body.is_written());
+        let is_unwritten = |body: &&Arc<dyn DeferredBody>| environment.flag(|| !body.is_written());
         let deferred = frames.iter().filter_map(|frame| frame.body.deferred());
         let bodies: Vec<_> = deferred.filter(is_unwritten).cloned().collect();
-        let outboxes = &mut self.outputs.outboxes;
-        let is_waiting = outboxes.is_blocked_by(session, Reason::DeferredReply);
+        let is_waiting = self.outboxes.is_blocked_by(session, Reason::DeferredReply);
         if bodies.is_empty() {
             if !is_waiting {
                 frames.retain_mut(|frame| self.finish_body(frame));
@@ -137,95 +129,107 @@ impl DatabaseService {
             return;
         }
         if !is_waiting {
-            outboxes.block(session, Reason::DeferredReply);
-            if let Some(outbox) = outboxes.awaiting_body(session) {
-                outbox.is_ready = self.monitors.is_ready(session);
+            self.outboxes.block(session, Reason::DeferredReply);
+            if let Some(outbox) = self.outboxes.awaiting_body(session) {
+                outbox.is_ready = monitors.is_ready(session);
             }
-            self.monitors.set_ready(session, false);
+            // Changes for the session merge until the body is written.
+            monitors.set_ready(session, false);
         }
         let jobs = bodies
             .into_iter()
             .map(|body| Job::DeferredBody(session, body));
-        self.outputs.jobs.extend(jobs);
+        self.jobs.extend(jobs);
     }
 
-    /// The session's output is drained.
-    pub(super) fn drained(&mut self, session: SessionId) {
-        self.output_read(session);
-        match self.outputs.outboxes.awaiting_body(session) {
-            Some(outbox) => outbox.is_ready = true,
-            None => self.monitors.set_ready(session, true),
-        }
-    }
-
-    /// A body is written, perhaps another session's: delivers what need not wait any longer.
-    pub(super) fn body_written(&mut self, now: Now, session: SessionId) {
-        self.slow.set_now(now);
+    /// Delivers what need not wait any longer, because a body is written, perhaps another
+    /// session's.
+    pub(in super::super) fn deliver_written(
+        &mut self,
+        session: SessionId,
+        monitors: &mut Monitors,
+        environment: &Environment,
+    ) -> WrittenBodies {
+        let mut written = WrittenBodies::default();
         loop {
-            let Some(outbox) = self.outputs.outboxes.awaiting_body(session) else {
-                return;
+            let Some(outbox) = self.outboxes.awaiting_body(session) else {
+                return written;
             };
             let first = outbox.deliveries.front();
-            if first.is_some_and(|(deliver, _)| self.tape.flag(|| is_unwritten(deliver))) {
-                return;
+            if first.is_some_and(|(deliver, _)| environment.flag(|| is_unwritten(deliver))) {
+                return written;
             }
             let Some((deliver, request)) = outbox.deliveries.pop_front() else {
                 break;
             };
-            self.deliver(deliver, request);
+            written
+                .results
+                .extend(self.deliver(deliver, request, monitors));
         }
-        self.end_bodies(session);
+        self.end_bodies(session, monitors);
+        written.ended.push(session);
+        written
     }
 
-    /// Writes every deferred body at once.
-    pub(super) fn write_all_bodies(&mut self) {
-        for session in self.outputs.outboxes.blocked_by(Reason::DeferredReply) {
-            let outbox = self.outputs.outboxes.awaiting_body(session);
+    /// Writes and delivers every deferred body at once.
+    pub(in super::super) fn write_all_bodies(&mut self, monitors: &mut Monitors) -> WrittenBodies {
+        let mut written = WrittenBodies::default();
+        for session in self.outboxes.blocked_by(Reason::DeferredReply) {
+            let outbox = self.outboxes.awaiting_body(session);
             let deliveries = outbox.map(|outbox| std::mem::take(&mut outbox.deliveries));
             for (deliver, request) in deliveries.into_iter().flatten() {
-                self.deliver(deliver, request);
+                written
+                    .results
+                    .extend(self.deliver(deliver, request, monitors));
             }
-            self.end_bodies(session);
+            self.end_bodies(session, monitors);
+            written.ended.push(session);
         }
+        written
     }
 
     /// The session waits for no body any longer.
-    fn end_bodies(&mut self, session: SessionId) {
-        if let Some(outbox) = self.outputs.outboxes.awaiting_body(session) {
-            let is_ready = outbox.is_ready;
-            self.monitors.set_ready(session, is_ready);
-            self.unblock(session, Reason::DeferredReply);
+    fn end_bodies(&mut self, session: SessionId, monitors: &mut Monitors) {
+        if let Some(outbox) = self.outboxes.awaiting_body(session) {
+            monitors.set_ready(session, outbox.is_ready);
+            self.outboxes.clear(session, Reason::DeferredReply);
         }
     }
 
-    fn deliver(&mut self, mut deliver: Deliver, request: Option<Box<Request>>) {
+    /// Delivers messages whose bodies are written. Returns the request of a long result among them.
+    fn deliver(
+        &mut self,
+        mut deliver: Deliver,
+        request: Option<Box<Request>>,
+        monitors: &mut Monitors,
+    ) -> Option<Box<Request>> {
         deliver.pieces.retain_mut(|piece| match piece {
             Piece::Long(frame) | Piece::Update(frame) => self.finish_body(frame),
             Piece::Message(_) => true,
         });
-        if let Some(request) = request {
+        if let Some(request) = &request {
             let mut pieces = deliver.pieces.iter_mut();
             let refused = pieces.find(|piece| piece.frame().is_some_and(is_refused));
             if let Some(piece) = refused {
                 *piece = Piece::Message(error_text(&request.id, &exhausted()));
             }
-            self.report_slow_result(&request);
         }
         if deliver.report_drained && deliver.pieces.is_empty() {
             // The shard would not report that an empty delivery is drained.
-            self.drained(deliver.session);
-            return;
+            self.mark_drained(deliver.session, monitors);
+            return request;
         }
         let bytes: usize = deliver.pieces.iter().map(Piece::len).sum();
-        let (outboxes, session) = (&mut self.outputs.outboxes, deliver.session);
+        let session = deliver.session;
         let is_counted = !deliver.report_drained && bytes >= COUNTED_BYTES;
-        if is_counted && outboxes.count_unread(session, bytes) {
+        if is_counted && self.outboxes.count_unread(session, bytes) {
             deliver.report_drained = true;
-            if let Some(outbox) = outboxes.awaiting_body(session) {
+            if let Some(outbox) = self.outboxes.awaiting_body(session) {
                 outbox.is_ready = false;
             }
         }
-        self.outputs.deliveries.push_back(deliver);
+        self.deliveries.push_back(deliver);
+        request
     }
 
     /// Replaces a frame's deferred body by its bytes, which are written now if they are missing. False for an update whose changes cancel
@@ -235,7 +239,7 @@ impl DatabaseService {
             return true;
         };
         let bytes = garbage::rows(source.rows());
-        self.outputs.free(Garbage::new(bytes, source));
+        self.free(Garbage::new(bytes, source));
         !matches!(frame.body.pieces(), [only] if **only == *NOTHING)
     }
 }

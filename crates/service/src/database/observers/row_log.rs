@@ -5,19 +5,19 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use corvid_data::{Delta, Row, RowChange, TableSchema, text};
+use corvid_data::{Delta, Row, RowChange, Schema, TableSchema, text};
 
-use super::DatabaseService;
 use crate::message::Event;
 
 /// The chosen tables.
 #[derive(Debug, Default)]
-pub(super) struct RowLog {
+pub(in super::super) struct RowLog {
     tables: BTreeSet<String>,
 }
 
 impl RowLog {
-    pub(super) fn set(&mut self, table: String, is_logged: bool) {
+    /// Chooses a table, or does not choose it any more.
+    pub(in super::super) fn set(&mut self, table: String, is_logged: bool) {
         if is_logged {
             self.tables.insert(table);
         } else {
@@ -25,25 +25,24 @@ impl RowLog {
         }
     }
 
-    pub(super) fn contains(&self, table: &str) -> bool {
+    /// Whether a table is chosen.
+    pub(in super::super) fn contains(&self, table: &str) -> bool {
         self.tables.contains(table)
     }
-}
 
-impl DatabaseService {
-    /// Reports the changed rows of logged tables.
-    pub(super) fn log_rows(&mut self, delta: &Delta) {
-        if self.row_log.tables.is_empty() {
-            return;
-        }
-        let schema = self.database.schema();
-        for change in &delta.changes {
+    /// The changed rows of chosen tables.
+    pub(super) fn lines<'a>(
+        &'a self,
+        schema: &'a Schema,
+        delta: &'a Delta,
+    ) -> impl Iterator<Item = Event> + 'a {
+        let is_on = !self.tables.is_empty();
+        let changes = delta.changes.iter().filter(move |_| is_on);
+        changes.filter_map(move |change| {
             let table = schema.table(change.table);
-            if self.row_log.contains(&table.name) {
-                let line = line(table, change);
-                self.outputs.events.push(Event::RowLogged(line));
-            }
-        }
+            let is_chosen = self.contains(&table.name);
+            is_chosen.then(|| Event::RowLogged(line(table, change)))
+        })
     }
 }
 
