@@ -226,7 +226,7 @@ impl DatabaseService {
             MemberEvent::Outcome { id, outcome } => self.handle_outcome(now, id, outcome),
             MemberEvent::Lock { name, number, news } => self.hear_of_lock(&name, number, news),
             MemberEvent::Found { through, findings } => {
-                self.judge_findings(now, through, &findings)
+                self.judge_findings(now, through, &findings);
             }
             // The holder loads the database from the file and sends it as `ToDatabase::Installed`.
             MemberEvent::Replaced { .. } => debug_assert!(false, "the holder loads the file"),

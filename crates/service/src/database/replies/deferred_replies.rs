@@ -68,7 +68,7 @@ impl DeferredBody for DeferredResult {
 #[derive(Debug, Default)]
 pub(in super::super) struct WrittenBodies {
     /// The requests of long results among them, which show how long they took.
-    pub(in super::super) results: Vec<Box<Request>>,
+    pub(in super::super) results: Vec<Request>,
     /// Sessions that wait for no body any longer. The caller resumes them.
     pub(in super::super) ended: Vec<SessionId>,
 }
@@ -162,9 +162,8 @@ impl Outputs {
             let Some((deliver, request)) = outbox.deliveries.pop_front() else {
                 break;
             };
-            written
-                .results
-                .extend(self.deliver(deliver, request, monitors));
+            let result = self.deliver(deliver, request, monitors);
+            written.results.extend(result.map(|request| *request));
         }
         self.end_bodies(session, monitors);
         written.ended.push(session);
@@ -178,9 +177,8 @@ impl Outputs {
             let outbox = self.outboxes.awaiting_body(session);
             let deliveries = outbox.map(|outbox| std::mem::take(&mut outbox.deliveries));
             for (deliver, request) in deliveries.into_iter().flatten() {
-                written
-                    .results
-                    .extend(self.deliver(deliver, request, monitors));
+                let result = self.deliver(deliver, request, monitors);
+                written.results.extend(result.map(|request| *request));
             }
             self.end_bodies(session, monitors);
             written.ended.push(session);
