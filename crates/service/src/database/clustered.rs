@@ -43,7 +43,7 @@ mod transaction_kind;
 
 use bytes::Bytes;
 use corvid_consensus::database::{MemberEvent, MemberRequest, Proposal};
-use corvid_data::{Arc, Delta, Uuid};
+use corvid_data::{Arc, Delta, Recorded, Schema, Uuid, WireError};
 use corvid_engine::Outcome;
 use corvid_log::cluster::{Eid, Index, Sid, Term, TransactionReader, write_data};
 use corvid_log::storage::{LogPosition, StoreError};
@@ -144,6 +144,39 @@ impl Clustered {
     /// Requests that depend on the rest of the cluster.
     pub(super) fn in_flight(&self) -> &InFlight {
         &self.in_flight
+    }
+
+    /// The same, to be changed.
+    pub(super) fn in_flight_mut(&mut self) -> &mut InFlight {
+        &mut self.in_flight
+    }
+
+    /// The part that the member has in its cluster.
+    pub(super) fn part(&self) -> Part {
+        self.part
+    }
+
+    /// The entry `index` is applied; the last one with data is `eid`.
+    pub(super) fn mark_applied(&mut self, index: Index, eid: Eid) {
+        self.applied = index;
+        self.applied_eid = eid;
+    }
+
+    /// Reads the rows of an entry.
+    ///
+    /// # Errors
+    /// They do not fit the schema.
+    pub(super) fn read_transaction(
+        &mut self,
+        text: &[u8],
+        schema: &Schema,
+    ) -> Result<Recorded, WireError> {
+        self.reader.read(text, schema)
+    }
+
+    /// Adds a request for the member, after the commits of this batch.
+    pub(super) fn push_request(&mut self, request: MemberRequest) {
+        self.requests.push(request);
     }
 
     /// Adds a commit of this batch.

@@ -120,6 +120,12 @@ impl Conversions {
         }
     }
 
+    /// Whether the conversion under way has been proposed as this entry.
+    pub(super) fn is_entry(&self, eid: Eid) -> bool {
+        let current = self.current.as_ref();
+        current.is_some_and(|conversion| conversion.entry == Some(eid))
+    }
+
     /// Whether the conversion under way was asked for by this request and can be given up.
     pub(super) fn is_asked_by(&self, session: SessionId, id: &[u8]) -> bool {
         self.current.as_ref().is_some_and(|conversion| {

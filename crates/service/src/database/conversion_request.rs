@@ -146,7 +146,7 @@ impl DatabaseService {
                 self.fail(&request, &error);
             }
             // The leader converts.
-            Ok(_) if self.is_follower() => self.forward(now, request),
+            Ok(_) if self.model.is_follower() => self.forward(now, request),
             Ok(schema) => {
                 self.conversions.current = Some(Conversion::new(request, schema));
                 self.advance_conversion(now);

@@ -131,6 +131,17 @@ impl Environment {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a session owns all these locks, without the tape.
+    pub(super) fn owns_all(&self, session: SessionId, locks: &[String]) -> bool {
+        let table = self.lock_table();
+        locks.iter().all(|lock| table.owns(session, lock))
+    }
+
+    /// The locks that a session owns now, without the tape.
+    pub(super) fn owned_locks(&self, session: SessionId) -> Vec<String> {
+        self.lock_table().requested_by(session).owned
+    }
+
     /// Begins a schema epoch.
     pub(super) fn begin_epoch(&self) -> SchemaEpoch {
         SchemaEpoch(self.tape.number(|| self.epochs.advance().0))

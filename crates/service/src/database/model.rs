@@ -37,11 +37,14 @@
 //! - The row in `_Server` changes: that needs an [`crate::message::Event`] for the main thread and an update in `server_db.rs`, unless the
 //!   main thread learns of it elsewhere, as from the member of a cluster.
 
-use corvid_log::cluster::{Eid, Index};
+use corvid_consensus::database::{ForwardOutcome, MemberRequest};
+use corvid_data::{Recorded, Schema, Tag, WireError};
+use corvid_log::cluster::{Eid, Index, Sid, Term};
 
 use super::backup::Backup;
 use super::barrier::{Activity, UnderWay};
-use super::clustered::Clustered;
+use super::clustered::{Clustered, InFlight, Part};
+use super::replies::Forwarded;
 use crate::server_db::ServerRow;
 
 /// The service model of a database.
@@ -137,6 +140,75 @@ impl Model {
             Kind::Clustered(clustered) | Kind::Relay(clustered) => Some(clustered),
             Kind::ServerDb | Kind::Standalone | Kind::Backup(_) => None,
         }
+    }
+
+    /// The requests that depend on the rest of the cluster.
+    pub(super) fn in_flight_mut(&mut self) -> Option<&mut InFlight> {
+        Some(self.cluster_mut()?.in_flight_mut())
+    }
+
+    /// The part that the member has in its cluster.
+    pub(super) fn part(&self) -> Option<Part> {
+        Some(self.cluster()?.part())
+    }
+
+    /// Whether transactions that change something must be forwarded.
+    pub(super) fn is_follower(&self) -> bool {
+        matches!(self.part(), Some(Part::Follows(..)))
+    }
+
+    /// The term in which this database leads.
+    pub(super) fn led_term(&self) -> Option<Term> {
+        match self.part()? {
+            Part::Leads(term) => Some(term),
+            Part::Follows(..) => None,
+        }
+    }
+
+    /// The member that leads, if this one follows it.
+    pub(super) fn leader(&self) -> Option<Sid> {
+        match self.part()? {
+            Part::Follows(_, leader) => leader,
+            Part::Leads(_) => None,
+        }
+    }
+
+    /// The entry `index` is applied; the last one with data is `eid`.
+    pub(super) fn mark_applied(&mut self, index: Index, eid: Eid) {
+        if let Some(cluster) = self.cluster_mut() {
+            cluster.mark_applied(index, eid);
+        }
+    }
+
+    /// Has the member, or the relay, handle a request.
+    pub(super) fn push_request(&mut self, request: MemberRequest) {
+        if let Some(cluster) = self.cluster_mut() {
+            cluster.push_request(request);
+        }
+    }
+
+    /// Reads the rows of an entry.
+    ///
+    /// # Errors
+    /// They do not fit the schema, or the database is not clustered.
+    pub(super) fn read_transaction(
+        &mut self,
+        text: &[u8],
+        schema: &Schema,
+    ) -> Result<Recorded, WireError> {
+        match self.cluster_mut() {
+            Some(cluster) => cluster.read_transaction(text, schema),
+            None => Err(WireError::new(Tag::InternalError, "no cluster")),
+        }
+    }
+
+    /// Tells the member that has forwarded a transaction about its outcome.
+    pub(super) fn report_outcome(&mut self, forwarded: Forwarded, outcome: ForwardOutcome) {
+        self.push_request(MemberRequest::Outcome {
+            origin: forwarded.origin,
+            id: forwarded.id,
+            outcome,
+        });
     }
 
     /// Whether a transaction history is always kept: members of a cluster know each other's transaction ids, relays those of their source.

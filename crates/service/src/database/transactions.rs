@@ -113,7 +113,7 @@ impl DatabaseService {
             self.end_request(&request);
             return None;
         }
-        let is_follower = self.is_follower();
+        let is_follower = self.model.is_follower();
         match self.executor.once.resolve(request, once, is_follower) {
             Resolved::New(request) => return Some(request),
             Resolved::Answered(request, answer) => self.answer_in_order(request, answer),
@@ -130,7 +130,7 @@ impl DatabaseService {
 
     /// Executes a transaction of the server itself. It must succeed: a failure is a bug in the code that composed it.
     pub(super) fn transact_as_server(&mut self, now: Now, params: &[u8]) {
-        if self.is_follower() {
+        if self.model.is_follower() {
             return;
         }
         let mut context = Context {
@@ -325,7 +325,7 @@ impl DatabaseService {
                 (_, Some(id)) => self
                     .executor
                     .once
-                    .commit_id(id, self.led_term().map(|term| term.0)),
+                    .commit_id(id, self.model.led_term().map(|term| term.0)),
                 (Origin::Forwarded(forwarded), None) => forwarded.id.0,
                 _ => self.environment.txn_id(self.subscriptions.keeps_history()),
             };

@@ -37,9 +37,10 @@ impl DatabaseService {
     pub(in super::super) fn answer_in_order(&mut self, request: Box<Request>, reply: Answer) {
         let session = request.session;
         // A leader executes a request when the earlier ones of its session are answered.
-        let is_behind =
-            self.is_follower() && !request.blocked && self.outputs.outboxes.has_forwards(session);
-        match self.in_flight_mut().filter(|_| is_behind) {
+        let is_behind = self.model.is_follower()
+            && !request.blocked
+            && self.outputs.outboxes.has_forwards(session);
+        match self.model.in_flight_mut().filter(|_| is_behind) {
             Some(in_flight) => {
                 let has_changed = false;
                 in_flight.push(request, Stage::Answered { reply, has_changed });
@@ -90,7 +91,7 @@ impl DatabaseService {
     /// Puts a request that was taken into its place again.
     pub(super) fn put_back(&mut self, entry: Entry, stage: Stage) {
         let session = entry.request.session;
-        if let Some(in_flight) = self.in_flight_mut() {
+        if let Some(in_flight) = self.model.in_flight_mut() {
             in_flight.put_back(entry, stage);
             in_flight.set_due(session);
         }
@@ -98,7 +99,7 @@ impl DatabaseService {
 
     /// A request that was taken is not in flight any more.
     pub(super) fn forget(&mut self, session: SessionId, number: Number, was_blocked: bool) {
-        if let Some(in_flight) = self.in_flight_mut() {
+        if let Some(in_flight) = self.model.in_flight_mut() {
             in_flight.forget(session, number);
         }
         self.end_forward(session, was_blocked);
@@ -117,7 +118,7 @@ impl DatabaseService {
         &mut self,
         session: SessionId,
     ) -> impl DoubleEndedIterator<Item = ToDatabase> + use<> {
-        if let Some(in_flight) = self.in_flight_mut() {
+        if let Some(in_flight) = self.model.in_flight_mut() {
             in_flight.set_due(session);
         }
         self.outputs.outboxes.take_unblocked(session).into_iter()
@@ -125,7 +126,7 @@ impl DatabaseService {
 
     /// Has a request that waited for initial contents executed anew before the others of its session in flight. Returns it if there are none.
     pub(in super::super) fn keep_anew(&mut self, request: Box<Request>) -> Option<Box<Request>> {
-        match self.in_flight_mut() {
+        match self.model.in_flight_mut() {
             Some(in_flight) => in_flight.push_anew(request),
             None => Some(request),
         }
@@ -135,7 +136,11 @@ impl DatabaseService {
     /// inputs do: its entry must be the only one under way.
     pub(in super::super) fn advance_due(&mut self, now: Now) {
         while !self.conversions.is_waiting(&self.file) {
-            let Some(session) = self.in_flight_mut().and_then(super::InFlight::take_due) else {
+            let Some(session) = self
+                .model
+                .in_flight_mut()
+                .and_then(super::InFlight::take_due)
+            else {
                 return;
             };
             self.advance_session(now, session);
@@ -145,7 +150,10 @@ impl DatabaseService {
     fn advance_session(&mut self, now: Now, session: SessionId) {
         let outboxes = &self.outputs.outboxes;
         if !outboxes.is_blocked_except_by_cluster(session)
-            && let Some(request) = self.in_flight_mut().and_then(|it| it.take_anew(session))
+            && let Some(request) = self
+                .model
+                .in_flight_mut()
+                .and_then(|it| it.take_anew(session))
         {
             self.execute_request(now, request);
         }
@@ -171,7 +179,7 @@ impl DatabaseService {
         let method = first.request.method;
         match stage {
             Stage::Answered { .. } if !self.awaits_contents(session) => {
-                let taken = self.in_flight_mut().and_then(|it| it.take(number));
+                let taken = self.model.in_flight_mut().and_then(|it| it.take(number));
                 if let Some((entry, Stage::Answered { reply, has_changed })) = taken {
                     self.finish(entry, reply, has_changed);
                 }
@@ -194,10 +202,10 @@ impl DatabaseService {
 
     /// Executes the first request of a session, which no leader has. False if it waits for a leader after all.
     fn execute_first(&mut self, now: Now, number: Number) -> bool {
-        let Some((entry, _)) = self.in_flight_mut().and_then(|it| it.take(number)) else {
+        let Some((entry, _)) = self.model.in_flight_mut().and_then(|it| it.take(number)) else {
             return false;
         };
-        if self.is_follower() && entry.request.method == DatabaseMethod::Transact {
+        if self.model.is_follower() && entry.request.method == DatabaseMethod::Transact {
             return self.execute_here(now, entry, Stage::Waiting);
         }
         let session = entry.request.session;
@@ -270,7 +278,8 @@ impl DatabaseService {
             if first >= number || !is_unknown {
                 return;
             }
-            let Some((entry, stage)) = self.in_flight_mut().and_then(|it| it.take(first)) else {
+            let Some((entry, stage)) = self.model.in_flight_mut().and_then(|it| it.take(first))
+            else {
                 return;
             };
             if !self.execute_here(now, entry, stage) {

@@ -8,13 +8,12 @@ use bytes::Bytes;
 use corvid_consensus::database::{
     Committed, ForwardOutcome, MemberEvent, MemberRequest, SourceChange,
 };
-use corvid_data::{Arc, Delta, Recorded, Schema, Tag, WireError};
+use corvid_data::{Arc, Delta, Recorded, Tag, WireError};
 use corvid_engine::{Database, Outcome, WorkBudget};
-use corvid_log::cluster::{Eid, Index, Parts, Sid, Term};
+use corvid_log::cluster::{Eid, Index, Parts, Term};
 
 use super::super::replies::{Answer, Commit, Origin};
 use super::super::{DatabaseService, Now};
-use super::Part;
 use super::identity::identity_of;
 use super::replacing::Source;
 use super::request_stage::{Entry, Stage};
@@ -79,8 +78,8 @@ impl DatabaseService {
         let mut entries = entries.into_iter();
         while let Some(entry) = entries.next() {
             match entry {
-                Committed::Own { index, eid } if self.is_conversion_entry(eid) => {
-                    self.mark_applied(index, eid);
+                Committed::Own { index, eid } if self.conversions.is_entry(eid) => {
+                    self.model.mark_applied(index, eid);
                     self.finish_conversion(now, Ok(()));
                 }
                 Committed::Own { index, eid } => self.release_own(index, eid),
@@ -98,13 +97,11 @@ impl DatabaseService {
                     }
                     self.executor.once.committed(eid.0);
                     match self.apply_entry(now, index, eid, &data) {
-                        Ok(Step::Applied) => self.mark_applied(index, eid),
+                        Ok(Step::Applied) => self.model.mark_applied(index, eid),
                         Ok(Step::UnderWay) => {
                             let done = index.previous();
-                            if let Some(cluster) =
-                                self.model.cluster_mut().filter(|_| done > before)
-                            {
-                                cluster.requests.push(MemberRequest::Applied(done));
+                            if done > before {
+                                self.model.push_request(MemberRequest::Applied(done));
                             }
                             let entries = entries.collect();
                             let rest = MemberEvent::Committed {
@@ -130,10 +127,7 @@ impl DatabaseService {
             }
         }
         self.mark_reached(now, through);
-        let Some(cluster) = self.model.cluster_mut() else {
-            return;
-        };
-        cluster.requests.push(MemberRequest::Applied(through));
+        self.model.push_request(MemberRequest::Applied(through));
         self.end_doubt(now, term);
     }
 
@@ -147,7 +141,7 @@ impl DatabaseService {
 
     /// An entry of this term is committed: requests that depend on earlier ones never happened.
     pub(super) fn end_doubt(&mut self, now: Now, term: Term) {
-        let in_flight = self.in_flight_mut();
+        let in_flight = self.model.in_flight_mut();
         let blocked = in_flight.map(|in_flight| in_flight.end_doubt(term));
         for number in blocked.into_iter().flatten() {
             self.send_forward(now, number);
@@ -165,15 +159,8 @@ impl DatabaseService {
         let Some(position) = oldest.position else {
             unreachable!("every proposal has a position");
         };
-        self.mark_applied(index, eid);
+        self.model.mark_applied(index, eid);
         self.release_through(position);
-    }
-
-    pub(super) fn mark_applied(&mut self, index: Index, eid: Eid) {
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.applied = index;
-            cluster.applied_eid = eid;
-        }
     }
 
     /// Entries through this one are applied.
@@ -208,19 +195,14 @@ impl DatabaseService {
             }
             (Some(schema), Some(rows)) => {
                 let mut database = Database::new(schema, self.database.hash_seed());
-                let recorded = self.read_transaction(rows, &database.schema().clone())?;
+                let recorded = self
+                    .model
+                    .read_transaction(rows, &database.schema().clone())?;
                 database.apply_recorded(recorded, self.environment.uuids())?;
                 self.apply_contents(now, database, eid);
             }
         }
         Ok(Step::Applied)
-    }
-
-    fn read_transaction(&mut self, text: &[u8], schema: &Schema) -> Result<Recorded, WireError> {
-        match self.model.cluster_mut() {
-            Some(cluster) => cluster.reader.read(text, schema),
-            None => Err(WireError::new(Tag::InternalError, "no cluster")),
-        }
     }
 
     /// Applies a change of a relay's source. False if it does not fit, and nothing has changed.
@@ -235,11 +217,13 @@ impl DatabaseService {
         match self.apply_fitting(recorded, &exists) {
             Ok(delta) => {
                 self.publish_applied(now, eid, &Arc::new(delta), None);
-                self.mark_applied(index, eid);
+                self.model.mark_applied(index, eid);
                 true
             }
             Err(error) => {
-                self.report_misfit(index, &error);
+                if let Some(cluster) = self.model.cluster_mut() {
+                    cluster.report_misfit(index, &error);
+                }
                 false
             }
         }
@@ -263,7 +247,7 @@ impl DatabaseService {
 
     fn apply_transaction(&mut self, now: Now, eid: Eid, text: &[u8]) -> Result<(), WireError> {
         let schema = self.database.schema().clone();
-        let recorded = self.read_transaction(text, &schema)?;
+        let recorded = self.model.read_transaction(text, &schema)?;
         let reply = self.reply_of_entry(eid);
         let delta = self
             .database
@@ -294,7 +278,7 @@ impl DatabaseService {
                 (Origin::Client(request), Some(slot), answer)
             }
             None if self.model.is_relay() => (Origin::Source, None, Answer::Nothing),
-            None => (Origin::Member(self.leader()), None, Answer::Nothing),
+            None => (Origin::Member(self.model.leader()), None, Answer::Nothing),
         };
         if let Some(commit) = commit {
             self.release_commit(&commit, now.wall_ms, &origin);
@@ -303,6 +287,7 @@ impl DatabaseService {
             self.finish(slot.with(request), answer, has_changed);
         }
         while let Some((entry, reply)) = self
+            .model
             .in_flight_mut()
             .and_then(|in_flight| in_flight.take_seen(eid))
         {
@@ -313,17 +298,9 @@ impl DatabaseService {
         self.release();
     }
 
-    /// The member that leads, if this one follows it.
-    fn leader(&self) -> Option<Sid> {
-        match self.model.cluster()?.part {
-            Part::Follows(_, leader) => leader,
-            Part::Leads(_) => None,
-        }
-    }
-
     /// The request whose entry this is, before the entry is applied.
     fn reply_of_entry(&mut self, eid: Eid) -> Reply {
-        let (entry, stage) = self.in_flight_mut()?.take_committed(eid)?;
+        let (entry, stage) = self.model.in_flight_mut()?.take_committed(eid)?;
         let answer = match stage {
             Stage::Proposed { reply, .. } => reply,
             Stage::Forwarded {

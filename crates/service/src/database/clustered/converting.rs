@@ -142,7 +142,7 @@ impl DatabaseService {
         });
         if let Some(forwarded) = forwarded {
             let outcome = ForwardOutcome::Proposed(Bytes::from_static(b"{}"));
-            self.report_outcome(forwarded, outcome);
+            self.model.report_outcome(forwarded, outcome);
         }
         true
     }
@@ -156,12 +156,6 @@ impl DatabaseService {
         self.free_database(database);
         self.fail_conversion(&conversion.request, error);
         self.end_conversion(conversion);
-    }
-
-    /// Whether the conversion under way has been proposed as this entry.
-    pub(super) fn is_conversion_entry(&self, eid: Eid) -> bool {
-        let conversion = self.conversions.current.as_ref();
-        conversion.is_some_and(|conversion| conversion.entry == Some(eid))
     }
 
     /// Whether the conversion that has just ended is another member's, which gets no reply.
@@ -179,7 +173,7 @@ impl DatabaseService {
                 let mut json = Vec::new();
                 error.write_json(&mut json);
                 let outcome = ForwardOutcome::Refused(cluster.applied, json.into());
-                self.report_outcome(forwarded, outcome);
+                self.model.report_outcome(forwarded, outcome);
             }
             _ => self.fail(request, error),
         }

@@ -6,8 +6,7 @@
 
 use bytes::Bytes;
 use corvid_consensus::database::{
-    ClientIdentity, Forward, ForwardMethod, ForwardOnce, ForwardOrigin, ForwardOutcome,
-    MemberEvent, MemberRequest,
+    ClientIdentity, Forward, ForwardMethod, ForwardOnce, ForwardOrigin, ForwardOutcome, MemberEvent,
 };
 use corvid_data::UuidSource;
 use corvid_engine::{Context, LockOwner, Outcome, TooLong, WorkBudget};
@@ -157,7 +156,7 @@ impl DatabaseService {
                 };
                 self.queue_executed(now, Some(delta), durable, answer, origin);
                 if let Some(outcome) = proposed {
-                    self.report_outcome(forwarded, outcome);
+                    self.model.report_outcome(forwarded, outcome);
                 }
                 self.retry_affected(now, Some(&committed));
             }
@@ -219,16 +218,6 @@ impl DatabaseService {
             // Its commit was reported when it was executed.
             _ => return,
         };
-        self.report_outcome(forwarded, outcome);
-    }
-
-    pub(super) fn report_outcome(&mut self, forwarded: Forwarded, outcome: ForwardOutcome) {
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.requests.push(MemberRequest::Outcome {
-                origin: forwarded.origin,
-                id: forwarded.id,
-                outcome,
-            });
-        }
+        self.model.report_outcome(forwarded, outcome);
     }
 }

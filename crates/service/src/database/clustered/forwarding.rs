@@ -26,14 +26,9 @@ use crate::message::{Completion, DatabaseMethod, Request, ToDatabase};
 use crate::once;
 
 impl DatabaseService {
-    /// Whether transactions that change something must be forwarded.
-    pub(in super::super) fn is_follower(&self) -> bool {
-        self.model.cluster().is_some_and(super::Clustered::follows)
-    }
-
     /// Whether a transaction is forwarded without being tried here.
     pub(in super::super) fn forwards_at_once(&self, request: &Request) -> bool {
-        if !self.is_follower() {
+        if !self.model.is_follower() {
             return false;
         }
         if self.model.is_relay() {
@@ -54,7 +49,7 @@ impl DatabaseService {
         if self.model.is_relay() {
             return self.withdraw_relay_trial(request, outcome);
         }
-        self.is_follower() && self.undo_for_leader(request, outcome)
+        self.model.is_follower() && self.undo_for_leader(request, outcome)
     }
 
     /// Undoes a transaction that was tried here and that the leader must execute: it changed something, or the leader may have executed the same
@@ -115,7 +110,7 @@ impl DatabaseService {
             // Later requests may be meant for the new schema.
             self.outputs.outboxes.block(session, Reason::Cluster);
         }
-        let Some(in_flight) = self.in_flight_mut() else {
+        let Some(in_flight) = self.model.in_flight_mut() else {
             return;
         };
         let (number, is_next) = in_flight.push(request, Stage::Waiting);
@@ -132,7 +127,7 @@ impl DatabaseService {
         if !self.model.cluster().is_some_and(is_possible) {
             return;
         }
-        let blocked = self.in_flight_mut().map(super::InFlight::set_all_due);
+        let blocked = self.model.in_flight_mut().map(super::InFlight::set_all_due);
         for number in blocked.into_iter().flatten() {
             self.send_forward(now, number);
         }
@@ -172,7 +167,7 @@ impl DatabaseService {
         }
         let locks = match asserts {
             true if is_relay => asserted_locks(request.params()).unwrap_or_default(),
-            true => self.owned_locks(request.session),
+            true => self.environment.owned_locks(request.session),
             false => Vec::new(),
         };
         let method = match request.method {
@@ -224,7 +219,7 @@ impl DatabaseService {
 
     /// A waiting request cannot be forwarded for this reason, which answers it.
     fn fail_waiting(&mut self, number: Number, error: WireError) {
-        let taken = self.in_flight_mut().and_then(|it| it.take(number));
+        let taken = self.model.in_flight_mut().and_then(|it| it.take(number));
         if let Some((entry, _)) = taken {
             self.drop_once(&entry.request);
             self.finish(entry, Answer::Error(Box::new(error)), false);
@@ -233,7 +228,7 @@ impl DatabaseService {
 
     /// The outcome of a forwarded request.
     pub(super) fn handle_outcome(&mut self, now: Now, id: Eid, outcome: ForwardOutcome) {
-        let in_flight = self.in_flight_mut();
+        let in_flight = self.model.in_flight_mut();
         if let Some((entry, reply)) = in_flight.and_then(|it| it.outcome(id, outcome)) {
             self.finish(entry, reply, true);
         }
@@ -270,6 +265,7 @@ impl DatabaseService {
         }
         self.advance_due(now);
         if self
+            .model
             .in_flight_mut()
             .is_some_and(super::InFlight::end_throttling)
         {
@@ -292,11 +288,19 @@ impl DatabaseService {
         self.release();
     }
 
+    fn withdraw_at_source(&mut self, session: SessionId, canceled: Option<&[u8]>) {
+        if self.model.is_relay()
+            && let Some(cluster) = self.model.cluster_mut()
+        {
+            cluster.withdraw_forwarded(session, canceled);
+        }
+    }
+
     /// Cancels a request that no leader has. False if there is no such request. The source of a relay is asked to cancel a request that may be
     /// waiting there: its reply comes, whatever it is.
     pub(in super::super) fn cancel_waiting(&mut self, session: SessionId, id: &[u8]) -> bool {
-        self.withdraw_relayed(session, Some(id));
-        let in_flight = self.in_flight_mut();
+        self.withdraw_at_source(session, Some(id));
+        let in_flight = self.model.in_flight_mut();
         let Some(entry) = in_flight.and_then(|in_flight| in_flight.take_waiting(session, id))
         else {
             return false;
@@ -309,8 +313,8 @@ impl DatabaseService {
 
     /// A client has disconnected, or is about to be: what no leader has is withdrawn, the rest ends in silence. Its outbox stays blocked.
     pub(in super::super) fn withdraw_session(&mut self, session: SessionId) {
-        self.withdraw_relayed(session, None);
-        if let Some(in_flight) = self.in_flight_mut()
+        self.withdraw_at_source(session, None);
+        if let Some(in_flight) = self.model.in_flight_mut()
             && !in_flight.is_empty()
         {
             for entry in in_flight.withdraw(session) {
@@ -328,7 +332,7 @@ impl DatabaseService {
                 false => self.drop_request(&request),
             }
         }
-        let in_flight = self.in_flight_mut();
+        let in_flight = self.model.in_flight_mut();
         let requests = in_flight.map(super::InFlight::take_all);
         for (request, stage) in requests.into_iter().flatten() {
             let (session, was_blocked) = (request.session, request.blocked);

@@ -18,7 +18,7 @@ use crate::message::{DatabaseMethod, Request, ToDatabase};
 impl DatabaseService {
     /// The member leads, and everything before its leadership is applied.
     pub(super) fn lead(&mut self, now: Now, term: Term) {
-        if let Some(Part::Leads(present)) = self.part() {
+        if let Some(Part::Leads(present)) = self.model.part() {
             if present == term {
                 return;
             }
@@ -34,7 +34,7 @@ impl DatabaseService {
 
     /// Executes what is in flight, as the leader. Requests that are sought wait.
     pub(super) fn execute_in_flight(&mut self, now: Now) {
-        let Some(in_flight) = self.in_flight_mut() else {
+        let Some(in_flight) = self.model.in_flight_mut() else {
             return;
         };
         // An outcome that waits for an entry changed nothing, so that transaction may be executed again too.
@@ -57,25 +57,13 @@ impl DatabaseService {
     /// The member does not lead.
     pub(super) fn follow(&mut self, now: Now, term: Term, leader: Option<Sid>) {
         let part = Part::Follows(term, leader);
-        if let Some(Part::Leads(led)) = self.part() {
+        if let Some(Part::Leads(led)) = self.model.part() {
             self.lose_leadership(now, led, part);
         } else if let Some(cluster) = self.model.cluster_mut() {
             cluster.part = part;
             cluster.in_flight.begin_term(term);
         }
         self.forward_waiting(now);
-    }
-
-    /// The term in which this database leads.
-    pub(in super::super) fn led_term(&self) -> Option<Term> {
-        match self.part() {
-            Some(Part::Leads(term)) => Some(term),
-            _ => None,
-        }
-    }
-
-    fn part(&self) -> Option<Part> {
-        self.model.cluster().map(|cluster| cluster.part)
     }
 
     /// Undoes all speculative commits of the leadership in this term.
@@ -107,7 +95,7 @@ impl DatabaseService {
         let mut waited = self
             .subscriptions
             .take_waiting_for_contents(&mut self.outputs);
-        let in_flight = self.in_flight_mut();
+        let in_flight = self.model.in_flight_mut();
         waited.extend(in_flight.into_iter().flat_map(InFlight::take_all_anew));
         let sessions = changed_sessions(&undone);
         let mut requeued = Vec::new();
@@ -219,23 +207,18 @@ impl DatabaseService {
             outboxes.begin_forward(request.session);
             outboxes.block(request.session, Reason::Cluster);
         }
-        if let Some(in_flight) = self.in_flight_mut() {
+        if let Some(in_flight) = self.model.in_flight_mut() {
             in_flight.push(request, stage);
         }
     }
 
     /// Keeps requests that were in flight before, behind the others.
     fn keep_again(&mut self, behind: Vec<(Box<Request>, Stage)>) {
-        if let Some(in_flight) = self.in_flight_mut() {
+        if let Some(in_flight) = self.model.in_flight_mut() {
             for (request, stage) in behind {
                 in_flight.push(request, stage);
             }
         }
-    }
-
-    /// Requests that depend on the rest of the cluster.
-    pub(super) fn in_flight_mut(&mut self) -> Option<&mut InFlight> {
-        Some(&mut self.model.cluster_mut()?.in_flight)
     }
 
     /// Executes an input again. Returns it if it must wait in the outbox of its session, before the later requests of that session.

@@ -6,15 +6,13 @@
 
 use corvid_consensus::database::{LockNews, MemberRequest};
 use corvid_engine::{Outcome, WorkBudget};
-use corvid_monitor::SessionId;
 
 use super::super::DatabaseService;
 use super::super::replies::Answer;
 use super::identity::identity_of;
 use super::in_flight::Number;
-use super::transaction_kind::asserted_locks;
 use crate::job::Derived;
-use crate::message::{Completion, Request};
+use crate::message::Completion;
 
 impl DatabaseService {
     /// Has the relay make the claims of the lock table.
@@ -40,30 +38,14 @@ impl DatabaseService {
         }
     }
 
-    /// Whether a transaction of a relay's session may go to the source as far as its locks are concerned: the session owns those that it asserts.
-    pub(super) fn owns_asserted(&self, request: &Request) -> bool {
-        let Some(asserted) = asserted_locks(request.params()) else {
-            return false;
-        };
-        let locks = self.environment.lock_table();
-        let mut asserted = asserted.iter();
-        asserted.all(|lock| locks.owns(request.session, lock))
-    }
-
-    /// The locks that a session owns now.
-    pub(super) fn owned_locks(&self, session: SessionId) -> Vec<String> {
-        let locks = self.environment.lock_table();
-        locks.requested_by(session).owned
-    }
-
     /// A waiting transaction asserts a lock that its session has lost in the meantime: it is executed here, without the lock.
     pub(super) fn fail_assertion(&mut self, number: Number) {
-        let taken = self.in_flight_mut().and_then(|it| it.take(number));
+        let taken = self.model.in_flight_mut().and_then(|it| it.take(number));
         let Some((entry, _)) = taken else {
             return;
         };
         let request = &entry.request;
-        let client = identity_of(request, self.owned_locks(request.session));
+        let client = identity_of(request, self.environment.owned_locks(request.session));
         let mut uuids = Derived::from(self.environment.fresh());
         let mut budget = WorkBudget::unlimited();
         let outcome = self.run_forward(request.params(), &client, 0, &mut uuids, &mut budget);

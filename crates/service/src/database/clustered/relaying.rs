@@ -23,11 +23,36 @@ use corvid_monitor::SessionId;
 use super::super::replies::Answer;
 use super::super::{DatabaseService, Now};
 use super::request_stage::Stage;
-use super::{Part, TransactionKind};
+use super::transaction_kind::asserted_locks;
+use super::{Clustered, TransactionKind};
 use crate::message::{Completion, DatabaseMethod, Request, ToDatabase};
 
 /// Bytes of requests that wait for a source, with what they cost beside their text; beyond that further ones are refused.
 const WAITING_BYTES_MAX: usize = 256 << 20;
+
+impl Clustered {
+    /// The client of forwarded requests has gone, or cancels one that may be waiting at the source,
+    /// by its id. Transactions that their client may ask for again are not canceled at the source
+    /// when it goes.
+    pub(super) fn withdraw_forwarded(&mut self, session: SessionId, canceled: Option<&[u8]>) {
+        let forwarded = self.in_flight.forwarded_of(session);
+        let meant = forwarded.filter(|(request, _)| {
+            canceled.is_none_or(|canceled| request.blocked && *request.id == *canceled)
+        });
+        let withdrawals = meant.map(|(request, id)| MemberRequest::Withdraw {
+            id,
+            cancels: canceled.is_some() || request.once.is_none(),
+        });
+        self.requests.extend(withdrawals);
+    }
+
+    /// A change of the source does not fit. Nothing is applied until contents are installed.
+    pub(super) fn report_misfit(&mut self, index: Index, error: &WireError) {
+        self.is_broken = true;
+        let details = error.to_string();
+        self.requests.push(MemberRequest::Misfit { index, details });
+    }
+}
 
 impl DatabaseService {
     /// Whether a transaction is for the source, and is not tried here.
@@ -41,18 +66,19 @@ impl DatabaseService {
         self.relays_at_once(request)
     }
 
+    /// Whether a transaction of a relay's session may go to the source as far as its locks are
+    /// concerned: the session owns those that it asserts.
+    pub(super) fn owns_asserted(&self, request: &Request) -> bool {
+        let asserted = asserted_locks(request.params());
+        asserted.is_some_and(|locks| self.environment.owns_all(request.session, &locks))
+    }
+
     fn must_try(&self, request: &Request, kind: TransactionKind) -> bool {
         kind.may_block
             || request.is_read_only()
             || !request.identities().is_empty()
-            || !self.has_source()
+            || self.model.leader().is_none()
             || (kind.asserts && !self.owns_asserted(request))
-    }
-
-    /// Whether requests can be forwarded now.
-    fn has_source(&self) -> bool {
-        let part = self.model.cluster().map(|cluster| cluster.part);
-        matches!(part, Some(Part::Follows(_, Some(_))))
     }
 
     /// Undoes a trial. False if it is the answer.
@@ -80,7 +106,7 @@ impl DatabaseService {
             // It may block at the source, and must not hold up the later replies of its session.
             self.outputs.complete(request.session, Completion::Request);
         }
-        let in_flight = self.in_flight_mut()?;
+        let in_flight = self.model.in_flight_mut()?;
         if in_flight.waiting_bytes() <= WAITING_BYTES_MAX {
             if let Some(once) = request.once {
                 self.executor.once.begin(once);
@@ -101,30 +127,11 @@ impl DatabaseService {
         None
     }
 
-    /// The client of forwarded requests has gone, or cancels one that may be waiting at the source, by its id. Transactions that their client may
-    /// ask for again are not canceled at the source when it goes.
-    pub(super) fn withdraw_relayed(&mut self, session: SessionId, canceled: Option<&[u8]>) {
-        if !self.model.is_relay() {
-            return;
-        }
-        let Some(cluster) = self.model.cluster_mut() else {
-            return;
-        };
-        let forwarded = cluster.in_flight.forwarded_of(session);
-        let meant = forwarded.filter(|(request, _)| {
-            canceled.is_none_or(|canceled| request.blocked && *request.id == *canceled)
-        });
-        let withdrawals = meant.map(|(request, id)| MemberRequest::Withdraw {
-            id,
-            cancels: canceled.is_some() || request.once.is_none(),
-        });
-        cluster.requests.extend(withdrawals);
-    }
-
     /// Contents of another schema, which are this change, are about to replace the present ones: the conversion that made them is answered
     /// before, because its session may be closed by them. All other replies come after them.
     pub(super) fn answer_conversions(&mut self, now: Now, index: Index) {
         while let Some((entry, result)) = self
+            .model
             .in_flight_mut()
             .and_then(|in_flight| in_flight.take_converted(index))
         {
@@ -165,16 +172,6 @@ impl DatabaseService {
             let (audit, schema) = (&self.observers.audit, self.database.schema());
             let entry = audit.of_relayed(schema, now, request, outcome);
             self.outputs.audit.extend(entry);
-        }
-    }
-
-    /// A change of the source does not fit. Nothing is applied until contents are installed.
-    pub(super) fn report_misfit(&mut self, index: Index, error: &WireError) {
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.is_broken = true;
-            let details = error.to_string();
-            let misfit = MemberRequest::Misfit { index, details };
-            cluster.requests.push(misfit);
         }
     }
 }

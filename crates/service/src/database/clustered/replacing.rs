@@ -132,7 +132,7 @@ impl DatabaseService {
         match (source, done) {
             (Source::Conversion(_), JobResult::Converted(Ok(converted))) => {
                 self.apply_contents(now, converted.into_database(), eid);
-                self.mark_applied(index, eid);
+                self.model.mark_applied(index, eid);
             }
             (Source::Conversion(_), JobResult::Converted(Err(error))) => {
                 self.refuse_entry(index, &error);
@@ -161,7 +161,7 @@ impl DatabaseService {
     /// An entry replaces the contents.
     pub(super) fn apply_contents(&mut self, now: Now, database: Database, eid: Eid) {
         self.answer_before(now, eid);
-        let in_flight = self.in_flight_mut();
+        let in_flight = self.model.in_flight_mut();
         let taken = in_flight.and_then(|in_flight| in_flight.take_committed(eid));
         let request = taken.map(|(entry, _)| entry);
         self.replace_contents(database, eid, request);
@@ -198,8 +198,9 @@ impl DatabaseService {
             return;
         }
         self.observers.slow.set_now(now);
-        if !self.model.is_relay() {
-            self.seek(term);
+        let is_relay = self.model.is_relay();
+        if let Some(cluster) = self.model.cluster_mut().filter(|_| !is_relay) {
+            cluster.seek(term);
         }
         if database.schema().to_json() == self.database.schema().to_json() {
             self.begin_replacement(Source::Snapshot(Box::new(database), term), index, eid);
@@ -229,7 +230,7 @@ impl DatabaseService {
     }
 
     fn finish_installation(&mut self, now: Now, index: Index, term: Term, eid: Eid) {
-        self.mark_applied(index, eid);
+        self.model.mark_applied(index, eid);
         if !self.model.is_relay() {
             // The snapshot does not tell which commits it includes.
             self.executor.once.restart(eid.0);
@@ -237,9 +238,9 @@ impl DatabaseService {
         self.mark_reached(now, index);
         if let Some(cluster) = self.model.cluster_mut() {
             cluster.is_broken = false;
-            cluster.requests.push(MemberRequest::Applied(index));
+            cluster.push_request(MemberRequest::Applied(index));
+            cluster.ask_for_sought(index);
         }
-        self.ask_for_sought(index);
         self.end_doubt(now, term);
     }
 }

@@ -10,32 +10,30 @@ use corvid_log::cluster::{Eid, Index, Term};
 
 use super::super::replies::Reason;
 use super::super::{DatabaseService, Now};
-use super::Part;
 use super::in_flight::Number;
+use super::{Clustered, Part};
 use crate::message::Event;
 
-impl DatabaseService {
+impl Clustered {
     /// A snapshot is about to replace the contents; its last entry has this term.
     pub(super) fn seek(&mut self, last: Term) {
-        if let Some(cluster) = self.model.cluster_mut() {
-            let after = cluster.applied;
-            cluster.in_flight.seek(last, after);
-        }
+        self.in_flight.seek(last, self.applied);
     }
 
-    /// The contents are those of a snapshot through this entry.
+    /// The contents are those of a snapshot through this entry: asks the other members about what
+    /// is sought.
     pub(super) fn ask_for_sought(&mut self, through: Index) {
-        if let Some(cluster) = self.model.cluster_mut()
-            && let Some((after, ids)) = cluster.in_flight.question(through)
-        {
-            cluster.requests.push(MemberRequest::Find {
+        if let Some((after, ids)) = self.in_flight.question(through) {
+            self.requests.push(MemberRequest::Find {
                 after,
                 through,
                 ids,
             });
         }
     }
+}
 
+impl DatabaseService {
     /// Other members have told about requests that are sought.
     pub(super) fn judge_findings(&mut self, now: Now, through: Index, findings: &[(Eid, Finding)]) {
         // A request that never happened is judged by those of its session that did.
@@ -46,7 +44,7 @@ impl DatabaseService {
             self.answer_found(id);
         }
         for (id, finding) in others {
-            let Some(in_flight) = self.in_flight_mut() else {
+            let Some(in_flight) = self.model.in_flight_mut() else {
                 return;
             };
             // The entry may be in a later snapshot; a further search is under way.
@@ -65,15 +63,14 @@ impl DatabaseService {
         if let Some(judged) = judged {
             self.end_doubt(now, judged);
         }
-        let part = self.model.cluster().map(|cluster| cluster.part);
-        if let Some(Part::Leads(_)) = part {
+        if let Some(Part::Leads(_)) = self.model.part() {
             self.execute_in_flight(now);
         }
     }
 
     /// The entry with this id is in the snapshot.
     fn answer_found(&mut self, id: Eid) {
-        let Some(in_flight) = self.in_flight_mut() else {
+        let Some(in_flight) = self.model.in_flight_mut() else {
             return;
         };
         if let Some(number) = in_flight.sought(id) {
@@ -85,14 +82,15 @@ impl DatabaseService {
                 self.give_up(overtaken);
             }
         }
-        while let Some((entry, reply)) = self.in_flight_mut().and_then(|it| it.take_seen(id)) {
+        while let Some((entry, reply)) = self.model.in_flight_mut().and_then(|it| it.take_seen(id))
+        {
             self.finish(entry, reply, false);
         }
     }
 
     /// No member knows whether the entry with this id is in the snapshot, or what the outcome of its transaction was.
     fn give_up_unknown(&mut self, id: Eid) {
-        let Some(in_flight) = self.in_flight_mut() else {
+        let Some(in_flight) = self.model.in_flight_mut() else {
             return;
         };
         let seen = in_flight.sought_behind(id);
@@ -100,7 +98,7 @@ impl DatabaseService {
             self.give_up(number);
         }
         for number in seen {
-            match self.in_flight_mut() {
+            match self.model.in_flight_mut() {
                 // It changed nothing, so it may be executed again.
                 Some(in_flight) if !in_flight.is_overtaken(number) => in_flight.set_absent(number),
                 _ => self.give_up(number),
@@ -110,11 +108,11 @@ impl DatabaseService {
 
     /// The outcome of a request will never be known: its client is disconnected.
     fn give_up(&mut self, number: Number) {
-        let Some((entry, _)) = self.in_flight_mut().and_then(|it| it.take(number)) else {
+        let Some((entry, _)) = self.model.in_flight_mut().and_then(|it| it.take(number)) else {
             return;
         };
         let session = entry.request.session;
-        if let Some(in_flight) = self.in_flight_mut() {
+        if let Some(in_flight) = self.model.in_flight_mut() {
             in_flight.forget(session, number);
         }
         if entry.is_withdrawn() {

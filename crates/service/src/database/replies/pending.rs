@@ -124,6 +124,8 @@ pub(in super::super) struct PendingQueue {
     entries: VecDeque<Pending>,
     /// The length of their replies.
     bytes: usize,
+    /// The position of the last commit that was added.
+    last: Option<LogPosition>,
 }
 
 impl Answer {
@@ -191,7 +193,13 @@ impl PendingQueue {
         self.bytes > BYTES_MAX
     }
 
+    /// Adds an entry after all others.
     pub(in super::super) fn push(&mut self, entry: Pending) {
+        if let Some(position) = entry.position() {
+            // A stored position releases everything before it, so none may come late.
+            assert!(self.last < Some(position), "positions only grow");
+            self.last = Some(position);
+        }
         self.bytes += entry.answer.len();
         self.entries.push_back(entry);
     }
@@ -242,5 +250,56 @@ impl PendingQueue {
     pub(in super::super) fn find_mut(&mut self, position: LogPosition) -> Option<&mut Pending> {
         let mut entries = self.entries.iter_mut();
         entries.find(|entry| entry.position() == Some(position))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commit(position: u64) -> Pending {
+        let mut entry = Pending::answer(Answer::Result(vec![b'x'; 10]), Origin::Source);
+        entry.commit = Some(Commit {
+            position: Some(LogPosition(position)),
+            record_bytes: 1,
+            txn: Uuid::ZERO,
+            delta: Arc::new(Delta::default()),
+        });
+        entry
+    }
+
+    #[test]
+    fn a_reply_waits_for_the_records_before_it() {
+        let mut queue = PendingQueue::default();
+        queue.push(commit(1));
+        queue.push(Pending::answer(Answer::Nothing, Origin::Source));
+        queue.push(commit(2));
+        assert!(queue.pop_stored(LogPosition(0)).is_none());
+        assert!(queue.pop_stored(LogPosition(1)).is_some());
+        let reply = queue.pop_stored(LogPosition(1));
+        assert!(reply.is_some_and(|entry| entry.commit.is_none()));
+        assert!(queue.pop_stored(LogPosition(1)).is_none());
+        assert_eq!((queue.len(), queue.bytes), (1, 10));
+    }
+
+    #[test]
+    fn a_failed_record_takes_everything_after_it() {
+        let mut queue = PendingQueue::default();
+        queue.push(Pending::answer(Answer::Nothing, Origin::Source));
+        queue.push(commit(1));
+        queue.push(Pending::answer(Answer::Nothing, Origin::Source));
+        queue.push(commit(2));
+        let failed = queue.take_failed(LogPosition(1));
+        assert_eq!((failed.len(), queue.len(), queue.bytes), (3, 1, 0));
+        assert!(failed[0].is_recorded_by(LogPosition(1)));
+        assert!(!failed[2].is_recorded_by(LogPosition(1)), "executed again");
+    }
+
+    #[test]
+    #[should_panic(expected = "positions only grow")]
+    fn a_position_that_comes_late_is_refused() {
+        let mut queue = PendingQueue::default();
+        queue.push(commit(2));
+        queue.push(commit(1));
     }
 }
