@@ -311,6 +311,8 @@ typedef enum corvid_lock_state {
   CORVID_LOCK_CONTENDED = 2,
   // This client holds it.
   CORVID_LOCK_HELD = 3,
+  // The server refused the request. The next connection asks again.
+  CORVID_LOCK_REFUSED = 4,
 } corvid_lock_state;
 
 // How a fetch stands.

@@ -213,6 +213,8 @@ pub enum corvid_lock_state {
     CORVID_LOCK_CONTENDED = 2,
     /// This client holds it.
     CORVID_LOCK_HELD = 3,
+    /// The server refused the request. The next connection asks again.
+    CORVID_LOCK_REFUSED = 4,
 }
 
 /// The state of a session. Begin with CORVID_SESSION_INIT.
@@ -250,11 +252,12 @@ pub extern "C" fn corvid_client_session(
             synced: state.is_synced,
             has_contents: state.has_contents,
             alive: state.is_alive,
-            lock: match state.lock {
+            lock: match &state.lock {
                 LockState::Unset => 0,
                 LockState::Requested => 1,
                 LockState::Contended => 2,
                 LockState::Held => 3,
+                LockState::Refused(_) => 4,
             },
             seqno: state.seqno,
         });

@@ -137,9 +137,14 @@ impl Client {
     /// Waits until the lock is held that [`polled::Client::set_lock`] asked for.
     ///
     /// # Errors
-    /// As [`Client::wait_until`].
+    /// As [`Client::wait_until`]; [`Error::LockRefused`].
     pub fn wait_for_lock(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
-        self.wait_until(timeout, |idl| idl.session_state().has_lock())
+        let mut outcome = None;
+        self.wait_until(timeout, |idl| {
+            outcome = error::lock_outcome(idl);
+            outcome.is_some()
+        })?;
+        outcome.unwrap_or(Ok(()))
     }
 
     /// Waits for the end of a fetch.

@@ -34,6 +34,10 @@ pub enum Error {
     /// force.
     #[error("condition refused: {0}")]
     ConditionRefused(String),
+    /// The server refused the request for a lock, with this error as JSON. The next connection asks
+    /// again.
+    #[error("lock refused: {0}")]
+    LockRefused(String),
     /// The server refused the transaction.
     #[error("transaction refused: {0}")]
     Refused(Refused),
@@ -49,6 +53,16 @@ pub(crate) fn condition_outcome(idl: &Idl, promise: u64) -> Result<(), Error> {
     refusal.map_or(Ok(()), |error| {
         Err(Error::ConditionRefused(error.to_owned()))
     })
+}
+
+/// How the request for a lock ended, if it has ended.
+pub(crate) fn lock_outcome(idl: &Idl) -> Option<Result<(), Error>> {
+    let session = idl.session_state();
+    if session.has_lock() {
+        return Some(Ok(()));
+    }
+    let refusal = session.lock_refusal()?;
+    Some(Err(Error::LockRefused(refusal.to_owned())))
 }
 
 fn because(failure: Option<&Failure>) -> String {

@@ -51,7 +51,7 @@ impl SessionState {
 
 /// A client's lock, by the server's last message. Another client may have stolen it since. Transactions are safe all the same: while a lock
 /// is set, each of them asserts it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LockState {
     /// The client wants no lock.
     Unset,
@@ -61,10 +61,16 @@ pub enum LockState {
     Contended,
     /// This client holds it.
     Held,
+    /// The server refused the request, with this error as JSON: its table of locks may be full. The
+    /// next connection asks again.
+    Refused(String),
 }
 
 impl LockState {
     fn of(session: &Client) -> LockState {
+        if let Some(error) = session.lock_refusal() {
+            return LockState::Refused(error.to_owned());
+        }
         match (session.lock_name(), session.has_lock()) {
             (None, _) => LockState::Unset,
             (Some(_), true) => LockState::Held,

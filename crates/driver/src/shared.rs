@@ -38,7 +38,7 @@ use corvid_net::waker::{self, Sleeper, Waker};
 
 use crate::abort::Abort;
 use crate::committed::Committed;
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::polled;
 use crate::remotes::RemoteError;
 use crate::session::SessionState;
@@ -311,9 +311,14 @@ impl Client {
     /// Waits until the lock is held that [`Client::set_lock`] asked for.
     ///
     /// # Errors
-    /// As [`Client::wait_until`].
+    /// As [`Client::wait_until`]; [`Error::LockRefused`].
     pub fn wait_for_lock(&self, timeout: Option<Duration>) -> Result<(), Error> {
-        self.wait_until(timeout, |idl| idl.session_state().has_lock())
+        let mut outcome = None;
+        self.wait_until(timeout, |idl| {
+            outcome = error::lock_outcome(idl);
+            outcome.is_some()
+        })?;
+        outcome.unwrap_or(Ok(()))
     }
 
     /// Makes a transaction, commits it, and retries it; as [`crate::blocking::Client::transact`]. Several threads

@@ -116,9 +116,15 @@ impl Client {
     /// Waits until the lock is held that [`polled::Client::set_lock`] asked for.
     ///
     /// # Errors
-    /// As [`Client::wait_until`].
+    /// As [`Client::wait_until`]; [`Error::LockRefused`].
     pub async fn wait_for_lock(&mut self) -> Result<(), Error> {
-        self.wait_until(|idl| idl.session_state().has_lock()).await
+        let mut outcome = None;
+        self.wait_until(|idl| {
+            outcome = error::lock_outcome(idl);
+            outcome.is_some()
+        })
+        .await?;
+        outcome.unwrap_or(Ok(()))
     }
 
     /// Waits for the end of a fetch.

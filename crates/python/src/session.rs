@@ -14,6 +14,8 @@ pub(crate) struct Session {
     is_alive: bool,
     last_failure: Option<String>,
     lock: &'static str,
+    /// The server's error, as JSON, if it refused the request for the lock.
+    lock_refusal: Option<String>,
 }
 
 impl Session {
@@ -26,11 +28,16 @@ impl Session {
             has_contents: state.has_contents,
             is_alive: state.is_alive,
             last_failure: state.last_failure.as_ref().map(ToString::to_string),
-            lock: match state.lock {
+            lock: match &state.lock {
                 LockState::Unset => "unset",
                 LockState::Requested => "requested",
                 LockState::Contended => "contended",
                 LockState::Held => "held",
+                LockState::Refused(_) => "refused",
+            },
+            lock_refusal: match &state.lock {
+                LockState::Refused(error) => Some(error.clone()),
+                _ => None,
             },
         }
     }

@@ -228,3 +228,7 @@ class Transactions(ZooTest):
         first.run()
         second.wait_for_lock(PATIENCE)
         self.cage(second, name="d")
+        second.set_lock("l" * 5000)
+        with self.assertRaisesRegex(corvid.NotLocked, "the server refused the lock: "):
+            second.wait_for_lock(PATIENCE)
+        self.assertEqual(second.session.lock, "refused")

@@ -527,6 +527,13 @@ impl Client {
     pub fn is_lock_contended(&self) -> bool {
         self.lock.is_contended()
     }
+
+    /// The server's error as JSON, if it refused the request for the lock. The next connection
+    /// asks again.
+    #[must_use]
+    pub fn lock_refusal(&self) -> Option<&str> {
+        self.lock.refusal()
+    }
 }
 
 /// Requests of the user.

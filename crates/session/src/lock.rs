@@ -9,6 +9,8 @@ pub(crate) struct Lock {
     name: Option<String>,
     is_held: bool,
     is_contended: bool,
+    /// The server's error, if the last answer was one.
+    refusal: Option<String>,
 }
 
 impl Lock {
@@ -24,20 +26,33 @@ impl Lock {
         self.is_contended
     }
 
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
     /// Replaces the lock that is asked for; returns the former one.
     pub(crate) fn replace(&mut self, name: Option<String>) -> Option<String> {
         (self.is_held, self.is_contended) = (false, false);
+        self.refusal = None;
         std::mem::replace(&mut self.name, name)
     }
 
     /// A request is out, or the connection is gone: nothing is held until the server says so.
     pub(crate) fn unknown(&mut self) {
         self.is_held = false;
+        self.refusal = None;
+    }
+
+    /// The server does not grant the lock, to anybody. Another client need not have it.
+    pub(crate) fn refused(&mut self, error: String) {
+        self.is_held = false;
+        self.refusal = Some(error);
     }
 
     /// The answer to the request.
     pub(crate) fn answered(&mut self, is_locked: bool) {
         (self.is_held, self.is_contended) = (is_locked, !is_locked);
+        self.refusal = None;
     }
 
     /// A notification about `name`; true when the lock is held since.

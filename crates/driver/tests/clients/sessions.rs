@@ -1,8 +1,9 @@
 //! Locks, time and the state of the session, by the clients' own methods.
 
 use corvid_driver::blocking::Client;
-use corvid_driver::{Error, LockState, Setup};
+use corvid_driver::{Error, LockState, Setup, shared};
 use corvid_idl::Status;
+use corvid_tests::server::Implementation;
 
 use crate::fixture::{TIMEOUT, class, column, insert, names, on_each, remote, server, string};
 
@@ -39,6 +40,24 @@ fn a_lock_is_asked_for_waited_for_and_given_back() {
         insert(&mut bob, "bob");
         assert_eq!(names(&bob), ["ann", "bob"]);
     });
+}
+
+/// A server may refuse a lock whose name is an id: ours takes no name of 5,000 bytes.
+#[test]
+fn a_refused_lock_is_an_error_of_those_who_wait() {
+    let server = server(Implementation::Corvid, &[]);
+    let long = "l".repeat(5_000);
+    let mut client = Client::connect(class(), &remote(&server)).expect("a client");
+    client.set_lock(Some(&long)).expect("an id");
+    let outcome = client.wait_for_lock(TIMEOUT);
+    assert!(matches!(outcome, Err(Error::LockRefused(_))), "{outcome:?}");
+    assert!(matches!(client.session().lock, LockState::Refused(_)));
+    client.set_lock(Some("short")).expect("an id");
+    client.wait_for_lock(TIMEOUT).expect("nobody else wants it");
+    let shared = shared::Client::connect(class(), &remote(&server)).expect("a client");
+    shared.set_lock(Some(&long)).expect("an id");
+    let outcome = shared.wait_for_lock(TIMEOUT);
+    assert!(matches!(outcome, Err(Error::LockRefused(_))), "{outcome:?}");
 }
 
 #[test]

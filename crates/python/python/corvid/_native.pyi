@@ -88,7 +88,11 @@ class Session:
 
     @property
     def lock(self) -> str:
-        """ "unset", "requested", "contended" or "held"."""
+        """ "unset", "requested", "contended", "held" or "refused"."""
+
+    @property
+    def lock_refusal(self) -> Optional[str]:
+        """The server's error, as JSON, if it refused the request for the lock. The next connection asks again."""
 
 class Row(RowBase):
     """A row of a replica. Its columns are attributes, and items by name; assignments need an open transaction.

@@ -65,8 +65,9 @@ class Client(Database):
         return self.seqno
 
     def wait_for_lock(self, timeout: Optional[float] = None) -> None:
-        """Waits until the lock is held that :meth:`set_lock` asked for."""
-        self.wait_until(lambda: self.has_lock, timeout)
+        """Waits until the lock is held that :meth:`set_lock` asked for. Raises :class:`~corvid.errors.NotLocked` if the server refuses it."""
+        self.wait_until(self._is_lock_answered, timeout)
+        self._check_lock()
 
     def set_condition(self, table: str, condition: Condition, timeout: Optional[float] = None) -> None:
         """Chooses the rows of a table that are replicated, and waits until the server applies it.

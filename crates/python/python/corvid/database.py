@@ -166,6 +166,15 @@ class Database:
     def _is_synced(self) -> bool:
         return self.session.is_synced
 
+    def _is_lock_answered(self) -> bool:
+        return self.session.lock in ("held", "refused")
+
+    def _check_lock(self) -> None:
+        """Raises the error of a request for a lock that the server has refused."""
+        refusal = self.session.lock_refusal
+        if refusal is not None:
+            raise NotLocked(f"the server refused the lock: {refusal}")
+
     def _set_condition(self, table: str, condition: Condition) -> int:
         self._chosen.check(table)
         return self.native.set_condition(table, condition.clauses)

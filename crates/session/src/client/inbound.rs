@@ -99,11 +99,10 @@ impl Client {
         });
     }
 
-    /// Another client need not have the lock: the server may not grant the name at all.
     fn lock_refused(&mut self, error: &[u8]) {
-        self.lock.unknown();
         let name = self.lock.name().unwrap_or_default().to_owned();
         let error = String::from_utf8_lossy(error).into_owned();
+        self.lock.refused(error.clone());
         self.log(LogMessage::LockRefused { name, error });
     }
 

@@ -83,8 +83,12 @@ fn a_lock_that_the_server_refuses_is_not_another_clients() {
     play.client.set_lock(0, Some("no id"));
     play.bytes(r#"{"id":5,"result":null,"error":{"error":"parsing error"}}"#);
     assert!(!play.client.has_lock() && !play.client.is_lock_contended());
+    let refusal = r#"{"error":"parsing error"}"#;
+    assert_eq!(play.client.lock_refusal(), Some(refusal));
     expect![[r#"
         -> {"id":5,"method":"lock","params":["no id"]}
     "#]]
     .assert_eq(&play.take());
+    play.client.set_lock(0, Some("l"));
+    assert_eq!(play.client.lock_refusal(), None, "it was another lock's");
 }
