@@ -8,75 +8,62 @@
 //! }
 //! ```
 //!
-//! | File | Owns |
-//! |---|---|
-//! | `input.rs`, `output.rs`, `settings.rs`, `status.rs` | the interface |
-//! | `opened.rs` | the file's contents as the member begins with them |
-//! | `requests.rs` | the requests of the database, proposals that wait |
-//! | `peer.rs`, `addresses.rs` | the other members: their messages and connections, their names |
-//! | `turn.rs` | what the algorithm wants done: records, messages, committed entries |
-//! | `remarks.rs` | remarks in the log about messages that have no effect |
-//! | `catching_up.rs` | whether the contents are those of the cluster, so that `_Server` may say `connected` |
-//! | `view.rs` | changes of role, term and leader: what the database, `_Server` and the log are told |
-//! | `log_file.rs`, `records.rs`, `rewrite.rs`, `storing.rs` | what the file has, and what waits for it |
-//! | `ticker.rs` | ticks and election timeouts |
-//! | `lease.rs` | how long a leader leads without a majority |
-//! | `commit_notice.rs` | when followers learn of commits |
-//! | `succession.rs` | elections before the timeout, when the leader's process is gone |
-//! | `forwarding.rs` | transactions that followers send to the leader |
-//! | `membership.rs`, `joining.rs`, `leaving.rs` | lists of members and their changes |
-//! | `sending.rs`, `receiving.rs` | snapshots for members that are far behind |
-//! | `recent.rs`, `search.rs` | recent entries, for members whose snapshot does not tell which entries it contains |
-//! | `repairing.rs` | damaged files, which a snapshot of the leader replaces |
-//! | `attention.rs` | members that are silent or stand still |
-//! | `failure.rs` | members that must not take part any more |
-//! | `commands.rs` | operators' commands, handing the leadership over |
-//! | `rehearsal.rs` | failures that are provoked |
+//! ```text
+//!  Input  -->  Member: the route of each input
+//!                |      |         |        |           |            |
+//!            Election  Disk    Roster  Snapshots  Forwarding     Commits     parts: each owns its fields
+//!                \______\_________\________\___________\___________/
+//!                       Context: identity, time, algorithm, peers, outputs   -->  Output
+//! ```
 //!
-//! Invariant: a message leaves only after the records that it promises are stored ([`Input::Storage`]). Called by the server and the
-//! simulator. It must not know sockets, files or clocks.
+//! | File | Owns | Does not know |
+//! |---|---|---|
+//! | `election.rs` | when this member stands for election and for how long it leads, handing over, what others are told of its role | the file, snapshots, transactions |
+//! | `disk.rs` | the file: records under way, what is stored, rewriting, repair | who is a member, who leads |
+//! | `roster.rs` | lists of members, joining, leaving | snapshots, transactions |
+//! | `snapshots.rs` | snapshots sent and received, which entries one contains | elections, transactions |
+//! | `forwarding.rs` | transactions that followers send to the leader | the file, snapshots, lists of members |
+//! | `commits.rs` | proposals, what is committed and applied, when followers learn of it | the file, lists of members |
+//! | `context.rs`, `outbox.rs`, `peers.rs`, `failure.rs` | what every part works with | the parts |
+//! | `attention.rs` | members that are silent or stand still | how that is mended |
+//! | `turn.rs`, `messages.rs`, `commands.rs` | the route: which parts an input, or work of the algorithm, concerns, in which order | how a part does it |
+//! | `input.rs`, `output.rs`, `settings.rs`, `status.rs`, `absence.rs` | the interface | |
+//! | `opened.rs`, `opening.rs` | the file's contents as the member begins with them | |
+//! | `remarks.rs`, `report.rs` | lines for the log and the report for operators: they change nothing | |
+//!
+//! A part changes its own fields and the context. It gets what it needs of another part as an
+//! argument, and returns what it has decided where that concerns another one.
+//!
+//! Invariant: a message leaves only after the records that it promises are stored
+//! ([`Input::Storage`]). Called by the server and the simulator. It must not know sockets, files or
+//! clocks.
 
 mod absence;
-mod addresses;
 mod attention;
-mod catching_up;
 mod commands;
-mod commit_notice;
+mod commits;
+mod context;
+mod disk;
+mod election;
 mod failure;
 mod forwarding;
 mod input;
-mod joining;
-mod lease;
-mod leaving;
-mod log_file;
-mod membership;
+mod messages;
 mod opened;
 mod opening;
+mod outbox;
 mod output;
-mod peer;
-mod receiving;
-mod recent;
-mod records;
-mod rehearsal;
+mod peers;
 mod remarks;
-mod repairing;
-mod requests;
-mod rewrite;
-mod search;
-mod sending;
+mod report;
+mod roster;
 mod settings;
+mod snapshots;
 mod status;
-mod storing;
-mod succession;
-mod ticker;
 mod turn;
-mod view;
 
-use std::collections::{BTreeMap, VecDeque};
-
-use corvid_log::cluster::{Cid, Eid, Index, Sid, Term};
-use corvid_log::storage::StorageReply;
-use corvid_rpc::Level;
+use corvid_log::cluster::{Index, Term};
+use corvid_log::storage::{RewriteNumber, RewriteStage, StorageReply, StoreError};
 
 pub use absence::Absence;
 pub use input::{Command, CommandToken, Input, Rehearsal};
@@ -84,90 +71,46 @@ pub use output::{Output, Repeated, Rewrite, ServerRow};
 pub use settings::{KeptEntries, Recovered, Repair, Settings};
 pub use status::{Connected, FileState, PeerStatus, Phase, Role, Status};
 
-use crate::database::Proposal;
-use crate::message::{CHUNK_BYTES_MAX, PeerMessage};
+use crate::database::MemberEvent;
 use crate::raft_node::RaftNode;
-use attention::Attention;
-use catching_up::CatchingUp;
-use commit_notice::CommitNotice;
+use attention::{Attention, OwnLog};
+use commits::Commits;
+use context::Context;
+use disk::log_file::LogFile;
+use disk::rewrite::{Made, Progress};
+use disk::{Disk, StoredSnapshot};
+use election::Election;
+use election::ticker::Ticker;
 use failure::Failure;
 use forwarding::Forwarding;
-use lease::Lease;
-use log_file::LogFile;
-use membership::{Departing, Joining, Leaving, Membership, Transfer};
 use opened::Opened;
-use peer::Peer;
-use receiving::Receiving;
-use recent::Recent;
-use repairing::Repairing;
-use search::Search;
-use sending::Sending;
-use succession::Succession;
-use ticker::Ticker;
-use view::View;
+use outbox::Outbox;
+use peers::PeerTable;
+use roster::Roster;
+use snapshots::Snapshots;
+use snapshots::receiving::{self, Installed};
+use snapshots::sending::Part;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Member {
-    settings: Settings,
-    cid: Option<Cid>,
-    now_ms: u64,
-    node: RaftNode,
-    ticker: Ticker,
-    lease: Lease,
-    file: LogFile,
-    membership: Membership,
+    cx: Context,
+    election: Election,
+    disk: Disk,
+    roster: Roster,
+    snapshots: Snapshots,
     forwarding: Forwarding,
-    joining: Option<Joining>,
-    repairing: Option<Repairing>,
-    leaving: Option<Leaving>,
-    departing: Option<Departing>,
-    transfer: Option<Transfer>,
-    /// The leader's process is gone.
-    succession: Option<Succession>,
-    /// Snapshots on their way to peers.
-    sending: BTreeMap<Sid, Sending>,
-    chunk_bytes: usize,
-    /// A snapshot on its way from the leader.
-    receiving: Option<Receiving>,
-    recent: Recent,
-    /// The database wants to know which entries are in the snapshot that was installed.
-    searching: Option<Search>,
-    /// Index, term and eid of the snapshot in the file; index 0: none.
-    snapshot: (Index, Term, Eid),
-    /// Peers with a connection, and when their last message came.
-    peers: BTreeMap<Sid, Peer>,
-    /// A server was refused because there are too many peers; one line is enough.
-    are_peers_refused: bool,
-    view: View,
+    commits: Commits,
     attention: Attention,
-    catching_up: CatchingUp,
-    /// The last entry that the database has applied.
-    applied: Index,
-    /// The last entry with data that was handed to the database.
-    last_eid: Eid,
-    /// Proposals that the algorithm does not accept at present, in order.
-    held: VecDeque<Proposal>,
-    /// The timer of an entry that is proposed and not committed.
-    next_timer_ms: Option<u64>,
-    /// The commit index at the last heartbeat: who has it is not behind.
-    commit_before: Index,
-    notice: CommitNotice,
-    next_rewrite_ms: u64,
-    rehearsal: Rehearsal,
-    /// No snapshot is made for a damaged member before.
-    next_snapshot_ms: u64,
-    /// The member cannot take part any more.
-    failure: Option<Failure>,
-    has_left: bool,
+    /// An input was handled, and no turn has followed it.
     is_dirty: bool,
-    outputs: VecDeque<Output>,
 }
 
 impl Member {
     /// A member as its file describes it. `seed` decides its election timeouts.
     #[must_use]
     pub fn new(settings: Settings, recovered: Recovered, now_ms: u64, seed: u64) -> Member {
+        let own = settings.sid;
         let opened = Opened::new(&settings, recovered);
         let mut ticker = Ticker::new(opened.timer_ms, now_ms, seed);
         let timeout = ticker.draw();
@@ -175,242 +118,267 @@ impl Member {
         let mark = opened.mark;
         let (node, failure) = match RaftNode::new(&opened.opening, timeout) {
             Ok(node) => (node, opened.failure),
-            Err(error) => (RaftNode::empty(settings.sid, timeout), Some(error)),
+            Err(error) => (RaftNode::empty(own, timeout), Some(error)),
         };
-        let is_recording = opened.snapshot.0 > Index(0);
-        let file = LogFile::new(settings.sid, is_recording, opened.position, mark);
+        let (index, term, eid) = opened.snapshot;
+        let snapshot = StoredSnapshot { index, term, eid };
+        let is_recording = index > Index(0);
+        let file = LogFile::new(own, is_recording, opened.position, mark);
+        let repair = opened
+            .repair
+            .map(|last| disk::repair::Repair::new(last, now_ms));
         let mut member = Member {
-            cid: opened.cid,
-            now_ms,
-            node,
-            ticker,
-            lease: Lease::default(),
-            file,
-            membership: Membership::new(opened.servers),
+            cx: Context {
+                settings,
+                cid: opened.cid,
+                now_ms,
+                node,
+                peers: PeerTable::default(),
+                failure: None,
+                outbox: Outbox::default(),
+            },
+            election: Election::new(own, ticker, now_ms),
+            disk: Disk::new(file, snapshot, repair),
+            roster: Roster::new(opened.servers, opened.lists, opened.remotes, now_ms),
+            snapshots: Snapshots::new(index),
             forwarding,
-            joining: opened.remotes.map(|remotes| Joining {
-                remotes,
-                next_ms: now_ms,
-            }),
-            repairing: opened.repair.map(|last| Repairing::new(last, now_ms)),
-            leaving: None,
-            departing: None,
-            transfer: None,
-            succession: None,
-            sending: BTreeMap::new(),
-            chunk_bytes: CHUNK_BYTES_MAX,
-            receiving: None,
-            recent: Recent::new(opened.snapshot.0),
-            searching: None,
-            snapshot: opened.snapshot,
-            peers: BTreeMap::new(),
-            are_peers_refused: false,
-            view: View::new(now_ms),
+            commits: Commits::new(mark.commit, opened.last_eid, !is_recording),
             attention: Attention::new(now_ms),
-            catching_up: CatchingUp::new(!is_recording),
-            applied: mark.commit,
-            last_eid: opened.last_eid,
-            held: VecDeque::new(),
-            next_timer_ms: None,
-            commit_before: Index(0),
-            notice: CommitNotice::new(),
-            next_rewrite_ms: u64::MAX,
-            rehearsal: Rehearsal::None,
-            next_snapshot_ms: 0,
-            failure: None,
-            has_left: false,
             is_dirty: true,
-            outputs: VecDeque::new(),
-            settings,
         };
-        for (index, list) in opened.lists {
-            member.membership.committed(index, list);
+        let entries = opened.opening.entries.iter();
+        for entry in entries.take_while(|entry| entry.index <= mark.commit) {
+            let eid = entry.body.as_commit().map(|(eid, _)| eid);
+            member.snapshots.recent.committed(entry.index, eid);
         }
-        let committed = opened.opening.entries.iter();
-        for entry in committed.take_while(|entry| entry.index <= mark.commit) {
-            let commit = entry.body.as_commit();
-            member
-                .recent
-                .committed(entry.index, commit.map(|(eid, _)| eid));
-        }
-        member.node.applied(mark.commit);
-        member.repair_began();
+        member.cx.node.applied(mark.commit);
+        member.disk.log_repair(&mut member.cx);
         if let Some((unfit, reason)) = opened.unfit {
-            member.fail_again(unfit, &reason);
+            member.cx.fail(Failure::noted(unfit, &reason));
         } else if let Some(reason) = failure {
-            member.fail(&reason);
+            member.cx.fail(Failure::other(&reason));
         } else if opened.was_removed {
-            member.departure_resumed();
-        } else if member.node.is_sole_voter() {
-            member.view.election_began(now_ms, false);
-            member.node.campaign();
-            // As the reference, whose timer has run since the machine started.
-            let term = member.node.term();
-            let text =
-                format!("term {term}: {now_ms} ms timeout expired, starting election (vote)");
-            member.log_repeated(Level::Info, Repeated::Timeout, text);
+            member.roster.resume_departure(&mut member.cx);
+        } else if member.cx.node.is_sole_voter() {
+            member.election.stand_alone(&mut member.cx);
         }
         member
     }
 
-    /// Sends snapshots in chunks of so many bytes, at most [`CHUNK_BYTES_MAX`]: tests make them small.
+    /// Sends snapshots in chunks of so many bytes, at most
+    /// [`CHUNK_BYTES_MAX`](crate::message::CHUNK_BYTES_MAX): tests make them small.
     pub fn set_chunk_bytes(&mut self, bytes: usize) {
-        self.chunk_bytes = bytes.clamp(1, CHUNK_BYTES_MAX);
+        self.snapshots.sending.set_chunk_bytes(bytes);
     }
 
     /// Handles one input. `now_ms` never decreases; its origin is arbitrary.
     pub fn handle(&mut self, now_ms: u64, input: Input) {
-        self.now_ms = self.now_ms.max(now_ms);
-        if self.has_left {
+        self.cx.now_ms = self.cx.now_ms.max(now_ms);
+        if self.roster.has_left() {
             // It has nothing to hand over any more.
             if let Input::Command {
                 token,
                 command: Command::Shutdown,
             } = input
             {
-                let reply = Ok(String::new());
-                self.outputs.push_back(Output::CommandDone(token, reply));
+                self.cx.put(Output::CommandDone(token, Ok(String::new())));
             }
             return;
         }
         self.is_dirty = true;
         match input {
-            Input::Time => self.time(),
-            Input::Database(request) => self.database(request),
-            Input::Peer { from, message } => self.message(from, message),
-            Input::PeerUp(sid) => self.peer_up(sid),
-            Input::PeerDown(sid) => self.peer_down(sid),
-            Input::PeerRefused(sid) => self.peer_refused(sid),
-            Input::LearnedCluster(cid) => self.cid = self.cid.or(Some(cid)),
+            Input::Time => self.pass_time(),
+            Input::Database(request) => self.handle_request(request),
+            Input::Peer { from, message } => self.handle_message(from, message),
+            Input::PeerUp(sid) => self.connect_peer(sid),
+            Input::PeerDown(sid) => self.disconnect_peer(sid),
+            Input::PeerRefused(sid) => self.refuse_peer(sid),
+            Input::LearnedCluster(cid) => self.cx.cid = self.cx.cid.or(Some(cid)),
             Input::Storage(StorageReply::Appended(position, Ok(()))) => self.release(position),
             Input::Storage(StorageReply::Appended(position, Err(error))) => {
-                if !self.file.is_obsolete(position) {
-                    self.append_failed(&error);
+                if self.disk.fail_append(&mut self.cx, position, &error) {
+                    self.hand_over_leadership();
                 }
             }
             Input::Storage(StorageReply::Rewrite(number, outcome)) => {
-                self.rewrite_stage(number, outcome);
+                self.advance_rewrite(number, outcome);
             }
-            Input::FilePoisoned => self.file_poisoned(),
-            Input::FileDamaged => self.file_damaged(),
+            Input::FilePoisoned => {
+                if self.disk.poison(&mut self.cx) {
+                    self.hand_over_leadership();
+                }
+            }
+            Input::FileDamaged => {
+                if self.disk.damage(&mut self.cx) {
+                    self.hand_over_leadership();
+                }
+            }
             Input::SnapshotRead {
                 to,
                 index,
                 offset,
                 bytes,
-            } => self.snapshot_read(to, index, offset, bytes),
-            Input::SnapshotWritten { index, end } => self.snapshot_written(index, end),
-            Input::SnapshotInstalled { index, outcome } => self.snapshot_installed(index, outcome),
-            Input::SnapshotMade { index, eid } => self.snapshot_made(index, eid, None),
-            Input::Command { token, command } => self.command(token, command),
+            } => {
+                let part = Part {
+                    index,
+                    offset,
+                    bytes,
+                };
+                let (snapshot, timer_ms) = (self.disk.snapshot(), self.election.timer_ms());
+                let meta = || {
+                    let servers = self.roster.servers_at(snapshot.index)?;
+                    Some(snapshot.meta(servers, timer_ms))
+                };
+                let sending = &mut self.snapshots.sending;
+                sending.hear_file(&mut self.cx, &self.roster, to, part, meta);
+            }
+            Input::SnapshotWritten { index, end } => {
+                let receiving = &mut self.snapshots.receiving;
+                if receiving.hear_written(&mut self.cx, index, end) {
+                    self.install_if_complete();
+                }
+            }
+            Input::SnapshotInstalled { index, outcome } => {
+                let receiving = &mut self.snapshots.receiving;
+                if let Some(installed) = receiving.hear_installed(&mut self.cx, index, outcome) {
+                    self.take_installed(installed);
+                }
+            }
+            Input::SnapshotMade { index, eid } => self.compact(Made {
+                index,
+                eid,
+                contents: None,
+            }),
+            Input::Command { token, command } => self.handle_command(token, command),
         }
     }
 
-    /// The next output, to be carried out before the ones behind it. `None`: the member waits for an input.
+    /// The next output, to be carried out before the ones behind it. `None`: the member waits for
+    /// an input.
     pub fn next_output(&mut self) -> Option<Output> {
-        if self.outputs.is_empty() && self.is_dirty {
+        if self.cx.outbox.is_empty() && self.is_dirty {
             self.is_dirty = false;
             self.turn();
         }
-        self.outputs.pop_front()
+        self.cx.outbox.take()
     }
 
     /// When [`Input::Time`] is due, if nothing else comes before.
     #[must_use]
     pub fn deadline_ms(&self) -> u64 {
-        if self.has_left {
+        if self.roster.has_left() {
             return u64::MAX;
         }
         [
-            self.ticker.next_ms(),
-            self.file.deadline_ms(),
+            self.election.deadline_ms(),
+            self.disk.deadline_ms(),
+            self.roster.deadline_ms(),
+            self.snapshots.search.deadline_ms(),
             self.forwarding.deadline_ms(),
-            self.next_rewrite_ms,
-            self.notice.due_ms,
-            self.joining.as_ref().map_or(u64::MAX, |it| it.next_ms),
-            self.repairing.as_ref().map_or(u64::MAX, |it| it.next_ms),
-            self.leaving.as_ref().map_or(u64::MAX, |it| it.next_ms),
-            self.transfer.as_ref().map_or(u64::MAX, |it| it.until_ms),
-            self.succession.as_ref().map_or(u64::MAX, |it| it.next_ms),
-            self.searching.as_ref().map_or(u64::MAX, |it| it.next_ms),
+            self.commits.notice.deadline_ms(),
         ]
         .into_iter()
         .min()
         .unwrap_or(u64::MAX)
     }
 
-    fn time(&mut self) {
-        let now_ms = self.now_ms;
-        if self.failure.is_none() && !self.is_installing() {
-            for _ in 0..self.ticker.due(now_ms) {
-                self.tick();
+    /// Its role and its term, of [`Member::status`].
+    #[must_use]
+    pub fn role_and_term(&self) -> (Role, Term) {
+        (self.cx.node.role(), self.cx.node.term())
+    }
+
+    /// The state for operators.
+    #[must_use]
+    pub fn status(&self, now_ms: u64) -> Status {
+        report::status(self, now_ms)
+    }
+
+    fn pass_time(&mut self) {
+        let (now_ms, timer_ms) = (self.cx.now_ms, self.election.timer_ms());
+        let ticks = self.election.ticker.due(now_ms);
+        if !self.cx.has_failed() && !self.snapshots.receiving.is_installing() {
+            for _ in 0..ticks {
+                self.election.tick(&mut self.cx, &self.roster);
             }
-        } else {
-            self.ticker.due(now_ms);
         }
-        let mut requests = Vec::new();
-        self.file.retry(now_ms, &self.node, &mut requests);
-        self.request(requests);
-        self.rewrite_time();
+        self.disk.retry(&mut self.cx);
+        let is_installing = self.snapshots.receiving.is_installing();
+        self.disk.rewrite_time(&mut self.cx, is_installing);
         if self.forwarding.deadline_ms() <= now_ms {
-            self.resend_forwards();
+            self.forwarding.resend(&mut self.cx, timer_ms);
         }
-        self.joining_time();
-        self.repairing_time();
-        self.leaving_time();
-        self.transfer_time();
-        self.succession_time();
-        self.searching_time();
-        self.sending_time();
-        self.attention_time();
-    }
-
-    fn tick(&mut self) {
-        let was_leader = self.node.is_leader();
-        if self.node.tick() && !was_leader {
-            self.draw_timeout();
-            self.view.timeout_fired(self.now_ms);
-            self.log_election();
-        }
-        self.lease_tick(was_leader);
-        self.node.forget_known();
-        self.commit_before = self.node.commit();
-    }
-
-    /// Draws a new election timeout.
-    fn draw_timeout(&mut self) {
-        let ticks = self.ticker.draw();
-        self.node.set_timeout(ticks);
-    }
-
-    fn send(&mut self, to: Sid, message: PeerMessage) {
-        if to != self.settings.sid {
-            self.notice.sent(to, &message);
-            self.log_sent(to, &message);
-            self.outputs.push_back(Output::Send { to, message });
+        self.roster.joining_time(&mut self.cx);
+        let is_receiving = self.snapshots.receiving.is_receiving();
+        self.disk.repair_time(&mut self.cx, is_receiving);
+        self.continue_leaving();
+        self.election.transfer_time(&mut self.cx);
+        self.election.succession_time(&mut self.cx);
+        let pace = (timer_ms, self.has_leader());
+        let (cx, snapshots) = (&mut self.cx, &mut self.snapshots);
+        snapshots.search.ask_again(cx, &self.roster, pace);
+        snapshots.sending.give_up_late(cx);
+        if !self.roster.has_left() {
+            let own = OwnLog {
+                applied: self.commits.applied(),
+                received: snapshots.receiving.progress().map_or(0, |(bytes, _)| bytes),
+                is_there: !self.roster.is_joining() && !self.disk.is_repairing(),
+            };
+            let (roster, sending) = (&self.roster, &snapshots.sending);
+            self.attention
+                .look(cx, &self.election, roster, own, sending);
         }
     }
 
-    fn log(&mut self, level: Level, text: String) {
-        self.outputs.push_back(Output::Log(level, None, text));
+    /// The new file has reached a stage.
+    fn advance_rewrite(
+        &mut self,
+        number: RewriteNumber,
+        outcome: Result<RewriteStage, StoreError>,
+    ) {
+        // Findings of the algorithm up to now are in the journal before it is taken.
+        self.work();
+        match self.disk.advance_rewrite(&mut self.cx, number, outcome) {
+            Progress::None => {}
+            Progress::InPlace(snapshot) => self.take_compaction(snapshot),
+            Progress::Lasting { position, token } => {
+                // Promises that waited for the swap leave before the database may ask for another
+                // one.
+                self.release(position);
+                self.disk.end_rewrite(&mut self.cx, token);
+            }
+        }
     }
 
-    /// Logs a line of a kind whose rate is limited.
-    fn log_repeated(&mut self, level: Level, kind: Repeated, text: String) {
-        self.outputs.push_back(Output::Log(level, Some(kind), text));
+    /// Installs the snapshot of the leader, if all of it is there.
+    fn install_if_complete(&mut self) {
+        if let Some(hard) = self.snapshots.receiving.complete(&mut self.cx) {
+            // The work that the algorithm has found up to now belongs to the old file.
+            self.work();
+            self.snapshots.receiving.install(&mut self.cx, hard);
+        }
     }
 
-    fn snapshot_index(&self) -> Index {
-        self.snapshot.0
-    }
-
-    /// The file has another snapshot now.
-    fn new_snapshot(&mut self, index: Index, term: Term, eid: Eid) {
-        self.snapshot = (index, term, eid);
-        self.node.set_snapshot(index, term);
-        self.node
-            .compact(index.min(self.applied), self.settings.kept);
-        self.membership.compact(index);
-        self.sendings_restart();
+    /// The file is that of a snapshot of the leader now: every part begins anew behind it.
+    fn take_installed(&mut self, installed: Installed) {
+        let Installed { from, meta, hard } = installed;
+        let (index, term, eid) = (meta.index, meta.term, meta.eid);
+        let snapshot = StoredSnapshot { index, term, eid };
+        self.disk.replace(&mut self.cx, snapshot, hard);
+        // The algorithm sees it only now that a crash finds it.
+        receiving::show(&mut self.cx, from, &meta);
+        self.roster.restart(index, meta.servers);
+        self.commits.restart(index, eid);
+        self.snapshots.recent.restart(index);
+        let timer_ms = meta.election_timer_ms;
+        if self.election.timer_ms() != timer_ms {
+            self.election.ticker.set_timer(timer_ms, self.cx.now_ms);
+            self.cx.put(Output::ElectionTimer(timer_ms));
+        }
+        self.cx
+            .tell_database(MemberEvent::Replaced { index, term, eid });
+        self.work();
+        self.cx.node.applied(index);
+        self.roster.complete_joining(&mut self.cx);
     }
 }

@@ -6,6 +6,8 @@
 //!   seed replays.
 //! - The library answers an append or a snapshot that ends before the commit index with the commit index, although it has compared nothing.
 //!   [`RaftNode`] has the leader ask about that entry instead ([`committed`]).
+//! - A leader commits an entry of its term only when a majority of the voters has stored it, which is
+//!   checked after every call that has moved the commit index.
 //! - A sole voter that does not lead neither ticks nor campaigns while a part of its log is not stored: it would lead at once, which the
 //!   library allows only with a stored log.
 //!
@@ -111,6 +113,8 @@ pub(crate) struct RaftNode {
     timeout_ticks: usize,
     unstored: u64,
     commit_seen: u64,
+    /// The commit index after the last call.
+    commit_checked: u64,
     hard_seen: (u64, u64),
 }
 
@@ -175,9 +179,10 @@ impl RaftNode {
             timeout_ticks,
             unstored: 0,
             commit_seen: opening.commit.0,
+            commit_checked: opening.commit.0,
             hard_seen,
         };
-        node.restore_timeout();
+        node.after_call();
         Ok(node)
     }
 
@@ -207,13 +212,49 @@ impl RaftNode {
         self.raw.raft.set_randomized_election_timeout(ticks);
     }
 
+    /// Each call of the library ends with this: the timeout is the caller's again, and a commit index
+    /// that has moved is one that may have moved.
+    fn after_call(&mut self) {
+        self.restore_timeout();
+        let raft = &self.raw.raft;
+        let commit = raft.raft_log.committed;
+        let before = std::mem::replace(&mut self.commit_checked, commit);
+        if commit == before {
+            return;
+        }
+        // Clients were told of everything through the index before.
+        assert!(
+            commit > before,
+            "the commit index falls from {before} to {commit}"
+        );
+        // Entries of earlier terms are committed by those of this one, which a majority must have:
+        // with fewer copies the next leader may lack what clients are told of now.
+        let is_own = raft.state == StateRole::Leader
+            && raft
+                .raft_log
+                .term(commit)
+                .is_ok_and(|term| term == raft.term);
+        if is_own {
+            let tracker = raft.prs();
+            let voters = tracker.conf().voters();
+            let voters = tracker.iter().filter(|(id, _)| voters.contains(**id));
+            let (count, stored) = voters.fold((0, 0), |(count, stored), (_, progress)| {
+                (count + 1, stored + usize::from(progress.matched >= commit))
+            });
+            assert!(
+                stored > count / 2,
+                "entry {commit} is committed, but {stored} of {count} voters have it"
+            );
+        }
+    }
+
     /// A tick has passed. Returns whether an election timeout, or a leader's period, has passed with it.
     pub(crate) fn tick(&mut self) -> bool {
         if !self.may_campaign() {
             return false;
         }
         let has_acted = self.raw.tick();
-        self.restore_timeout();
+        self.after_call();
         has_acted
     }
 
@@ -221,7 +262,7 @@ impl RaftNode {
     pub(crate) fn campaign(&mut self) {
         if self.may_campaign() {
             let _ = self.raw.campaign();
-            self.restore_timeout();
+            self.after_call();
         }
     }
 
@@ -230,7 +271,7 @@ impl RaftNode {
         if self.raw.raft.state == StateRole::Follower {
             let term = self.raw.raft.term;
             self.raw.raft.become_follower(term, raft::INVALID_ID);
-            self.restore_timeout();
+            self.after_call();
         }
     }
 
@@ -239,7 +280,7 @@ impl RaftNode {
         if self.is_leader() {
             let term = self.raw.raft.term;
             self.raw.raft.become_follower(term, raft::INVALID_ID);
-            self.restore_timeout();
+            self.after_call();
         }
     }
 
@@ -321,7 +362,7 @@ impl RaftNode {
             committed::ask_back(answers, place, |index| log.term(index).unwrap_or_default());
             self.raw.raft.msgs = messages;
         }
-        self.restore_timeout();
+        self.after_call();
     }
 
     /// Appends entries as leader, in one step. They have the indexes behind the last one. `false`: not accepted now, because this member
@@ -343,7 +384,7 @@ impl RaftNode {
             .collect();
         message.set_entries(entries.into());
         let outcome = self.raw.raft.step(message).is_ok();
-        self.restore_timeout();
+        self.after_call();
         outcome
     }
 
@@ -358,7 +399,7 @@ impl RaftNode {
             .raw
             .propose_conf_change(body.text().to_vec(), change)
             .is_ok();
-        self.restore_timeout();
+        self.after_call();
         outcome
     }
 
@@ -377,7 +418,7 @@ impl RaftNode {
         let _ = self
             .raw
             .apply_conf_change(&conf_change(sid, is_added, is_learner));
-        self.restore_timeout();
+        self.after_call();
     }
 
     /// Tells one follower the commit index, with the entries that it lacks.
@@ -391,7 +432,7 @@ impl RaftNode {
     /// Asks a peer to take the leadership over.
     pub(crate) fn transfer(&mut self, to: Sid) {
         self.raw.transfer_leader(to.number());
-        self.restore_timeout();
+        self.after_call();
     }
 
     /// The peer to which the leadership is being handed over.
@@ -433,7 +474,7 @@ impl RaftNode {
         if let Some(progress) = raft.mut_prs().get_mut(id) {
             progress.recent_active = was_active;
         }
-        self.restore_timeout();
+        self.after_call();
     }
 
     /// The next work, if there is any.
@@ -464,7 +505,7 @@ impl RaftNode {
         let is_commit_new = std::mem::replace(&mut self.commit_seen, commit) != commit;
         self.raw.mut_store().append(raw_entries);
         self.raw.advance_append_async(ready);
-        self.restore_timeout();
+        self.after_call();
         self.unstored = number;
         let vote = self.sids.get(&hard.1).copied();
         Some(Work {
@@ -521,7 +562,7 @@ impl RaftNode {
         if self.unstored <= number {
             self.unstored = 0;
         }
-        self.restore_timeout();
+        self.after_call();
     }
 
     /// Everything through this entry has been handed over to be applied, changes of voters included.

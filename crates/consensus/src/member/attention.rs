@@ -1,5 +1,5 @@
-//! Conditions that need an operator although the cluster goes on: a member that is not heard of, and
-//! one whose log stands still while its leader's moves.
+//! Conditions that need an operator although the cluster goes on: a member that is not heard of,
+//! and one whose log stands still while its leader's moves.
 //!
 //! ```text
 //! leader's commit    5   6   7   8   9  10
@@ -7,18 +7,21 @@
 //!                        |--- age ------|        after LATE_MS the log and /readyz tell
 //! ```
 //!
-//! A leader hears every peer with each heartbeat. Followers hear each other seldom, so among them an
-//! open connection counts as a sign of life: it is probed.
+//! A leader hears every peer with each heartbeat. Followers hear each other seldom, so among them
+//! an open connection counts as a sign of life: it is probed.
 //!
 //! Invariant: each condition is told once when it begins and once when it ends. Nothing is decided
-//! here; `status.rs` shows the times.
+//! here; `report.rs` shows the times.
 
 use std::collections::BTreeMap;
 
 use corvid_log::cluster::{Index, Servers, Sid};
 use corvid_rpc::Level;
 
-use super::Member;
+use super::context::Context;
+use super::election::Election;
+use super::roster::Roster;
+use super::snapshots::sending::Sending;
 
 /// A condition that lasts so long is told, ms; with long election timers, three of them.
 const LATE_MS: u64 = 30_000;
@@ -27,7 +30,7 @@ const LOOK_MS: u64 = 1000;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Attention {
+pub(crate) struct Attention {
     began_ms: u64,
     next_ms: u64,
     own: Standstill,
@@ -71,7 +74,7 @@ impl Standstill {
 }
 
 impl Attention {
-    pub(super) fn new(now_ms: u64) -> Attention {
+    pub(crate) fn new(now_ms: u64) -> Attention {
         Attention {
             began_ms: now_ms,
             next_ms: now_ms,
@@ -80,74 +83,72 @@ impl Attention {
             peers: BTreeMap::new(),
         }
     }
-}
 
-impl Member {
-    /// Whether a condition that has lasted so long is told.
-    pub(super) fn is_late(&self, ms: u64) -> bool {
-        ms >= LATE_MS.max(3 * self.ticker.timer_ms())
-    }
-
-    /// How long this member's database has applied nothing although the cluster has committed more, ms.
-    pub(super) fn index_age_ms(&self, now_ms: u64) -> u64 {
-        self.attention.own.age_ms(now_ms)
+    /// How long this member's database has applied nothing although the cluster has committed more,
+    /// ms.
+    pub(crate) fn own_age_ms(&self, now_ms: u64) -> u64 {
+        self.own.age_ms(now_ms)
     }
 
     /// As leader: how long a peer has stored nothing although it lacks entries, ms.
-    pub(super) fn peer_index_age_ms(&self, now_ms: u64, sid: Sid) -> u64 {
-        let watched = self.attention.peers.get(&sid);
+    pub(crate) fn peer_age_ms(&self, now_ms: u64, sid: Sid) -> u64 {
+        let watched = self.peers.get(&sid);
         watched.map_or(0, |watched| watched.log.age_ms(now_ms))
     }
 
     /// How long a peer has not been heard of, ms.
-    pub(super) fn silent_ms(&self, now_ms: u64, sid: Sid) -> u64 {
-        let began_ms = self.attention.began_ms;
-        let peer = self.peers.get(&sid).copied().unwrap_or_default();
+    pub(crate) fn silent_ms(
+        &self,
+        cx: &Context,
+        election: &Election,
+        now_ms: u64,
+        sid: Sid,
+    ) -> u64 {
+        let began_ms = self.began_ms;
+        let peer = cx.peers.get(sid);
         let heard_ms = peer.last_message_ms.unwrap_or(began_ms);
         let changed_ms = peer.changed_ms.unwrap_or(began_ms);
-        let since_ms = match (peer.is_up, self.view.won_ms) {
+        let since_ms = match (peer.is_up, election.view.won_ms()) {
             (false, _) => heard_ms.max(changed_ms),
             // It answers this leader's heartbeats, since there is one.
-            (true, Some(won_ms)) if self.node.is_leader() => heard_ms.max(changed_ms).max(won_ms),
+            (true, Some(won_ms)) if cx.node.is_leader() => heard_ms.max(changed_ms).max(won_ms),
             (true, _) => now_ms,
         };
         now_ms.saturating_sub(since_ms)
     }
 
-    /// The newest entry that this member knows some member to have committed.
-    pub(super) fn known_commit(&self) -> Index {
-        self.view.leader_commit().max(self.node.commit())
-    }
-
     /// Looks whether something has begun or ended, if it is time.
-    pub(super) fn attention_time(&mut self) {
-        let now_ms = self.now_ms;
-        if now_ms < self.attention.next_ms || self.failure.is_some() || self.has_left {
+    pub(crate) fn look(
+        &mut self,
+        cx: &mut Context,
+        election: &Election,
+        roster: &Roster,
+        own: OwnLog,
+        sending: &Sending,
+    ) {
+        if cx.now_ms < self.next_ms || cx.has_failed() {
             return;
         }
-        self.attention.next_ms = now_ms + LOOK_MS;
-        self.look_at_own_log();
-        let servers = self.membership.servers();
-        let list = servers.into_iter().flat_map(Servers::iter);
-        let own = self.settings.sid;
+        self.next_ms = cx.now_ms + LOOK_MS;
+        self.look_at_own_log(cx, election, own);
+        let list = roster.servers().into_iter().flat_map(Servers::iter);
+        let own = cx.own();
         let others: Vec<Sid> = list.map(|(sid, _)| sid).filter(|sid| *sid != own).collect();
-        self.attention.peers.retain(|sid, _| others.contains(sid));
+        self.peers.retain(|sid, _| others.contains(sid));
         for sid in others {
-            self.look_at_peer(sid);
+            self.look_at_peer(cx, election, roster, sending.confirmed(sid), sid);
         }
     }
 
-    fn look_at_own_log(&mut self) {
-        let now_ms = self.now_ms;
-        let (commit, applied) = (self.known_commit(), self.applied);
-        // A server that has no log yet waits for others, as its status says.
-        let lacks = commit > applied && self.joining.is_none() && self.repairing.is_none();
-        let received = self.received().map_or(0, |(written, _)| written);
-        let before_ms = self.attention.own.age_ms(now_ms);
-        self.attention.own.look(now_ms, (applied, received), lacks);
-        let age_ms = self.attention.own.age_ms(now_ms);
-        let is_late = self.is_late(age_ms);
-        if std::mem::replace(&mut self.attention.is_own_told, is_late) == is_late {
+    fn look_at_own_log(&mut self, cx: &mut Context, election: &Election, own: OwnLog) {
+        let now_ms = cx.now_ms;
+        let (commit, applied) = (known_commit(cx, election), own.applied);
+        let lacks = commit > applied && own.is_there;
+        let before_ms = self.own.age_ms(now_ms);
+        self.own.look(now_ms, (applied, own.received), lacks);
+        let age_ms = self.own.age_ms(now_ms);
+        let is_late = is_late(age_ms, election.timer_ms());
+        if std::mem::replace(&mut self.is_own_told, is_late) == is_late {
             return;
         }
         if is_late {
@@ -156,37 +157,41 @@ impl Member {
                  entry {commit}. Its clients see old contents: look at its disk and at the lines before this one, and start it again",
                 age_ms / 1000
             );
-            self.log(Level::Warn, text);
+            cx.log(Level::Warn, text);
         } else {
             let text = format!(
                 "this member moves again after {} s: its database has applied entry {applied}",
                 before_ms / 1000
             );
-            self.log(Level::Info, text);
+            cx.log(Level::Info, text);
         }
     }
 
-    fn look_at_peer(&mut self, sid: Sid) {
-        let now_ms = self.now_ms;
-        let silent_ms = self.silent_ms(now_ms, sid);
-        let is_silent = self.is_late(silent_ms);
-        let commit = self.node.commit();
-        let progress = self.node.progress(sid).filter(|_| self.node.is_leader());
+    /// `sent`: bytes of a snapshot that the peer has confirmed.
+    fn look_at_peer(
+        &mut self,
+        cx: &mut Context,
+        election: &Election,
+        roster: &Roster,
+        sent: u64,
+        sid: Sid,
+    ) {
+        let (now_ms, timer_ms) = (cx.now_ms, election.timer_ms());
+        let silent_ms = self.silent_ms(cx, election, now_ms, sid);
+        let is_silent = is_late(silent_ms, timer_ms);
+        let commit = cx.node.commit();
+        let progress = cx.node.progress(sid).filter(|_| cx.node.is_leader());
         let matched = progress.map_or(commit, |progress| progress.matched);
-        let sent = self
-            .sending
-            .get(&sid)
-            .map_or(0, |sending| sending.confirmed);
-        let mut watched = self.attention.peers.get(&sid).copied().unwrap_or_default();
+        let mut watched = self.peers.get(&sid).copied().unwrap_or_default();
         let before_ms = watched.log.age_ms(now_ms);
         watched.log.look(now_ms, (matched, sent), matched < commit);
         let age_ms = watched.log.age_ms(now_ms);
         // A silent member stores nothing either.
-        let is_still = self.is_late(age_ms) && !is_silent;
+        let is_still = is_late(age_ms, timer_ms) && !is_silent;
         let was_silent = std::mem::replace(&mut watched.is_silence_told, is_silent);
         let was_still = std::mem::replace(&mut watched.is_still_told, is_still);
-        self.attention.peers.insert(sid, watched);
-        let name = self.name_of(sid);
+        self.peers.insert(sid, watched);
+        let name = roster.name_of(sid);
         if is_silent != was_silent {
             let (level, text) = if is_silent {
                 let seconds = silent_ms / 1000;
@@ -198,7 +203,7 @@ impl Member {
             } else {
                 (Level::Info, format!("server {name} is heard of again"))
             };
-            self.log(level, text);
+            cx.log(level, text);
         }
         if is_still != was_still {
             let (level, text) = if is_still {
@@ -214,8 +219,30 @@ impl Member {
             };
             // It went silent, which is told above.
             if is_still || !is_silent {
-                self.log(level, text);
+                cx.log(level, text);
             }
         }
     }
+}
+
+/// The member's own log, as far as it matters here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnLog {
+    /// The last entry that the database has applied.
+    pub(crate) applied: Index,
+    /// Stored bytes of a snapshot that is on its way.
+    pub(crate) received: u64,
+    /// The server has a log. One that joins or whose file is damaged waits for others, as its
+    /// status says.
+    pub(crate) is_there: bool,
+}
+
+/// Whether a condition that has lasted so long is told.
+pub(crate) fn is_late(ms: u64, timer_ms: u64) -> bool {
+    ms >= LATE_MS.max(3 * timer_ms)
+}
+
+/// The newest entry that this member knows some member to have committed.
+pub(crate) fn known_commit(cx: &Context, election: &Election) -> Index {
+    election.view.leader_commit().max(cx.node.commit())
 }

@@ -8,25 +8,40 @@
 //! without it finds out again before it acknowledges anything.
 
 use corvid_log::cluster::Unfit;
-use corvid_rpc::Level;
 
-use super::log_file::Trouble;
-use super::records::Records;
+use super::disk::records::Records;
 use super::status::FileState;
-use super::{Member, Output};
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     /// The fault of its log; `None`: another one.
     unfit: Option<Unfit>,
     reason: String,
     /// Reason and advice.
-    pub(super) text: String,
+    text: String,
     is_noted: bool,
 }
 
 impl Failure {
+    /// A reason that is not the log.
+    pub(crate) fn other(reason: &str) -> Failure {
+        Failure::new(None, reason)
+    }
+
+    /// The log is not what it must be.
+    pub(crate) fn unfit(unfit: Unfit, reason: &str) -> Failure {
+        Failure::new(Some(unfit), reason)
+    }
+
+    /// The file says that the member was found to be unfit before.
+    pub(crate) fn noted(unfit: Unfit, reason: &str) -> Failure {
+        Failure {
+            is_noted: true,
+            ..Failure::new(Some(unfit), reason)
+        }
+    }
+
     fn new(unfit: Option<Unfit>, reason: &str) -> Failure {
         let advice = match unfit {
             Some(Unfit::Diverged) => {
@@ -47,61 +62,33 @@ impl Failure {
     }
 
     /// The state of the file that this failure shows.
-    pub(super) fn file_state(&self) -> FileState {
+    pub(crate) fn file_state(&self) -> FileState {
         match self.unfit {
             Some(Unfit::Diverged) => FileState::Diverged,
             Some(Unfit::Lost) | None => FileState::Lost,
         }
     }
-}
 
-impl Member {
-    /// This member cannot take part any more.
-    pub(super) fn fail(&mut self, reason: &str) {
-        self.failed(Failure::new(None, reason));
-    }
-
-    /// Its log is not what it must be.
-    pub(super) fn fail_unfit(&mut self, unfit: Unfit, reason: &str) {
-        self.failed(Failure::new(Some(unfit), reason));
-    }
-
-    /// Its file says that it was found to be unfit before.
-    pub(super) fn fail_again(&mut self, unfit: Unfit, reason: &str) {
-        self.failed(Failure {
-            is_noted: true,
-            ..Failure::new(Some(unfit), reason)
-        });
+    /// Reason and advice.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// Requests to the file have failed, perhaps that with the note.
-    pub(super) fn failure_unnoted(&mut self) {
-        if let Some(failure) = &mut self.failure {
-            failure.is_noted = failure.unfit.is_none();
-        }
+    pub(crate) fn forget_note(&mut self) {
+        self.is_noted = self.unfit.is_none();
     }
 
-    fn failed(&mut self, failure: Failure) {
-        self.log(Level::Error, failure.text.clone());
-        self.outputs.push_back(Output::Failed(failure.text.clone()));
-        self.failure = Some(failure);
-    }
-
-    /// Writes the note, unless the file takes no record now or is being replaced: then it is tried
-    /// again in a later turn.
-    pub(super) fn note_failure(&mut self) {
-        let is_ready = self.file.trouble == Trouble::None && self.file.rewriting.is_none();
-        let Some(failure) = self.failure.as_mut().filter(|it| !it.is_noted && is_ready) else {
-            return;
-        };
-        failure.is_noted = true;
-        if let Some(unfit) = failure.unfit {
-            let mut records = Records::default();
-            records.note(unfit.note(), failure.reason.clone());
-            records.must_last();
-            let mut requests = Vec::new();
-            self.file.append(records, &mut requests);
-            self.request(requests);
+    /// The note for the file, unless it was requested already.
+    pub(crate) fn take_note(&mut self) -> Option<Records> {
+        if std::mem::replace(&mut self.is_noted, true) {
+            return None;
         }
+        let unfit = self.unfit?;
+        let mut records = Records::default();
+        records.note(unfit.note(), self.reason.clone());
+        // Without a sync the next start might serve the log before it hears its leader.
+        records.must_last();
+        Some(records)
     }
 }

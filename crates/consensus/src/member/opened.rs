@@ -6,36 +6,36 @@
 use corvid_log::cluster::{Cid, Eid, Index, Servers, Term, Unfit};
 use corvid_log::storage::LogPosition;
 
-use super::log_file::Mark;
+use super::disk::log_file::Mark;
 use super::{Recovered, Settings};
 use crate::entry::EntryBody;
 use crate::raft_node::{LogEntry, Opening};
 
 /// See the module.
-pub(super) struct Opened {
-    pub(super) cid: Option<Cid>,
-    pub(super) snapshot: (Index, Term, Eid),
-    pub(super) opening: Opening,
-    pub(super) mark: Mark,
-    pub(super) servers: Option<(Index, Servers)>,
+pub(crate) struct Opened {
+    pub(crate) cid: Option<Cid>,
+    pub(crate) snapshot: (Index, Term, Eid),
+    pub(crate) opening: Opening,
+    pub(crate) mark: Mark,
+    pub(crate) servers: Option<(Index, Servers)>,
     /// Lists in committed entries.
-    pub(super) lists: Vec<(Index, Servers)>,
-    pub(super) timer_ms: u64,
-    pub(super) last_eid: Eid,
-    pub(super) position: LogPosition,
+    pub(crate) lists: Vec<(Index, Servers)>,
+    pub(crate) timer_ms: u64,
+    pub(crate) last_eid: Eid,
+    pub(crate) position: LogPosition,
     /// The servers to ask for admission; `None`: it is a member, or was one.
-    pub(super) remotes: Option<Vec<String>>,
+    pub(crate) remotes: Option<Vec<String>>,
     /// The file is damaged: the last entry that this member may have acknowledged.
-    pub(super) repair: Option<(Term, Index)>,
+    pub(crate) repair: Option<(Term, Index)>,
     /// A committed list has dropped this server.
-    pub(super) was_removed: bool,
-    pub(super) failure: Option<String>,
+    pub(crate) was_removed: bool,
+    pub(crate) failure: Option<String>,
     /// The file says that the member must not take part.
-    pub(super) unfit: Option<(Unfit, String)>,
+    pub(crate) unfit: Option<(Unfit, String)>,
 }
 
 impl Opened {
-    pub(super) fn new(settings: &Settings, recovered: Recovered) -> Opened {
+    pub(crate) fn new(settings: &Settings, recovered: Recovered) -> Opened {
         let own = settings.sid;
         let none = Eid(corvid_data::Uuid::ZERO);
         let mut timer_ms = corvid_log::cluster::ELECTION_TIMER_DEFAULT_MS;

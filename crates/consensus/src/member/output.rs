@@ -148,7 +148,7 @@ pub struct Rewrite {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerRow {
     /// The member takes part in its cluster, knows of a leader, and its database has caught up
-    /// ([`super::catching_up`]).
+    /// (`commits/catching_up.rs`).
     pub is_connected: bool,
     /// The member leads, and its database executes transactions.
     pub is_leader: bool,

@@ -1,33 +1,61 @@
-//! One turn: the work that the algorithm has found is carried out, until there is none.
+//! One turn: the work that the algorithm has found is carried out, until there is none, and others
+//! are told what it has changed.
+//!
+//! Invariant: committed entries reach the database before the messages of the same work leave, and
+//! only messages that the file vouches for leave ([`super::disk`]).
 
-use corvid_log::cluster::Sid;
+use corvid_log::cluster::{Index, Servers, Sid};
+use corvid_log::storage::LogPosition;
 use corvid_rpc::Level;
 
-use super::{Member, Output};
-use crate::database::{Committed, MemberEvent};
+use super::disk::StoredSnapshot;
+use super::election::view::Told;
+use super::failure::Failure;
+use super::{Absence, Member, Output, ServerRow};
+use crate::database::MemberEvent;
 use crate::raft_node::{LogEntry, Outgoing, Work};
 
 impl Member {
     pub(super) fn turn(&mut self) {
-        if self.failure.is_none() && !self.has_left {
-            self.propose_held();
+        if !self.cx.has_failed() && !self.roster.has_left() {
+            self.propose();
             self.change_servers();
-            self.send_outcomes();
+            self.forwarding.send_outcomes(&mut self.cx);
             self.work();
-            self.tell_commit();
+            if self.commits.notice.tell(&mut self.cx) {
+                self.work();
+            }
         }
-        self.note_failure();
+        self.disk.note_failure(&mut self.cx);
         self.update_view();
+    }
+
+    /// Proposes what waits.
+    pub(super) fn propose(&mut self) {
+        // The leadership of a member that was removed ends: what it proposes now may be lost.
+        if !self.roster.is_departing() {
+            self.commits.propose(&mut self.cx);
+        }
+    }
+
+    /// Proposes the next change of the list, if one is due and possible.
+    fn change_servers(&mut self) {
+        if self.leads() {
+            let (lease, timer_ms) = (&self.election.lease, self.election.timer_ms());
+            let file = &mut self.disk.file;
+            self.roster
+                .propose_change(&mut self.cx, file, lease, timer_ms);
+        }
     }
 
     /// Carries out what the algorithm has found.
     pub(super) fn work(&mut self) {
-        while !self.has_left
-            && self.failure.is_none()
-            && let Some(work) = self.node.ready()
+        while !self.roster.has_left()
+            && !self.cx.has_failed()
+            && let Some(work) = self.cx.node.ready()
         {
             self.carry_out(work);
-            if !self.has_left {
+            if !self.roster.has_left() {
                 self.change_servers();
             }
         }
@@ -35,110 +63,252 @@ impl Member {
 
     fn carry_out(&mut self, mut work: Work) {
         let committed = std::mem::take(&mut work.committed);
-        self.leadership_began(&work);
-        // The database learns that its leadership has ended before it learns of entries that came after.
+        self.note_leadership(&work);
+        // The database learns that its leadership has ended before it learns of entries that came
+        // after.
         self.update_view();
         if !committed.is_empty() {
-            self.committed(&committed);
+            self.commit(&committed);
         }
-        if self.has_left {
+        if self.roster.has_left() {
             return;
         }
-        let mut requests = Vec::new();
-        let stored = self.file.store(work, &self.node, &mut requests);
-        self.request(requests);
+        let stored = self.disk.store(&mut self.cx, work);
         self.send_all(stored.messages);
         if let Some(number) = stored.number {
-            self.node.stored(number);
+            self.cx.node.stored(number);
         }
     }
 
-    pub(super) fn send_all(&mut self, messages: Vec<(Sid, Outgoing)>) {
-        if self.repairing.is_some() {
+    /// Sends messages of the algorithm that nothing keeps back any more.
+    fn send_all(&mut self, messages: Vec<(Sid, Outgoing)>) {
+        if self.disk.is_repairing() {
             // The algorithm knows nothing of the damage, and answers the leader.
             return;
         }
+        let (snapshot, timer_ms) = (self.disk.snapshot(), self.election.timer_ms());
         for (to, message) in messages {
             match message {
-                Outgoing::Message(message) => self.send(to, message),
-                Outgoing::Snapshot => self.begin_sending(to),
+                Outgoing::Message(message) => self.cx.send(to, message),
+                Outgoing::Snapshot => {
+                    let sending = &mut self.snapshots.sending;
+                    sending.begin(&mut self.cx, &self.roster, snapshot, timer_ms, to);
+                }
             }
         }
     }
 
-    /// Hands committed entries to the database; lists of servers and timers take effect here.
-    fn committed(&mut self, entries: &[LogEntry]) {
-        let Some(last) = entries.last() else { return };
-        // Own entries are those of a leadership that the database knows of and has not been told the end of.
-        let own_term = self.view.announced_term();
-        let mut events = Vec::new();
-        for entry in entries {
-            let commit = entry.body.as_commit();
-            self.recent
-                .committed(entry.index, commit.as_ref().map(|(eid, _)| *eid));
-            if let Some((eid, data)) = commit {
-                let index = entry.index;
-                self.last_eid = eid;
-                events.push(if own_term == Some(entry.term) {
-                    Committed::Own { index, eid }
-                } else {
-                    let result = entry.body.result();
-                    Committed::Data {
-                        index,
-                        eid,
-                        data,
-                        result: (!result.is_empty()).then(|| result.clone()),
-                    }
-                });
-            } else if !entry.body.is_empty() {
-                self.committed_settings(entry);
-            }
-        }
-        let event = MemberEvent::Committed {
-            through: last.index,
-            term: last.term,
-            entries: events,
-        };
-        self.outputs.push_back(Output::Database(event));
-        if !self.has_left {
-            self.node.applied(last.index);
-        }
-    }
-
-    fn committed_settings(&mut self, entry: &LogEntry) {
-        let Ok(parsed) = entry.body.parse(entry.term, entry.index) else {
-            return self.fail(&format!("the committed entry {} is malformed", entry.index));
-        };
-        if let Some(timer_ms) = parsed.election_timer_ms {
-            self.election_timer_committed(timer_ms);
-        }
-        if let Some(servers) = parsed.servers {
-            self.servers_committed(entry.index, servers);
-        }
-    }
-
-    fn election_timer_committed(&mut self, timer_ms: u64) {
-        let old_ms = self.ticker.timer_ms();
-        self.next_timer_ms = None;
-        if timer_ms != old_ms {
-            self.ticker.set_timer(timer_ms, self.now_ms);
-            self.draw_timeout();
-            self.outputs.push_back(Output::ElectionTimer(timer_ms));
-            self.tell_election_timer();
-            let text = format!("Election timer changed from {old_ms} to {timer_ms}");
-            self.log(Level::Info, text);
+    /// Records through this position are stored: the messages that waited for them leave.
+    pub(super) fn release(&mut self, position: LogPosition) {
+        if let Some(messages) = self.disk.answer(&mut self.cx, position) {
+            self.send_all(messages);
+            self.disk.catch_up(&mut self.cx);
         }
     }
 
     /// This member leads from the entry that begins its leadership.
-    fn leadership_began(&mut self, work: &Work) {
-        if !self.node.is_leader() {
+    fn note_leadership(&mut self, work: &Work) {
+        if !self.cx.node.is_leader() {
             return;
         }
-        let term = self.node.term();
+        let term = self.cx.node.term();
         let begins = work.entries.iter().find(|entry| entry.term == term);
         if let Some(LogEntry { index, .. }) = begins {
-            self.view.leadership_began(term, *index);
+            self.election.view.begin_leadership(term, *index);
+        }
+    }
+
+    /// Hands committed entries to the database; lists of servers and timers take effect here.
+    fn commit(&mut self, entries: &[LogEntry]) {
+        let Some(last) = entries.last() else { return };
+        // Own entries are those of a leadership that the database knows of and has not been told
+        // the end of.
+        let own_term = self.election.view.told_term();
+        let mut events = Vec::new();
+        for entry in entries {
+            let commit = self.commits.commit(entry, own_term);
+            let eid = commit.is_some().then(|| self.commits.last_eid());
+            self.snapshots.recent.committed(entry.index, eid);
+            if let Some(commit) = commit {
+                events.push(commit);
+            } else if !entry.body.is_empty() {
+                self.commit_settings(entry);
+            }
+        }
+        self.cx.tell_database(MemberEvent::Committed {
+            through: last.index,
+            term: last.term,
+            entries: events,
+        });
+        if !self.roster.has_left() {
+            self.cx.node.applied(last.index);
+        }
+    }
+
+    fn commit_settings(&mut self, entry: &LogEntry) {
+        let Ok(parsed) = entry.body.parse(entry.term, entry.index) else {
+            let reason = format!("the committed entry {} is malformed", entry.index);
+            return self.cx.fail(Failure::other(&reason));
+        };
+        if let Some(timer_ms) = parsed.election_timer_ms {
+            self.commit_election_timer(timer_ms);
+        }
+        if let Some(servers) = parsed.servers {
+            self.commit_servers(entry.index, servers);
+        }
+    }
+
+    fn commit_election_timer(&mut self, timer_ms: u64) {
+        let old_ms = self.election.timer_ms();
+        self.commits.forget_proposed_timer();
+        if timer_ms != old_ms {
+            self.election.ticker.set_timer(timer_ms, self.cx.now_ms);
+            self.election.draw_timeout(&mut self.cx);
+            self.cx.put(Output::ElectionTimer(timer_ms));
+            let timer_ms = self.election.timer_ms();
+            self.election.view.tell_timer(&mut self.cx, timer_ms);
+            let text = format!("Election timer changed from {old_ms} to {timer_ms}");
+            self.cx.log(Level::Info, text);
+        }
+    }
+
+    fn commit_servers(&mut self, index: Index, servers: Servers) {
+        let eid = self.commits.last_eid();
+        let file = &mut self.disk.file;
+        let list = (index, servers);
+        let outcome = self.roster.commit(&mut self.cx, file, list, eid);
+        if outcome.must_leave {
+            return self.leave();
+        }
+        if outcome.adds_own {
+            self.commits.catching_up.listed(index);
+        }
+        for sid in outcome.gone {
+            self.snapshots.sending.forget_peer(sid);
+        }
+    }
+
+    /// This server is not a member any more.
+    pub(super) fn leave(&mut self) {
+        if self.roster.has_left() {
+            return;
+        }
+        self.roster.leave(&mut self.cx, &mut self.disk.file);
+        self.update_view();
+        self.cx.put(Output::Left);
+    }
+
+    /// The file has another snapshot now, of the database's own making.
+    pub(super) fn take_compaction(&mut self, snapshot: StoredSnapshot) {
+        let StoredSnapshot { index, term, .. } = snapshot;
+        self.cx.node.set_snapshot(index, term);
+        let kept = self.cx.settings.kept;
+        self.cx
+            .node
+            .compact(index.min(self.commits.applied()), kept);
+        self.roster.compact(index);
+        self.snapshots.sending.restart(&mut self.cx);
+    }
+
+    /// Whether the database of this member leads, as it was told.
+    pub(super) fn leads(&self) -> bool {
+        self.election.announced_term(&self.cx).is_some()
+    }
+
+    /// Tells everybody of changes.
+    pub(super) fn update_view(&mut self) {
+        self.update_role();
+        self.tell_database();
+        self.roster.update_targets(&mut self.cx);
+        self.update_row();
+    }
+
+    fn update_role(&mut self) {
+        let Some(change) = self.election.view.compare(&self.cx) else {
+            return;
+        };
+        if change.is_leadership_lost {
+            self.end_leadership();
+        }
+        if change.is_new_term {
+            // Outcomes that followers may not have got are kept for those that ask.
+            for (id, outcome) in self.forwarding.restart(change.term) {
+                self.snapshots.recent.keep_outcome(id, outcome);
+            }
+            self.cx.peers.forget_votes();
+        }
+        self.election.adopt(&mut self.cx, &self.roster, change);
+    }
+
+    /// This member does not lead any more.
+    fn end_leadership(&mut self) {
+        self.commits.forget_proposals();
+        self.snapshots.sending.clear();
+        self.roster.forget_joiners(&mut self.cx);
+        self.roster
+            .forget_removals(&mut self.cx, &mut self.disk.file);
+        let (ticker, now_ms) = (&mut self.election.ticker, self.cx.now_ms);
+        self.roster.delay_leaving(|| {
+            let delay_ms = ticker.timer_ms() / 10;
+            now_ms + delay_ms + ticker.random(delay_ms)
+        });
+    }
+
+    fn tell_database(&mut self) {
+        let is_empty = self.roster.is_joining() || self.disk.is_repairing();
+        if is_empty && !self.disk.has_snapshot() {
+            return;
+        }
+        let (applied, timer_ms) = (self.commits.applied(), self.election.timer_ms());
+        let view = &mut self.election.view;
+        match view.tell_database(&mut self.cx, applied, timer_ms) {
+            Some(Told::Leads(_)) => self.execute_forwards(),
+            Some(Told::Follows(..)) => self.forwarding.resend(&mut self.cx, timer_ms),
+            None => {}
+        }
+    }
+
+    /// Passes transactions of followers to the database, once it leads.
+    pub(super) fn execute_forwards(&mut self) {
+        if let Some(term) = self.election.announced_term(&self.cx) {
+            self.forwarding.execute(&mut self.cx, term);
+        }
+    }
+
+    fn update_row(&mut self) {
+        let applied = self.commits.applied();
+        let absence = self.absence();
+        let is_member = absence.is_none() && !self.roster.is_leaving() && !self.roster.has_left();
+        let view = &self.election.view;
+        // A member that can store nothing stays behind for as long as that lasts. Its clients are
+        // better served elsewhere.
+        let is_stuck = self.disk.is_in_trouble()
+            && !self.cx.node.is_leader()
+            && view.leader_commit() > applied;
+        let is_in_touch = is_member && view.is_near();
+        let is_leader = self.election.announced_term(&self.cx).is_some();
+        let catching_up = &mut self.commits.catching_up;
+        let has_caught_up = catching_up.look(is_in_touch, is_leader, applied);
+        let row = ServerRow {
+            is_connected: is_in_touch && has_caught_up && !is_stuck,
+            is_leader,
+            cid: self.cx.cid,
+            sid: self.cx.own(),
+            absence,
+        };
+        self.election.view.show_row(&mut self.cx, row);
+    }
+
+    /// Why the database has no contents; `None`: it has, or is about to have them.
+    fn absence(&self) -> Option<Absence> {
+        if self.cx.has_failed() {
+            Some(Absence::Failed)
+        } else if self.roster.is_joining() {
+            Some(Absence::Joining)
+        } else if self.disk.is_repairing() {
+            Some(Absence::Damaged)
+        } else {
+            None
         }
     }
 }

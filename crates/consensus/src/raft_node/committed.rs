@@ -91,7 +91,7 @@ impl RaftNode {
         progress.become_probe();
         progress.next_idx = next.max(progress.matched + 1);
         raft.send_append(id);
-        self.restore_timeout();
+        self.after_call();
     }
 }
 

@@ -42,17 +42,18 @@ const GUARD: &str = "crates/consensus/src/guard.rs";
 const COMMITTED: &str = "crates/consensus/src/guard/committed.rs";
 const FAILURE: &str = "crates/consensus/src/member/failure.rs";
 const MEMBER: &str = "crates/consensus/src/member.rs";
-const JOINING: &str = "crates/consensus/src/member/joining.rs";
-const LEAVING: &str = "crates/consensus/src/member/leaving.rs";
-const LOG_FILE: &str = "crates/consensus/src/member/log_file.rs";
+const JOINING: &str = "crates/consensus/src/member/roster/joining.rs";
+const LEAVING: &str = "crates/consensus/src/member/roster/leaving.rs";
+const LOG_FILE: &str = "crates/consensus/src/member/disk/log_file.rs";
 const OPENED: &str = "crates/consensus/src/member/opened.rs";
-const PEER: &str = "crates/consensus/src/member/peer.rs";
-const RECEIVING: &str = "crates/consensus/src/member/receiving.rs";
-const RECORDS: &str = "crates/consensus/src/member/records.rs";
-const REWRITE: &str = "crates/consensus/src/member/rewrite.rs";
-const SENDING: &str = "crates/consensus/src/member/sending.rs";
-const TICKER: &str = "crates/consensus/src/member/ticker.rs";
-const VIEW: &str = "crates/consensus/src/member/view.rs";
+const MESSAGES: &str = "crates/consensus/src/member/messages.rs";
+const ROSTER: &str = "crates/consensus/src/member/roster.rs";
+const RECEIVING: &str = "crates/consensus/src/member/snapshots/receiving.rs";
+const RECORDS: &str = "crates/consensus/src/member/disk/records.rs";
+const REWRITE: &str = "crates/consensus/src/member/disk/rewrite.rs";
+const SENDING: &str = "crates/consensus/src/member/snapshots/sending.rs";
+const TICKER: &str = "crates/consensus/src/member/election/ticker.rs";
+const ELECTION: &str = "crates/consensus/src/member/election.rs";
 const NODE: &str = "crates/consensus/src/raft_node.rs";
 const NODE_COMMITTED: &str = "crates/consensus/src/raft_node/committed.rs";
 const MEMORY: &str = "crates/consensus/src/raft_node/log.rs";
@@ -77,8 +78,8 @@ pub(super) const RULES: &[Rule] = &[
             ),
             mutant(
                 "one-timeout-for-ever",
-                VIEW,
-                "«self.draw_timeout();»\n        self.transfer_changed();",
+                ELECTION,
+                "«self.draw_timeout(cx);»\n        let is_done",
                 "",
             ),
         ],
@@ -253,25 +254,25 @@ pub(super) const RULES: &[Rule] = &[
             mutant(
                 "snapshot-interrupted",
                 SENDING,
-                "if «self.sending.remove(&sid).is_some()» {",
-                "self.sending.remove(&sid).is_some() && false",
+                "if «self.shipments.remove(&sid).is_some()» {",
+                "self.shipments.remove(&sid).is_some() && false",
             ),
             mutant(
                 "snapshot-without-time-out",
                 SENDING,
-                "«sending.until_ms <= now_ms»",
+                "«shipment.until_ms <= now_ms»",
                 "false",
             ),
             mutant(
                 "snapshot-unreadable",
                 SENDING,
-                "«self.node.snapshot_sent(to, false);»",
+                "«cx.node.snapshot_sent(to, false);»",
                 "",
             ),
             mutant(
                 "snapshot-arrived-unnoticed",
                 SENDING,
-                "if «is_waiting» && self.sending.get(&from)",
+                "if «is_waiting»\n            && self\n                .shipments",
                 "false",
             ),
         ],
@@ -283,13 +284,13 @@ pub(super) const RULES: &[Rule] = &[
             mutant(
                 "snapshot-before-its-sync",
                 RECEIVING,
-                "let snapshot = receiving.meta.clone();«»\n        self.outputs.push_back(Output::InstallSnapshot {",
-                "self.show_snapshot(from, &meta);",
+                "let snapshot = receiving.meta.clone();«»\n        cx.put(Output::InstallSnapshot {",
+                "show(cx, receiving.from, &snapshot);",
             ),
             mutant(
                 "time-during-installation",
                 MEMBER,
-                "if self.failure.is_none() && «!self.is_installing()» {",
+                "if !self.cx.has_failed() && «!self.snapshots.receiving.is_installing()» {",
                 "true",
             ),
             mutant(
@@ -300,8 +301,8 @@ pub(super) const RULES: &[Rule] = &[
             ),
             mutant(
                 "messages-during-installation",
-                PEER,
-                "if «self.is_installing()» {",
+                MESSAGES,
+                "if «self.snapshots.receiving.is_installing()» {",
                 "false",
             ),
         ],
@@ -398,13 +399,13 @@ pub(super) const RULES: &[Rule] = &[
             mutant(
                 "joiner-votes",
                 JOINING,
-                "self.node.apply_change(from, true, «true»);",
+                "cx.node.apply_change(from, true, «true»);",
                 "false",
             ),
             mutant(
                 "joiner-stays",
                 JOINING,
-                "std::mem::take(&mut self.membership.joiners) {\n            «self.node.apply_change(sid, false, false);»",
+                "std::mem::take(&mut self.list.joiners) {\n            «cx.node.apply_change(sid, false, false);»",
                 "",
             ),
             mutant(
@@ -427,14 +428,14 @@ pub(super) const RULES: &[Rule] = &[
         mutants: &[
             mutant(
                 "leader-removes-itself",
-                LEAVING,
+                ROSTER,
                 "if «gone.contains(&own)» {",
-                "gone.contains(&own) && !self.node.is_leader()",
+                "gone.contains(&own) && !cx.node.is_leader()",
             ),
             mutant(
                 "leader-asks-for-its-removal",
                 LEAVING,
-                "if «self.node.is_leader()» {\n            // The next",
+                "if «cx.node.is_leader()» {\n            // The next",
                 "false",
             ),
         ],
@@ -447,13 +448,13 @@ pub(super) const RULES: &[Rule] = &[
             mutant(
                 "removal-checked-once",
                 LEAVING,
-                "«self.check_removals(&[target]).map(|()| list)»",
+                "«self.check_removals(cx, lease, &[target]).map(|()| list)»",
                 "Ok(list)",
             ),
             mutant(
                 "removed-member-is-not-told",
                 LEAVING,
-                "«self.send(from, PeerMessage::NotMember { term });»",
+                "«cx.send(from, PeerMessage::NotMember { term });»",
                 "let _ = term;",
             ),
         ],
@@ -475,7 +476,7 @@ pub(super) const RULES: &[Rule] = &[
             mutant(
                 "joiner-of-a-known-number",
                 JOINING,
-                "if «self.node.collides(from)» {",
+                "if «cx.node.collides(from)» {",
                 "false",
             ),
             mutant(
@@ -637,7 +638,7 @@ pub(super) const RULES: &[Rule] = &[
             mutant(
                 "unfit-unnoted",
                 FAILURE,
-                "«records.note(unfit.note(), failure.reason.clone());»",
+                "«records.note(unfit.note(), self.reason.clone());»",
                 "",
             ),
         ],

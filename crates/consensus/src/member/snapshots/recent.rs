@@ -1,8 +1,9 @@
-//! The ids of recent committed entries, and outcomes that followers may not have got: the answers to questions of other members
-//! ([`super::search`]).
+//! The ids of recent committed entries, and outcomes that followers may not have got: the answers
+//! to questions of other members ([`super::search`]).
 //!
-//! Invariant: one id for each index behind `base`, without gaps; that of an entry without data is zero. All of it is in memory: it begins with
-//! the committed entries of the file, and anew with an installed snapshot. A commit costs one id.
+//! Invariant: one id for each index behind `base`, without gaps; that of an entry without data is
+//! zero. All of it is in memory: it begins with the committed entries of the file, and anew with an
+//! installed snapshot. A commit costs one id.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -23,11 +24,12 @@ const NO_ID: Eid = Eid(Uuid::ZERO);
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Recent {
+pub(crate) struct Recent {
     /// The entry before the first one.
     base: Index,
     ids: VecDeque<Eid>,
-    /// Outcomes of transactions that this member executed for others as a leader of earlier terms, and that they have not acknowledged.
+    /// Outcomes of transactions that this member executed for others as a leader of earlier terms,
+    /// and that they have not acknowledged.
     outcomes: VecDeque<(Eid, ForwardOutcome)>,
     outcomes_bytes: usize,
 }
@@ -45,7 +47,7 @@ fn bytes_of(outcome: &ForwardOutcome) -> usize {
 
 impl Recent {
     /// Behind this entry.
-    pub(super) fn new(base: Index) -> Recent {
+    pub(crate) fn new(base: Index) -> Recent {
         Recent {
             base,
             ids: VecDeque::new(),
@@ -55,7 +57,7 @@ impl Recent {
     }
 
     /// Forgets all ids: the next one is that of the entry behind this one.
-    pub(super) fn restart(&mut self, base: Index) {
+    pub(crate) fn restart(&mut self, base: Index) {
         self.base = base;
         self.ids.clear();
     }
@@ -65,20 +67,23 @@ impl Recent {
     }
 
     /// An entry is committed.
-    pub(super) fn committed(&mut self, index: Index, id: Option<Eid>) {
-        debug_assert_eq!(index, self.last().next(), "each entry is committed once");
-        if index != self.last().next() {
-            self.restart(index.previous());
-        }
+    pub(crate) fn committed(&mut self, index: Index, id: Option<Eid>) {
+        // An id at a wrong place would tell another member that a commit of its client is lost.
+        assert!(
+            index == self.last().next(),
+            "entry {index} is committed after entry {}",
+            self.last()
+        );
         if self.ids.len() == IDS_MAX {
             self.ids.pop_front();
             self.base = self.base.next();
         }
         self.ids.push_back(id.unwrap_or(NO_ID));
+        assert!(self.ids.len() <= IDS_MAX, "{} ids", self.ids.len());
     }
 
     /// Keeps the outcome of a transaction.
-    pub(super) fn keep_outcome(&mut self, id: Eid, outcome: ForwardOutcome) {
+    pub(crate) fn keep_outcome(&mut self, id: Eid, outcome: ForwardOutcome) {
         self.outcomes_bytes += bytes_of(&outcome);
         self.outcomes.push_back((id, outcome));
         while self.outcomes_bytes > OUTCOMES_BYTES_MAX
@@ -86,26 +91,33 @@ impl Recent {
         {
             self.outcomes_bytes -= bytes_of(&oldest);
         }
+        assert!(
+            self.outcomes_bytes <= OUTCOMES_BYTES_MAX
+                && (self.outcomes_bytes == 0) == self.outcomes.is_empty(),
+            "{} outcomes of {} bytes",
+            self.outcomes.len(),
+            self.outcomes_bytes
+        );
     }
 
     /// The outcomes of these transactions, as far as they are kept.
-    pub(super) fn outcomes_of(&self, ids: &BTreeSet<Eid>) -> Vec<(Eid, ForwardOutcome)> {
+    pub(crate) fn outcomes_of(&self, ids: &BTreeSet<Eid>) -> Vec<(Eid, ForwardOutcome)> {
         let kept = self.outcomes.iter();
         kept.filter(|(id, _)| ids.contains(id)).cloned().collect()
     }
 
     /// Whether the entries through this one are known to be committed.
-    pub(super) fn reaches(&self, through: Index) -> bool {
+    pub(crate) fn reaches(&self, through: Index) -> bool {
         self.last() >= through
     }
 
     /// Whether all entries behind `after` and through `through` are here.
-    pub(super) fn covers(&self, after: Index, through: Index) -> bool {
+    pub(crate) fn covers(&self, after: Index, through: Index) -> bool {
         self.base <= after && self.reaches(through)
     }
 
     /// The ids of entries through `through` that are among these.
-    pub(super) fn find(&self, through: Index, ids: &BTreeSet<Eid>) -> Vec<Eid> {
+    pub(crate) fn find(&self, through: Index, ids: &BTreeSet<Eid>) -> Vec<Eid> {
         let count = usize::try_from(through.0.saturating_sub(self.base.0)).unwrap_or(usize::MAX);
         let found = self.ids.iter().take(count);
         found.filter(|id| ids.contains(id)).copied().collect()

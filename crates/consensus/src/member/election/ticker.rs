@@ -1,18 +1,21 @@
-//! Time for the algorithm: ticks of a tenth of the election timer, and election timeouts from a seed.
+//! Time for the algorithm: ticks of a tenth of the election timer, and election timeouts from a
+//! seed.
 //!
-//! An election timeout is the timer and up to a second more (docs/spec/distribution.md 1.2). The part of it that is no whole number of ticks
-//! delays the next tick, so that members with a long timer do not stand for election at the same time.
+//! An election timeout is the timer and up to a second more (docs/spec/distribution.md 1.2). The
+//! part of it that is no whole number of ticks delays the next tick, so that members with a long
+//! timer do not stand for election at the same time.
 
 use crate::raft_node::ELECTION_TICKS;
 
 /// The part of an election timeout that is left to chance, ms.
 const SPREAD_MS: u64 = 1000;
-/// Ticks that are made up for after a pause. A process that was stopped longer first hears what its peers have sent meanwhile.
+/// Ticks that are made up for after a pause. A process that was stopped longer first hears what its
+/// peers have sent meanwhile.
 const LATE_TICKS_MAX: u32 = 3;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Ticker {
+pub(crate) struct Ticker {
     timer_ms: u64,
     next_ms: u64,
     random: u64,
@@ -21,7 +24,7 @@ pub(super) struct Ticker {
 }
 
 impl Ticker {
-    pub(super) fn new(timer_ms: u64, now_ms: u64, seed: u64) -> Ticker {
+    pub(crate) fn new(timer_ms: u64, now_ms: u64, seed: u64) -> Ticker {
         let mut ticker = Ticker {
             timer_ms: timer_ms.max(10),
             next_ms: 0,
@@ -33,16 +36,16 @@ impl Ticker {
     }
 
     /// The election timer, ms.
-    pub(super) fn timer_ms(&self) -> u64 {
+    pub(crate) fn timer_ms(&self) -> u64 {
         self.timer_ms
     }
 
-    pub(super) fn set_timer(&mut self, timer_ms: u64, now_ms: u64) {
+    pub(crate) fn set_timer(&mut self, timer_ms: u64, now_ms: u64) {
         self.timer_ms = timer_ms.max(10);
         self.next_ms = self.next_ms.min(now_ms + self.period_ms());
     }
 
-    pub(super) fn next_ms(&self) -> u64 {
+    pub(crate) fn next_ms(&self) -> u64 {
         self.next_ms
     }
 
@@ -51,7 +54,7 @@ impl Ticker {
     }
 
     /// A new election timeout, in ticks; its remainder delays the next tick.
-    pub(super) fn draw(&mut self) -> usize {
+    pub(crate) fn draw(&mut self) -> usize {
         let more = self.random(SPREAD_MS);
         let period = self.period_ms();
         self.next_ms += more % period;
@@ -59,13 +62,14 @@ impl Ticker {
         ELECTION_TICKS + delay + usize::try_from(more / period).unwrap_or(0)
     }
 
-    /// Makes the timeouts that are drawn from now on longer by an election timer, or not any more. Returns whether that is a change.
-    pub(super) fn set_delayed(&mut self, is_delayed: bool) -> bool {
+    /// Makes the timeouts that are drawn from now on longer by an election timer, or not any more.
+    /// Returns whether that is a change.
+    pub(crate) fn set_delayed(&mut self, is_delayed: bool) -> bool {
         std::mem::replace(&mut self.is_delayed, is_delayed) != is_delayed
     }
 
     /// A number below `below`: splitmix64.
-    pub(super) fn random(&mut self, below: u64) -> u64 {
+    pub(crate) fn random(&mut self, below: u64) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -74,7 +78,7 @@ impl Ticker {
     }
 
     /// The ticks that are due.
-    pub(super) fn due(&mut self, now_ms: u64) -> u32 {
+    pub(crate) fn due(&mut self, now_ms: u64) -> u32 {
         let mut ticks = 0;
         while self.next_ms <= now_ms && ticks < LATE_TICKS_MAX {
             ticks += 1;

@@ -22,7 +22,7 @@ use corvid_log::cluster::Index;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct CatchingUp {
+pub(crate) struct CatchingUp {
     mark: Option<Index>,
     has_caught_up: bool,
     /// The server began this run without any entry of its cluster.
@@ -31,7 +31,7 @@ pub(super) struct CatchingUp {
 
 impl CatchingUp {
     /// `is_new`: the file of the server has no entry yet.
-    pub(super) fn new(is_new: bool) -> CatchingUp {
+    pub(crate) fn new(is_new: bool) -> CatchingUp {
         CatchingUp {
             is_new,
             ..CatchingUp::default()
@@ -39,7 +39,7 @@ impl CatchingUp {
     }
 
     /// A list that adds this server is committed at this index.
-    pub(super) fn listed(&mut self, index: Index) {
+    pub(crate) fn listed(&mut self, index: Index) {
         if self.is_new {
             self.told(index);
         }
@@ -47,13 +47,13 @@ impl CatchingUp {
 
     /// The leader has committed through this entry, which is of its own term. The first mark is
     /// enough: it includes everything that was committed when the member was in touch again.
-    pub(super) fn told(&mut self, commit: Index) {
+    pub(crate) fn told(&mut self, commit: Index) {
         self.mark.get_or_insert(commit);
     }
 
     /// Whether the member has caught up. `leads`: it leads, and its database has applied the entry
     /// that begins its leadership, so there is nothing that it could lack.
-    pub(super) fn look(&mut self, is_in_touch: bool, leads: bool, applied: Index) -> bool {
+    pub(crate) fn look(&mut self, is_in_touch: bool, leads: bool, applied: Index) -> bool {
         if !is_in_touch {
             *self = CatchingUp::new(self.is_new);
             return false;

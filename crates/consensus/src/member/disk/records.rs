@@ -1,5 +1,5 @@
-//! The records of a member's file, framed and in the reference's order (docs/spec/distribution.md 1.4): term, vote, leader, entries, commit
-//! index.
+//! The records of a member's file, framed and in the reference's order (docs/spec/distribution.md
+//! 1.4): term, vote, leader, entries, commit index.
 
 use corvid_log::cluster::{Index, Kind, Record, Sid, Term};
 use corvid_log::header::Magic;
@@ -9,15 +9,16 @@ use crate::raft_node::LogEntry;
 
 /// Records under construction.
 #[derive(Debug, Default)]
-pub(super) struct Records {
+pub(crate) struct Records {
     bytes: Vec<u8>,
     /// The records hold a promise: a term, a vote or an entry.
     is_durable: bool,
 }
 
 impl Records {
-    /// Term and vote. A candidate writes its vote only, which names the term; a voter both, one after the other.
-    pub(super) fn hard(&mut self, own: Sid, old: Term, (term, vote): (Term, Option<Sid>)) {
+    /// Term and vote. A candidate writes its vote only, which names the term; a voter both, one
+    /// after the other.
+    pub(crate) fn hard(&mut self, own: Sid, old: Term, (term, vote): (Term, Option<Sid>)) {
         if term > old && vote != Some(own) {
             self.push(Kind::Term(term));
         }
@@ -28,7 +29,7 @@ impl Records {
     }
 
     /// Term and vote at the beginning of a file: one record.
-    pub(super) fn state(&mut self, (term, vote): (Term, Option<Sid>)) {
+    pub(crate) fn state(&mut self, (term, vote): (Term, Option<Sid>)) {
         match vote {
             Some(vote) => self.push(Kind::Vote { term, vote }),
             None if term > Term(0) => self.push(Kind::Term(term)),
@@ -37,11 +38,11 @@ impl Records {
         self.is_durable = true;
     }
 
-    pub(super) fn leader(&mut self, term: Term, leader: Sid) {
+    pub(crate) fn leader(&mut self, term: Term, leader: Sid) {
         self.push(Kind::Leader { term, leader });
     }
 
-    pub(super) fn entry(&mut self, entry: &LogEntry) {
+    pub(crate) fn entry(&mut self, entry: &LogEntry) {
         let bytes = entry.body.text().len() + 64;
         let mut frame = Frame::begin_long(&mut self.bytes, Magic::Clustered, bytes);
         entry
@@ -51,17 +52,17 @@ impl Records {
         self.is_durable = true;
     }
 
-    pub(super) fn commit(&mut self, index: Index) {
+    pub(crate) fn commit(&mut self, index: Index) {
         self.push(Kind::CommitIndex(index));
     }
 
     /// Others rely on these records, whatever they are.
-    pub(super) fn must_last(&mut self) {
+    pub(crate) fn must_last(&mut self) {
         self.is_durable = true;
     }
 
     /// The member has left its cluster.
-    pub(super) fn left(&mut self) {
+    pub(crate) fn left(&mut self) {
         self.push_record(&Record {
             comment: Some("this server left the cluster".to_owned()),
             kind: Kind::Note("left".to_owned()),
@@ -70,22 +71,22 @@ impl Records {
     }
 
     /// A remark for people.
-    pub(super) fn note(&mut self, note: &str, comment: String) {
+    pub(crate) fn note(&mut self, note: &str, comment: String) {
         self.push_record(&Record {
             comment: Some(comment),
             kind: Kind::Note(note.to_owned()),
         });
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    pub(super) fn is_durable(&self) -> bool {
+    pub(crate) fn is_durable(&self) -> bool {
         self.is_durable
     }
 
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 

@@ -1,10 +1,12 @@
-//! The member's file, as the member sees it: which records are requested, which of them are stored, and which messages wait for that.
+//! The member's file, as the member sees it: which records are requested, which of them are stored,
+//! and which messages wait for that.
 //!
-//! Invariant: [`LogFile::mark`] is a state that the file holds for certain. After a failed append the file has everything up to the mark, and
-//! the missing records are made again from the log in memory, which never lost them; so nothing is acknowledged that is not stored.
+//! Invariant: [`LogFile::mark`] is a state that the file holds for certain. After a failed append
+//! the file has everything up to the mark, and the missing records are made again from the log in
+//! memory, which never lost them; so nothing is acknowledged that is not stored.
 //!
-//! While a new file is written, records go to the present one and to a journal, which is added to the new file before it takes the place
-//! (`rewrite.rs`).
+//! While a new file is written, records go to the present one and to a journal, which is added to
+//! the new file before it takes the place (`rewrite.rs`).
 
 use std::collections::VecDeque;
 
@@ -22,11 +24,11 @@ const RETRY_MAX_MS: u64 = 2000;
 
 /// A state of the log in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
-    pub(super) hard: (Term, Option<Sid>),
+pub(crate) struct Mark {
+    pub(crate) hard: (Term, Option<Sid>),
     /// The file and the memory have the same entries through this one.
-    pub(super) last: Index,
-    pub(super) commit: Index,
+    pub(crate) last: Index,
+    pub(crate) commit: Index,
 }
 
 /// Records that are requested and not answered.
@@ -41,7 +43,7 @@ struct Waiting {
 
 /// Why nothing is appended at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(crate) enum Trouble {
     None,
     /// An append has failed; it is tried again.
     Failed {
@@ -52,8 +54,9 @@ pub(super) enum Trouble {
     Poisoned,
 }
 
-/// Whether the file says for certain that the last list of members is committed. Servers that are out of the list go as soon as they learn
-/// that, so a member that forgot it would wait for their votes for ever: until it is synced, nothing that tells of it leaves.
+/// Whether the file says for certain that the last list of members is committed. Servers that are
+/// out of the list go as soon as they learn that, so a member that forgot it would wait for their
+/// votes for ever: until it is synced, nothing that tells of it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ListState {
     Stored,
@@ -65,17 +68,17 @@ enum ListState {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct LogFile {
+pub(crate) struct LogFile {
     own: Sid,
     /// A joining server's file has no records behind its header.
-    pub(super) is_recording: bool,
+    pub(crate) is_recording: bool,
     position: u64,
     /// The newest work of the algorithm.
     number: u64,
     /// The newest work that is stored.
     released: u64,
     waiting: VecDeque<Waiting>,
-    pub(super) mark: Mark,
+    pub(crate) mark: Mark,
     /// In the newest record, stored or not.
     hard: (Term, Option<Sid>),
     /// In the newest record, stored or not.
@@ -84,26 +87,28 @@ pub(super) struct LogFile {
     list: ListState,
     /// To be sent when the list is stored.
     about_list: Vec<(Sid, Outgoing)>,
-    pub(super) trouble: Trouble,
-    /// Failures of requests through this position concern a file that another one replaces, which has everything.
+    pub(crate) trouble: Trouble,
+    /// Failures of requests through this position concern a file that another one replaces, which
+    /// has everything.
     obsolete: u64,
-    pub(super) rewriting: Option<Rewriting>,
-    pub(super) next_rewrite: u64,
+    pub(crate) rewriting: Option<Rewriting>,
+    pub(crate) next_rewrite: u64,
 }
 
 /// The outcome of stored records.
 #[derive(Debug, Default)]
-pub(super) struct Stored {
+pub(crate) struct Stored {
     /// For [`RaftNode::stored`].
-    pub(super) number: Option<u64>,
+    pub(crate) number: Option<u64>,
     /// To be sent now.
-    pub(super) messages: Vec<(Sid, Outgoing)>,
+    pub(crate) messages: Vec<(Sid, Outgoing)>,
 }
 
 impl LogFile {
-    /// Records that are found in the file may never have been synced, if the process before this one was killed. So nothing that they hold is
-    /// promised before the storage has answered [`LogPosition::OPENING`]: the first sync.
-    pub(super) fn new(own: Sid, is_recording: bool, position: LogPosition, mark: Mark) -> LogFile {
+    /// Records that are found in the file may never have been synced, if the process before this
+    /// one was killed. So nothing that they hold is promised before the storage has answered
+    /// [`LogPosition::OPENING`]: the first sync.
+    pub(crate) fn new(own: Sid, is_recording: bool, position: LogPosition, mark: Mark) -> LogFile {
         let opening = is_recording.then(|| Waiting {
             position: LogPosition::OPENING.0,
             number: 0,
@@ -131,17 +136,17 @@ impl LogFile {
     }
 
     /// Whether a failure of the request at this position is of no interest any more.
-    pub(super) fn is_obsolete(&self, position: LogPosition) -> bool {
+    pub(crate) fn is_obsolete(&self, position: LogPosition) -> bool {
         position.0 <= self.obsolete
     }
 
     /// Requests so far went to a file that another one replaces, with everything that they wrote.
-    pub(super) fn forget_failures(&mut self) {
+    pub(crate) fn forget_failures(&mut self) {
         self.obsolete = self.position;
     }
 
     /// The file was replaced by one that holds exactly this.
-    pub(super) fn restart(&mut self, mark: Mark) {
+    pub(crate) fn restart(&mut self, mark: Mark) {
         self.forget_failures();
         self.is_recording = true;
         self.waiting.clear();
@@ -154,9 +159,10 @@ impl LogFile {
         self.rewriting = None;
     }
 
-    /// Another file is in place, which holds this. If the next append fails, only what is behind it is missing: entries that are written
-    /// again behind a commit index that includes them make a file that does not open. Term and vote are promised when the name lasts.
-    pub(super) fn replaced(&mut self, mark: Mark) {
+    /// Another file is in place, which holds this. If the next append fails, only what is behind it
+    /// is missing: entries that are written again behind a commit index that includes them make a
+    /// file that does not open. Term and vote are promised when the name lasts.
+    pub(crate) fn replaced(&mut self, mark: Mark) {
         self.mark = Mark {
             hard: self.mark.hard,
             ..mark
@@ -164,19 +170,19 @@ impl LogFile {
     }
 
     /// A list of members is committed: the next work's records say so.
-    pub(super) fn list_committed(&mut self) {
+    pub(crate) fn list_committed(&mut self) {
         if self.is_recording {
             self.list = ListState::Committed;
         }
     }
 
     /// Whether a list of members is committed and not stored as such.
-    pub(super) fn is_list_pending(&self) -> bool {
+    pub(crate) fn is_list_pending(&self) -> bool {
         self.list != ListState::Stored
     }
 
     /// Sends a message that tells of the committed list when that is stored.
-    pub(super) fn send_with_list(&mut self, to: Sid, message: Outgoing) {
+    pub(crate) fn send_with_list(&mut self, to: Sid, message: Outgoing) {
         self.about_list.push((to, message));
     }
 
@@ -197,23 +203,25 @@ impl LogFile {
     }
 
     /// Requests the records of this work. Returns messages that may leave at once.
-    pub(super) fn store(
+    pub(crate) fn store(
         &mut self,
         mut work: Work,
         node: &RaftNode,
         requests: &mut Vec<StorageRequest>,
     ) -> Stored {
+        // The library takes work in the order of its numbers, so each one is newer.
+        assert!(
+            work.number > self.number,
+            "work {} after work {}",
+            work.number,
+            self.number
+        );
         self.number = work.number;
         if let Some(first) = work.entries.first() {
-            let before = first.index.previous();
-            self.mark.last = self.mark.last.min(before);
-            for waiting in &mut self.waiting {
-                waiting.mark.last = waiting.mark.last.min(before);
-            }
-            if let Some(rewriting) = &mut self.rewriting {
-                rewriting.truncate(before);
-            }
+            self.truncate(first.index.previous());
         }
+        // Messages of this term say that the member is in it and has voted so: a crash that forgot
+        // either could make it vote twice.
         let hard = (node.term(), node.vote());
         let is_hard_stored =
             !self.is_recording || self.mark.hard == hard && !self.is_list_pending();
@@ -222,11 +230,14 @@ impl LogFile {
             now.append(&mut work.messages);
         }
         let mut later = std::mem::take(&mut work.messages);
+        // Promises name entries of this very work, so all wait for it but those that promise
+        // nothing.
         for (to, message) in work.promises.drain(..) {
             let is_early = is_hard_stored && promises_nothing(&message);
             if is_early { &mut now } else { &mut later }.push((to, message));
         }
         if !self.is_recording {
+            // A server that is joining has promised nothing, and its file takes no records yet.
             now.append(&mut later);
             self.released = work.number;
             return Stored {
@@ -234,6 +245,75 @@ impl LogFile {
                 messages: now,
             };
         }
+        let mut records = self.records_of(&work, node);
+        let mark = self.whole_mark(node);
+        if self.list == ListState::Committed {
+            // The commit index may be in a record already that is not synced.
+            if records.is_empty() {
+                records.commit(mark.commit);
+            }
+            records.must_last();
+        }
+        if self.trouble != Trouble::None {
+            // Promises are dropped as if the network had lost them: the file has room for them
+            // again later, and peers repeat themselves.
+            if let Some(rewriting) = &mut self.rewriting {
+                rewriting.journal(&records.into_bytes());
+            }
+            return Stored {
+                number: None,
+                messages: now,
+            };
+        }
+        if records.is_empty() && self.waiting.is_empty() {
+            // Everything that this work relies on is stored already.
+            now.append(&mut later);
+            self.released = work.number;
+            return Stored {
+                number: Some(work.number),
+                messages: now,
+            };
+        }
+        // A commit index alone is found again after a crash, so nothing waits for its sync. Earlier
+        // records that are not stored are waited for all the same: answers come in order.
+        let is_waited_for = records.is_durable() || !self.waiting.is_empty();
+        if !is_waited_for {
+            now.append(&mut later);
+        }
+        if !records.is_empty() {
+            self.append(records, requests);
+            self.list_requested();
+        }
+        later.append(&mut self.about_list);
+        self.wait(work.number, mark, later);
+        Stored {
+            number: (!is_waited_for).then_some(work.number),
+            messages: now,
+        }
+    }
+
+    /// Entries behind this one are about to be replaced: what the file has of them does not count.
+    fn truncate(&mut self, before: Index) {
+        // Replacing an entry that the file commits makes a file that does not open, and takes back
+        // what clients were told.
+        assert!(
+            before >= self.mark.commit,
+            "entries behind {before} are replaced, but the file commits {}",
+            self.mark.commit
+        );
+        self.mark.last = self.mark.last.min(before);
+        for waiting in &mut self.waiting {
+            waiting.mark.last = waiting.mark.last.min(before);
+        }
+        if let Some(rewriting) = &mut self.rewriting {
+            rewriting.truncate(before);
+        }
+    }
+
+    /// The records of this work, in the reference's order: an entry comes before the commit index
+    /// that includes it.
+    fn records_of(&mut self, work: &Work, node: &RaftNode) -> Records {
+        let hard = (node.term(), node.vote());
         let mut records = Records::default();
         if work.hard.is_some() {
             records.hard(self.own, self.hard.0, hard);
@@ -252,55 +332,31 @@ impl LogFile {
             records.commit(commit);
             self.commit = commit;
         }
-        let mark = self.whole_mark(node);
-        if self.list == ListState::Committed {
-            // The commit index may be in a record already that is not synced.
-            if records.is_empty() {
-                records.commit(mark.commit);
-            }
-            records.must_last();
+        records
+    }
+
+    /// The request at the present position brings the file to this mark, and releases these
+    /// messages.
+    fn wait(&mut self, number: u64, mark: Mark, messages: Vec<(Sid, Outgoing)>) {
+        if let Some(last) = self.waiting.back() {
+            assert!(
+                last.position <= self.position && last.number <= number,
+                "work {number} at {} waits before work {} at {}",
+                self.position,
+                last.number,
+                last.position
+            );
         }
-        if self.trouble != Trouble::None {
-            // Promises are dropped as if the network had lost them: the file has room for them again later, and peers repeat themselves.
-            if let Some(rewriting) = &mut self.rewriting {
-                rewriting.journal(&records.into_bytes());
-            }
-            return Stored {
-                number: None,
-                messages: now,
-            };
-        }
-        if records.is_empty() && self.waiting.is_empty() {
-            now.append(&mut later);
-            self.released = work.number;
-            return Stored {
-                number: Some(work.number),
-                messages: now,
-            };
-        }
-        let is_waited_for = records.is_durable() || !self.waiting.is_empty();
-        if !is_waited_for {
-            now.append(&mut later);
-        }
-        if !records.is_empty() {
-            self.append(records, requests);
-            self.list_requested();
-        }
-        later.append(&mut self.about_list);
         self.waiting.push_back(Waiting {
             position: self.position,
-            number: work.number,
+            number,
             mark,
-            messages: later,
+            messages,
         });
-        Stored {
-            number: (!is_waited_for).then_some(work.number),
-            messages: now,
-        }
     }
 
     /// Requests records that nothing waits for.
-    pub(super) fn append(&mut self, records: Records, requests: &mut Vec<StorageRequest>) {
+    pub(crate) fn append(&mut self, records: Records, requests: &mut Vec<StorageRequest>) {
         if !self.is_recording || self.trouble != Trouble::None {
             return;
         }
@@ -323,7 +379,14 @@ impl LogFile {
     }
 
     /// The storage has answered.
-    pub(super) fn answered(&mut self, position: LogPosition) -> Stored {
+    pub(crate) fn answered(&mut self, position: LogPosition) -> Stored {
+        // An answer to a request that was never made would acknowledge records that are nowhere.
+        assert!(
+            position.0 <= self.position,
+            "the storage answers {}, but {} is the last request",
+            position.0,
+            self.position
+        );
         let mut stored = Stored::default();
         while let Some(waiting) = self.waiting.front()
             && waiting.position <= position.0
@@ -331,6 +394,13 @@ impl LogFile {
         {
             self.mark = waiting.mark;
             stored.number = Some(waiting.number);
+            assert!(
+                self.released <= waiting.number && waiting.number <= self.number,
+                "work {} is stored after work {} of {}",
+                waiting.number,
+                self.released,
+                self.number
+            );
             self.released = waiting.number;
             stored.messages.extend(waiting.messages);
         }
@@ -343,7 +413,7 @@ impl LogFile {
     }
 
     /// An append has failed. Returns whether that is news.
-    pub(super) fn failed(&mut self, now_ms: u64) -> bool {
+    pub(crate) fn failed(&mut self, now_ms: u64) -> bool {
         if self.trouble == Trouble::Poisoned {
             return false;
         }
@@ -361,7 +431,7 @@ impl LogFile {
     }
 
     /// When the next attempt is due.
-    pub(super) fn deadline_ms(&self) -> u64 {
+    pub(crate) fn deadline_ms(&self) -> u64 {
         match self.trouble {
             Trouble::Failed { retry_ms, .. } => retry_ms,
             _ => u64::MAX,
@@ -369,7 +439,7 @@ impl LogFile {
     }
 
     /// Requests everything that is missing in the file, if the time has come.
-    pub(super) fn retry(
+    pub(crate) fn retry(
         &mut self,
         now_ms: u64,
         node: &RaftNode,
@@ -382,8 +452,16 @@ impl LogFile {
             return;
         }
         let (records, mark) = self.missing(node, self.mark);
-        // The failure of an older request may still come. It must not make this one be repeated: entries that are written twice, the second
-        // time behind a commit index that includes them, make a file that does not open.
+        // Every record behind the mark is made again, so the file lacks none of what is promised
+        // next.
+        assert!(
+            mark.last >= self.mark.last && mark.commit >= self.mark.commit,
+            "the log in memory ends at {mark:?}, but the file has {:?}",
+            self.mark
+        );
+        // The failure of an older request may still come. It must not make this one be repeated:
+        // entries that are written twice, the second time behind a commit index that includes them,
+        // make a file that does not open.
         self.forget_failures();
         self.position += 1;
         requests.push(StorageRequest::Recover);
@@ -400,7 +478,7 @@ impl LogFile {
     }
 
     /// The records between a mark and the log in memory; at least one.
-    pub(super) fn missing(&mut self, node: &RaftNode, from: Mark) -> (Records, Mark) {
+    pub(crate) fn missing(&mut self, node: &RaftNode, from: Mark) -> (Records, Mark) {
         let hard = (node.term(), node.vote());
         let mut records = Records::default();
         if from.hard.0 == Term(0) {
@@ -425,7 +503,7 @@ impl LogFile {
     }
 
     /// The log in memory.
-    pub(super) fn whole_mark(&self, node: &RaftNode) -> Mark {
+    pub(crate) fn whole_mark(&self, node: &RaftNode) -> Mark {
         let last = node.logged();
         Mark {
             hard: (node.term(), node.vote()),
@@ -434,8 +512,9 @@ impl LogFile {
         }
     }
 
-    /// After trouble: requests what was not requested meanwhile. Returns the number of the work that needs nothing more.
-    pub(super) fn catch_up(
+    /// After trouble: requests what was not requested meanwhile. Returns the number of the work
+    /// that needs nothing more.
+    pub(crate) fn catch_up(
         &mut self,
         node: &RaftNode,
         requests: &mut Vec<StorageRequest>,
@@ -455,36 +534,32 @@ impl LogFile {
     }
 
     /// The request at the present position stores everything.
-    pub(super) fn wait_for_all(&mut self, mark: Mark) {
+    pub(crate) fn wait_for_all(&mut self, mark: Mark) {
         self.list_requested();
-        self.waiting.push_back(Waiting {
-            position: self.position,
-            number: self.number,
-            mark,
-            messages: Vec::new(),
-        });
+        self.wait(self.number, mark, Vec::new());
     }
 
     /// Forgets what was requested from a file that takes no appends any more.
-    pub(super) fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         self.waiting.clear();
         self.list_forgotten();
         self.trouble = Trouble::Poisoned;
     }
 
     /// The next position, for a request that the caller makes.
-    pub(super) fn take_position(&mut self) -> LogPosition {
+    pub(crate) fn take_position(&mut self) -> LogPosition {
         self.position += 1;
         LogPosition(self.position)
     }
 
     /// Whether some requests are not answered.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 }
 
-/// Answers to heartbeats and rejections hold whatever the disk does. Without them a slow disk would cost the leader its quorum.
+/// Answers to heartbeats and rejections hold whatever the disk does. Without them a slow disk would
+/// cost the leader its quorum.
 fn promises_nothing(message: &Outgoing) -> bool {
     use crate::message::PeerMessage;
     matches!(

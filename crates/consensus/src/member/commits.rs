@@ -1,0 +1,163 @@
+//! Commits: proposals that wait, entries that are committed, and how far the database has applied
+//! them.
+//!
+//! ```text
+//! propose --> waiting --> in the algorithm's log --> committed --> applied by the database
+//! ```
+//!
+//! Invariant: the algorithm's commit index never falls, and the database never applies past it.
+//! Both are asserted, also in release: a member that breaks one of them would acknowledge or show
+//! what may be lost. It must not know the file, the list of members or who leads.
+
+pub(crate) mod catching_up;
+pub(crate) mod notice;
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use corvid_log::cluster::{Eid, Index, Term};
+
+use super::context::Context;
+use crate::database::{Committed, Proposal};
+use crate::entry::EntryBody;
+use crate::raft_node::LogEntry;
+use catching_up::CatchingUp;
+use notice::CommitNotice;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Commits {
+    /// Proposals that the algorithm does not accept at present, in order.
+    waiting: VecDeque<Proposal>,
+    /// The election timer of an entry that is proposed and not committed, ms.
+    proposed_timer_ms: Option<u64>,
+    /// The last entry that was handed to the database.
+    last: Index,
+    /// The last entry with data that was handed to the database.
+    last_eid: Eid,
+    /// The last entry that the database has applied.
+    applied: Index,
+    pub(crate) notice: CommitNotice,
+    pub(crate) catching_up: CatchingUp,
+}
+
+impl Commits {
+    /// Everything through `applied` is in the database; `is_new`: the server's file has no entry
+    /// yet.
+    pub(crate) fn new(applied: Index, last_eid: Eid, is_new: bool) -> Commits {
+        Commits {
+            waiting: VecDeque::new(),
+            proposed_timer_ms: None,
+            last: applied,
+            last_eid,
+            applied,
+            notice: CommitNotice::new(),
+            catching_up: CatchingUp::new(is_new),
+        }
+    }
+
+    /// Takes proposals of the database that leads.
+    pub(crate) fn enqueue(&mut self, proposals: Vec<Proposal>) {
+        self.waiting.extend(proposals);
+    }
+
+    /// Proposes all that waits, in one step. If the algorithm does not accept it now, it goes on
+    /// waiting.
+    pub(crate) fn propose(&mut self, cx: &mut Context) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let body = |proposal: &Proposal| {
+            let result = proposal.result.clone().unwrap_or_default();
+            EntryBody::commit(proposal.eid, &proposal.data).with_result(result)
+        };
+        if cx.node.propose(self.waiting.iter().map(body).collect()) {
+            self.waiting.clear();
+        }
+    }
+
+    /// Proposes another election timer. Returns whether the algorithm accepts it now.
+    pub(crate) fn propose_timer(&mut self, cx: &mut Context, timer_ms: u64) -> bool {
+        let is_accepted = cx.node.propose(vec![EntryBody::election_timer(timer_ms)]);
+        if is_accepted {
+            self.proposed_timer_ms = Some(timer_ms);
+        }
+        is_accepted
+    }
+
+    /// The election timer of an entry that is proposed and not committed, ms.
+    pub(crate) fn proposed_timer_ms(&self) -> Option<u64> {
+        self.proposed_timer_ms
+    }
+
+    /// An entry with an election timer is committed.
+    pub(crate) fn forget_proposed_timer(&mut self) {
+        self.proposed_timer_ms = None;
+    }
+
+    /// This member does not lead any more: the database proposes again in the next term, if need
+    /// be.
+    pub(crate) fn forget_proposals(&mut self) {
+        self.waiting.clear();
+        self.proposed_timer_ms = None;
+    }
+
+    /// Takes a committed entry. Returns what the database is told of it, if it has data;
+    /// `own_term`: entries of this term are the database's own proposals, which it has applied
+    /// already.
+    pub(crate) fn commit(&mut self, entry: &LogEntry, own_term: Option<Term>) -> Option<Committed> {
+        // A gap or a repetition would make this member's rows differ from the others'.
+        assert!(
+            entry.index == self.last.next(),
+            "entry {} is committed after entry {}",
+            entry.index,
+            self.last
+        );
+        self.last = entry.index;
+        let (eid, data) = entry.body.as_commit()?;
+        self.last_eid = eid;
+        let index = entry.index;
+        if own_term == Some(entry.term) {
+            return Some(Committed::Own { index, eid });
+        }
+        let result: &Bytes = entry.body.result();
+        Some(Committed::Data {
+            index,
+            eid,
+            data,
+            result: (!result.is_empty()).then(|| result.clone()),
+        })
+    }
+
+    /// A snapshot has taken the place of all entries through this one. The database has not applied
+    /// it yet.
+    pub(crate) fn restart(&mut self, index: Index, eid: Eid) {
+        assert!(
+            index >= self.last,
+            "a snapshot through {index} takes back entry {}",
+            self.last
+        );
+        self.last = index;
+        self.last_eid = eid;
+    }
+
+    /// The database has applied everything through this entry.
+    pub(crate) fn apply(&mut self, index: Index) {
+        assert!(
+            index <= self.last,
+            "the database has applied {index}, but was told {} only",
+            self.last
+        );
+        self.applied = self.applied.max(index);
+    }
+
+    /// The last entry that the database has applied.
+    pub(crate) fn applied(&self) -> Index {
+        self.applied
+    }
+
+    /// The last entry with data that was handed to the database.
+    pub(crate) fn last_eid(&self) -> Eid {
+        self.last_eid
+    }
+}

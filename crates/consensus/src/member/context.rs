@@ -1,0 +1,161 @@
+//! The surroundings in which every part of a member works: its identity, the time, the algorithm,
+//! its connections, whether it has failed, and the queue of outputs.
+//!
+//! Invariant: a part changes its own fields and this, and nothing of another part. It must not know
+//! the parts.
+
+use corvid_log::cluster::{Cid, Sid};
+use corvid_log::storage::StorageRequest;
+use corvid_rpc::Level;
+
+use super::failure::Failure;
+use super::outbox::Outbox;
+use super::peers::PeerTable;
+use super::{Output, Repeated, Settings};
+use crate::database::MemberEvent;
+use crate::message::PeerMessage;
+use crate::raft_node::RaftNode;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) settings: Settings,
+    /// The cluster, if known.
+    pub(crate) cid: Option<Cid>,
+    pub(crate) now_ms: u64,
+    pub(crate) node: RaftNode,
+    pub(crate) peers: PeerTable,
+    /// The member cannot take part any more.
+    pub(crate) failure: Option<Failure>,
+    pub(crate) outbox: Outbox,
+}
+
+impl Context {
+    /// This member.
+    pub(crate) fn own(&self) -> Sid {
+        self.settings.sid
+    }
+
+    pub(crate) fn put(&mut self, output: Output) {
+        self.outbox.put(output);
+    }
+
+    pub(crate) fn send(&mut self, to: Sid, message: PeerMessage) {
+        if to != self.own() {
+            self.put(Output::Send { to, message });
+        }
+    }
+
+    pub(crate) fn tell_database(&mut self, event: MemberEvent) {
+        self.put(Output::Database(event));
+    }
+
+    pub(crate) fn store(&mut self, requests: Vec<StorageRequest>) {
+        if !requests.is_empty() {
+            self.put(Output::Store(requests));
+        }
+    }
+
+    pub(crate) fn log(&mut self, level: Level, text: String) {
+        self.put(Output::Log(level, None, text));
+    }
+
+    /// Logs a line of a kind whose rate is limited.
+    pub(crate) fn log_repeated(&mut self, level: Level, kind: Repeated, text: String) {
+        self.put(Output::Log(level, Some(kind), text));
+    }
+
+    /// This member takes no part any more.
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        self.log(Level::Error, failure.text().to_owned());
+        self.put(Output::Failed(failure.text().to_owned()));
+        self.failure = Some(failure);
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// The leader, if messages can be sent to it.
+    pub(crate) fn reachable_leader(&self) -> Option<Sid> {
+        let leader = self.node.leader()?;
+        (leader != self.own() && self.peers.is_up(leader)).then_some(leader)
+    }
+
+    /// The cluster's id in log lines.
+    pub(crate) fn cid_text(&self) -> String {
+        let uuid = self.cid.map_or(corvid_data::Uuid::ZERO, Cid::uuid);
+        corvid_log::cluster::ids::short(uuid)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod fixture {
+    //! Contexts for the tests of parts.
+
+    use super::*;
+    use crate::member::KeptEntries;
+    use crate::raft_node::Opening;
+    use corvid_data::Uuid;
+    use corvid_log::cluster::{Index, Term};
+
+    pub(crate) fn sid(number: u8) -> Sid {
+        Sid(Uuid([number; 16]))
+    }
+
+    /// Member 1 of these, in term 3.
+    fn member(voters: &[u8]) -> Context {
+        let opening = Opening {
+            sid: sid(1),
+            snapshot: (Index(1), Term(1)),
+            entries: Vec::new(),
+            term: Term(3),
+            vote: None,
+            commit: Index(1),
+            voters: voters.iter().copied().map(sid).collect(),
+        };
+        Context {
+            settings: Settings {
+                sid: sid(1),
+                name: "D".to_owned(),
+                address: "tcp:10.0.0.1:6644".to_owned(),
+                kept: KeptEntries::NONE,
+            },
+            cid: None,
+            now_ms: 0,
+            node: RaftNode::new(&opening, 10).expect("a state"),
+            peers: PeerTable::default(),
+            failure: None,
+            outbox: Outbox::default(),
+        }
+    }
+
+    /// Member 1, which follows member 2 in term 3 and can reach it.
+    pub(crate) fn follower() -> Context {
+        let mut cx = member(&[1, 2]);
+        let (term, commit) = (Term(3), Index(1));
+        cx.node
+            .step(sid(2), PeerMessage::Heartbeat { term, commit });
+        cx.peers.admit(sid(2), true).expect("a member").is_up = true;
+        assert_eq!(cx.reachable_leader(), Some(sid(2)));
+        cx
+    }
+
+    /// Member 1, which is alone and leads.
+    pub(crate) fn leader() -> Context {
+        let mut cx = member(&[1]);
+        cx.node.campaign();
+        assert!(cx.node.is_leader());
+        cx
+    }
+
+    /// The messages that have been put, with their receivers.
+    pub(crate) fn take_messages(cx: &mut Context) -> Vec<(Sid, PeerMessage)> {
+        let outputs = std::iter::from_fn(|| cx.outbox.take());
+        let messages = outputs.filter_map(|output| match output {
+            Output::Send { to, message } => Some((to, message)),
+            _ => None,
+        });
+        messages.collect()
+    }
+}

@@ -1,0 +1,291 @@
+//! The disk: what this member's file has, which requests to it are under way, and what happens when
+//! it fails.
+//!
+//! | File | Owns |
+//! |---|---|
+//! | `log_file.rs` | records that are requested, those that are stored, and the messages that wait |
+//! | `records.rs` | the text of records |
+//! | `rewrite.rs` | a new file with a new snapshot |
+//! | `repair.rs` | a damaged file, which a snapshot of the leader replaces |
+//!
+//! Invariant: the algorithm hears that work is stored, and a message that promises a record leaves,
+//! only after the storage has answered for it. A file that fails costs acknowledgements and never
+//! data: the log in memory has everything that the file lacks, and is written again. It must not
+//! know who is a member, who leads, or other members' snapshots.
+
+pub(crate) mod log_file;
+pub(crate) mod records;
+pub(crate) mod repair;
+pub(crate) mod rewrite;
+
+use corvid_log::cluster::{Eid, Index, Servers, Sid, Term};
+use corvid_log::storage::{LogPosition, StoreError};
+use corvid_rpc::Level;
+
+use super::FileState;
+use super::context::Context;
+use crate::message::{PeerMessage, SnapshotMeta};
+use crate::raft_node::{Outgoing, Work};
+use log_file::{LogFile, Mark, Stored, Trouble};
+use records::Records;
+use repair::Repair;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    pub(crate) file: LogFile,
+    snapshot: StoredSnapshot,
+    /// The file is damaged.
+    repair: Option<Repair>,
+    /// When a rewrite that the file needs is tried again, ms.
+    next_rewrite_ms: u64,
+}
+
+/// The snapshot in the file; index 0: none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StoredSnapshot {
+    pub(crate) index: Index,
+    pub(crate) term: Term,
+    /// The last entry with data that it includes.
+    pub(crate) eid: Eid,
+}
+
+impl StoredSnapshot {
+    /// Its description for a peer, without the length of its body. `servers`: the list as of its
+    /// index.
+    pub(crate) fn meta(self, servers: &Servers, timer_ms: u64) -> SnapshotMeta {
+        SnapshotMeta {
+            index: self.index,
+            term: self.term,
+            eid: self.eid,
+            servers: servers.clone(),
+            election_timer_ms: timer_ms,
+            body_bytes: 0,
+        }
+    }
+}
+
+impl Disk {
+    pub(crate) fn new(file: LogFile, snapshot: StoredSnapshot, repair: Option<Repair>) -> Disk {
+        Disk {
+            file,
+            snapshot,
+            repair,
+            next_rewrite_ms: u64::MAX,
+        }
+    }
+
+    pub(crate) fn deadline_ms(&self) -> u64 {
+        let repair = self.repair.as_ref().map_or(u64::MAX, Repair::next_ms);
+        self.file
+            .deadline_ms()
+            .min(self.next_rewrite_ms)
+            .min(repair)
+    }
+
+    /// The snapshot in the file.
+    pub(crate) fn snapshot(&self) -> StoredSnapshot {
+        self.snapshot
+    }
+
+    /// Whether the file has the contents of a member.
+    pub(crate) fn has_snapshot(&self) -> bool {
+        self.snapshot.index > Index(0)
+    }
+
+    /// Whether the file is damaged, and not replaced yet.
+    pub(crate) fn is_repairing(&self) -> bool {
+        self.repair.is_some()
+    }
+
+    /// Whether the file takes nothing until it is written again.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.file.trouble == Trouble::Poisoned
+    }
+
+    /// Whether nothing is appended at present.
+    pub(crate) fn is_in_trouble(&self) -> bool {
+        self.file.trouble != Trouble::None
+    }
+
+    /// Whether a new file is being written.
+    pub(crate) fn is_rewriting(&self) -> bool {
+        self.file.rewriting.is_some()
+    }
+
+    /// The state for operators.
+    pub(crate) fn state(&self, cx: &Context) -> FileState {
+        if self.is_repairing() {
+            return FileState::Damaged;
+        }
+        if let Some(failure) = &cx.failure {
+            return failure.file_state();
+        }
+        match self.file.trouble {
+            Trouble::None => FileState::Intact,
+            Trouble::Failed { .. } => FileState::Failing,
+            Trouble::Poisoned => FileState::Poisoned,
+        }
+    }
+
+    /// Requests the records of this work. The caller sends the messages that may leave at once, and
+    /// then tells the algorithm the number.
+    pub(crate) fn store(&mut self, cx: &mut Context, work: Work) -> Stored {
+        let mut requests = Vec::new();
+        let stored = self.file.store(work, &cx.node, &mut requests);
+        cx.store(requests);
+        stored
+    }
+
+    /// Records through this position are stored. Returns the messages that waited for them; `None`:
+    /// the answer is for requests that were given up.
+    pub(crate) fn answer(
+        &mut self,
+        cx: &mut Context,
+        position: LogPosition,
+    ) -> Option<Vec<(Sid, Outgoing)>> {
+        if let Trouble::Failed { .. } = self.file.trouble {
+            // Without a retry under way the answer is older than the failure.
+            if !self.file.is_waiting() {
+                return None;
+            }
+            self.file.trouble = Trouble::None;
+            let text = "the file takes records again: this member has stored what was missing";
+            cx.log(Level::Info, text.to_owned());
+        }
+        let stored = self.file.answered(position);
+        if let Some(number) = stored.number {
+            cx.node.stored(number);
+        }
+        Some(stored.messages)
+    }
+
+    /// Requests records that were made while the file was in trouble.
+    pub(crate) fn catch_up(&mut self, cx: &mut Context) {
+        let mut requests = Vec::new();
+        let number = self.file.catch_up(&cx.node, &mut requests);
+        cx.store(requests);
+        if let Some(number) = number {
+            cx.node.stored(number);
+        }
+    }
+
+    /// Requests what a failed append has left out, if it is time.
+    pub(crate) fn retry(&mut self, cx: &mut Context) {
+        let mut requests = Vec::new();
+        self.file.retry(cx.now_ms, &cx.node, &mut requests);
+        cx.store(requests);
+    }
+
+    /// Requests records that nothing waits for.
+    pub(crate) fn append(&mut self, cx: &mut Context, records: Records) {
+        let mut requests = Vec::new();
+        self.file.append(records, &mut requests);
+        cx.store(requests);
+    }
+
+    /// An append has failed. Returns whether that is news: then another member should lead.
+    pub(crate) fn fail_append(
+        &mut self,
+        cx: &mut Context,
+        position: LogPosition,
+        error: &StoreError,
+    ) -> bool {
+        if self.file.is_obsolete(position) {
+            return false;
+        }
+        self.give_up_unswapped(cx);
+        if let Some(failure) = &mut cx.failure {
+            failure.forget_note();
+        }
+        if !self.file.failed(cx.now_ms) {
+            return false;
+        }
+        let StoreError { details, io_error } = error;
+        cx.log(
+            Level::Error,
+            format!(
+                "{details}: {io_error}; this member acknowledges nothing until the file takes records again, which is tried until it succeeds: \
+                 check the disk"
+            ),
+        );
+        true
+    }
+
+    /// Writes the note of a failure, unless the file takes no record now or is being replaced: then
+    /// it is tried again in a later turn.
+    pub(crate) fn note_failure(&mut self, cx: &mut Context) {
+        let is_ready = !self.is_in_trouble() && !self.is_rewriting();
+        let failure = cx.failure.as_mut().filter(|_| is_ready);
+        if let Some(records) = failure.and_then(super::failure::Failure::take_note) {
+            self.append(cx, records);
+        }
+    }
+
+    /// Logs that the file is damaged, if it is.
+    pub(crate) fn log_repair(&self, cx: &mut Context) {
+        if let Some(repair) = &self.repair {
+            repair.log_begin(cx);
+        }
+    }
+
+    /// Asks for a snapshot in the place of a damaged file, if it is time.
+    pub(crate) fn repair_time(&mut self, cx: &mut Context, is_receiving: bool) {
+        if let Some(repair) = &mut self.repair {
+            repair.ask(cx, is_receiving);
+        }
+    }
+
+    /// A connection is there: a member with a damaged file need not wait.
+    pub(crate) fn ask_for_repair(&mut self, cx: &mut Context, is_receiving: bool) {
+        if let Some(repair) = &mut self.repair {
+            repair.ask_now(cx, is_receiving);
+        }
+    }
+
+    /// Whether this member handles a message, as far as its file is concerned.
+    pub(crate) fn heeds(&self, message: &PeerMessage) -> bool {
+        !self.is_repairing() || repair::concerns_repair(message)
+    }
+
+    /// Whether a snapshot has everything that this member may have acknowledged and lost.
+    pub(crate) fn is_enough(&self, meta: &SnapshotMeta) -> bool {
+        self.repair.as_ref().is_none_or(|it| it.is_enough(meta))
+    }
+
+    /// The file is one with this snapshot of the leader, with this term and vote, and nothing else.
+    pub(crate) fn replace(
+        &mut self,
+        cx: &mut Context,
+        snapshot: StoredSnapshot,
+        hard: (Term, Option<Sid>),
+    ) {
+        if let Some(rewriting) = self.file.rewriting.take() {
+            // It may have begun during the installation. Nobody would end it, and the next one
+            // waits for its end.
+            self.give_up_rewrite(cx, &rewriting);
+        }
+        if let Some(repair) = self.repair.take() {
+            repair.complete(cx, snapshot.index);
+        }
+        // The log in memory has no entry of the snapshot's term there, so the library drops it.
+        self.file.restart(Mark {
+            hard,
+            last: snapshot.index,
+            commit: snapshot.index,
+        });
+        self.take_snapshot(snapshot);
+    }
+
+    /// The file has another snapshot.
+    fn take_snapshot(&mut self, snapshot: StoredSnapshot) {
+        // An older one would bring back a state that entries which are gone have changed.
+        assert!(
+            snapshot.index >= self.snapshot.index,
+            "snapshot {} replaces snapshot {}",
+            snapshot.index,
+            self.snapshot.index
+        );
+        self.snapshot = snapshot;
+    }
+}

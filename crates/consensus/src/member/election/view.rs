@@ -1,0 +1,282 @@
+//! The member's role, term and leader as others have been told: the database, `_Server` and the
+//! log.
+//!
+//! Invariant: the database is told that it leads only when it has applied the entry that begins the
+//! leadership, and of one leadership at a time. Terms only grow.
+
+use corvid_log::cluster::{Index, Sid, Term};
+use corvid_rpc::Level;
+
+use crate::database::MemberEvent;
+use crate::member::context::Context;
+use crate::member::roster::Roster;
+use crate::member::status::Role;
+use crate::member::{Output, Repeated, ServerRow};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct View {
+    role: Role,
+    term: Term,
+    leader: Option<Sid>,
+    /// The last event for the database about leadership.
+    told: Option<Told>,
+    /// The election timer that the database has heard, in milliseconds.
+    told_timer_ms: Option<u64>,
+    row: Option<ServerRow>,
+    /// This member's leadership: its term, and the entry that begins it.
+    leadership: Option<(Term, Index)>,
+    /// A leader was seen since the start.
+    has_seen_leader: bool,
+    /// The newest commit that a leader has told.
+    leader_commit: Index,
+    /// Elections since a leader was seen.
+    elections_without_leader: u32,
+    elections: u64,
+    /// When the last election began, and whether a transfer was the reason.
+    election: Option<(u64, bool)>,
+    won_ms: Option<u64>,
+    last_reset_ms: u64,
+}
+
+/// Leadership as the database was told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Leads(Term),
+    Follows(Term, Option<Sid>),
+}
+
+/// The algorithm has another role, term or leader than the view.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoleChange {
+    role: Role,
+    pub(crate) term: Term,
+    leader: Option<Sid>,
+    pub(crate) is_new_term: bool,
+    /// This member led, and does not lead any more in that term.
+    pub(crate) is_leadership_lost: bool,
+}
+
+impl View {
+    pub(crate) fn new(now_ms: u64) -> View {
+        View {
+            role: Role::Follower,
+            term: Term(0),
+            leader: None,
+            told: None,
+            told_timer_ms: None,
+            row: None,
+            leadership: None,
+            has_seen_leader: false,
+            leader_commit: Index(0),
+            elections_without_leader: 0,
+            elections: 0,
+            election: None,
+            won_ms: None,
+            last_reset_ms: now_ms,
+        }
+    }
+
+    /// The term in which the database was told that it leads, unless it was told otherwise since.
+    pub(crate) fn told_term(&self) -> Option<Term> {
+        match self.told {
+            Some(Told::Leads(term)) => Some(term),
+            _ => None,
+        }
+    }
+
+    /// A leader says how far the cluster has committed.
+    pub(crate) fn note_leader_commit(&mut self, commit: Index) {
+        self.leader_commit = self.leader_commit.max(commit);
+    }
+
+    /// The newest commit that a leader has told.
+    pub(crate) fn leader_commit(&self) -> Index {
+        self.leader_commit
+    }
+
+    /// This member leads from this entry on.
+    pub(crate) fn begin_leadership(&mut self, term: Term, index: Index) {
+        if self.leadership.is_none_or(|(known, _)| known != term) {
+            self.leadership = Some((term, index));
+        }
+    }
+
+    pub(crate) fn begin_election(&mut self, now_ms: u64, is_transfer: bool) {
+        self.elections += 1;
+        self.election = Some((now_ms, is_transfer));
+        self.won_ms = None;
+    }
+
+    /// The election timeout has passed: logs the election that begins with it.
+    pub(crate) fn time_out(&mut self, cx: &mut Context) {
+        self.begin_election(cx.now_ms, false);
+        self.elections_without_leader += 1;
+        let ms = self.since_reset_ms(cx.now_ms);
+        self.last_reset_ms = cx.now_ms;
+        let (term, kind) = (cx.node.term(), election_kind(cx));
+        let text = format!("term {term}: {ms} ms timeout expired, starting election ({kind})");
+        cx.log_repeated(Level::Info, Repeated::Timeout, text);
+    }
+
+    /// A message of the leader has come.
+    pub(crate) fn hear_leader(&mut self, now_ms: u64) {
+        self.elections_without_leader = 0;
+        self.last_reset_ms = now_ms;
+    }
+
+    /// A vote was given: the election timeout begins anew.
+    pub(crate) fn restart_timeout(&mut self, now_ms: u64) {
+        self.last_reset_ms = now_ms;
+    }
+
+    /// The time since the election timeout began.
+    pub(crate) fn since_reset_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.last_reset_ms)
+    }
+
+    /// Whether two elections have passed since a leader was seen.
+    pub(crate) fn is_retrying(&self) -> bool {
+        self.elections_without_leader >= 2
+    }
+
+    /// Whether a leader was seen since the start, and is not being looked for.
+    pub(crate) fn is_near(&self) -> bool {
+        self.has_seen_leader && !self.is_retrying()
+    }
+
+    /// Elections that this member has begun.
+    pub(crate) fn elections(&self) -> u64 {
+        self.elections
+    }
+
+    /// When the last election began, and whether a transfer was the reason.
+    pub(crate) fn election(&self) -> Option<(u64, bool)> {
+        self.election
+    }
+
+    /// When this member won an election.
+    pub(crate) fn won_ms(&self) -> Option<u64> {
+        self.won_ms
+    }
+
+    /// The difference between the algorithm's role and the view, if there is one.
+    pub(crate) fn compare(&self, cx: &Context) -> Option<RoleChange> {
+        let (role, term, leader) = (cx.node.role(), cx.node.term(), cx.node.leader());
+        let is_same = (role, term, leader) == (self.role, self.term, self.leader);
+        let is_new_term = term != self.term;
+        let was_leader = self.role == Role::Leader;
+        (!is_same).then_some(RoleChange {
+            role,
+            term,
+            leader,
+            is_new_term,
+            is_leadership_lost: was_leader && (role != Role::Leader || is_new_term),
+        })
+    }
+
+    /// Logs a change of the role, and makes it the view.
+    pub(crate) fn adopt(&mut self, cx: &mut Context, roster: &Roster, change: RoleChange) {
+        let RoleChange {
+            role, term, leader, ..
+        } = change;
+        // A term that falls would let this member vote twice in one.
+        assert!(
+            term >= self.term,
+            "the term falls from {} to {term}",
+            self.term
+        );
+        if role == Role::Candidate && change.is_new_term && !cx.node.is_precandidate() {
+            log_election(cx, "vote");
+        }
+        if role == Role::Leader && self.role != Role::Leader {
+            self.won_ms = Some(cx.now_ms);
+            let (quorum, count) = (roster.quorum(), roster.count());
+            let text = format!("term {term}: elected leader by {quorum}+ of {count} servers");
+            cx.log_repeated(Level::Info, Repeated::Elected, text);
+        }
+        if leader.is_some() {
+            self.has_seen_leader = true;
+            self.hear_leader(cx.now_ms);
+        }
+        if let Some(leader) = leader
+            && leader != cx.own()
+            && (change.is_new_term || self.leader != Some(leader))
+        {
+            let text = format!(
+                "server {} is leader for term {term}",
+                roster.name_of(leader)
+            );
+            cx.log(Level::Info, text);
+        }
+        (self.role, self.term, self.leader) = (role, term, leader);
+    }
+
+    /// Tells the database whether it leads, if that is news. `applied`: the last entry that the
+    /// database has applied.
+    pub(crate) fn tell_database(
+        &mut self,
+        cx: &mut Context,
+        applied: Index,
+        timer_ms: u64,
+    ) -> Option<Told> {
+        let term = self.term;
+        // Everything before this entry is committed and applied by then, so the database may
+        // execute.
+        let has_begun = self
+            .leadership
+            .is_some_and(|(known, index)| known == term && applied >= index);
+        let told = if self.role == Role::Leader && !cx.has_failed() && has_begun {
+            Told::Leads(term)
+        } else if cx.has_failed() {
+            Told::Follows(term, None)
+        } else {
+            Told::Follows(term, cx.reachable_leader())
+        };
+        if self.told == Some(told) {
+            return None;
+        }
+        self.told = Some(told);
+        self.tell_timer(cx, timer_ms);
+        cx.tell_database(match told {
+            Told::Leads(term) => MemberEvent::Leads { term },
+            Told::Follows(term, leader) => MemberEvent::Follows { term, leader },
+        });
+        Some(told)
+    }
+
+    /// Tells the database of a leader the election timer, if it has not heard it.
+    pub(crate) fn tell_timer(&mut self, cx: &mut Context, timer_ms: u64) {
+        if self.told_term().is_some() && self.told_timer_ms != Some(timer_ms) {
+            self.told_timer_ms = Some(timer_ms);
+            cx.tell_database(MemberEvent::ElectionTimer { timer_ms });
+        }
+    }
+
+    /// Shows the row of `_Server`, if it has changed.
+    pub(crate) fn show_row(&mut self, cx: &mut Context, row: ServerRow) {
+        let known = self.row.as_ref();
+        if known.is_none_or(|known| known.is_connected != row.is_connected) {
+            let text = format!("raft_is_connected: {}", row.is_connected);
+            cx.log(Level::Debug, text);
+        }
+        if self.row.as_ref() != Some(&row) {
+            self.row = Some(row.clone());
+            cx.put(Output::Row(row));
+        }
+    }
+}
+
+/// Logs an election that begins for another reason than the timeout, or a pre-vote that is won.
+pub(crate) fn log_election(cx: &mut Context, kind: &str) {
+    let text = format!("term {}: starting election ({kind})", cx.node.term());
+    cx.log_repeated(Level::Info, Repeated::Election, text);
+}
+
+/// The name of the election under way in log lines.
+pub(crate) fn election_kind(cx: &Context) -> &'static str {
+    match cx.node.is_precandidate() {
+        true => "pre-vote",
+        false => "vote",
+    }
+}

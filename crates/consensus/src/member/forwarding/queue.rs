@@ -1,0 +1,269 @@
+//! The follower's side of forwarding: transactions on their way to the leader, until their outcomes
+//! come.
+//!
+//! ```text
+//! queue   | answered | sent, not answered ........ | not sent |
+//!          first                                    first + sent
+//! ```
+//!
+//! Invariant: numbers follow each other from `first` on, and the first one in the queue has no
+//! outcome. Transactions are sent in the order of their numbers, and at most `SENT_MAX` are under
+//! way.
+
+use std::collections::VecDeque;
+
+use corvid_log::cluster::Term;
+
+use super::{COUNT_BITS, Numbered};
+use crate::database::{Forward, MemberEvent};
+use crate::limits;
+use crate::member::context::Context;
+use crate::message::PeerMessage;
+
+/// Transactions that a follower has sent and that are not answered; further ones wait.
+pub(crate) const SENT_MAX: usize = 1024;
+/// Bytes of them.
+const SENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// A slow network carries so many bytes in a millisecond.
+const SLOW_BYTES_PER_MS: u64 = 4096;
+/// Bits of a base.
+const BASE_BITS: u32 = 29;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    /// The numbers of this process begin behind this one.
+    base: u64,
+    /// The number of the first transaction in `waiting`.
+    first: u64,
+    /// Transactions without an outcome, in order; `None`: has its outcome, but one before it has
+    /// not.
+    waiting: VecDeque<Option<Forward>>,
+    /// How many of `waiting` were sent.
+    sent: usize,
+    sent_bytes: usize,
+    /// When what was sent is sent again, ms.
+    resend_ms: u64,
+}
+
+impl Queue {
+    /// `random` tells this process from others of the same member.
+    pub(crate) fn new(random: u64) -> Queue {
+        Queue::behind((random % (1 << BASE_BITS)) << COUNT_BITS)
+    }
+
+    fn behind(base: u64) -> Queue {
+        Queue {
+            base,
+            first: base + 1,
+            waiting: VecDeque::new(),
+            sent: 0,
+            sent_bytes: 0,
+            resend_ms: u64::MAX,
+        }
+    }
+
+    /// A new term: nothing that was sent in the old one is true any more.
+    pub(crate) fn restart(&mut self) {
+        *self = Queue::behind(self.base);
+    }
+
+    pub(crate) fn deadline_ms(&self) -> u64 {
+        if self.sent == 0 {
+            u64::MAX
+        } else {
+            self.resend_ms
+        }
+    }
+
+    pub(crate) fn push(&mut self, forward: Forward) {
+        self.waiting.push_back(Some(forward));
+    }
+
+    /// Sends what was not sent and fits, if the leader can be reached.
+    pub(crate) fn send(&mut self, cx: &mut Context, term: Term, timer_ms: u64) {
+        let Some(leader) = cx.reachable_leader() else {
+            return;
+        };
+        let mut first = None;
+        let mut forwards = Vec::new();
+        while let Some(waiting) = self.waiting.get(self.sent) {
+            if self.sent >= SENT_MAX || self.sent_bytes >= SENT_BYTES_MAX {
+                break;
+            }
+            let number = self.first + self.sent as u64;
+            self.sent += 1;
+            match waiting {
+                Some(forward) => {
+                    first.get_or_insert(number);
+                    self.sent_bytes += limits::forward_bytes(forward);
+                    forwards.push(forward.clone());
+                }
+                // Numbers in one message follow one another.
+                None if forwards.is_empty() => {}
+                None => break,
+            }
+        }
+        assert!(
+            self.sent <= SENT_MAX && self.sent <= self.waiting.len(),
+            "{} of {} transactions are sent",
+            self.sent,
+            self.waiting.len()
+        );
+        let Some(first) = first else { return };
+        let message = PeerMessage::Forward {
+            term,
+            first,
+            answered: self.first - 1,
+            forwards,
+        };
+        self.delay_resend(cx, timer_ms);
+        cx.send(leader, message);
+    }
+
+    /// Long transactions are still on their way when short ones would be taken for lost.
+    fn delay_resend(&mut self, cx: &Context, timer_ms: u64) {
+        let way_ms = self.sent_bytes as u64 / SLOW_BYTES_PER_MS;
+        self.resend_ms = cx.now_ms + 2 * timer_ms + way_ms;
+    }
+
+    /// Sends everything again that has no outcome.
+    pub(crate) fn resend(&mut self, cx: &mut Context, term: Term, timer_ms: u64) {
+        self.sent = 0;
+        self.sent_bytes = 0;
+        // One message carries what lies between answered ones; each has at least one transaction.
+        let mut before = usize::MAX;
+        while self.sent != before {
+            before = self.sent;
+            self.send(cx, term, timer_ms);
+        }
+    }
+
+    /// The leader has answered: tells the database the outcomes that are news, and sends what fits
+    /// now.
+    pub(crate) fn hear_outcomes(
+        &mut self,
+        cx: &mut Context,
+        term: Term,
+        timer_ms: u64,
+        outcomes: Vec<Numbered>,
+    ) {
+        for (number, id, outcome) in outcomes {
+            let Some(at) = number.checked_sub(self.first) else {
+                continue;
+            };
+            let at = usize::try_from(at).unwrap_or(usize::MAX);
+            let Some(waiting) = self.waiting.get_mut(at) else {
+                continue;
+            };
+            if waiting.as_ref().is_some_and(|forward| forward.id == id)
+                && let Some(forward) = waiting.take()
+            {
+                let bytes = limits::forward_bytes(&forward);
+                self.sent_bytes = self.sent_bytes.saturating_sub(bytes);
+                cx.tell_database(MemberEvent::Outcome { id, outcome });
+            }
+        }
+        self.drop_answered();
+        self.delay_resend(cx, timer_ms);
+        self.send(cx, term, timer_ms);
+    }
+
+    /// The first number without an outcome is the one of `first`, because answered ones are dropped
+    /// from the front.
+    fn drop_answered(&mut self) {
+        while let Some(None) = self.waiting.front() {
+            self.waiting.pop_front();
+            self.first += 1;
+            self.sent = self.sent.saturating_sub(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::{ClientIdentity, ForwardMethod, ForwardOutcome};
+    use crate::member::context::fixture;
+    use bytes::Bytes;
+    use corvid_data::Uuid;
+    use corvid_log::cluster::{Eid, Index};
+
+    fn forward(number: u8) -> Forward {
+        Forward {
+            id: Eid(Uuid([number; 16])),
+            method: ForwardMethod::Transact,
+            params: Bytes::from_static(br#"["D"]"#),
+            client: ClientIdentity::default(),
+            elapsed_ms: 0,
+            once: None,
+        }
+    }
+
+    /// The numbers behind the base, with the ids, of each message that was put.
+    fn take_sent(cx: &mut Context, base: u64) -> Vec<Vec<(u64, u8)>> {
+        let sent = |message| match message {
+            PeerMessage::Forward {
+                first, forwards, ..
+            } => {
+                let numbers = first - base..;
+                let ids = forwards.iter().map(|forward| forward.id.0.0[0]);
+                numbers.zip(ids).collect()
+            }
+            other => panic!("{other:?}"),
+        };
+        let messages = fixture::take_messages(cx).into_iter();
+        messages.map(|(_, message)| sent(message)).collect()
+    }
+
+    #[test]
+    fn transactions_without_an_outcome_are_sent_again_under_their_numbers() {
+        let mut cx = fixture::follower();
+        let mut queue = Queue::new(5);
+        let base = queue.base;
+        for number in 1..=4 {
+            queue.push(forward(number));
+        }
+        queue.send(&mut cx, Term(3), 1000);
+        assert_eq!(
+            take_sent(&mut cx, base),
+            [vec![(1, 1), (2, 2), (3, 3), (4, 4)]]
+        );
+        assert_eq!(queue.deadline_ms(), 2000);
+        let outcome = ForwardOutcome::Blocked(Index(1));
+        let id = |number: u8| Eid(Uuid([number; 16]));
+        let outcomes = vec![
+            (base + 2, id(2), outcome.clone()),
+            (base + 3, id(9), outcome.clone()),
+            (base + 5, id(5), outcome.clone()),
+        ];
+        queue.hear_outcomes(&mut cx, Term(3), 1000, outcomes);
+        assert!(take_sent(&mut cx, base).is_empty(), "all are under way");
+        queue.resend(&mut cx, Term(3), 1000);
+        let again = [vec![(1, 1)], vec![(3, 3), (4, 4)]];
+        assert_eq!(take_sent(&mut cx, base), again, "the third had another id");
+        let outcomes = vec![(base + 1, id(1), outcome)];
+        queue.hear_outcomes(&mut cx, Term(3), 1000, outcomes);
+        queue.push(forward(5));
+        queue.send(&mut cx, Term(3), 1000);
+        assert_eq!(take_sent(&mut cx, base), [vec![(5, 5)]]);
+        queue.restart();
+        assert_eq!(queue.deadline_ms(), u64::MAX);
+        queue.push(forward(6));
+        queue.send(&mut cx, Term(4), 1000);
+        assert_eq!(take_sent(&mut cx, base), [vec![(1, 6)]], "a new term");
+    }
+
+    #[test]
+    fn transactions_beyond_the_limit_wait() {
+        let mut cx = fixture::follower();
+        let mut queue = Queue::new(5);
+        for _ in 0..=SENT_MAX {
+            queue.push(forward(1));
+        }
+        queue.send(&mut cx, Term(3), 1000);
+        let sent = take_sent(&mut cx, queue.base);
+        assert_eq!(sent.concat().len(), SENT_MAX);
+        assert_eq!(queue.waiting.len(), SENT_MAX + 1);
+    }
+}

@@ -1,0 +1,227 @@
+//! The roster: who is a member, who joins, who leaves, and whether this server does.
+//!
+//! | File | Owns |
+//! |---|---|
+//! | `membership.rs` | the committed lists, servers that are being added or removed |
+//! | `joining.rs` | the server that asks for admission, and the leader that admits |
+//! | `leaving.rs` | the member that goes, and the leader that lets it go |
+//! | `addresses.rs` | names in log lines, connections that are wanted |
+//!
+//! Invariant: the voters of the algorithm are the servers of the last committed list. One change of
+//! the list is proposed at a time, by a leader whose database leads. A server that is out of the
+//! list hears of that only when the file says that the list is committed: until then this member
+//! may forget it, and would wait for a vote that never comes. It must not know snapshots, elections
+//! or transactions.
+
+pub(crate) mod addresses;
+pub(crate) mod joining;
+pub(crate) mod leaving;
+pub(crate) mod membership;
+
+use std::collections::BTreeSet;
+
+use corvid_log::cluster::{Eid, Index, Servers, Sid};
+use corvid_rpc::Level;
+
+use super::Phase;
+use super::context::Context;
+use super::disk::log_file::LogFile;
+use crate::peers::DialTarget;
+use joining::Joining;
+use leaving::{Departing, Leaving};
+use membership::{Joiner, Membership};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Roster {
+    list: Membership,
+    /// This server asks for admission.
+    joining: Option<Joining>,
+    /// This member asks to be removed.
+    leaving: Option<Leaving>,
+    /// This leader has committed its own removal.
+    departing: Option<Departing>,
+    has_left: bool,
+    /// The connections that are asked for.
+    targets: Option<Vec<DialTarget>>,
+}
+
+/// The consequences of a committed list, for others.
+#[derive(Debug, Default)]
+pub(crate) struct Committed {
+    /// This server is out of the list, and goes now.
+    pub(crate) must_leave: bool,
+    /// The list adds this server.
+    pub(crate) adds_own: bool,
+    /// Servers that are not members any more.
+    pub(crate) gone: Vec<Sid>,
+}
+
+impl Roster {
+    /// `remotes`: the servers to ask for admission; `None`: it is a member, or was one.
+    pub(crate) fn new(
+        first: Option<(Index, Servers)>,
+        later: Vec<(Index, Servers)>,
+        remotes: Option<Vec<String>>,
+        now_ms: u64,
+    ) -> Roster {
+        let mut list = Membership::new(first);
+        for (index, servers) in later {
+            list.committed(index, servers);
+        }
+        Roster {
+            list,
+            joining: remotes.map(|remotes| Joining::new(remotes, now_ms)),
+            leaving: None,
+            departing: None,
+            has_left: false,
+            targets: None,
+        }
+    }
+
+    pub(crate) fn deadline_ms(&self) -> u64 {
+        let joining = self.joining.as_ref().map_or(u64::MAX, Joining::next_ms);
+        let leaving = self.leaving.as_ref().map_or(u64::MAX, Leaving::next_ms);
+        joining.min(leaving)
+    }
+
+    /// The last committed list.
+    pub(crate) fn servers(&self) -> Option<&Servers> {
+        self.list.servers()
+    }
+
+    /// The list as of an entry.
+    pub(crate) fn servers_at(&self, index: Index) -> Option<&Servers> {
+        self.list.servers_at(index)
+    }
+
+    pub(crate) fn contains(&self, sid: Sid) -> bool {
+        self.list.contains(sid)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.list.count()
+    }
+
+    /// Ids of the last committed list.
+    pub(crate) fn sids(&self) -> BTreeSet<Sid> {
+        self.list.sids()
+    }
+
+    /// Members that must agree.
+    pub(crate) fn quorum(&self) -> usize {
+        self.count() / 2 + 1
+    }
+
+    /// The server that a text names: an exact address, or the beginning of an id.
+    pub(crate) fn find(&self, text: &str) -> Option<Sid> {
+        self.list.find(text)
+    }
+
+    pub(crate) fn address(&self, sid: Sid) -> Option<&str> {
+        self.list.address(sid)
+    }
+
+    pub(crate) fn is_joining(&self) -> bool {
+        self.joining.is_some()
+    }
+
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.is_some()
+    }
+
+    /// Whether this leader has committed its own removal: proposals of it may be lost.
+    pub(crate) fn is_departing(&self) -> bool {
+        self.departing.is_some()
+    }
+
+    pub(crate) fn has_left(&self) -> bool {
+        self.has_left
+    }
+
+    /// Servers that are asked for admission.
+    pub(crate) fn remotes(&self) -> &[String] {
+        self.joining.as_ref().map_or(&[], Joining::remotes)
+    }
+
+    /// The members, and the servers that are being added, with the phase of each.
+    pub(crate) fn phases(&self) -> impl Iterator<Item = (Sid, &str, Phase)> {
+        let members = self.servers().into_iter().flat_map(Servers::iter);
+        let members = members.map(|(sid, address)| {
+            let phase = if self.list.is_going(sid) {
+                Phase::Removing
+            } else {
+                Phase::Stable
+            };
+            (sid, address, phase)
+        });
+        let joiners = self.list.joiners.iter();
+        members.chain(joiners.map(|(sid, joiner)| (*sid, &*joiner.address, joiner.phase())))
+    }
+
+    /// A list is committed: the algorithm has its voters now.
+    pub(crate) fn commit(
+        &mut self,
+        cx: &mut Context,
+        file: &mut LogFile,
+        (index, servers): (Index, Servers),
+        last_eid: Eid,
+    ) -> Committed {
+        let own = cx.own();
+        // From here on nothing that tells of the list leaves before its records are stored.
+        file.list_committed();
+        let (added, gone) = self.list.committed(index, servers);
+        let mut outcome = Committed::default();
+        // The library ends the process when a leader applies its own removal, so that is not
+        // applied at all.
+        if gone.contains(&own) {
+            if !cx.node.is_leader() || self.count() == 0 {
+                outcome.must_leave = true;
+            } else {
+                self.departing = Some(Departing::new(index));
+            }
+            return outcome;
+        }
+        for sid in added {
+            cx.node.apply_change(sid, true, false);
+            self.complete_joiner(cx, sid);
+            if sid == own {
+                if self.joining.is_some() {
+                    let eid = last_eid.0;
+                    let text = format!(
+                        "added to configuration without reply (eid: {eid}, commit index: {index})"
+                    );
+                    cx.log(Level::Info, text);
+                }
+                self.complete_joining(cx);
+                outcome.adds_own = true;
+            }
+        }
+        for sid in &gone {
+            cx.node.apply_change(*sid, false, false);
+            self.complete_removal(cx, file, *sid);
+        }
+        outcome.gone = gone;
+        outcome
+    }
+
+    /// A snapshot has taken the place of the log.
+    pub(crate) fn restart(&mut self, index: Index, servers: Servers) {
+        self.list.restart(index, servers);
+    }
+
+    /// The log begins behind this entry now.
+    pub(crate) fn compact(&mut self, index: Index) {
+        self.list.compact(index);
+    }
+}
+
+impl Joiner {
+    fn phase(&self) -> Phase {
+        match (self.is_proposed, self.is_caught_up) {
+            (true, _) => Phase::Committing,
+            (false, true) => Phase::CaughtUp,
+            (false, false) => Phase::CatchUp,
+        }
+    }
+}

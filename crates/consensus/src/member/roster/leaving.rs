@@ -1,0 +1,445 @@
+//! Leaving and kicking (docs/spec/distribution.md 1.10): both the member that goes and the leader
+//! that lets it go.
+//!
+//! A leader never proposes its own removal: it hands the leadership over first. A removal is
+//! refused when fewer members that are alive and have caught up would remain than the new list
+//! needs for a majority: when it is asked for, and again when it is proposed, because it may have
+//! waited for other changes of the list.
+
+use std::collections::BTreeSet;
+
+use corvid_log::cluster::{Index, Servers, Sid, Term};
+use corvid_rpc::Level;
+
+use super::Roster;
+use super::membership::Removal;
+use crate::entry::EntryBody;
+use crate::member::Repeated;
+use crate::member::context::Context;
+use crate::member::disk::log_file::LogFile;
+use crate::member::disk::records::Records;
+use crate::member::election::lease::Lease;
+use crate::message::PeerMessage;
+use crate::raft_node::Outgoing;
+
+/// This member asks to be removed.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    next_ms: u64,
+}
+
+impl Leaving {
+    pub(crate) fn next_ms(&self) -> u64 {
+        self.next_ms
+    }
+}
+
+/// This leader has committed its own removal, and goes when a majority of the others knows that:
+/// without its vote they might never find out.
+#[derive(Debug)]
+pub(crate) struct Departing {
+    /// The entry with the list.
+    index: Index,
+    /// Members that have committed it.
+    told: BTreeSet<Sid>,
+}
+
+impl Departing {
+    pub(crate) fn new(index: Index) -> Departing {
+        Departing {
+            index,
+            told: BTreeSet::new(),
+        }
+    }
+}
+
+/// The member that goes.
+impl Roster {
+    /// This member wants to leave, and asks for it in the next [`Roster::leaving_time`].
+    pub(crate) fn start_leaving(
+        &mut self,
+        cx: &mut Context,
+        is_repairing: bool,
+    ) -> Result<(), String> {
+        let refusal = if self.leaving.is_some() {
+            "already in progress leaving cluster"
+        } else if self.joining.is_some() {
+            "can't leave while join in progress"
+        } else if is_repairing {
+            "can't leave while the damaged file is replaced"
+        } else if cx.has_failed() {
+            "can't leave after failure"
+        } else {
+            let (own, cid) = (cx.own(), cx.cid_text());
+            let text = format!("{own}: starting to leave cluster {cid}");
+            cx.log(Level::Info, text);
+            self.leaving = Some(Leaving { next_ms: cx.now_ms });
+            return Ok(());
+        };
+        Err(refusal.to_owned())
+    }
+
+    /// Asks to be removed, if it is time. `true`: this member leads, so it must hand the leadership
+    /// over instead.
+    pub(crate) fn leaving_time(&mut self, cx: &mut Context, timer_ms: u64) -> bool {
+        let now_ms = cx.now_ms;
+        let Some(leaving) = self.leaving.as_mut().filter(|it| it.next_ms <= now_ms) else {
+            return false;
+        };
+        if cx.node.is_leader() {
+            // The next request follows soon after the change of leadership.
+            leaving.next_ms = now_ms + timer_ms / 5;
+            return true;
+        }
+        leaving.next_ms = now_ms + timer_ms;
+        let own = cx.own();
+        cx.log(
+            Level::Info,
+            "sending remove request (joining=false, leaving=true)".to_owned(),
+        );
+        for sid in self.sids() {
+            let message = PeerMessage::RemoveServer { server_id: own };
+            cx.send(sid, message);
+        }
+        false
+    }
+
+    /// The leadership has just ended: the next request to be removed follows when the next leader
+    /// may be known.
+    pub(crate) fn delay_leaving(&mut self, next_ms: impl FnOnce() -> u64) {
+        if let Some(leaving) = &mut self.leaving {
+            leaving.next_ms = next_ms();
+        }
+    }
+
+    /// The file says that this server is not a member any more, but not that it has left. It may
+    /// have led, and may be alone in knowing that its removal is committed: then the others may
+    /// need its vote. So it votes until a member says that it knows.
+    pub(crate) fn resume_departure(&mut self, cx: &mut Context) {
+        let Some(index) = self.list.last_index() else {
+            return;
+        };
+        let text = format!(
+            "this server was removed from cluster {} by entry {index}: asking the members whether they know",
+            cx.cid_text()
+        );
+        cx.log(Level::Info, text);
+        self.departing = Some(Departing::new(index));
+        self.leaving = Some(Leaving { next_ms: cx.now_ms });
+    }
+
+    /// A message says how far its sender has committed. Returns whether enough members know of the
+    /// removal of this one.
+    pub(crate) fn note_departure(
+        &mut self,
+        cx: &Context,
+        from: Sid,
+        message: &PeerMessage,
+    ) -> bool {
+        let members = self.list.count();
+        let Some(departing) = &mut self.departing else {
+            return false;
+        };
+        let (commit, is_leader) = match message {
+            PeerMessage::AppendReply { commit, .. }
+            | PeerMessage::HeartbeatReply { commit, .. } => (*commit, false),
+            PeerMessage::Append { term, commit, .. } | PeerMessage::Heartbeat { term, commit } => {
+                (*commit, *term >= cx.node.term())
+            }
+            _ => return false,
+        };
+        if commit < departing.index || !self.list.contains(from) {
+            return false;
+        }
+        departing.told.insert(from);
+        is_leader || departing.told.len() > members / 2
+    }
+
+    /// An answer to a request for a removal. Returns whether this member is out of the list.
+    pub(crate) fn hear_removal(
+        &mut self,
+        cx: &mut Context,
+        from: Sid,
+        is_success: bool,
+        target: Option<Sid>,
+        comment: &str,
+    ) -> bool {
+        let own = cx.own();
+        let Some(target) = target.filter(|target| *target != own) else {
+            return is_success && self.joining.is_none() && self.contains(from);
+        };
+        let result = if is_success { "succeeded" } else { "failed" };
+        let text = format!("removal of {} {result} ({comment})", self.name_of(target));
+        cx.log(Level::Info, text);
+        false
+    }
+
+    /// A server says that this one is not a member. Returns whether that is so.
+    pub(crate) fn hear_not_member(&self, cx: &mut Context, from: Sid, term: Term) -> bool {
+        if term < cx.node.term() || !self.contains(from) {
+            return false;
+        }
+        let text = format!(
+            "server {} says that this server was removed from cluster {} while it was away",
+            self.name_of(from),
+            cx.cid_text()
+        );
+        cx.log(Level::Warn, text);
+        true
+    }
+
+    /// This server is not a member any more: its file says so from now on.
+    pub(crate) fn leave(&mut self, cx: &mut Context, file: &mut LogFile) {
+        assert!(!self.has_left, "a server leaves its cluster once");
+        let (own, cid) = (cx.own(), cx.cid_text());
+        let text = format!("{own}: finished leaving cluster {cid}");
+        cx.log(Level::Info, text);
+        let mut records = Records::default();
+        records.left();
+        let mut requests = Vec::new();
+        file.append(records, &mut requests);
+        cx.store(requests);
+        self.leaving = None;
+        self.has_left = true;
+    }
+}
+
+/// The leader that lets go.
+impl Roster {
+    /// Success and comment; `None`: the removal is under way. `leads`: the database of this member
+    /// leads.
+    pub(crate) fn request_removal(
+        &mut self,
+        cx: &mut Context,
+        lease: &Lease,
+        leads: bool,
+        target: Sid,
+        requester: Option<Sid>,
+    ) -> Option<(bool, String)> {
+        let no = |comment: &str| Some((false, comment.to_owned()));
+        if !leads {
+            return no("not leader");
+        }
+        if let Some(joiner) = self.list.joiners.get(&target) {
+            if joiner.is_proposed {
+                return no("committing");
+            }
+            self.list.joiners.remove(&target);
+            cx.node.apply_change(target, false, false);
+            let message = PeerMessage::AddServerReply {
+                is_success: false,
+                comment: "canceled".to_owned(),
+                remote_addresses: Vec::new(),
+            };
+            cx.send(target, message);
+        }
+        if self.list.is_going(target) {
+            return no("in progress");
+        }
+        if !self.contains(target) {
+            return Some((true, "already not in cluster".to_owned()));
+        }
+        let going = self.list.removals.iter().map(|it| it.target);
+        let going: Vec<Sid> = going.chain([target]).collect();
+        if self.count() <= going.len() {
+            return no("empty");
+        }
+        if let Err(reason) = self.check_removals(cx, lease, &going) {
+            return Some((false, reason));
+        }
+        self.list.removals.push_back(Removal {
+            target,
+            requester,
+            is_proposed: false,
+        });
+        // Each is a member, once, and one member stays.
+        assert!(
+            self.list.removals.len() < self.count(),
+            "{} of {} members are being removed",
+            self.list.removals.len(),
+            self.count()
+        );
+        None
+    }
+
+    /// Whether a server is being removed.
+    pub(crate) fn is_going(&self, sid: Sid) -> bool {
+        self.list.is_going(sid)
+    }
+
+    /// Whether the members that would remain can go on without these.
+    fn check_removals(&self, cx: &Context, lease: &Lease, going: &[Sid]) -> Result<(), String> {
+        let mut remaining = self.sids();
+        remaining.retain(|sid| !going.contains(sid));
+        let quorum = remaining.len() / 2 + 1;
+        let fit = remaining
+            .iter()
+            .filter(|sid| lease.is_caught_up(cx, **sid))
+            .count();
+        if fit < quorum {
+            return Err(format!(
+                "only {fit} of the {} remaining members would be alive and caught up, fewer than the {quorum} that must agree",
+                remaining.len()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Proposes the next change of the list, if one is due and possible. Called while the database
+    /// of this member leads.
+    pub(crate) fn propose_change(
+        &mut self,
+        cx: &mut Context,
+        file: &mut LogFile,
+        lease: &Lease,
+        timer_ms: u64,
+    ) {
+        if self.departing.is_some() || !cx.node.may_change_voters() {
+            return;
+        }
+        self.watch_joiners(cx, timer_ms);
+        let Some(servers) = self.servers().cloned() else {
+            return;
+        };
+        if !self.propose_joiner(cx, &servers) {
+            self.propose_removal(cx, file, lease, &servers);
+        }
+    }
+
+    /// Proposes the next removal.
+    fn propose_removal(
+        &mut self,
+        cx: &mut Context,
+        file: &mut LogFile,
+        lease: &Lease,
+        servers: &Servers,
+    ) {
+        let Some(removal) = self.list.removals.front() else {
+            return;
+        };
+        if removal.is_proposed {
+            return;
+        }
+        let (target, requester) = (removal.target, removal.requester);
+        let list = servers.without(target).ok_or_else(|| "empty".to_owned());
+        // It may have waited for other changes of the list, so it is checked again.
+        let checked =
+            list.and_then(|list| self.check_removals(cx, lease, &[target]).map(|()| list));
+        let list = match checked {
+            Ok(list) => list,
+            Err(reason) => {
+                self.list.removals.pop_front();
+                return self.end_removal(cx, file, (requester, target), false, &reason);
+            }
+        };
+        let body = EntryBody::servers(&list);
+        if cx.node.propose_change(target, false, &body)
+            && let Some(removal) = self.list.removals.front_mut()
+        {
+            removal.is_proposed = true;
+        }
+    }
+
+    /// A list is committed that lacks this server.
+    pub(crate) fn complete_removal(&mut self, cx: &mut Context, file: &mut LogFile, target: Sid) {
+        let removals = &mut self.list.removals;
+        if let Some(at) = removals.iter().position(|it| it.target == target)
+            && let Some(removal) = removals.remove(at)
+        {
+            self.end_removal(cx, file, (removal.requester, target), true, "completed");
+        }
+    }
+
+    /// The next leader gets the requests again.
+    pub(crate) fn forget_removals(&mut self, cx: &mut Context, file: &mut LogFile) {
+        for removal in std::mem::take(&mut self.list.removals) {
+            let ends = (removal.requester, removal.target);
+            self.end_removal(cx, file, ends, false, "lost leadership");
+        }
+    }
+
+    /// A removal has succeeded or failed: logs it, and answers the one that asked for it.
+    pub(crate) fn end_removal(
+        &self,
+        cx: &mut Context,
+        file: &mut LogFile,
+        (requester, target): (Option<Sid>, Sid),
+        is_success: bool,
+        comment: &str,
+    ) {
+        let whom = match requester {
+            Some(requester) if requester == target => {
+                format!("request by {} to remove itself from", self.name_of(target))
+            }
+            Some(requester) => {
+                let (requester, target) = (self.name_of(requester), self.name_of(target));
+                format!("request by {requester} to remove {target} from")
+            }
+            None => format!(
+                "request via unixctl to remove {} from",
+                self.name_of(target)
+            ),
+        };
+        let result = if is_success { "succeeded" } else { "failed" };
+        let text = format!("{whom} cluster {} {result} ({comment})", cx.cid_text());
+        cx.log(Level::Info, text);
+        answer_removal(cx, file, (requester, target), is_success, comment);
+    }
+
+    /// A server that is not a member stands for election or asks for a snapshot: it was removed
+    /// while it was down. Returns whether it was told.
+    pub(crate) fn tell_not_member(
+        &self,
+        cx: &mut Context,
+        from: Sid,
+        leads: bool,
+        is_list_pending: bool,
+    ) -> bool {
+        let is_known = self.contains(from) || self.list.joiners.contains_key(&from);
+        // The leader has every committed list; others know what they have seen.
+        let is_certain = leads || self.list.removed.contains(&from);
+        if is_known || !is_certain || is_list_pending {
+            return false;
+        }
+        let term = cx.node.term();
+        cx.send(from, PeerMessage::NotMember { term });
+        true
+    }
+
+    /// A member asks for a removal. Returns whether it may ask.
+    pub(crate) fn may_ask_for_removal(&self, cx: &mut Context, from: Sid, target: Sid) -> bool {
+        // Any process may connect; a server that is not a member may ask about itself alone.
+        let may_ask = from == target || self.contains(from);
+        if !may_ask {
+            let text =
+                format!("ignoring request by {from}, which is no member, to remove {target}");
+            cx.log_repeated(Level::Warn, Repeated::Stranger, text);
+        }
+        may_ask
+    }
+}
+
+/// Tells the requester, and a server that is out of the list itself.
+pub(crate) fn answer_removal(
+    cx: &mut Context,
+    file: &mut LogFile,
+    (requester, target): (Option<Sid>, Sid),
+    is_success: bool,
+    comment: &str,
+) {
+    let reply = |target: Option<Sid>| PeerMessage::RemoveServerReply {
+        is_success,
+        target,
+        comment: comment.to_owned(),
+    };
+    if let Some(requester) = requester.filter(|requester| *requester != target) {
+        cx.send(requester, reply(Some(target)));
+    }
+    if is_success && file.is_list_pending() {
+        // The server goes when it hears this, and its vote with it: the list is stored first.
+        let message = Outgoing::Message(reply(None));
+        file.send_with_list(target, message);
+    } else if requester == Some(target) || is_success {
+        cx.send(target, reply(None));
+    }
+}

@@ -1,0 +1,50 @@
+//! Snapshots between members: those that leave, the one that arrives, and the questions that an
+//! installed one raises.
+//!
+//! | File | Owns |
+//! |---|---|
+//! | `sending.rs` | snapshots on their way to peers |
+//! | `serving.rs` | which snapshot a member with a damaged file gets |
+//! | `receiving.rs` | the snapshot on its way from the leader |
+//! | `search.rs` | which entries are in the snapshot that was installed |
+//! | `recent.rs` | the ids of recent entries: the answers to that question |
+//!
+//! Invariant: a snapshot counts for nothing until the file with it is in place and lasts. The parts
+//! do not know each other. They must not know elections or transactions.
+
+pub(crate) mod receiving;
+pub(crate) mod recent;
+pub(crate) mod search;
+pub(crate) mod sending;
+pub(crate) mod serving;
+
+use corvid_log::cluster::Index;
+
+use receiving::Receiving;
+use recent::Recent;
+use search::Search;
+use sending::Sending;
+use serving::Serving;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Snapshots {
+    pub(crate) sending: Sending,
+    pub(crate) serving: Serving,
+    pub(crate) receiving: Receiving,
+    pub(crate) search: Search,
+    pub(crate) recent: Recent,
+}
+
+impl Snapshots {
+    /// The file's snapshot ends with this entry.
+    pub(crate) fn new(base: Index) -> Snapshots {
+        Snapshots {
+            sending: Sending::new(),
+            serving: Serving::default(),
+            receiving: Receiving::default(),
+            search: Search::default(),
+            recent: Recent::new(base),
+        }
+    }
+}

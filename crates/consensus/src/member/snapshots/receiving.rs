@@ -1,0 +1,292 @@
+//! A snapshot on its way from the leader: stored beside the file, then installed, and only then
+//! shown to the algorithm.
+//!
+//! ```text
+//! offer --> begin --> chunks: write --> written .. complete --> install --> in place --> the algorithm
+//!                                                               |--- nothing is promised ---|
+//! ```
+//!
+//! Invariant: at most one. The stored part survives a lost connection and a change of leadership,
+//! if the same snapshot is offered again. Written bytes never pass requested ones, and these never
+//! pass the length of the body.
+
+use bytes::Bytes;
+use corvid_log::cluster::{Index, Sid, Term};
+use corvid_log::storage::StoreError;
+use corvid_rpc::Level;
+
+use crate::member::Output;
+use crate::member::context::Context;
+use crate::member::disk::records::Records;
+use crate::member::roster::Roster;
+use crate::message::{PeerMessage, SnapshotMeta};
+
+/// Term and vote.
+type Hard = (Term, Option<Sid>);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Receiving {
+    incoming: Option<Incoming>,
+}
+
+/// The snapshot that is on its way.
+#[derive(Debug)]
+struct Incoming {
+    from: Sid,
+    meta: SnapshotMeta,
+    /// Requested to be written. Never less than before: a chunk that was requested is either
+    /// written, or ends all of this.
+    requested: u64,
+    /// Written.
+    written: u64,
+    is_installing: bool,
+    /// Term and vote in the new file.
+    hard: Hard,
+}
+
+/// A snapshot that has taken the place of the file.
+#[derive(Debug)]
+pub(crate) struct Installed {
+    pub(crate) from: Sid,
+    pub(crate) meta: SnapshotMeta,
+    /// Term and vote in the new file.
+    pub(crate) hard: Hard,
+}
+
+impl Receiving {
+    /// The leader offers a snapshot. `is_enough`: says whether it has all that this member may have
+    /// acknowledged. Returns whether the caller should look whether it is complete.
+    pub(crate) fn hear_offer(
+        &mut self,
+        cx: &mut Context,
+        roster: &Roster,
+        from: Sid,
+        (term, meta): (Term, SnapshotMeta),
+        is_enough: bool,
+    ) -> bool {
+        if term < cx.node.term() {
+            return false;
+        }
+        // The leader's term is adopted as with any message of it.
+        let commit = Index(0);
+        cx.node.step(from, PeerMessage::Heartbeat { term, commit });
+        // If it is not enough, the leader learns from the next request what is.
+        if self.is_installing() || cx.node.leader() != Some(from) || !is_enough {
+            return false;
+        }
+        if has_entry_of(cx, &meta) {
+            if self.incoming.take().is_some() {
+                cx.put(Output::AbandonSnapshot);
+            }
+            // The log has all of that: the algorithm's answer says so.
+            show(cx, from, &meta);
+            return false;
+        }
+        let is_same = |it: &Incoming| {
+            (it.meta.index, it.meta.term, it.meta.body_bytes)
+                == (meta.index, meta.term, meta.body_bytes)
+        };
+        if let Some(receiving) = self.incoming.as_mut().filter(|it| is_same(it)) {
+            receiving.from = from;
+        } else {
+            let text = format!(
+                "receiving a snapshot of {} bytes from server {}, {}:{}",
+                meta.body_bytes,
+                roster.name_of(from),
+                meta.term,
+                meta.index
+            );
+            cx.log(Level::Info, text);
+            self.incoming = Some(Incoming {
+                from,
+                meta: meta.clone(),
+                requested: 0,
+                written: 0,
+                is_installing: false,
+                hard: (Term(0), None),
+            });
+            cx.put(Output::BeginSnapshot(meta));
+        }
+        self.tell_progress(cx);
+        true
+    }
+
+    /// A part of the body has arrived.
+    pub(crate) fn hear_chunk(
+        &mut self,
+        cx: &mut Context,
+        from: Sid,
+        term: Term,
+        (index, offset): (Index, u64),
+        bytes: Bytes,
+    ) {
+        let Some(incoming) = &mut self.incoming else {
+            return;
+        };
+        let end = offset.saturating_add(bytes.len() as u64);
+        let is_next = incoming.from == from
+            && incoming.meta.index == index
+            && incoming.requested == offset
+            && end <= incoming.meta.body_bytes;
+        if !is_next || incoming.is_installing || term != cx.node.term() {
+            return;
+        }
+        incoming.requested = end;
+        cx.put(Output::WriteSnapshot {
+            index,
+            offset,
+            bytes,
+        });
+    }
+
+    /// A part of the body is written. Returns whether the caller should look whether it is
+    /// complete.
+    pub(crate) fn hear_written(
+        &mut self,
+        cx: &mut Context,
+        index: Index,
+        end: Result<u64, StoreError>,
+    ) -> bool {
+        let incoming = self.incoming.as_mut();
+        let Some(incoming) = incoming.filter(|it| it.meta.index == index) else {
+            return false;
+        };
+        match end {
+            Ok(end) => incoming.written = end,
+            Err(error) => {
+                self.incoming = None;
+                cx.log(
+                    Level::Error,
+                    format!(
+                        "a snapshot of the leader cannot be stored ({}: {}); it is fetched again",
+                        error.details, error.io_error
+                    ),
+                );
+                return false;
+            }
+        }
+        self.tell_progress(cx);
+        true
+    }
+
+    /// Whether everything is written, and the leader that offered it leads: term and vote for the
+    /// new file then.
+    pub(crate) fn complete(&mut self, cx: &mut Context) -> Option<Hard> {
+        let incoming = self.incoming.as_ref()?;
+        let is_complete = incoming.written == incoming.meta.body_bytes;
+        if !is_complete || incoming.is_installing || cx.node.leader() != Some(incoming.from) {
+            return None;
+        }
+        if has_entry_of(cx, &incoming.meta) {
+            // The log has come so far meanwhile.
+            let Incoming { from, meta, .. } = self.incoming.take()?;
+            cx.put(Output::AbandonSnapshot);
+            show(cx, from, &meta);
+            return None;
+        }
+        Some((cx.node.term(), cx.node.vote()))
+    }
+
+    /// Installs the complete snapshot. The work that the algorithm has found up to now belongs to
+    /// the old file, and is requested from it.
+    pub(crate) fn install(&mut self, cx: &mut Context, hard: Hard) {
+        let Some(receiving) = &mut self.incoming else {
+            return;
+        };
+        // The new file replaces the old one, so it must lack nothing.
+        assert!(
+            receiving.written == receiving.meta.body_bytes,
+            "{} of {} bytes of a snapshot are installed",
+            receiving.written,
+            receiving.meta.body_bytes
+        );
+        receiving.is_installing = true;
+        receiving.hard = hard;
+        let mut records = Records::default();
+        records.state(hard);
+        // The algorithm hears of it when it is in place: until then a crash brings the old file
+        // back.
+        let snapshot = receiving.meta.clone();
+        cx.put(Output::InstallSnapshot {
+            snapshot,
+            cid: cx.cid,
+            records: records.into_bytes(),
+        });
+    }
+
+    /// The new file is in place, or not.
+    pub(crate) fn hear_installed(
+        &mut self,
+        cx: &mut Context,
+        index: Index,
+        outcome: Result<(), StoreError>,
+    ) -> Option<Installed> {
+        let incoming = self.incoming.take()?;
+        if incoming.meta.index != index {
+            return None;
+        }
+        if let Err(error) = outcome {
+            cx.log(
+                Level::Error,
+                format!(
+                    "a snapshot of the leader cannot be installed ({}: {}); it is fetched again",
+                    error.details, error.io_error
+                ),
+            );
+            return None;
+        }
+        let Incoming {
+            from, meta, hard, ..
+        } = incoming;
+        Some(Installed { from, meta, hard })
+    }
+
+    /// The connection to the leader is new: chunks may have been lost on the way. Those that have
+    /// come are still written.
+    pub(crate) fn resume(&self, cx: &mut Context, leader: Sid) {
+        if self.incoming.as_ref().is_some_and(|it| it.from == leader) {
+            self.tell_progress(cx);
+        }
+    }
+
+    /// Nothing is promised from here until the new file is in place: messages of the algorithm are
+    /// dropped, and no time passes for it.
+    pub(crate) fn is_installing(&self) -> bool {
+        self.incoming.as_ref().is_some_and(|it| it.is_installing)
+    }
+
+    /// Whether a snapshot is on its way.
+    pub(crate) fn is_receiving(&self) -> bool {
+        self.incoming.is_some()
+    }
+
+    /// Stored bytes of the snapshot that is on its way, and all of them.
+    pub(crate) fn progress(&self) -> Option<(u64, u64)> {
+        let incoming = self.incoming.as_ref()?;
+        Some((incoming.written, incoming.meta.body_bytes))
+    }
+
+    fn tell_progress(&self, cx: &mut Context) {
+        if let Some(incoming) = &self.incoming {
+            let message = PeerMessage::SnapshotProgress {
+                term: cx.node.term(),
+                index: incoming.meta.index,
+                offset: incoming.written,
+            };
+            cx.send(incoming.from, message);
+        }
+    }
+}
+
+/// Shows the algorithm a snapshot whose entries are in the file, in one form or the other.
+pub(crate) fn show(cx: &mut Context, from: Sid, meta: &SnapshotMeta) {
+    let voters: Vec<Sid> = meta.servers.iter().map(|(sid, _)| sid).collect();
+    let term = cx.node.term();
+    cx.node
+        .install(from, term, (meta.index, meta.term), &voters);
+}
+
+fn has_entry_of(cx: &Context, meta: &SnapshotMeta) -> bool {
+    meta.index <= cx.node.commit() || cx.node.term_of(meta.index) == Some(meta.term)
+}

@@ -1,0 +1,258 @@
+//! The question whether entries are in a snapshot that this member has installed: other members are
+//! asked, who have seen those entries one by one.
+//!
+//! Invariant: an answer is a fact about committed entries, so it is as good from any member and in
+//! any term. One search at a time. It ends when everything is known, or when no member can know
+//! more. Called for the database ([`crate::database::MemberRequest::Find`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use corvid_log::cluster::{Eid, Index, Sid};
+
+use super::recent::Recent;
+use crate::database::{Finding, ForwardOutcome, MemberEvent};
+use crate::limits::RESULT_BYTES_MAX;
+use crate::member::context::Context;
+use crate::member::roster::Roster;
+use crate::message::{LIST_MAX, PeerMessage};
+
+/// Rounds of an election timer after which members without a connection are not waited for any
+/// more.
+const ROUNDS: u32 = 2;
+/// Rounds after which no answer is waited for, if there is a leader: a member whose file is damaged
+/// is connected and knows nothing.
+const ROUNDS_MAX: u32 = 10;
+
+/// The entries behind the first index and through the second.
+pub(crate) type Span = (Index, Index);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    question: Option<Question>,
+}
+
+/// The search that is under way.
+#[derive(Debug)]
+struct Question {
+    span: Span,
+    /// Ids of which more could be known.
+    ids: BTreeMap<Eid, Known>,
+    /// Members that have answered since the last round began.
+    answered: BTreeSet<Sid>,
+    /// Rounds that are over.
+    rounds: u32,
+    /// When the next round begins, ms.
+    next_ms: u64,
+}
+
+/// The knowledge about an id.
+#[derive(Debug, Default)]
+struct Known {
+    /// Whether it is that of an entry has been told.
+    is_found: bool,
+    /// The outcome of its transaction has been told.
+    has_outcome: bool,
+}
+
+/// The answer of another member.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) span: Span,
+    /// The member has seen all entries of the span.
+    pub(crate) is_complete: bool,
+    /// Ids that are those of entries of the span.
+    pub(crate) found: Vec<Eid>,
+    pub(crate) outcomes: Vec<(Eid, ForwardOutcome)>,
+}
+
+impl Search {
+    pub(crate) fn deadline_ms(&self) -> u64 {
+        self.question.as_ref().map_or(u64::MAX, |it| it.next_ms)
+    }
+
+    /// The database wants to know which of these ids are those of entries of the span.
+    /// `has_leader`: this member leads, or can reach the leader.
+    pub(crate) fn begin(
+        &mut self,
+        cx: &mut Context,
+        roster: &Roster,
+        (timer_ms, has_leader): (u64, bool),
+        span: Span,
+        mut ids: Vec<Eid>,
+    ) {
+        self.question = None;
+        if ids.is_empty() {
+            return;
+        }
+        if ids.len() > LIST_MAX {
+            let beyond = ids.split_off(LIST_MAX).into_iter();
+            let findings = beyond.map(|id| (id, Finding::Unknown)).collect();
+            report(cx, span, findings);
+        }
+        self.question = Some(Question {
+            span,
+            ids: ids.into_iter().map(|id| (id, Known::default())).collect(),
+            answered: BTreeSet::new(),
+            rounds: 0,
+            next_ms: cx.now_ms + timer_ms,
+        });
+        self.ask_all(cx, roster);
+        self.end_if_hopeless(cx, roster, has_leader);
+    }
+
+    fn ask_all(&self, cx: &mut Context, roster: &Roster) {
+        for sid in roster.sids() {
+            self.ask(cx, roster, sid);
+        }
+    }
+
+    /// Asks a member that can be reached.
+    pub(crate) fn ask(&self, cx: &mut Context, roster: &Roster, sid: Sid) {
+        let Some(question) = &self.question else {
+            return;
+        };
+        if sid == cx.own() || !cx.peers.is_up(sid) || !roster.contains(sid) {
+            return;
+        }
+        let (after, through) = question.span;
+        let message = PeerMessage::FindEntries {
+            after,
+            through,
+            ids: question.ids.keys().copied().collect(),
+        };
+        cx.send(sid, message);
+    }
+
+    /// Asks again, if it is time: questions and answers may have been lost, and members that knew
+    /// nothing may have learned more.
+    pub(crate) fn ask_again(
+        &mut self,
+        cx: &mut Context,
+        roster: &Roster,
+        (timer_ms, has_leader): (u64, bool),
+    ) {
+        let Some(question) = self.question.as_mut().filter(|it| it.next_ms <= cx.now_ms) else {
+            return;
+        };
+        question.rounds += 1;
+        self.end_if_hopeless(cx, roster, has_leader);
+        if let Some(question) = &mut self.question {
+            question.next_ms = cx.now_ms + timer_ms;
+            question.answered.clear();
+        }
+        self.ask_all(cx, roster);
+    }
+
+    /// Another member has answered.
+    pub(crate) fn hear_answer(
+        &mut self,
+        cx: &mut Context,
+        roster: &Roster,
+        has_leader: bool,
+        from: Sid,
+        answer: Answer,
+    ) {
+        let is_member = roster.contains(from);
+        let question = self.question.as_mut();
+        let question = question.filter(|it| it.span == answer.span && is_member);
+        let Some(question) = question else {
+            return;
+        };
+        let findings = question.learn(cx, answer);
+        question.answered.insert(from);
+        let is_over = question.ids.is_empty();
+        let span = question.span;
+        if !findings.is_empty() {
+            report(cx, span, findings);
+        }
+        if is_over {
+            self.question = None;
+        }
+        self.end_if_hopeless(cx, roster, has_leader);
+    }
+
+    /// Ends the search when no member is left who could know more: all others have answered, or all
+    /// that can be reached, after some time and with a leader.
+    fn end_if_hopeless(&mut self, cx: &mut Context, roster: &Roster, has_leader: bool) {
+        let Some(question) = &self.question else {
+            return;
+        };
+        let rounds = if has_leader { question.rounds } else { 0 };
+        let others = roster.sids().into_iter();
+        let mut awaited = others.filter(|sid| {
+            *sid != cx.own()
+                && !question.answered.contains(sid)
+                && (rounds < ROUNDS || cx.peers.is_up(*sid))
+                && rounds < ROUNDS_MAX
+        });
+        if awaited.next().is_some() {
+            return;
+        }
+        let Some(question) = self.question.take() else {
+            return;
+        };
+        let ids = question.ids.into_keys();
+        let findings = ids.map(|id| (id, Finding::Unknown)).collect();
+        report(cx, question.span, findings);
+    }
+}
+
+impl Question {
+    /// Tells the database the outcomes that are news. Returns what was found out about entries.
+    fn learn(&mut self, cx: &mut Context, answer: Answer) -> Vec<(Eid, Finding)> {
+        for (id, outcome) in answer.outcomes {
+            if let Some(known) = self.ids.get_mut(&id).filter(|it| !it.has_outcome) {
+                known.has_outcome = true;
+                // Nothing but its own entry decides about one that was proposed.
+                known.is_found |= !matches!(outcome, ForwardOutcome::Proposed(_));
+                cx.tell_database(MemberEvent::Outcome { id, outcome });
+            }
+        }
+        let mut findings = Vec::new();
+        for id in answer.found {
+            if let Some(known) = self.ids.get_mut(&id).filter(|it| !it.is_found) {
+                known.is_found = true;
+                findings.push((id, Finding::Committed));
+            }
+        }
+        if answer.is_complete {
+            for (id, known) in self.ids.iter_mut().filter(|(_, it)| !it.is_found) {
+                known.is_found = true;
+                findings.push((*id, Finding::Absent));
+            }
+        }
+        self.ids
+            .retain(|_, known| !known.is_found || !known.has_outcome);
+        findings
+    }
+}
+
+/// The answer to a question of another member. `kept`: outcomes that are kept elsewhere than in
+/// `recent`.
+pub(crate) fn answer(
+    recent: &Recent,
+    kept: impl Iterator<Item = (Eid, ForwardOutcome)>,
+    (after, through): Span,
+    ids: &BTreeSet<Eid>,
+) -> PeerMessage {
+    let mut outcomes = recent.outcomes_of(ids);
+    outcomes.extend(kept);
+    // One message carries no more; the member asks again for what it still lacks.
+    let mut bytes = 0;
+    outcomes.retain(|(_, outcome)| {
+        bytes += outcome.result().map_or(0, bytes::Bytes::len);
+        bytes <= RESULT_BYTES_MAX
+    });
+    PeerMessage::FoundEntries {
+        after,
+        through,
+        is_complete: recent.covers(after, through),
+        found: recent.find(through, ids),
+        outcomes,
+    }
+}
+
+fn report(cx: &mut Context, (_, through): Span, findings: Vec<(Eid, Finding)>) {
+    cx.tell_database(MemberEvent::Found { through, findings });
+}
