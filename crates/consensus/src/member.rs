@@ -149,7 +149,7 @@ impl Member {
         let entries = opened.opening.entries.iter();
         for entry in entries.take_while(|entry| entry.index <= mark.commit) {
             let eid = entry.body.as_commit().map(|(eid, _)| eid);
-            member.snapshots.recent.committed(entry.index, eid);
+            member.snapshots.recent.push(entry.index, eid);
         }
         member.cx.node.applied(mark.commit);
         member.disk.log_repair(&mut member.cx);

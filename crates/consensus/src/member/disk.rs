@@ -153,7 +153,7 @@ impl Disk {
             let text = "the file takes records again: this member has stored what was missing";
             cx.log(Level::Info, text.to_owned());
         }
-        let stored = self.file.answered(position);
+        let stored = self.file.release(position);
         if let Some(number) = stored.number {
             cx.node.stored(number);
         }
@@ -198,7 +198,7 @@ impl Disk {
         if let Some(failure) = &mut cx.failure {
             failure.forget_note();
         }
-        if !self.file.failed(cx.now_ms) {
+        if !self.file.fail(cx.now_ms) {
             return false;
         }
         let StoreError { details, io_error } = error;

@@ -439,7 +439,7 @@ impl Member {
             view.note_leader_commit(commit);
             // A heartbeat tells no more than what this member is known to have.
             if is_append && cx.node.term_of(commit) == term {
-                self.commits.catching_up.told(commit);
+                self.commits.catching_up.note_commit(commit);
             }
         }
         if is_answer && is_present {

@@ -67,7 +67,7 @@ impl Roster {
     ) -> Roster {
         let mut list = Membership::new(first);
         for (index, servers) in later {
-            list.committed(index, servers);
+            list.commit(index, servers);
         }
         Roster {
             list,
@@ -169,8 +169,8 @@ impl Roster {
     ) -> Committed {
         let own = cx.own();
         // From here on nothing that tells of the list leaves before its records are stored.
-        file.list_committed();
-        let (added, gone) = self.list.committed(index, servers);
+        file.commit_list();
+        let (added, gone) = self.list.commit(index, servers);
         let mut outcome = Committed::default();
         // The library ends the process when a leader applies its own removal, so that is not
         // applied at all.

@@ -128,7 +128,7 @@ impl Member {
         for entry in entries {
             let commit = self.commits.commit(entry, own_term);
             let eid = commit.is_some().then(|| self.commits.last_eid());
-            self.snapshots.recent.committed(entry.index, eid);
+            self.snapshots.recent.push(entry.index, eid);
             if let Some(commit) = commit {
                 events.push(commit);
             } else if !entry.body.is_empty() {
@@ -181,7 +181,7 @@ impl Member {
             return self.leave();
         }
         if outcome.adds_own {
-            self.commits.catching_up.listed(index);
+            self.commits.catching_up.note_list(index);
         }
         for sid in outcome.gone {
             self.snapshots.sending.forget_peer(sid);

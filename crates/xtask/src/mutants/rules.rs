@@ -506,7 +506,7 @@ pub(super) const RULES: &[Rule] = &[
             mutant(
                 "records-twice",
                 REWRITE,
-                "«self.file.replaced(mark);»",
+                "«self.file.replace(mark);»",
                 "let _ = mark;",
             ),
             mutant(

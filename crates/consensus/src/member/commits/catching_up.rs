@@ -39,15 +39,15 @@ impl CatchingUp {
     }
 
     /// A list that adds this server is committed at this index.
-    pub(crate) fn listed(&mut self, index: Index) {
+    pub(crate) fn note_list(&mut self, index: Index) {
         if self.is_new {
-            self.told(index);
+            self.note_commit(index);
         }
     }
 
     /// The leader has committed through this entry, which is of its own term. The first mark is
     /// enough: it includes everything that was committed when the member was in touch again.
-    pub(crate) fn told(&mut self, commit: Index) {
+    pub(crate) fn note_commit(&mut self, commit: Index) {
         self.mark.get_or_insert(commit);
     }
 
@@ -72,10 +72,10 @@ mod tests {
         for is_new in [true, false] {
             let mut it = CatchingUp::new(is_new);
             assert!(!it.look(false, false, Index(6)), "it is joining");
-            it.listed(Index(7));
+            it.note_list(Index(7));
             assert!(!it.look(true, false, Index(6)));
             assert_eq!(it.look(true, false, Index(7)), is_new);
-            it.told(Index(8));
+            it.note_commit(Index(8));
             assert!(it.look(true, false, Index(8)));
         }
     }
@@ -84,8 +84,8 @@ mod tests {
     fn a_member_catches_up_with_the_first_mark_each_time_it_comes_in_touch() {
         let mut it = CatchingUp::default();
         assert!(!it.look(true, false, Index(7)), "no mark yet");
-        it.told(Index(9));
-        it.told(Index(12));
+        it.note_commit(Index(9));
+        it.note_commit(Index(12));
         assert!(!it.look(true, false, Index(8)));
         assert!(it.look(true, false, Index(9)), "the first mark is enough");
         assert!(it.look(true, false, Index(9)), "later entries do not count");

@@ -162,7 +162,7 @@ impl LogFile {
     /// Another file is in place, which holds this. If the next append fails, only what is behind it
     /// is missing: entries that are written again behind a commit index that includes them make a
     /// file that does not open. Term and vote are promised when the name lasts.
-    pub(crate) fn replaced(&mut self, mark: Mark) {
+    pub(crate) fn replace(&mut self, mark: Mark) {
         self.mark = Mark {
             hard: self.mark.hard,
             ..mark
@@ -170,7 +170,7 @@ impl LogFile {
     }
 
     /// A list of members is committed: the next work's records say so.
-    pub(crate) fn list_committed(&mut self) {
+    pub(crate) fn commit_list(&mut self) {
         if self.is_recording {
             self.list = ListState::Committed;
         }
@@ -187,14 +187,14 @@ impl LogFile {
     }
 
     /// The request at the present position has all records.
-    fn list_requested(&mut self) {
+    fn request_list(&mut self) {
         if self.list == ListState::Committed {
             self.list = ListState::Requested(self.position);
         }
     }
 
     /// Requests were lost.
-    fn list_forgotten(&mut self) {
+    fn forget_list(&mut self) {
         if self.is_list_pending() {
             self.list = ListState::Committed;
             // The servers that are not told ask again.
@@ -282,7 +282,7 @@ impl LogFile {
         }
         if !records.is_empty() {
             self.append(records, requests);
-            self.list_requested();
+            self.request_list();
         }
         later.append(&mut self.about_list);
         self.wait(work.number, mark, later);
@@ -379,7 +379,7 @@ impl LogFile {
     }
 
     /// The storage has answered.
-    pub(crate) fn answered(&mut self, position: LogPosition) -> Stored {
+    pub(crate) fn release(&mut self, position: LogPosition) -> Stored {
         // An answer to a request that was never made would acknowledge records that are nowhere.
         assert!(
             position.0 <= self.position,
@@ -413,7 +413,7 @@ impl LogFile {
     }
 
     /// An append has failed. Returns whether that is news.
-    pub(crate) fn failed(&mut self, now_ms: u64) -> bool {
+    pub(crate) fn fail(&mut self, now_ms: u64) -> bool {
         if self.trouble == Trouble::Poisoned {
             return false;
         }
@@ -422,7 +422,7 @@ impl LogFile {
             _ => (true, RETRY_MIN_MS),
         };
         self.waiting.clear();
-        self.list_forgotten();
+        self.forget_list();
         self.trouble = Trouble::Failed {
             retry_ms: now_ms + delay_ms,
             delay_ms,
@@ -535,14 +535,14 @@ impl LogFile {
 
     /// The request at the present position stores everything.
     pub(crate) fn wait_for_all(&mut self, mark: Mark) {
-        self.list_requested();
+        self.request_list();
         self.wait(self.number, mark, Vec::new());
     }
 
     /// Forgets what was requested from a file that takes no appends any more.
     pub(crate) fn give_up(&mut self) {
         self.waiting.clear();
-        self.list_forgotten();
+        self.forget_list();
         self.trouble = Trouble::Poisoned;
     }
 

@@ -323,7 +323,7 @@ impl Disk {
             (Ok(RewriteStage::Written), _) => self.swap(cx, number),
             (Ok(RewriteStage::InPlace(_)), _) => {
                 let (mark, snapshot) = (rewriting.mark, rewriting.snapshot);
-                self.file.replaced(mark);
+                self.file.replace(mark);
                 self.take_snapshot(snapshot);
                 return Progress::InPlace(snapshot);
             }
@@ -402,7 +402,7 @@ impl Disk {
             match rewriting.before_swap {
                 Trouble::None => {}
                 Trouble::Failed { .. } => {
-                    self.file.failed(cx.now_ms);
+                    self.file.fail(cx.now_ms);
                 }
                 Trouble::Poisoned => self.file.give_up(),
             }

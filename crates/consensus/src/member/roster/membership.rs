@@ -80,7 +80,7 @@ impl Membership {
     }
 
     /// A list is committed. Returns who has come and who has gone.
-    pub(crate) fn committed(&mut self, index: Index, servers: Servers) -> (Vec<Sid>, Vec<Sid>) {
+    pub(crate) fn commit(&mut self, index: Index, servers: Servers) -> (Vec<Sid>, Vec<Sid>) {
         let old: BTreeSet<Sid> = self.sids();
         let new: BTreeSet<Sid> = servers.iter().map(|(sid, _)| sid).collect();
         // Lists are looked up by index, so each is newer than the one before.
@@ -160,9 +160,9 @@ mod tests {
     #[test]
     fn lists_are_those_of_their_entries_and_the_compacted_ones_are_forgotten() {
         let mut membership = Membership::new(Some((Index(1), list(&[1, 2]))));
-        let (added, gone) = membership.committed(Index(5), list(&[1, 2, 3]));
+        let (added, gone) = membership.commit(Index(5), list(&[1, 2, 3]));
         assert_eq!((added, gone), (vec![sid(3)], vec![]));
-        let (added, gone) = membership.committed(Index(9), list(&[2, 3]));
+        let (added, gone) = membership.commit(Index(9), list(&[2, 3]));
         assert_eq!((added, gone), (vec![], vec![sid(1)]));
         assert_eq!(membership.servers_at(Index(4)), Some(&list(&[1, 2])));
         assert_eq!(membership.servers_at(Index(8)), Some(&list(&[1, 2, 3])));

@@ -67,7 +67,7 @@ impl Recent {
     }
 
     /// An entry is committed.
-    pub(crate) fn committed(&mut self, index: Index, id: Option<Eid>) {
+    pub(crate) fn push(&mut self, index: Index, id: Option<Eid>) {
         // An id at a wrong place would tell another member that a commit of its client is lost.
         assert!(
             index == self.last().next(),
@@ -136,7 +136,7 @@ mod tests {
     fn entries_are_found_where_they_were_committed_and_nowhere_else() {
         let mut recent = Recent::new(Index(10));
         for index in 11..=20 {
-            recent.committed(Index(index), (index % 2 == 0).then(|| id(index)));
+            recent.push(Index(index), (index % 2 == 0).then(|| id(index)));
         }
         assert!(recent.covers(Index(10), Index(20)) && recent.covers(Index(12), Index(15)));
         assert!(!recent.covers(Index(9), Index(15)) && !recent.covers(Index(12), Index(21)));
@@ -152,7 +152,7 @@ mod tests {
         let mut recent = Recent::new(Index(0));
         let count = IDS_MAX as u64 + 5;
         for index in 1..=count {
-            recent.committed(Index(index), Some(id(index)));
+            recent.push(Index(index), Some(id(index)));
         }
         assert!(recent.covers(Index(5), Index(count)) && !recent.covers(Index(4), Index(count)));
         let ids = [5, 6, count].map(id).into();
