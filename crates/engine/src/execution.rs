@@ -12,7 +12,7 @@ use crate::context::{Context, Identity, LockOwner, Outcome, ReadSet};
 use crate::database::Database;
 use crate::lookup::{self, Slots};
 use crate::names::Names;
-use crate::operation::{self, Operation};
+use crate::operation::{self, Effect, Operation};
 use crate::operations::Operations;
 use crate::selection::{self, DeferredSelection};
 use crate::table;
@@ -191,17 +191,18 @@ impl Execution<'_, '_> {
         self.txn.budget.read(bytes)?;
         let schema = Arc::clone(self.txn.schema());
         let operation = Operation::parse(&schema, operations.what(), members?)?;
-        let name = operation.name();
-        self.tally.operations[operation.kind()] += 1;
-        let is_writing = operation.is_writing();
+        let kind = operation.kind();
+        self.tally.operations[kind as usize] += 1;
+        let is_writing = kind.is_writing();
         let depends_on_role = is_writing && self.requester.has_role();
-        if depends_on_role || operation.depends_on_lock() {
+        if depends_on_role || kind.effect() == Effect::Asserts {
             self.reads = ReadSet::Anything;
         } else if let Some(table) = operation.depends_on() {
             self.reads.add(table, None);
         }
         operation.execute(self)?;
         if is_writing && self.requester.is_read_only {
+            let name = kind.name();
             let details =
                 format!("{name} operation not allowed when database server is in read only mode");
             return Err(WireError::new(Tag::NotAllowed, details).into());

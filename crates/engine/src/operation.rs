@@ -1,4 +1,5 @@
-//! Operations: their kinds, how their members are read, and the file that executes each (docs/spec/protocol.md 5.1).
+//! Operations: the one table of their kinds, and how their members are read (docs/spec/protocol.md
+//! 5.1). A file for each executes it.
 //!
 //! An operation is read completely, unexpected members included, before it is executed, because errors of its members
 //! have precedence over errors of its execution.
@@ -16,9 +17,8 @@ use corvid_data::{Schema, TableId, WireError};
 use corvid_json::write;
 
 use crate::execution::{Execution, Failure};
-use crate::tally::OPERATIONS;
 
-use control::Control;
+use control::{Abort, Assert, Comment, Commit};
 use delete::Delete;
 use insert::Insert;
 use mutate::Mutate;
@@ -29,15 +29,131 @@ use wait::Wait;
 /// Members of an operation, raw.
 pub(crate) type OperationMembers<'a> = Members<'a, &'a [u8]>;
 
-/// One operation, its members checked for presence and kind. Values are still raw text.
-pub(crate) enum Operation<'a> {
-    Insert(Insert<'a>),
-    Select(Select<'a>),
-    Update(Update<'a>),
-    Mutate(Mutate<'a>),
-    Delete(Delete<'a>),
-    Wait(Wait<'a>),
-    Control(Control<'a>),
+/// The effect that an operation may have. Every rule that treats operations differently reads it:
+/// read-only sessions, roles, followers and relays, the audit trail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It changes rows. The words name the change in the error of a role: `prohibit WORDS table
+    /// "T"`.
+    Changes(&'static str),
+    /// It has the record synced before the reply. It changes no row, but read-only sessions refuse
+    /// it.
+    Commits,
+    /// It only reads rows.
+    Reads,
+    /// It may block until rows change.
+    Waits,
+    /// It depends on the owner of a lock.
+    Asserts,
+    /// It touches neither rows nor locks.
+    Nothing,
+}
+
+/// Makes the kinds of operations, and the operations with their members, from one table.
+macro_rules! operations {
+    ($($kind:ident($name:literal, $effect:expr, $members:ty);)*) => {
+        /// A kind of operation. Its number is its index in [`OperationKind::ALL`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum OperationKind {
+            $(#[doc = concat!("`", $name, "`")] $kind,)*
+        }
+
+        impl OperationKind {
+            /// All kinds, in the order in which counters and metrics list them.
+            pub const ALL: &'static [OperationKind] = &[$(OperationKind::$kind),*];
+
+            /// The kind with this name on the wire.
+            #[must_use]
+            pub fn of(name: &[u8]) -> Option<OperationKind> {
+                $(if name == $name.as_bytes() {
+                    return Some(OperationKind::$kind);
+                })*
+                None
+            }
+
+            /// Its name on the wire.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(OperationKind::$kind => $name,)*
+                }
+            }
+
+            /// The effect that it may have.
+            #[must_use]
+            pub const fn effect(self) -> Effect {
+                match self {
+                    $(OperationKind::$kind => $effect,)*
+                }
+            }
+        }
+
+        /// One operation, its members checked for presence and kind. Values are still raw text.
+        pub(crate) enum Operation<'a> {
+            $($kind($members),)*
+        }
+
+        impl<'a> Operation<'a> {
+            /// Reads the members of an operation of this kind, but for `op`.
+            fn read(kind: OperationKind, source: &mut Source<'a, '_>) -> Result<Self, WireError> {
+                Ok(match kind {
+                    $(OperationKind::$kind => Operation::$kind(<$members>::parse(source)?),)*
+                })
+            }
+
+            /// Its kind.
+            pub(crate) fn kind(&self) -> OperationKind {
+                match self {
+                    $(Operation::$kind(_) => OperationKind::$kind,)*
+                }
+            }
+
+            /// The table whose rows decide whether it succeeds. A `select` always succeeds, and a
+            /// `wait` records its rows itself.
+            pub(crate) fn depends_on(&self) -> Option<TableId> {
+                match self {
+                    $(Operation::$kind(operation) => operation.depends_on(),)*
+                }
+            }
+
+            /// Executes it and appends its result.
+            pub(crate) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
+                match self {
+                    $(Operation::$kind(operation) => operation.execute(execution),)*
+                }
+            }
+        }
+    };
+}
+
+operations! {
+    Insert("insert", Effect::Changes("row insertion into"), Insert<'a>);
+    Select("select", Effect::Reads, Select<'a>);
+    Update("update", Effect::Changes("modification of"), Update<'a>);
+    Mutate("mutate", Effect::Changes("mutate operation on"), Mutate<'a>);
+    Delete("delete", Effect::Changes("row deletion from"), Delete<'a>);
+    Wait("wait", Effect::Waits, Wait<'a>);
+    Commit("commit", Effect::Commits, Commit);
+    Abort("abort", Effect::Nothing, Abort);
+    Comment("comment", Effect::Nothing, Comment<'a>);
+    Assert("assert", Effect::Asserts, Assert<'a>);
+}
+
+/// The members of one kind of operation, read and not yet executed.
+trait Executable<'a>: Sized {
+    /// Reads the members.
+    ///
+    /// # Errors
+    /// The first fault in the order of the table in docs/spec/protocol.md 5.1.
+    fn parse(source: &mut Source<'a, '_>) -> Result<Self, WireError>;
+
+    /// See [`Operation::depends_on`].
+    fn depends_on(&self) -> Option<TableId> {
+        None
+    }
+
+    /// Executes it and appends its result.
+    fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure>;
 }
 
 /// Reads the members that name tables.
@@ -45,6 +161,26 @@ struct Source<'a, 's> {
     schema: &'s Schema,
     what: Subject<'a>,
     members: OperationMembers<'a>,
+}
+
+impl OperationKind {
+    /// The number of kinds.
+    pub const COUNT: usize = OperationKind::ALL.len();
+
+    /// The words for its change of rows in the error of a role; `None`: it changes no rows.
+    #[must_use]
+    pub const fn action(self) -> Option<&'static str> {
+        match self.effect() {
+            Effect::Changes(action) => Some(action),
+            _ => None,
+        }
+    }
+
+    /// Whether read-only sessions and databases refuse it, also when it would change nothing.
+    #[must_use]
+    pub const fn is_writing(self) -> bool {
+        matches!(self.effect(), Effect::Changes(_) | Effect::Commits)
+    }
 }
 
 impl<'a> Operation<'a> {
@@ -64,84 +200,13 @@ impl<'a> Operation<'a> {
         };
         let op = source.members.required("op", Kinds::ID)?;
         let op = members::id(op);
-        let operation = match &*op {
-            b"insert" => Operation::Insert(Insert::parse(&mut source)?),
-            b"select" => Operation::Select(Select::parse(&mut source)?),
-            b"update" => Operation::Update(Update::parse(&mut source)?),
-            b"mutate" => Operation::Mutate(Mutate::parse(&mut source)?),
-            b"delete" => Operation::Delete(Delete::parse(&mut source)?),
-            b"wait" => Operation::Wait(Wait::parse(&mut source)?),
-            other => match Control::parse(other, &mut source)? {
-                Some(control) => Operation::Control(control),
-                None => {
-                    let op = String::from_utf8_lossy(&op);
-                    return Err(source.error(&format!("No operation \"{op}\"")));
-                }
-            },
+        let Some(kind) = OperationKind::of(&op) else {
+            let op = String::from_utf8_lossy(&op);
+            return Err(source.error(&format!("No operation \"{op}\"")));
         };
+        let operation = Operation::read(kind, &mut source)?;
         source.members.finish()?;
         Ok(operation)
-    }
-
-    /// Its index in [`OPERATIONS`].
-    pub(crate) fn kind(&self) -> usize {
-        match self {
-            Operation::Insert(_) => 0,
-            Operation::Select(_) => 1,
-            Operation::Update(_) => 2,
-            Operation::Mutate(_) => 3,
-            Operation::Delete(_) => 4,
-            Operation::Wait(_) => 5,
-            Operation::Control(control) => control.kind(),
-        }
-    }
-
-    /// Its name on the wire.
-    pub(crate) fn name(&self) -> &'static str {
-        OPERATIONS[self.kind()]
-    }
-
-    /// Whether read-only sessions and databases refuse it, also when it would change nothing.
-    pub(crate) fn is_writing(&self) -> bool {
-        match self {
-            Operation::Insert(_)
-            | Operation::Update(_)
-            | Operation::Mutate(_)
-            | Operation::Delete(_) => true,
-            Operation::Select(_) | Operation::Wait(_) => false,
-            Operation::Control(control) => control.is_writing(),
-        }
-    }
-
-    /// The table whose rows decide whether it succeeds. A `select` always succeeds, and a `wait` records its rows
-    /// itself.
-    pub(crate) fn depends_on(&self) -> Option<TableId> {
-        match self {
-            Operation::Insert(insert) => Some(insert.table),
-            Operation::Update(update) => Some(update.table),
-            Operation::Mutate(mutate) => Some(mutate.table),
-            Operation::Delete(delete) => Some(delete.table),
-            Operation::Select(_) | Operation::Wait(_) | Operation::Control(_) => None,
-        }
-    }
-
-    /// Whether it depends on the owner of a lock.
-    pub(crate) fn depends_on_lock(&self) -> bool {
-        matches!(self, Operation::Control(Control::Assert { .. }))
-    }
-
-    /// Executes it and appends its result.
-    pub(crate) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
-        match self {
-            Operation::Insert(insert) => insert.execute(execution)?,
-            Operation::Select(select) => select.execute(execution)?,
-            Operation::Update(update) => update.execute(execution)?,
-            Operation::Mutate(mutate) => mutate.execute(execution)?,
-            Operation::Delete(delete) => delete.execute(execution)?,
-            Operation::Wait(wait) => wait.execute(execution)?,
-            Operation::Control(control) => control.execute(execution)?,
-        }
-        Ok(())
     }
 }
 
@@ -179,4 +244,26 @@ pub(crate) fn write_count(out: &mut Vec<u8>, count: usize) {
     out.extend_from_slice(b"{\"count\":");
     write::integer(out, i64::try_from(count).unwrap_or(i64::MAX));
     out.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_found_by_its_name_and_counted_in_its_own_place() {
+        for (index, kind) in OperationKind::ALL.iter().enumerate() {
+            assert_eq!(*kind as usize, index);
+            assert_eq!(OperationKind::of(kind.name().as_bytes()), Some(*kind));
+        }
+        assert_eq!(OperationKind::of(b"Insert"), None);
+        assert_eq!(OperationKind::of(b""), None);
+    }
+
+    #[test]
+    fn read_only_sessions_refuse_changes_and_durability_only() {
+        let writing = OperationKind::ALL.iter().filter(|kind| kind.is_writing());
+        let names: Vec<&str> = writing.map(|kind| kind.name()).collect();
+        assert_eq!(names, ["insert", "update", "mutate", "delete", "commit"]);
+    }
 }

@@ -14,6 +14,7 @@ use crate::condition::{Clause, Condition, Function};
 use crate::context::Identity;
 use crate::execution::Execution;
 use crate::lookup;
+use crate::operation::OperationKind;
 use crate::transaction::Transaction;
 use crate::work_budget::WorkBudget;
 
@@ -22,12 +23,12 @@ pub use guards::{GuardedTransaction, OperationGuard};
 /// Columns that an operation writes.
 pub(crate) type Columns = SmallVec<[ColumnId; 8]>;
 
-/// The access of an operation to rows.
+/// The part of the rows that an operation changes.
 pub(crate) enum Access {
-    Insert,
-    Delete,
-    Update(Columns),
-    Mutate(Columns),
+    /// Whole rows, which it adds or removes.
+    Rows,
+    /// These columns.
+    Columns(Columns),
 }
 
 /// Checks an operation on `rows`: for an insert the new row, otherwise the rows before the
@@ -37,6 +38,7 @@ pub(crate) enum Access {
 /// `permission error`, of the first role that does not.
 pub(crate) fn check<'r>(
     execution: &Execution<'_, '_>,
+    kind: OperationKind,
     access: &Access,
     table: TableId,
     rows: impl Iterator<Item = &'r Row> + Clone,
@@ -45,14 +47,15 @@ pub(crate) fn check<'r>(
         return Ok(());
     };
     for identity in others {
-        check_identity(&execution.txn, *identity, access, table, rows.clone())?;
+        check_identity(&execution.txn, *identity, kind, access, table, rows.clone())?;
     }
-    check_identity(&execution.txn, *last, access, table, rows)
+    check_identity(&execution.txn, *last, kind, access, table, rows)
 }
 
 fn check_identity<'r>(
     txn: &Transaction<'_>,
     Identity { role, client_id }: Identity<'_>,
+    kind: OperationKind,
     access: &Access,
     table: TableId,
     rows: impl Iterator<Item = &'r Row>,
@@ -70,22 +73,17 @@ fn check_identity<'r>(
     if is_allowed {
         return Ok(());
     }
-    let action = match access {
-        Access::Insert => "row insertion into",
-        Access::Delete => "row deletion from",
-        Access::Update(_) => "modification of",
-        Access::Mutate(_) => "mutate operation on",
-    };
-    Err(denial(txn, Identity { role, client_id }, action, table))
+    Err(denial(txn, Identity { role, client_id }, kind, table))
 }
 
 /// The error of an operation that a role does not allow.
 fn denial(
     txn: &Transaction<'_>,
     Identity { role, client_id }: Identity<'_>,
-    action: &str,
+    kind: OperationKind,
     table: TableId,
 ) -> WireError {
+    let action = kind.action().unwrap_or(kind.name());
     let client_id = client_id.unwrap_or("(null)");
     let table = &txn.table_schema(table).name;
     WireError::new(
@@ -139,10 +137,10 @@ impl<'t> Permission<'t> {
         match access {
             // Checks that depend on no row are made also where no row matches: an operation that
             // the role does not have is refused whenever it is tried.
-            Access::Insert | Access::Delete => {
+            Access::Rows => {
                 self.may_insert_and_delete() && rows.all(|row| self.authorizes(row, client_id))
             }
-            Access::Update(columns) | Access::Mutate(columns) => {
+            Access::Columns(columns) => {
                 let Some(listed) = self.strings("update") else {
                     return false;
                 };

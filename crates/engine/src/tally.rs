@@ -3,17 +3,13 @@
 
 use corvid_data::Tag;
 
-/// Names of operations on the wire, in the order in which [`Tally::operations`] counts them.
-pub const OPERATIONS: [&str; 10] = [
-    "insert", "select", "update", "mutate", "delete", "wait", "commit", "abort", "comment",
-    "assert",
-];
+use crate::operation::OperationKind;
 
 /// The count of one transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Operations that were begun, by index in [`OPERATIONS`].
-    pub operations: [u32; OPERATIONS.len()],
+    /// Operations that were begun, by index in [`OperationKind::ALL`].
+    pub operations: [u32; OperationKind::COUNT],
     /// The error with which it failed, if it did.
     pub error: Option<Tag>,
     /// It failed at its commit, so each of its operations succeeded.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use corvid_data::diff::{Change, changes};
 use corvid_data::wire::{write_atom, write_datum};
 use corvid_data::{ColumnSchema, Datum, Delta, Row, RowChange, Schema, TableSchema, Tag, Uuid};
+use corvid_engine::OperationKind;
 use corvid_json::write;
 use corvid_json::writer::{ArrayWriter, ObjectWriter};
 use corvid_log::cluster::Sid;
@@ -86,8 +87,7 @@ impl ShortText {
 
     /// Whether this is the name of an operation that may change rows.
     pub(crate) fn is_writing(&self) -> bool {
-        let reads = ["select", "wait", "assert", "abort", "comment", "commit"];
-        !reads.contains(&&*self.0)
+        OperationKind::of(self.as_bytes()).is_none_or(|kind| kind.action().is_some())
     }
 
     fn as_bytes(&self) -> &[u8] {

@@ -1,7 +1,7 @@
 //! Counters of one database since it was opened, which only grow. Durations are measured by the driver, which has a clock.
 
 use corvid_data::Tag;
-use corvid_engine::{OPERATIONS, Tally};
+use corvid_engine::{OperationKind, Tally};
 
 /// The counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,8 +14,8 @@ pub struct Counters {
     pub failed: Vec<(Tag, u64)>,
     /// Transactions that blocked, with any outcome.
     pub blocked: u64,
-    /// Operations of finished transactions, in the order of [`OPERATIONS`].
-    pub operations: [u64; OPERATIONS.len()],
+    /// Operations of finished transactions, in the order of [`OperationKind::ALL`].
+    pub operations: [u64; OperationKind::COUNT],
     /// Records that were sent to the file.
     pub records: u64,
     /// Their bytes.

@@ -2,31 +2,36 @@
 
 use corvid_data::{TableId, WireError};
 
-use super::Source;
+use super::{Executable, OperationKind, Source};
 use crate::execution::{Execution, Failure};
 use crate::rbac::{self, Access};
 use crate::work_budget;
 
 /// The members of a `delete`.
 pub(crate) struct Delete<'a> {
-    pub(super) table: TableId,
+    table: TableId,
     condition: &'a [u8],
 }
 
-impl<'a> Delete<'a> {
-    pub(super) fn parse(source: &mut Source<'a, '_>) -> Result<Delete<'a>, WireError> {
+impl<'a> Executable<'a> for Delete<'a> {
+    fn parse(source: &mut Source<'a, '_>) -> Result<Delete<'a>, WireError> {
         let condition = source.condition()?;
         let table = source.table()?;
         Ok(Delete { table, condition })
     }
 
-    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
+    fn depends_on(&self) -> Option<TableId> {
+        Some(self.table)
+    }
+
+    fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let condition = execution.read_condition(self.table, self.condition)?;
         let slots = execution.matching(self.table, &condition)?;
         execution.spend_on(self.table, &slots, work_budget::CHANGE)?;
         rbac::check(
             execution,
-            &Access::Delete,
+            OperationKind::Delete,
+            &Access::Rows,
             self.table,
             execution.rows(self.table, &slots),
         )?;

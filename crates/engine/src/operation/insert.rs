@@ -3,7 +3,7 @@
 use corvid_data::members::{self, Kinds};
 use corvid_data::{Row, TableId, Tag, Uuid, WireError};
 
-use super::Source;
+use super::{Executable, OperationKind, Source};
 use crate::execution::{Execution, Failure};
 use crate::rbac::{self, Access};
 use crate::row_input::{Given, read_row};
@@ -11,14 +11,14 @@ use crate::work_budget;
 
 /// The members of an `insert`.
 pub(crate) struct Insert<'a> {
-    pub(super) table: TableId,
+    table: TableId,
     uuid: Option<&'a [u8]>,
     name: Option<&'a [u8]>,
     row: &'a [u8],
 }
 
-impl<'a> Insert<'a> {
-    pub(super) fn parse(source: &mut Source<'a, '_>) -> Result<Insert<'a>, WireError> {
+impl<'a> Executable<'a> for Insert<'a> {
+    fn parse(source: &mut Source<'a, '_>) -> Result<Insert<'a>, WireError> {
         Ok(Insert {
             table: source.table()?,
             uuid: source.optional("uuid", Kinds::STRING)?,
@@ -27,14 +27,19 @@ impl<'a> Insert<'a> {
         })
     }
 
-    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
+    fn depends_on(&self) -> Option<TableId> {
+        Some(self.table)
+    }
+
+    fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let uuid = self.identity(execution)?;
         let schema = execution.txn.database.schema.table(self.table);
         let given = read_row(schema, self.row, &mut execution.names)?;
         let row = self.complete(execution, uuid, given)?;
         rbac::check(
             execution,
-            &Access::Insert,
+            OperationKind::Insert,
+            &Access::Rows,
             self.table,
             std::iter::once(&row),
         )?;
@@ -45,7 +50,9 @@ impl<'a> Insert<'a> {
         execution.out.extend_from_slice(b"\"]}");
         Ok(())
     }
+}
 
+impl Insert<'_> {
     /// The UUID of the new row: given, bound to its name by an earlier mention, or fresh.
     fn identity(&self, execution: &mut Execution<'_, '_>) -> Result<Uuid, WireError> {
         let given = match self.uuid {

@@ -4,7 +4,7 @@ use corvid_data::members::Kinds;
 use corvid_data::{Row, TableId, TableSchema, WireError};
 use smallvec::SmallVec;
 
-use super::Source;
+use super::{Executable, OperationKind, Source};
 use crate::execution::{Execution, Failure};
 use crate::mutation::{Mutation, read_mutations};
 use crate::rbac::{self, Access};
@@ -12,7 +12,7 @@ use crate::transaction::Written;
 
 /// The members of a `mutate`.
 pub(crate) struct Mutate<'a> {
-    pub(super) table: TableId,
+    table: TableId,
     condition: &'a [u8],
     mutations: &'a [u8],
 }
@@ -20,8 +20,8 @@ pub(crate) struct Mutate<'a> {
 /// Columns of one row with their new values.
 type Mutated = SmallVec<[Written; 4]>;
 
-impl<'a> Mutate<'a> {
-    pub(super) fn parse(source: &mut Source<'a, '_>) -> Result<Mutate<'a>, WireError> {
+impl<'a> Executable<'a> for Mutate<'a> {
+    fn parse(source: &mut Source<'a, '_>) -> Result<Mutate<'a>, WireError> {
         Ok(Mutate {
             table: source.table()?,
             condition: source.condition()?,
@@ -29,7 +29,11 @@ impl<'a> Mutate<'a> {
         })
     }
 
-    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
+    fn depends_on(&self) -> Option<TableId> {
+        Some(self.table)
+    }
+
+    fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let schema = execution.txn.database.schema.table(self.table);
         let mutations = read_mutations(schema, self.mutations, &mut execution.names)?;
         let condition = execution.read_condition(self.table, self.condition)?;
@@ -41,7 +45,8 @@ impl<'a> Mutate<'a> {
             let columns = mutations.iter().map(|mutation| mutation.column).collect();
             rbac::check(
                 execution,
-                &Access::Mutate(columns),
+                OperationKind::Mutate,
+                &Access::Columns(columns),
                 self.table,
                 execution.rows(self.table, &slots),
             )?;

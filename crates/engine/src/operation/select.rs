@@ -3,7 +3,7 @@
 use corvid_data::members::Kinds;
 use corvid_data::{Arc, TableId, WireError};
 
-use super::Source;
+use super::{Executable, Source};
 use crate::column_list::ColumnList;
 use crate::execution::{Execution, Failure};
 use crate::lookup;
@@ -12,14 +12,14 @@ use crate::table::row_atoms;
 
 /// The members of a `select`.
 pub(crate) struct Select<'a> {
-    pub(super) table: TableId,
+    table: TableId,
     condition: &'a [u8],
     columns: Option<&'a [u8]>,
     sort: Option<&'a [u8]>,
 }
 
-impl<'a> Select<'a> {
-    pub(super) fn parse(source: &mut Source<'a, '_>) -> Result<Select<'a>, WireError> {
+impl<'a> Executable<'a> for Select<'a> {
+    fn parse(source: &mut Source<'a, '_>) -> Result<Select<'a>, WireError> {
         Ok(Select {
             table: source.table()?,
             condition: source.condition()?,
@@ -29,7 +29,7 @@ impl<'a> Select<'a> {
     }
 
     /// Writes the rows, or defers them when that takes long.
-    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
+    fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let condition = execution.read_condition(self.table, self.condition)?;
         let schema = Arc::clone(execution.txn.schema());
         let schema = schema.table(self.table);
@@ -78,7 +78,9 @@ impl<'a> Select<'a> {
         execution.count_selected(start, is_repeated)?;
         Ok(())
     }
+}
 
+impl Select<'_> {
     fn defer(&self, execution: &mut Execution<'_, '_>, is_repeated: bool, rows: Rows, form: Form) {
         let selection = Selection {
             schema: Arc::clone(execution.txn.schema()),

@@ -3,7 +3,7 @@
 use corvid_data::members::Kinds;
 use corvid_data::{TableId, TableSchema, Tag, WireError};
 
-use super::Source;
+use super::{Executable, OperationKind, Source};
 use crate::execution::{Execution, Failure};
 use crate::rbac::{self, Access};
 use crate::row_input::{Given, read_row};
@@ -11,14 +11,14 @@ use crate::transaction::Written;
 
 /// The members of an `update`.
 pub(crate) struct Update<'a> {
-    pub(super) table: TableId,
+    table: TableId,
     condition: &'a [u8],
     row: &'a [u8],
     whole: &'a [u8],
 }
 
-impl<'a> Update<'a> {
-    pub(super) fn parse(source: &mut Source<'a, '_>) -> Result<Update<'a>, WireError> {
+impl<'a> Executable<'a> for Update<'a> {
+    fn parse(source: &mut Source<'a, '_>) -> Result<Update<'a>, WireError> {
         Ok(Update {
             table: source.table()?,
             condition: source.condition()?,
@@ -27,7 +27,11 @@ impl<'a> Update<'a> {
         })
     }
 
-    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
+    fn depends_on(&self) -> Option<TableId> {
+        Some(self.table)
+    }
+
+    fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let schema = execution.txn.database.schema.table(self.table);
         let given = read_row(schema, self.row, &mut execution.names)?;
         self.refuse_immutable(schema, &given)?;
@@ -38,7 +42,8 @@ impl<'a> Update<'a> {
         let columns = given.iter().map(|(column, _)| *column).collect();
         rbac::check(
             execution,
-            &Access::Update(columns),
+            OperationKind::Update,
+            &Access::Columns(columns),
             self.table,
             execution.rows(self.table, &slots),
         )?;
@@ -51,7 +56,9 @@ impl<'a> Update<'a> {
         execution.write_count(slots.len());
         Ok(())
     }
+}
 
+impl Update<'_> {
     fn refuse_immutable(&self, schema: &TableSchema, given: &Given) -> Result<(), WireError> {
         let mut columns = given.iter().map(|(column, _)| schema.column(*column));
         let Some(column) = columns.find(|column| !column.mutable) else {

@@ -4,7 +4,7 @@ use corvid_data::members::{self, Kinds};
 use corvid_data::{ColumnId, Datum, HashSeed, Row, TableId, Tag, Uuid, WireError};
 use corvid_json::{Kind, Reader};
 
-use super::Source;
+use super::{Executable, Source};
 use crate::column_list::ColumnList;
 use crate::distinct::Distinct;
 use crate::execution::{Execution, Failure};
@@ -18,11 +18,11 @@ pub(crate) struct Wait<'a> {
     columns: Option<&'a [u8]>,
     until: &'a [u8],
     rows: &'a [u8],
-    pub(super) table: TableId,
+    table: TableId,
 }
 
-impl<'a> Wait<'a> {
-    pub(super) fn parse(source: &mut Source<'a, '_>) -> Result<Wait<'a>, WireError> {
+impl<'a> Executable<'a> for Wait<'a> {
+    fn parse(source: &mut Source<'a, '_>) -> Result<Wait<'a>, WireError> {
         Ok(Wait {
             timeout: source.optional("timeout", Kinds::INTEGER)?,
             condition: source.condition()?,
@@ -33,7 +33,7 @@ impl<'a> Wait<'a> {
         })
     }
 
-    pub(super) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
+    fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let condition = execution.read_condition(self.table, self.condition)?;
         let schema = execution.txn.table_schema(self.table);
         let columns = match self.columns {
@@ -73,7 +73,9 @@ impl<'a> Wait<'a> {
         execution.out.extend_from_slice(b"{}");
         Ok(())
     }
+}
 
+impl Wait<'_> {
     fn timeout_ms(&self) -> Result<Option<u64>, WireError> {
         let Some(raw) = self.timeout else {
             return Ok(None);

@@ -26,6 +26,7 @@ use corvid_json::{Reader, write};
 use super::{Permission, denial, own_column};
 use crate::context::Identity;
 use crate::database::Database;
+use crate::operation::OperationKind;
 use crate::transaction::Transaction;
 
 /// A transaction with its guards.
@@ -128,17 +129,14 @@ impl Guarding<'_, '_> {
         operation: &Restricted<'_>,
         identity: Identity<'_>,
     ) -> Result<(), WireError> {
-        let action = match &*operation.operation {
-            b"insert" => "row insertion into",
-            b"delete" => "row deletion from",
-            b"update" => "modification of",
-            b"mutate" => "mutate operation on",
-            _ => return Ok(()),
+        let kind = OperationKind::of(&operation.operation);
+        let Some(kind) = kind.filter(|kind| kind.action().is_some()) else {
+            return Ok(());
         };
         let name = operation.table.as_deref().unwrap_or_default();
         let table = self.txn.schema().table_id(name);
         let table = table.ok_or_else(|| unguarded("the table is not known"))?;
-        let error = denial(self.txn, identity, action, table);
+        let error = denial(self.txn, identity, kind, table);
         let permission = Permission::find(self.txn, roles, identity.role, table);
         let (Some(permission), Some(client_id)) = (permission, identity.client_id) else {
             return Err(error);
@@ -147,7 +145,7 @@ impl Guarding<'_, '_> {
             self.push_guard(&role_guard(identity.role, &permission), &error);
             self.push_guard(&permission_guard(&permission), &error);
         }
-        if action != "row insertion into"
+        if kind != OperationKind::Insert
             && let Some(foreign) = foreign_rows(&permission, client_id)
         {
             let condition = operation.condition.unwrap_or(b"[]");

@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError};
 use crate::process_figures::ProcessFigures;
 use corvid_consensus::Status;
 use corvid_consensus::member::{Connected, FileState, Role};
-use corvid_engine::OPERATIONS;
+use corvid_engine::OperationKind;
 use corvid_net::clock;
 use corvid_reactor::shard::Refusals;
 use corvid_service::message::{FileReport, Report};
@@ -240,8 +240,8 @@ impl Scrape {
         self.whole(families::ERRORS, errors);
         let operations = databases.iter().flat_map(|database| {
             let counts = database.report.counts.operations;
-            let named = OPERATIONS.iter().zip(counts);
-            named.map(|(name, count)| (database.with(name), count))
+            let named = OperationKind::ALL.iter().zip(counts);
+            named.map(|(kind, count)| (database.with(kind.name()), count))
         });
         self.whole(families::OPERATIONS, operations);
         let updates = databases.iter().flat_map(|database| {

@@ -4,6 +4,7 @@
 //! leader executes one that changes nothing. Reads the text only.
 
 use corvid_data::members;
+use corvid_engine::{Effect, OperationKind};
 use corvid_json::Reader;
 
 /// The effects that a transaction may have.
@@ -15,8 +16,7 @@ pub(crate) struct TransactionKind {
     pub(crate) may_wait: bool,
     /// It asks for locks.
     pub(crate) asserts: bool,
-    /// It has an operation that is no reading, waiting, checking or commenting one: any other than `select`, `wait`, `assert`, `abort` and
-    /// `comment`.
+    /// It has an operation that writes, or one that is not known here.
     pub(crate) is_for_source: bool,
     /// It has a `wait` that may block: its time limit is not zero.
     pub(crate) may_block: bool,
@@ -57,24 +57,23 @@ impl TransactionKind {
     }
 
     fn add(&mut self, operation: &[u8]) {
-        self.is_for_source |= !matches!(
-            operation,
-            b"\"select\"" | b"\"wait\"" | b"\"assert\"" | b"\"abort\"" | b"\"comment\""
-        );
-        match operation {
-            b"\"insert\"" | b"\"update\"" | b"\"mutate\"" | b"\"delete\"" => self.may_write = true,
-            b"\"wait\"" => self.may_wait = true,
-            b"\"assert\"" => self.asserts = true,
-            // Another spelling of one of these.
-            other if other.contains(&b'\\') => {
-                *self = TransactionKind {
-                    may_write: true,
-                    may_wait: true,
-                    asserts: true,
-                    ..*self
-                };
-            }
-            _ => {}
+        let name = operation.strip_prefix(b"\"");
+        let name = name.and_then(|name| name.strip_suffix(b"\""));
+        let Some(kind) = name.and_then(OperationKind::of) else {
+            self.is_for_source = true;
+            // It may be another spelling of a known name.
+            let is_spelled_otherwise = operation.contains(&b'\\');
+            self.may_write |= is_spelled_otherwise;
+            self.may_wait |= is_spelled_otherwise;
+            self.asserts |= is_spelled_otherwise;
+            return;
+        };
+        self.is_for_source |= kind.is_writing();
+        match kind.effect() {
+            Effect::Changes(_) => self.may_write = true,
+            Effect::Waits => self.may_wait = true,
+            Effect::Asserts => self.asserts = true,
+            Effect::Commits | Effect::Reads | Effect::Nothing => {}
         }
     }
 }
