@@ -13,6 +13,7 @@ use std::time::Instant;
 use corvid_data::{Arc, HashSeed, Schema, Uuid, UuidSource};
 use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::Value;
+use corvid_json::splitmix::SplitMix64;
 
 /// The part of OVN's northbound tables that ports and load balancers need.
 const NORTHBOUND: &str = r#"{"name":"Northbound","tables":{
@@ -55,17 +56,13 @@ const BENCH: &str = r#"{"name":"Bench","tables":{"Item":{"isRoot":true,"indexes"
 
 const SWITCHES: u64 = 100;
 
-struct Splitmix(u64);
+struct Uuids(SplitMix64);
 
-impl UuidSource for Splitmix {
+impl UuidSource for Uuids {
     fn fresh(&mut self) -> Uuid {
         let mut bytes = [0; 16];
         for half in bytes.chunks_mut(8) {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            half.copy_from_slice(&(z ^ (z >> 31)).to_le_bytes());
+            half.copy_from_slice(&self.0.draw().to_le_bytes());
         }
         Uuid::from_random(bytes)
     }
@@ -81,7 +78,7 @@ impl LockOwner for NoLocks {
 
 struct Bench {
     database: Database,
-    uuids: Splitmix,
+    uuids: Uuids,
 }
 
 impl Bench {
@@ -90,7 +87,7 @@ impl Bench {
         let schema = Schema::from_json(&json).expect("a schema");
         Bench {
             database: Database::new(Arc::new(schema), HashSeed::FIXED),
-            uuids: Splitmix(7),
+            uuids: Uuids(SplitMix64::new(7)),
         }
     }
 

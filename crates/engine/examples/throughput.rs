@@ -11,6 +11,7 @@ use std::time::Instant;
 use corvid_data::{Arc, HashSeed, Schema, Uuid, UuidSource};
 use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::Value;
+use corvid_json::splitmix::SplitMix64;
 
 const SCHEMA: &str = r#"{"name":"Ports","tables":{
     "Datapath":{"isRoot":true,"columns":{
@@ -29,17 +30,13 @@ const SCHEMA: &str = r#"{"name":"Ports","tables":{
         "tag":{"type":{"key":"integer","min":0,"max":1}}},
         "indexes":[["logical_port"],["datapath","tunnel_key"]]}}}"#;
 
-struct Splitmix(u64);
+struct Uuids(SplitMix64);
 
-impl UuidSource for Splitmix {
+impl UuidSource for Uuids {
     fn fresh(&mut self) -> Uuid {
         let mut bytes = [0; 16];
         for half in bytes.chunks_mut(8) {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            half.copy_from_slice(&(z ^ (z >> 31)).to_le_bytes());
+            half.copy_from_slice(&self.0.draw().to_le_bytes());
         }
         Uuid::from_random(bytes)
     }
@@ -53,7 +50,7 @@ impl LockOwner for NoLocks {
     }
 }
 
-fn execute(database: &mut Database, uuids: &mut Splitmix, params: &str) -> Vec<u8> {
+fn execute(database: &mut Database, uuids: &mut Uuids, params: &str) -> Vec<u8> {
     let outcome = database.execute(
         params.as_bytes(),
         &mut Context {
@@ -78,7 +75,7 @@ fn execute(database: &mut Database, uuids: &mut Splitmix, params: &str) -> Vec<u
     }
 }
 
-fn measure(what: &str, requests: &[String], database: &mut Database, uuids: &mut Splitmix) {
+fn measure(what: &str, requests: &[String], database: &mut Database, uuids: &mut Uuids) {
     let phase = std::env::args().nth(2).unwrap_or_default();
     if what != "insert" && !what.starts_with(&phase) {
         return;
@@ -104,7 +101,7 @@ fn main() {
     let json = Value::parse(SCHEMA.as_bytes()).expect("JSON");
     let schema = Arc::new(Schema::from_json(&json).expect("a schema"));
     let mut database = Database::new(Arc::clone(&schema), HashSeed::FIXED);
-    let mut uuids = Splitmix(7);
+    let mut uuids = Uuids(SplitMix64::new(7));
     let datapath = execute(
         &mut database,
         &mut uuids,

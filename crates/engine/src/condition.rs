@@ -111,13 +111,7 @@ impl Condition {
         self.seed
     }
 
-    /// Every clause holds (operations); true when empty. `table` is the one that the condition was parsed for.
-    #[must_use]
-    pub fn matches_all(&self, _table: &TableSchema, row: &Row) -> bool {
-        self.holds_for(row)
-    }
-
-    /// Every clause holds.
+    /// Every clause holds (operations); true when empty.
     pub(crate) fn holds_for(&self, row: &Row) -> bool {
         self.clauses.iter().all(|clause| clause.holds(row))
     }

@@ -1,23 +1,21 @@
 //! A small generator of pseudo-random numbers (SplitMix64): the same seed gives the same run on every machine.
 
+use corvid_json::splitmix::SplitMix64;
+
 /// The generator.
 #[derive(Debug, Clone)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 impl Random {
     /// Starts a sequence.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Random(seed)
+        Random(SplitMix64::new(seed))
     }
 
     /// The next number.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.draw()
     }
 
     /// A number below `limit`; 0 when `limit` is 0.

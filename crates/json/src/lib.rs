@@ -17,7 +17,8 @@
 //!        shown      text for a person: no control character reaches a terminal or a log
 //! ```
 //!
-//! `error` has the one error of all of them: a position and a message.
+//! `error` has the one error of all of them: a position and a message. `splitmix` makes
+//! reproducible numbers, for the crates above.
 
 mod canonical;
 pub mod error;
@@ -30,6 +31,7 @@ pub mod pieces;
 pub mod reader;
 mod scan;
 pub mod shown;
+pub mod splitmix;
 mod tree;
 pub mod unfinished;
 mod validator;

@@ -4,6 +4,8 @@
 
 use std::io;
 
+use corvid_json::splitmix;
+
 use crate::fork::Home;
 
 /// Bytes fetched from the operating system at a time: 64 UUIDs per call.
@@ -75,9 +77,6 @@ pub struct PseudoRandom {
     numbers: [u64; 2],
 }
 
-/// The step of the counters: the golden ratio of 2^64.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
 impl PseudoRandom {
     /// Begins at random numbers.
     ///
@@ -93,21 +92,16 @@ impl PseudoRandom {
 
     /// The 16 bytes of the next UUID.
     pub fn uuid(&mut self) -> [u8; 16] {
-        self.numbers = self.numbers.map(|number| number.wrapping_add(STEP));
+        self.numbers = self
+            .numbers
+            .map(|number| number.wrapping_add(splitmix::STEP));
         let mut uuid = [0; 16];
         let (halves, _) = uuid.as_chunks_mut();
         for (half, number) in halves.iter_mut().zip(self.numbers) {
-            *half = mix(number).to_be_bytes();
+            *half = splitmix::mix(number).to_be_bytes();
         }
         shaped(uuid)
     }
-}
-
-/// The last step of SplitMix64: a bijection that changes half of the bits when one changes.
-fn mix(number: u64) -> u64 {
-    let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
 }
 
 /// Sets the bits of version 4 and variant 1.

@@ -10,6 +10,7 @@ use std::sync::Arc as StdArc;
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Arc, Delta, Recorded, Schema, Uuid, WireError};
 use corvid_engine::{Converted, Misfit, Snapshot};
+use corvid_json::splitmix;
 use corvid_log::write_transaction;
 use corvid_monitor::{Contents, DeferredBody, SessionId, Written};
 
@@ -248,16 +249,11 @@ impl From<Uuid> for Derived {
 
 impl UuidSource for Derived {
     fn fresh(&mut self) -> Uuid {
-        self.high = self.high.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.high = self.high.wrapping_add(splitmix::STEP);
         self.low = self.low.wrapping_add(0xd1b5_4a32_d192_ed03);
-        let mix = |number: u64| {
-            let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            number ^ number >> 31
-        };
         let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&mix(self.high).to_be_bytes());
-        bytes[8..].copy_from_slice(&mix(self.low).to_be_bytes());
+        bytes[..8].copy_from_slice(&splitmix::mix(self.high).to_be_bytes());
+        bytes[8..].copy_from_slice(&splitmix::mix(self.low).to_be_bytes());
         // Version 4, variant 1 (RFC 4122).
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;

@@ -371,12 +371,6 @@ impl Client {
         self.link.seqno()
     }
 
-    /// The state of the connection as status reports name it.
-    #[must_use]
-    pub fn link_state_name(&self) -> &'static str {
-        self.link.state_name()
-    }
-
     /// The remotes in the order in which they are tried.
     #[must_use]
     pub fn remotes(&self) -> &[String] {

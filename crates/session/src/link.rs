@@ -143,10 +143,6 @@ impl Link {
         self.reconnect.seqno()
     }
 
-    pub(crate) fn state_name(&self) -> &'static str {
-        self.reconnect.state_name()
-    }
-
     pub(crate) fn take_log_events(&mut self) -> Vec<LogEvent> {
         self.reconnect.take_log_events()
     }

@@ -2,26 +2,22 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use corvid_json::splitmix::SplitMix64;
+
 /// A splitmix64 generator.
 #[derive(Clone, Debug)]
-pub struct Dice {
-    state: u64,
-}
+pub struct Dice(SplitMix64);
 
 impl Dice {
     /// The sequence that belongs to a seed.
     #[must_use]
     pub fn new(seed: u64) -> Dice {
-        Dice { state: seed }
+        Dice(SplitMix64::new(seed))
     }
 
     /// The next 64 bits.
     pub fn draw(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.draw()
     }
 
     /// A number below `limit`, which is not 0.

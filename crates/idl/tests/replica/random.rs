@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use corvid_data::{Arc, Atom, Datum, TableId, Uuid};
 use corvid_idl::{Class, FetchId, FetchOutcome, IndexColumn, IndexId, Resync, RowId, Status};
+use corvid_json::splitmix::SplitMix64;
 use corvid_session::{Clause, Condition, Function};
 
 use crate::fixture::{Fixture, integer, integers, narrow_schema, schema, string, text_atom};
@@ -18,15 +19,11 @@ const STEPS: usize = 150;
 /// Rows by table and identity.
 pub(crate) type Contents = BTreeMap<(TableId, Uuid), Vec<Datum>>;
 
-struct Dice(u64);
+struct Dice(SplitMix64);
 
 impl Dice {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).expect("below usize")
+        usize::try_from(self.0.draw() % bound as u64).expect("below usize")
     }
 
     fn number(&mut self) -> i64 {
@@ -72,7 +69,7 @@ fn replicas_equal_the_server_after_random_lives() {
 }
 
 fn live(seed: u64) {
-    let mut dice = Dice(seed);
+    let mut dice = Dice(SplitMix64::new(seed));
     let mut fixture = Fixture::new(seed.is_multiple_of(2));
     let mut watchers = Vec::new();
     for peer in 0..3 {

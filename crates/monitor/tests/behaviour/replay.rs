@@ -6,6 +6,7 @@ use std::sync::Arc as StdArc;
 
 use corvid_data::{Arc, Delta, Uuid};
 use corvid_json::Value;
+use corvid_json::splitmix::SplitMix64;
 use corvid_monitor::{ConditionChange, Frame, MonitorResult, SessionId, StartOutcome, Version};
 
 use crate::clauses::{CLAUSES, Clause, text};
@@ -16,15 +17,11 @@ const SESSIONS: u64 = 3;
 const STEPS: usize = 80;
 
 /// SplitMix64: enough for tests, and the same everywhere.
-struct Random(u64);
+struct Random(SplitMix64);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
+        self.0.draw() % bound
     }
 
     fn chance(&mut self, percent: u64) -> bool {
@@ -127,7 +124,7 @@ fn replicas_equal_the_part_of_the_database_that_they_ask_for() {
 impl Run {
     fn new(seed: u64) -> Run {
         let mut run = Run {
-            random: Random(seed),
+            random: Random(SplitMix64::new(seed)),
             fixture: Fixture::new(ZOO),
             pending: VecDeque::new(),
             stored: (0, Rows::new()),

@@ -12,6 +12,7 @@ use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Schema, Uuid};
 use corvid_engine::Database;
 use corvid_json::Value;
+use corvid_json::splitmix::SplitMix64;
 use corvid_monitor::SessionId;
 use corvid_service::audit::Entry;
 use corvid_service::frontend::{InboundFrame, session_id, shard_of};
@@ -69,20 +70,16 @@ impl UuidSource for Counter {
 
 /// A small generator: the order of events must follow from the seed alone.
 #[derive(Debug)]
-pub(crate) struct Dice(u64);
+pub(crate) struct Dice(SplitMix64);
 
 impl Dice {
     pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed)
+        Dice(SplitMix64::new(seed))
     }
 
     /// A number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).expect("below usize")
+        usize::try_from(self.0.draw() % bound as u64).expect("below usize")
     }
 }
 

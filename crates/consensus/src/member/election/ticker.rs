@@ -5,6 +5,8 @@
 //! part of it that is no whole number of ticks delays the next tick, so that members with a long
 //! timer do not stand for election at the same time.
 
+use corvid_json::splitmix::SplitMix64;
+
 use crate::raft_node::ELECTION_TICKS;
 
 /// The part of an election timeout that is left to chance, ms.
@@ -18,7 +20,7 @@ const LATE_TICKS_MAX: u32 = 3;
 pub(crate) struct Ticker {
     timer_ms: u64,
     next_ms: u64,
-    random: u64,
+    random: SplitMix64,
     /// Election timeouts are longer by an election timer.
     is_delayed: bool,
 }
@@ -28,7 +30,7 @@ impl Ticker {
         let mut ticker = Ticker {
             timer_ms: timer_ms.max(10),
             next_ms: 0,
-            random: seed,
+            random: SplitMix64::new(seed),
             is_delayed: false,
         };
         ticker.next_ms = now_ms + ticker.period_ms();
@@ -68,13 +70,9 @@ impl Ticker {
         std::mem::replace(&mut self.is_delayed, is_delayed) != is_delayed
     }
 
-    /// A number below `below`: splitmix64.
+    /// A number below `below`.
     pub(crate) fn random(&mut self, below: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % below.max(1)
+        self.random.draw() % below.max(1)
     }
 
     /// The ticks that are due.
