@@ -56,6 +56,10 @@ impl Value {
         Value { datum, absent }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.datum.is_empty()
+    }
+
     /// The Python object.
     pub(crate) fn to_python(
         &self,
@@ -67,27 +71,59 @@ impl Value {
         if let Some(value_type) = &column_type.value {
             // Filled as a dict, which does not call the methods that refuse changes.
             let dict = map_class(py)?.call0()?.cast_into::<PyDict>()?;
-            for (key, value) in &self.datum {
-                let value = value.map_or(Ok(None), |value| atom(value, value_type))?;
-                if let (Some(key), Some(value)) = (atom(key, &column_type.key)?, value) {
-                    dict.set_item(key, value)?;
-                }
-            }
+            self.fill(&dict, column_type, value_type, atom)?;
             return Ok(dict.into_any().unbind());
         }
         if column_type.max == 1 {
-            let only = self.datum.first();
-            let object = only.map_or(Ok(None), |only| atom(only, &column_type.key))?;
+            let object = self.first(column_type, atom)?;
             return Ok(object.unwrap_or_else(|| py.None()));
         }
+        let objects = self.elements(column_type, atom)?;
+        Ok(PyFrozenSet::new(py, objects)?.into_any().unbind())
+    }
+
+    /// Adds the pairs of a map, without those of rows that are not there.
+    pub(crate) fn fill(
+        &self,
+        dict: &Bound<'_, PyDict>,
+        column_type: &ColumnType,
+        value_type: &BaseType,
+        atom: impl Fn(AtomRef<'_>, &BaseType) -> PyResult<Option<Py<PyAny>>>,
+    ) -> PyResult<()> {
+        for (key, value) in &self.datum {
+            let value = value.map_or(Ok(None), |value| atom(value, value_type))?;
+            if let (Some(key), Some(value)) = (atom(key, &column_type.key)?, value) {
+                dict.set_item(key, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first element, unless it is a row that is not there.
+    pub(crate) fn first(
+        &self,
+        column_type: &ColumnType,
+        atom: impl Fn(AtomRef<'_>, &BaseType) -> PyResult<Option<Py<PyAny>>>,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        let only = self.datum.first();
+        only.map_or(Ok(None), |only| atom(only, &column_type.key))
+    }
+
+    /// The elements, without rows that are not there.
+    pub(crate) fn elements(
+        &self,
+        column_type: &ColumnType,
+        atom: impl Fn(AtomRef<'_>, &BaseType) -> PyResult<Option<Py<PyAny>>>,
+    ) -> PyResult<Vec<Py<PyAny>>> {
         let mut objects = Vec::with_capacity(self.datum.len());
         for key in self.datum.keys() {
             objects.extend(atom(key, &column_type.key)?);
         }
-        Ok(PyFrozenSet::new(py, objects)?.into_any().unbind())
+        Ok(objects)
     }
 
-    fn atom(
+    /// An element; `None`: a row that is not there.
+    pub(crate) fn atom(
         &self,
         py: Python<'_>,
         client: &Py<Client>,

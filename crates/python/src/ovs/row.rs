@@ -12,8 +12,9 @@ use pyo3::prelude::*;
 
 use crate::client::Client;
 use crate::error::Mismatch;
-use crate::ovs::value::{self, Value};
+use crate::ovs::value;
 use crate::row::Row;
+use crate::value::Value;
 
 /// Python's hashes of integers are remainders of this prime.
 const HASH_MODULUS: u128 = (1 << 61) - 1;
@@ -91,7 +92,7 @@ impl LiveRow {
             let text = format!("Table {target} is not registered");
             return Err(PyAttributeError::new_err(text));
         }
-        value.to_python(py, &row.client, column_type)
+        value::to_python(&value, py, &row.client, column_type)
     }
 
     /// Writes a column, in the open transaction.
@@ -191,7 +192,7 @@ impl LiveRow {
             let datum = idl.read_committed(row.id, column)?.clone();
             Some(Value::new(idl, column_type, datum))
         });
-        let value = value.map(|value| value.to_python(py, &row.client, column_type));
+        let value = value.map(|value| value::to_python(&value, py, &row.client, column_type));
         value.transpose()
     }
 

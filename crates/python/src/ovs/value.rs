@@ -8,112 +8,50 @@
 //!
 //! References to rows that are not there are left out; where one element must be there, it is the UUID zero.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use corvid::data::{AtomRef, AtomType, BaseType, ColumnType, DatumBuilder};
-use corvid::idl::Idl;
-use corvid::{Atom, Datum, Real, RowId, Str, TableId, Uuid};
+use corvid::{Atom, Datum, Real, Str, Uuid};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
 
 use crate::client::Client;
 use crate::error::Mismatch;
-use crate::row::Row;
-use crate::value::{atom_to_python, target, uuid_of, uuid_to_python};
+use crate::value::{Value, uuid_of, uuid_to_python};
 
 /// Integers of this size and more have no exact float.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// A value that was read under the lock of its client, with the references that lead nowhere.
-pub(crate) struct Value {
-    datum: Datum,
-    absent: BTreeSet<(TableId, Uuid)>,
-}
-
-impl Value {
-    /// Looks the references of a value up. Costs nothing for columns without references.
-    pub(crate) fn new(idl: &Idl, column_type: &ColumnType, datum: Datum) -> Value {
-        let value_type = column_type.value.as_ref();
-        let (of_key, of_value) = (target(&column_type.key), value_type.and_then(target));
-        let mut absent = BTreeSet::new();
-        let mut look_up = |table: Option<TableId>, uuid: Option<Uuid>| {
-            if let (Some(table), Some(uuid)) = (table, uuid)
-                && idl.row(table, uuid).is_none()
-            {
-                absent.insert((table, uuid));
-            }
-        };
-        if of_key.is_some() || of_value.is_some() {
-            for (key, value) in &datum {
-                look_up(of_key, key.as_uuid());
-                look_up(of_value, value.and_then(AtomRef::as_uuid));
-            }
-        }
-        Value { datum, absent }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.datum.is_empty()
-    }
-
-    /// The Python object.
-    pub(crate) fn to_python(
-        &self,
-        py: Python<'_>,
-        client: &Py<Client>,
-        column_type: &ColumnType,
-    ) -> PyResult<Py<PyAny>> {
-        let atom = |atom: AtomRef<'_>, base: &BaseType| self.atom(py, client, atom, base);
-        if let Some(value_type) = &column_type.value {
-            let dict = PyDict::new(py);
-            for (key, value) in &self.datum {
-                let value = value.map_or(Ok(None), |value| atom(value, value_type))?;
-                if let (Some(key), Some(value)) = (atom(key, &column_type.key)?, value) {
-                    dict.set_item(key, value)?;
-                }
-            }
-            return Ok(dict.into_any().unbind());
-        }
-        if column_type.min == 1 && column_type.max == 1 {
-            let only = self.datum.first();
-            let object = only.map_or(Ok(None), |only| atom(only, &column_type.key))?;
-            return object.map_or_else(|| Ok(uuid_to_python(py, Uuid([0; 16]))?.unbind()), Ok);
-        }
-        let mut objects = Vec::with_capacity(self.datum.len());
-        for key in self.datum.keys() {
-            objects.extend(atom(key, &column_type.key)?);
-        }
-        Ok(PyList::new(py, objects)?.into_any().unbind())
-    }
-
-    fn atom(
-        &self,
-        py: Python<'_>,
-        client: &Py<Client>,
-        atom: AtomRef<'_>,
-        base: &BaseType,
-    ) -> PyResult<Option<Py<PyAny>>> {
-        if let (AtomRef::Uuid(uuid), Some(table)) = (atom, target(base)) {
-            if self.absent.contains(&(table, uuid)) {
-                return Ok(None);
-            }
-            let row = Row::object(py, client, RowId { table, uuid })?;
-            return Ok(Some(row.into_any()));
-        }
-        if let AtomRef::Real(real) = atom
-            && real.get().fract() == 0.0
-            && real.get().abs() <= EXACT_MAX
-        {
-            // In JSON it is an integer, and programs compare the types.
+/// The Python object of a value by the rules of `ovs`.
+pub(crate) fn to_python(
+    value: &Value,
+    py: Python<'_>,
+    client: &Py<Client>,
+    column_type: &ColumnType,
+) -> PyResult<Py<PyAny>> {
+    let atom = |atom: AtomRef<'_>, base: &BaseType| match atom {
+        // In JSON it is an integer, and programs compare the types.
+        AtomRef::Real(real) if real.get().fract() == 0.0 && real.get().abs() <= EXACT_MAX => {
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "it is a whole number of this size"
             )]
             let whole = real.get() as i64;
-            return Ok(Some(whole.into_pyobject(py)?.into_any().unbind()));
+            Ok(Some(whole.into_pyobject(py)?.into_any().unbind()))
         }
-        atom_to_python(py, atom).map(Some)
+        atom => value.atom(py, client, atom, base),
+    };
+    if let Some(value_type) = &column_type.value {
+        let dict = PyDict::new(py);
+        value.fill(&dict, column_type, value_type, atom)?;
+        return Ok(dict.into_any().unbind());
     }
+    if column_type.min == 1 && column_type.max == 1 {
+        let object = value.first(column_type, atom)?;
+        return object.map_or_else(|| Ok(uuid_to_python(py, Uuid([0; 16]))?.unbind()), Ok);
+    }
+    let objects = value.elements(column_type, atom)?;
+    Ok(PyList::new(py, objects)?.into_any().unbind())
 }
 
 /// A value for a column. A [`Mismatch`] has the text of the log message.
