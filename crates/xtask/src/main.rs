@@ -1,5 +1,7 @@
-//! `corvid-xtask`: builds manual pages and completions from the tables of the programs, installs the library for C, builds Debian packages, runs all tests, and
-//! breaks rules of clusters to see tests fail. `make docs`, `make deb` and `make test` run it; the last by hand.
+//! `corvid-xtask`: builds manual pages and completions from the tables of the programs, installs
+//! the library for C, builds Debian packages, runs all tests, and breaks rules of clusters to see
+//! tests fail, and counts lines. `make docs`, `make deb`, `make test` and `make lines` run it;
+//! breaking rules by hand.
 //!
 //! Its outputs are not checked in. It reads the programs' manuals as values ([`corvid_shell::manual`]) and names no option or command itself, so
 //! a new one is in every page and completion at once.
@@ -7,6 +9,7 @@
 mod c_library;
 mod completion;
 mod deb;
+mod lines;
 mod mutants;
 mod page;
 mod process_tree;
@@ -86,6 +89,10 @@ fn command_line() -> Command {
             "completions",
             "Writes the completions of bash, fish and zsh below DIR",
         ))
+        .subcommand(task(
+            "lines",
+            "Counts lines of product code of the repository at DIR, by crate",
+        ))
         .subcommand(deb)
         .subcommand(c)
         .subcommand(
@@ -129,6 +136,7 @@ fn run(line: &ArgMatches) -> Outcome {
             let names = arguments.get_many::<String>("name");
             mutants::run(&names.into_iter().flatten().collect())
         }
+        "lines" => lines::print(&given("dir")?),
         "completions" => completion::write_all(&given("dir")?),
         "c" => c_library::install(&given("dir")?, &given("library")?, &given("source")?),
         _ => deb::build(&deb::Inputs {
