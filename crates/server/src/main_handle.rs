@@ -118,6 +118,7 @@ const MAIN_THREAD_WAIT_MAX: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use corvid_service::message::ControlAnswer;
 
     #[test]
     fn lines_beyond_the_limit_are_dropped_and_counted() {
@@ -132,7 +133,7 @@ mod tests {
         let lines = || (0..).map(|number| Event::RowLogged(format!("{number}")));
         main.post(lines().take(LINES_QUEUED_MAX));
         main.post(lines().take(3));
-        main.post([Event::RoleSet(1)]);
+        main.post([Event::Answered(1, ControlAnswer::RoleSet)]);
         assert_eq!(
             reports.len(),
             LINES_QUEUED_MAX + 1,

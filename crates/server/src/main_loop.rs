@@ -64,7 +64,6 @@ pub fn run(line: CommandLine) {
         .unwrap_or_else(|error| program::fatal_error("could not start", &error));
     coverage::list();
     commands::register(control.registry());
-    commands::register_watching(control.registry());
     replication_commands::register(control.registry());
     if line.disable_column_diff {
         commands::register_column_diff(control.registry());
@@ -179,7 +178,7 @@ pub fn run(line: CommandLine) {
         }
         corvid_net::coverage::run(clock::mono_ms());
         if memory_log.run(clock::mono_ms()) {
-            server.ask(|server, reports| {
+            server.ask_all(|server, reports| {
                 memory::log_usage(server.usage(&reports));
             });
         }

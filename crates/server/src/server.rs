@@ -46,7 +46,6 @@ use crate::audit::AuditSlot;
 use crate::config::applied::AppliedConfig;
 use crate::config::replication::ReplicationSettings;
 use crate::config::saved_config::{SavedConfig, SavedConfigFile};
-use crate::control::reports::ReportRequests;
 use crate::database::open::RandomUuids;
 use crate::database::recorder::RecorderSettings;
 use crate::limits;
@@ -117,7 +116,6 @@ pub(crate) struct Server {
     pending: PendingReplies,
     openings: Openings,
     reconfigurations: Reconfigurations,
-    report_requests: ReportRequests,
     epochs: SchemaEpochs,
     is_exiting: bool,
     is_started: bool,
@@ -212,7 +210,6 @@ impl Server {
             pending: PendingReplies::default(),
             openings: Openings::default(),
             reconfigurations: Reconfigurations::default(),
-            report_requests: ReportRequests::default(),
             epochs,
             is_exiting: false,
             is_started: false,

@@ -36,6 +36,7 @@
 pub mod applied_index;
 pub mod audit;
 pub mod client_memory;
+mod codec;
 pub mod counters;
 pub mod database;
 pub mod frontend;

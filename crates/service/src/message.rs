@@ -1,26 +1,29 @@
 //! Messages between shards, databases and the server's main thread. All of them are data, so a simulator carries them as well as a queue
 //! between threads.
 
+mod control;
+
+pub(crate) use control::database_removed;
+pub use control::{Control, ControlAnswer};
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use corvid_consensus::database::MemberEvent;
 use corvid_data::Schema;
-use corvid_engine::{Database, Identity, Snapshot};
+use corvid_engine::{Database, Identity};
 use corvid_json::Value;
 use corvid_log::cluster::{Eid, Index, Term};
 use corvid_log::storage::{StorageReply, StoreError};
 use corvid_monitor::{Frame, SessionId, Version};
 
-use crate::applied_index::AppliedIndex;
 use crate::counters::Counters;
 use crate::job::{JobNumber, JobResult};
 use crate::once::Once;
 use crate::relayed_client::RelayedClient;
 use crate::remote_rows::RemoteRows;
-use crate::remote_status::RemoteStatuses;
-use crate::replication::{LogMessage, ReplicationStatus, Role, SourceEvent, SourceId};
+use crate::replication::{LogMessage, ReplicationStatus, SourceEvent, SourceId};
 use crate::schema_epoch::SchemaEpoch;
 
 /// A served database; a database that is removed and added again gets another number.
@@ -151,6 +154,24 @@ pub enum DatabaseMethod {
 }
 
 impl DatabaseMethod {
+    /// All methods, in the order of their numbers in recordings.
+    pub(crate) const ALL: [DatabaseMethod; 8] = [
+        DatabaseMethod::Transact,
+        DatabaseMethod::Convert,
+        DatabaseMethod::GetSchema,
+        DatabaseMethod::Monitor(Version::V1),
+        DatabaseMethod::Monitor(Version::V2),
+        DatabaseMethod::Monitor(Version::V3),
+        DatabaseMethod::MonitorCondChange,
+        DatabaseMethod::MonitorCancel,
+    ];
+
+    /// The method with this name on the wire.
+    pub(crate) fn of(name: &[u8]) -> Option<DatabaseMethod> {
+        let mut methods = DatabaseMethod::ALL.into_iter();
+        methods.find(|method| method.name().as_bytes() == name)
+    }
+
     /// Whether it starts, changes or ends a monitor.
     #[must_use]
     pub fn is_about_monitors(self) -> bool {
@@ -293,55 +314,6 @@ pub struct InstalledSnapshot {
     pub eid: Eid,
 }
 
-/// A control message of the server's main thread to a database.
-#[derive(Debug)]
-pub enum Control {
-    /// Execute this `params` text (database name first) as the server, read-only or not; the result is checked.
-    Transact(Vec<u8>),
-    /// Rewrite the file without its old records; answered by [`Event::Compacted`] with this number. `None`: because the file has grown.
-    Compact(Option<u64>),
-    /// Record modified columns as differences from now on (`ovsdb/file/column-diff-enable`).
-    EnableColumnDiff,
-    /// Propose conversions of a clustered database without their rows from now on (`ovsdb/file/no-data-conversion-enable`).
-    EnableNoDataConversion,
-    /// Answered by [`Event::Snapshot`] with this number, when everything in it has been stored.
-    Snapshot(u64),
-    /// The database is being removed: cancel monitors and pending transactions; answered by [`Event::Removed`].
-    Remove,
-    /// Become active or a backup when nothing is pending; answered by [`Event::RoleSet`] with this number.
-    SetRole(Role, u64),
-    /// Answered by [`Event::StorageStatus`] with this number.
-    StorageStatus(u64),
-    /// Watch the remotes that a column names (`db:DB,TABLE,COLUMN`): answered by [`Event::ColumnWatched`], then reported when they change.
-    /// A column that does not exist is watched too, in case a conversion adds it.
-    WatchColumn {
-        /// The remote's text.
-        name: String,
-        /// Name of the table.
-        table: String,
-        /// Name of the column.
-        column: String,
-        /// Whether the column must hold strings (for settings of TLS), not references to rows.
-        texts_only: bool,
-    },
-    /// Stop watching it.
-    UnwatchColumn(String),
-    /// Transactions that take this long, ms, are reported from now on ([`Event::Slow`]).
-    SetSlow(u64),
-    /// Whether a transaction history is kept from now on; it begins anew.
-    SetHistory(bool),
-    /// Whether there is an audit trail from now on.
-    SetAudited(bool),
-    /// Answered by [`Event::Report`] with this number.
-    Report(u64),
-    /// Log the rows of this table as they change, or stop. Not answered; an unknown table does no harm.
-    LogRows(String, bool),
-    /// Write this status to the rows behind watched columns.
-    ShowStatus(Arc<RemoteStatuses>),
-    /// To `_Server`: show the newest index of a clustered database.
-    ShowIndex(AppliedIndex),
-}
-
 /// A piece of an outgoing message stream; the pieces of one [`Deliver`] are whole messages, in order.
 #[derive(Clone, Debug)]
 pub enum Piece {
@@ -456,10 +428,10 @@ pub enum ToShard {
 pub enum Event {
     /// A client converted it. Sessions of earlier epochs that are not aware are closed, then `_Server` shows the new schema.
     Converted(DatabaseId, corvid_data::Arc<Schema>, SchemaEpoch),
-    /// Answer to [`Control::Compact`].
-    Compacted(Option<u64>, Result<(), StoreError>),
-    /// Answer to [`Control::Snapshot`]; `None`: the database is being removed.
-    Snapshot(u64, Option<Snapshot>),
+    /// Answer to the [`Control`] message with this number.
+    Answered(u64, ControlAnswer),
+    /// A compaction that nobody asked for has ended ([`Control::Compact`] without a number).
+    Compacted(Result<(), StoreError>),
     /// Answer to [`Control::Remove`].
     Removed(DatabaseId),
     /// Answer to [`Control::WatchColumn`]: the remotes, or why there are none.
@@ -468,12 +440,8 @@ pub enum Event {
     RemotesChanged(String, RemoteRows),
     /// A watched column cannot be used after a conversion, for this reason. Its remotes have been reported as removed.
     ColumnLost(String),
-    /// Answer to [`Control::Report`]; of a database that is being removed it is empty.
-    Report(u64, Box<Report>),
     /// A transaction took long: the line.
     Slow(String),
-    /// Answer to [`Control::SetRole`]: from here on requests are served in the new role.
-    RoleSet(u64),
     /// A log message of a backup.
     Replication(LogMessage),
     /// Close this session, for this reason: the outcome of one of its transactions will never be known, because the cluster's entry is
@@ -487,8 +455,6 @@ pub enum Event {
     NoStatusColumn(String),
     /// A row of this table describes a remote and has no `target`.
     NoTarget(String),
-    /// Answer to [`Control::StorageStatus`]: why the last commit could not be stored.
-    StorageStatus(u64, Option<StoreError>),
 }
 
 /// The state of a database, for commands and metrics.

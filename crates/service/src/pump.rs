@@ -179,12 +179,6 @@ impl Pump {
         self.tape.take_frames()
     }
 
-    /// Whether everything is recorded.
-    #[must_use]
-    pub fn is_taped(&self) -> bool {
-        self.tape.is_on()
-    }
-
     /// Ends the recording, between two batches.
     pub fn end_recording(&mut self) {
         self.tape.end();

@@ -18,13 +18,12 @@
 //! A deferred reply that was refused while it was written, because memory was short, is made in full by the replay, which reports the
 //! difference.
 
-mod codec;
 mod head;
 mod input;
 mod replay;
 mod tape;
 
-pub use codec::Damage;
+pub use crate::codec::Damage;
 pub use replay::{Outcome, Replay, ReplayEvent};
 pub(crate) use tape::{Setting, Tape};
 

@@ -12,7 +12,7 @@ mod server;
 
 pub use client::{Client, ClientError, TargetError, socket_of};
 pub use commands::register_builtin;
-pub use registry::{Outcome, Registry};
+pub use registry::{Command, Outcome, Registry};
 pub use server::{Replier, Server};
 
 /// How replies are rendered; chosen by each connection with `set-options`.

@@ -14,7 +14,7 @@ use corvid_json::Value;
 use corvid_shell::args::{self, Args, Item};
 use corvid_shell::blocking::Connection;
 use corvid_shell::daemon::{self, DaemonOption};
-use corvid_shell::unixctl::{Client, Server, socket_of};
+use corvid_shell::unixctl::{self, Client, Server, socket_of};
 use corvid_shell::vlog::{self, LogOption, Module};
 use corvid_shell::{pidfile, program, timeout};
 
@@ -62,36 +62,29 @@ fn play_daemon() -> ExitCode {
         program::fatal("told to fail");
     }
     let mut server: Server<State> = Server::open(None).unwrap_or_else(|text| program::fatal(text));
-    server
-        .registry()
-        .register("exit", "", 0, 0, |state: &mut State, _| {
+    let commands: [unixctl::Command<State>; 7] = [
+        unixctl::Command::new("exit", "", 0..=0, "", |state, _| {
             state.exiting = true;
             Ok(String::new())
-        });
-    server
-        .registry()
-        .register("crash", "", 0, 0, |_, _| std::process::abort());
-    server
-        .registry()
-        .register("panic", "", 0, 0, |_, _| panic!("told to panic"));
-    server
-        .registry()
-        .register("recurse", "", 0, 0, |_, _| Ok(recurse(&[0]).to_string()));
-    server
-        .registry()
-        .register("join", "WORD...", 1, 3, |_, words| Ok(words.join("+")));
-    server
-        .registry()
-        .register_deferred("park", "", 0, 0, |state, _, replier| {
+        }),
+        unixctl::Command::new("crash", "", 0..=0, "", |_, _| std::process::abort()),
+        unixctl::Command::new("panic", "", 0..=0, "", |_, _| panic!("told to panic")),
+        unixctl::Command::new("recurse", "", 0..=0, "", |_, _| {
+            Ok(recurse(&[0]).to_string())
+        }),
+        unixctl::Command::new("join", "WORD...", 1..=3, "", |_, words| Ok(words.join("+"))),
+        unixctl::Command::deferred("park", "", 0..=0, "", |state, _, replier| {
             state.deferred.push(replier);
-        });
-    server.registry().register("release", "", 0, 0, |state, _| {
-        state
-            .deferred
-            .drain(..)
-            .for_each(|replier| replier.reply(Ok("released".to_owned())));
-        Ok(String::new())
-    });
+        }),
+        unixctl::Command::new("release", "", 0..=0, "", |state, _| {
+            state
+                .deferred
+                .drain(..)
+                .for_each(|replier| replier.reply(Ok("released".to_owned())));
+            Ok(String::new())
+        }),
+    ];
+    server.registry().add(commands);
     startup.complete();
     vlog::info(
         Module::OvsdbServer,

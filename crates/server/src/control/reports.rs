@@ -1,10 +1,13 @@
 //! Commands that need a report of every database: memory usage (`memory/show`), and the tables whose changes are logged
 //! (`ovsdb-server/tlog-list`). A command is answered when the last report has arrived.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
+use corvid_log::storage::StoreError;
 use corvid_service::message::Report;
 use corvid_shell::memory::Usage;
 
@@ -17,58 +20,50 @@ pub(crate) type Reports = BTreeMap<String, Report>;
 /// The function that gets all reports.
 type Finish = Box<dyn FnOnce(&mut Server, Reports)>;
 
-/// The requests under way.
-#[derive(Default)]
-pub(crate) struct ReportRequests {
-    last: u64,
-    /// The requests by number.
-    open: HashMap<u64, ReportRequest>,
-    /// The request's number and the database of each report that has not arrived, by token.
-    awaited: HashMap<u64, (u64, String)>,
-}
+/// A request to several databases, of which some reports are missing. Every clone is the same
+/// request.
+#[derive(Clone)]
+pub(crate) struct Gathering(Rc<RefCell<Gathered>>);
 
-struct ReportRequest {
+struct Gathered {
     left: usize,
     reports: Reports,
-    finish: Finish,
+    /// Taken with the last report.
+    finish: Option<Finish>,
 }
 
-impl ReportRequests {
-    /// Adds a request to these databases; returns a token for each.
-    pub(crate) fn ask(
-        &mut self,
-        databases: impl Iterator<Item = String>,
+impl Gathering {
+    /// Begins a request to so many databases.
+    pub(crate) fn begin(
+        databases: usize,
         finish: impl FnOnce(&mut Server, Reports) + 'static,
-    ) -> Vec<(String, u64)> {
-        self.last += 1;
-        let number = self.last;
-        let mut tokens = Vec::new();
-        for database in databases {
-            self.last += 1;
-            self.awaited.insert(self.last, (number, database.clone()));
-            tokens.push((database, self.last));
-        }
-        let request = ReportRequest {
-            left: tokens.len(),
+    ) -> Gathering {
+        Gathering(Rc::new(RefCell::new(Gathered {
+            left: databases,
             reports: Reports::new(),
-            finish: Box::new(finish),
-        };
-        self.open.insert(number, request);
-        tokens
+            finish: Some(Box::new(finish)),
+        })))
     }
 
-    /// Adds a report. The last one of a request returns the function and all reports.
-    pub(crate) fn answered(&mut self, token: u64, report: Report) -> Option<(Finish, Reports)> {
-        let (number, database) = self.awaited.remove(&token)?;
-        let request = self.open.get_mut(&number)?;
-        request.reports.insert(database, report);
-        request.left -= 1;
-        if request.left > 0 {
-            return None;
-        }
-        let request = self.open.remove(&number)?;
-        Some((request.finish, request.reports))
+    /// Adds a report. The last one returns the function and all reports.
+    pub(crate) fn add(&self, database: String, report: Report) -> Option<(Finish, Reports)> {
+        let mut gathered = self.0.borrow_mut();
+        gathered.reports.insert(database, report);
+        gathered.left -= 1;
+        let finish = (gathered.left == 0)
+            .then(|| gathered.finish.take())
+            .flatten()?;
+        Some((finish, std::mem::take(&mut gathered.reports)))
     }
+}
+
+/// The text of `ovsdb-server/get-db-storage-status`. Scripts compare the first line, so the warning
+/// about the name of the file is on a second one.
+#[must_use]
+pub(crate) fn storage_status(error: Option<&StoreError>, warning: Option<&str>) -> String {
+    let status = error.map_or("ok".to_owned(), |error| error.to_wire().to_string());
+    let warning = warning.map_or_else(String::new, |words| format!("warning: {words}\n"));
+    format!("status: {status}\n{warning}")
 }
 
 /// Amounts of all members of clusters.

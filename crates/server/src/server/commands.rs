@@ -1,14 +1,15 @@
 //! Orders of control commands and of the main loop to databases and shards. Part of the main thread.
 //!
-//! The commands and their arguments are in [`crate::control`]. A command that depends on a database's report is answered by
-//! [`super::pending_replies`].
+//! The commands and their arguments are in [`crate::control`]. A command that a database answers
+//! goes out by [`Server::ask_database`]; its continuation is kept in [`super::pending_replies`].
 
 use std::sync::Arc;
 
 use corvid_consensus::member::Absence;
+use corvid_log::storage::StoreError;
 use corvid_net::errno;
 use corvid_service::member::file::{refusal, refusal_without};
-use corvid_service::message::{Control, ToDatabase, ToShard};
+use corvid_service::message::{Control, ControlAnswer, ToDatabase, ToShard};
 use corvid_service::served_databases::absence_reason;
 use corvid_shell::memory::Usage;
 use corvid_shell::unixctl::Replier;
@@ -16,19 +17,53 @@ use corvid_shell::vlog::{self, Module};
 
 use super::Server;
 use super::upstream::{JoiningDatabase, Upstream};
-use crate::control::reports::{self, Reports};
+use crate::control::reports::{self, Gathering, Reports};
 use crate::database::backup::Backup;
 use crate::shard::ShardMessage;
 
 impl Server {
+    /// Sends a message to a database; nothing without such a database.
+    pub(crate) fn control_database(&self, database: &str, control: Control) {
+        if let Some(served) = self.databases.get(database) {
+            let _ = served.mailbox.send(ToDatabase::Control(control));
+        }
+    }
+
+    /// Sends a message with a number of its own to a database; `finish` gets the answer. Without
+    /// such a database `finish` is dropped, and a replier in it answers that the command was
+    /// abandoned.
+    pub(crate) fn ask_database(
+        &mut self,
+        database: &str,
+        message: impl FnOnce(u64) -> Control,
+        finish: impl FnOnce(&mut Server, ControlAnswer) + 'static,
+    ) {
+        if self.databases.contains_key(database) {
+            let token = self.pending.await_answer(finish);
+            self.control_database(database, message(token));
+        }
+    }
+
+    /// The database has answered the message with this number.
+    pub(super) fn database_answered(&mut self, token: u64, answer: ControlAnswer) {
+        if let Some(finish) = self.pending.answered(token) {
+            finish(self, answer);
+        }
+    }
+
     /// Asks all databases for reports; `finish` gets them when the last one has arrived.
-    pub(crate) fn ask(&mut self, finish: impl FnOnce(&mut Server, Reports) + 'static) {
-        for (name, token) in self
-            .report_requests
-            .ask(self.databases.keys().cloned(), finish)
-        {
-            let report = ToDatabase::Control(Control::Report(token));
-            let _ = self.databases[&name].mailbox.send(report);
+    pub(crate) fn ask_all(&mut self, finish: impl FnOnce(&mut Server, Reports) + 'static) {
+        let names: Vec<String> = self.databases.keys().cloned().collect();
+        let gathering = Gathering::begin(names.len(), finish);
+        for name in names {
+            let (gathering, database) = (gathering.clone(), name.clone());
+            self.ask_database(&name, Control::Report, move |server, answer| {
+                if let ControlAnswer::Report(report) = answer
+                    && let Some((finish, reports)) = gathering.add(database, *report)
+                {
+                    finish(server, reports);
+                }
+            });
         }
     }
 
@@ -36,14 +71,6 @@ impl Server {
     pub(crate) fn usage(&self, reports: &Reports) -> Usage {
         let (clusters, relays) = (self.cluster_usage(), self.relay_usage());
         reports::usage(reports, self.session_count(), &clusters, &relays)
-    }
-
-    /// Begins or ends logging the changed rows of a table.
-    pub(crate) fn log_rows(&self, database: &str, table: &str, is_logged: bool) {
-        if let Some(served) = self.databases.get(database) {
-            let order = Control::LogRows(table.to_owned(), is_logged);
-            let _ = served.mailbox.send(ToDatabase::Control(order));
-        }
     }
 
     /// Logs whether memory is to be trimmed after a compaction. The allocator trims it within seconds in any case.
@@ -75,31 +102,31 @@ impl Server {
             return;
         }
         let wanted = |name: &str| only.map_or(!name.starts_with('_'), |only| only == name);
-        let chosen: Vec<&String> = self.databases.keys().filter(|name| wanted(name)).collect();
+        let chosen = self.databases.keys().filter(|name| wanted(name));
+        let chosen: Vec<String> = chosen.cloned().collect();
         let joining = self.joining.iter().filter(|(name, _)| wanted(name));
-        let joining: Vec<&JoiningDatabase> = joining.map(|(_, joining)| joining).collect();
-        let count = chosen.len() + joining.len();
+        // A member without contents has nothing to compact, and a relay has no file.
+        let outcome = |joining: &JoiningDatabase| match joining.upstream {
+            Upstream::Member(_) => Err(refusal(refusal_without(joining.absence))),
+            Upstream::Relay(_) => Ok(()),
+        };
+        let outcomes: Vec<Result<(), StoreError>> =
+            joining.map(|(_, joining)| outcome(joining)).collect();
+        let count = chosen.len() + outcomes.len();
         if count == 0 {
             replier.reply(Err("no database by that name".to_owned()));
             return;
         }
         let mut tokens = self.pending.countdown(count, Some(replier));
-        for (token, joining) in tokens.split_off(chosen.len()).into_iter().zip(joining) {
-            // A member without contents has nothing to compact, and a relay has no file.
-            let outcome = match joining.upstream {
-                Upstream::Member(_) => Err(refusal(refusal_without(joining.absence))),
-                Upstream::Relay(_) => Ok(()),
-            };
-            self.pending.complete_one(token, outcome);
+        for (token, outcome) in tokens.split_off(chosen.len()).into_iter().zip(outcomes) {
+            self.database_answered(token, ControlAnswer::Compacted(outcome));
         }
         for (name, token) in chosen.into_iter().zip(tokens) {
             vlog::info(
                 Module::OvsdbServer,
                 format_args!("compacting {name} database by user request"),
             );
-            let _ = self.databases[name]
-                .mailbox
-                .send(ToDatabase::Control(Control::Compact(Some(token))));
+            self.control_database(&name, Control::Compact(Some(token)));
         }
     }
 
@@ -121,17 +148,22 @@ impl Server {
 
     /// Writes a copy of a database to a new file; `replier` is answered when the copy is on disk.
     pub(crate) fn backup(&mut self, database: &str, file: &str, replier: Replier) {
-        let Some(served) = self.databases.get(database) else {
+        if !self.databases.contains_key(database) {
             replier.reply(Err("no database by that name".to_owned()));
             return;
-        };
+        }
         match Backup::new(file) {
             Err(error) => replier.reply(Err(error)),
             Ok(backup) => {
-                let token = self.pending.backup(backup, replier);
-                let _ = served
-                    .mailbox
-                    .send(ToDatabase::Control(Control::Snapshot(token)));
+                let written = self.pending.backup(replier);
+                self.ask_database(database, Control::Snapshot, move |server, answer| {
+                    let ControlAnswer::Snapshot(Some(snapshot)) = answer else {
+                        let removed = Err("database removed".to_owned());
+                        return server.pending.backed_up(written, removed);
+                    };
+                    let is_exiting = server.pending.is_exiting.clone();
+                    backup.start(written, snapshot, server.main.clone(), is_exiting);
+                });
             }
         }
     }
@@ -139,18 +171,16 @@ impl Server {
     /// From now on log records hold modified columns as differences.
     pub(crate) fn enable_column_diff(&mut self) {
         self.config.column_diff = true;
-        for served in self.databases.values() {
-            let enable = ToDatabase::Control(Control::EnableColumnDiff);
-            let _ = served.mailbox.send(enable);
+        for name in self.databases.keys() {
+            self.control_database(name, Control::EnableColumnDiff);
         }
     }
 
     /// From now on conversions of clustered databases are proposed without their rows.
     pub(crate) fn enable_no_data_conversion(&mut self) {
         self.config.data_conversion = false;
-        for served in self.databases.values() {
-            let enable = ToDatabase::Control(Control::EnableNoDataConversion);
-            let _ = served.mailbox.send(enable);
+        for name in self.databases.keys() {
+            self.control_database(name, Control::EnableNoDataConversion);
         }
     }
 
@@ -168,10 +198,15 @@ impl Server {
             });
             return;
         };
-        let token = self.pending.status(replier, served.unforced_name.clone());
-        let _ = served
-            .mailbox
-            .send(ToDatabase::Control(Control::StorageStatus(token)));
+        let name = served.unforced_name.clone();
+        self.ask_database(database, Control::StorageStatus, move |_, answer| {
+            if let ControlAnswer::StorageStatus(error) = answer {
+                replier.reply(Ok(reports::storage_status(
+                    error.as_ref(),
+                    name.get().map(String::as_str),
+                )));
+            }
+        });
     }
 
     pub(super) fn to_shards(&self, message: impl Fn() -> ToShard) {

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use corvid_net::logging::Level;
 use corvid_rpc::remote::ColumnRemote;
 use corvid_service::frontend::shard_of;
-use corvid_service::message::{Control, Event, ToDatabase, ToShard};
+use corvid_service::message::{Control, Event, ToShard};
 use corvid_service::schema_epoch::SchemaEpoch;
 use corvid_service::server_db;
 use corvid_shell::vlog::{self, Module, RateLimit};
@@ -41,11 +41,11 @@ impl Server {
             MainMessage::BackedUp(token, outcome) => self.pending.backed_up(token, outcome),
             MainMessage::SessionsListed(token, sessions) => self.sessions_listed(token, sessions),
             MainMessage::SessionClosed(token, is_closed) => {
-                self.pending.session_closed(token, is_closed);
+                let none = || Err("no such session".to_owned());
+                let outcome = if is_closed { Ok(String::new()) } else { none() };
+                self.pending.reply(token, outcome);
             }
-            MainMessage::MemberAnswered(token, outcome) => {
-                self.pending.member_answered(token, outcome);
-            }
+            MainMessage::MemberAnswered(token, outcome) => self.pending.reply(token, outcome),
             MainMessage::MemberRowChanged(id) => self.show_member(id),
             MainMessage::Joined(id, contents) => self.joined(id, *contents),
             MainMessage::MemberLeft(id) => self.member_left(id),
@@ -76,10 +76,9 @@ impl Server {
                     answer(removal.replier, Ok(String::new()));
                 }
             }
-            Event::Compacted(Some(token), result) => self.pending.complete_one(token, result),
-            Event::RoleSet(token) => self.pending.complete_one(token, Ok(())),
+            Event::Answered(token, answer) => self.database_answered(token, answer),
             Event::Replication(notice) => super::roles::log(&notice),
-            Event::Compacted(None, result) => {
+            Event::Compacted(result) => {
                 if let Err(error) = result {
                     vlog::warn(
                         Module::OvsdbServer,
@@ -87,18 +86,7 @@ impl Server {
                     );
                 }
             }
-            Event::Snapshot(token, snapshot) => {
-                self.pending.snapshot_taken(token, snapshot, &self.main);
-            }
-            Event::StorageStatus(token, error) => {
-                self.pending.storage_status_reported(token, error);
-            }
             Event::ColumnWatched(name, found) => self.column_read(&name, found),
-            Event::Report(token, report) => {
-                if let Some((finish, reports)) = self.report_requests.answered(token, *report) {
-                    finish(self, reports);
-                }
-            }
             Event::ColumnLost(error) => {
                 vlog::warn(Module::OvsdbServer, format_args!("{error}"));
             }
@@ -136,11 +124,7 @@ impl Server {
     }
 
     pub(super) fn update_server_db(&self, params: Vec<u8>) {
-        if let Some(served) = self.databases.get(server_db::NAME) {
-            let _ = served
-                .mailbox
-                .send(ToDatabase::Control(Control::Transact(params)));
-        }
+        self.control_database(server_db::NAME, Control::Transact(params));
     }
 
     /// The served databases have changed: closes the sessions that began before this moment and are

@@ -12,7 +12,7 @@ use corvid_consensus::peers::BACKLOG_CHECKED_FROM;
 use corvid_net::errno;
 use corvid_net::logging::{self, Module};
 use corvid_service::member::Contents;
-use corvid_service::message::{Control, DatabaseId, ToDatabase};
+use corvid_service::message::{Control, DatabaseId};
 use corvid_service::{member_row, server_db};
 use corvid_shell::unixctl::Replier;
 
@@ -151,9 +151,8 @@ impl Server {
     pub(super) fn show_index(&self, database: &str) {
         let served = self.databases.get(database);
         let applied = served.and_then(|served| served.applied.clone());
-        if let (Some(applied), Some(server_db)) = (applied, self.databases.get(server_db::NAME)) {
-            let show = ToDatabase::Control(Control::ShowIndex(applied));
-            let _ = server_db.mailbox.send(show);
+        if let Some(applied) = applied {
+            self.control_database(server_db::NAME, Control::ShowIndex(applied));
         }
     }
 
@@ -211,7 +210,7 @@ impl Server {
         match self.member(database).map(|member| member.handle.clone()) {
             Err(error) => replier.reply(Err(error)),
             Ok(handle) => {
-                let token = CommandToken(self.pending.of_member(replier));
+                let token = CommandToken(self.pending.await_reply(replier));
                 handle.post([message(token)]);
             }
         }

@@ -1,7 +1,11 @@
-//! Control commands that wait for reports of databases or shards, and their repliers.
+//! Control commands that wait for databases, members or shards, and what is to be done with the
+//! answers.
 //!
-//! An order to a database or a shard carries a token (or a name, or a number) that its report brings back. The report finds the replier here by
-//! the token. This file does not know how commands are carried out. Used by the main thread only.
+//! An order to a database or a shard carries a token (or a name, or a number) that its answer
+//! brings back, and the token finds the continuation here. This file does not know how commands are
+//! carried out. Used by the main thread only.
+//!
+//! Invariant: a token is answered once. The continuation of a second answer is gone.
 
 use corvid_log::storage::StoreError;
 use std::cell::RefCell;
@@ -10,36 +14,33 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use corvid_engine::Snapshot;
 use corvid_reactor::mailbox::MailSender;
 use corvid_service::member::file::REFUSED;
-use corvid_service::message::{DatabaseId, ToDatabase};
-use corvid_shell::log_file::UnforcedName;
-use corvid_shell::unixctl::Replier;
+use corvid_service::message::{ControlAnswer, DatabaseId, ToDatabase};
+use corvid_shell::unixctl::{Outcome, Replier};
 
-use super::tls_columns;
+use super::{Server, tls_columns};
 use crate::control::sessions::ListedSession;
-use crate::database::backup::Backup;
-use crate::main_handle::MainHandle;
+
+/// The rest of a command, from the answer of a database on.
+type Continuation = Box<dyn FnOnce(&mut Server, ControlAnswer)>;
 
 /// All pending commands.
 #[derive(Default)]
 pub(super) struct PendingReplies {
     last_token: u64,
-    countdowns: HashMap<u64, Rc<RefCell<Countdown>>>,
-    /// The tokens of `countdowns` that wait for a change of role.
+    /// Commands that databases answer.
+    answers: HashMap<u64, Continuation>,
+    /// Those of `answers` that wait for a change of role.
     roles: HashSet<u64>,
-    /// Backups; the file is `None` when the snapshot has arrived and is being written.
-    backups: HashMap<u64, (Option<Backup>, Replier)>,
+    /// Commands whose answer is the text of the reply.
+    repliers: HashMap<u64, Replier>,
+    /// Backups that wait for their snapshot or are being written.
+    backups: HashMap<u64, Replier>,
     /// Set when the server exits: cancels backups and openings.
     pub(super) is_exiting: Arc<AtomicBool>,
-    statuses: HashMap<u64, (Replier, UnforcedName)>,
     /// Lists of sessions: those that have arrived, the number of shards that have not answered, and the replier.
     lists: HashMap<u64, (Vec<ListedSession>, usize, Replier)>,
-    /// Orders to close a session.
-    closings: HashMap<u64, Replier>,
-    /// Commands of clusters' members.
-    members: HashMap<u64, Replier>,
     /// Databases that are being removed.
     pub(super) removals: HashMap<DatabaseId, Removal>,
     /// Reads of columns, by the text of the remote that names the column. The list may be empty.
@@ -76,25 +77,36 @@ impl PendingReplies {
         self.last_token
     }
 
+    /// Has `finish` called with the answer of a database. Returns the token of the answer.
+    pub(super) fn await_answer(
+        &mut self,
+        finish: impl FnOnce(&mut Server, ControlAnswer) + 'static,
+    ) -> u64 {
+        let token = self.token();
+        self.answers.insert(token, Box::new(finish));
+        token
+    }
+
+    /// Takes the rest of the command that this answer belongs to.
+    pub(super) fn answered(&mut self, token: u64) -> Option<Continuation> {
+        self.roles.remove(&token);
+        self.answers.remove(&token)
+    }
+
     /// Adds a command that so many databases carry out. Returns a token for each. `replier` is answered when all are done.
     pub(super) fn countdown(&mut self, databases: usize, replier: Option<Replier>) -> Vec<u64> {
-        let countdowns = Rc::new(RefCell::new(Countdown {
+        let countdown = Rc::new(RefCell::new(Countdown {
             databases_left: databases,
             errors: Vec::new(),
             replier,
         }));
-        let tokens: Vec<u64> = (0..databases).map(|_| self.token()).collect();
-        let entries = tokens.iter().map(|token| (*token, countdowns.clone()));
-        self.countdowns.extend(entries);
-        tokens
-    }
-
-    /// A database has succeeded or failed.
-    pub(super) fn complete_one(&mut self, token: u64, outcome: Result<(), StoreError>) {
-        self.roles.remove(&token);
-        if let Some(countdowns) = self.countdowns.remove(&token) {
-            countdowns.borrow_mut().complete_one(outcome);
-        }
+        let one = |_| {
+            let countdown = countdown.clone();
+            self.await_answer(move |_, answer| {
+                countdown.borrow_mut().complete_one(answer.outcome());
+            })
+        };
+        (0..databases).map(one).collect()
     }
 
     /// Marks this token as a change of role.
@@ -107,35 +119,16 @@ impl PendingReplies {
         !self.roles.is_empty()
     }
 
-    /// Adds a backup; returns the token of its snapshot.
-    pub(super) fn backup(&mut self, backup: Backup, replier: Replier) -> u64 {
+    /// Adds a backup. Returns the token of its end.
+    pub(super) fn backup(&mut self, replier: Replier) -> u64 {
         let token = self.token();
-        self.backups.insert(token, (Some(backup), replier));
+        self.backups.insert(token, replier);
         token
     }
 
-    /// Begins to write a backup whose snapshot has arrived; `None`: the database is being removed.
-    pub(super) fn snapshot_taken(
-        &mut self,
-        token: u64,
-        snapshot: Option<Snapshot>,
-        main: &MainHandle,
-    ) {
-        let Some((backup, _)) = self.backups.get_mut(&token) else {
-            return;
-        };
-        match (backup.take(), snapshot) {
-            (Some(backup), Some(snapshot)) => {
-                let is_exiting = self.is_exiting.clone();
-                backup.start(token, snapshot, main.clone(), is_exiting);
-            }
-            _ => self.backed_up(token, Err("database removed".to_owned())),
-        }
-    }
-
     /// A backup is written, or has failed.
-    pub(super) fn backed_up(&mut self, token: u64, outcome: Result<String, String>) {
-        if let Some((_, replier)) = self.backups.remove(&token) {
+    pub(super) fn backed_up(&mut self, token: u64, outcome: Outcome) {
+        if let Some(replier) = self.backups.remove(&token) {
             replier.reply(outcome);
         }
     }
@@ -163,31 +156,17 @@ impl PendingReplies {
         Some((all, replier))
     }
 
-    /// Adds an order to close a session.
-    pub(super) fn closing(&mut self, replier: Replier) -> u64 {
+    /// Adds a command that a member or a shard answers with the reply. Returns the token of the
+    /// answer.
+    pub(super) fn await_reply(&mut self, replier: Replier) -> u64 {
         let token = self.token();
-        self.closings.insert(token, replier);
+        self.repliers.insert(token, replier);
         token
     }
 
-    /// The session is being closed, or does not exist.
-    pub(super) fn session_closed(&mut self, token: u64, is_closed: bool) {
-        if let Some(replier) = self.closings.remove(&token) {
-            let none = || Err("no such session".to_owned());
-            replier.reply(if is_closed { Ok(String::new()) } else { none() });
-        }
-    }
-
-    /// Adds a command of a cluster's member.
-    pub(super) fn of_member(&mut self, replier: Replier) -> u64 {
-        let token = self.token();
-        self.members.insert(token, replier);
-        token
-    }
-
-    /// A member has carried out a command.
-    pub(super) fn member_answered(&mut self, token: u64, outcome: Result<String, String>) {
-        if let Some(replier) = self.members.remove(&token) {
+    /// Such a command is carried out, or has failed.
+    pub(super) fn reply(&mut self, token: u64, outcome: Outcome) {
+        if let Some(replier) = self.repliers.remove(&token) {
             replier.reply(outcome);
         }
     }
@@ -195,24 +174,6 @@ impl PendingReplies {
     /// Whether a removal or a backup is pending.
     pub(super) fn is_ending(&self) -> bool {
         !self.removals.is_empty() || !self.backups.is_empty()
-    }
-
-    /// Adds a query of a database's storage status.
-    pub(super) fn status(&mut self, replier: Replier, name: UnforcedName) -> u64 {
-        let token = self.token();
-        self.statuses.insert(token, (replier, name));
-        token
-    }
-
-    /// Answers a query. `error`: why the last commit could not be stored. Scripts compare the first line, so a warning is on a second one.
-    pub(super) fn storage_status_reported(&mut self, token: u64, error: Option<StoreError>) {
-        if let Some((replier, name)) = self.statuses.remove(&token) {
-            let status = error.map_or("ok".to_owned(), |error| error.to_wire().to_string());
-            let warning = name
-                .get()
-                .map_or_else(String::new, |words| format!("warning: {words}\n"));
-            replier.reply(Ok(format!("status: {status}\n{warning}")));
-        }
     }
 }
 

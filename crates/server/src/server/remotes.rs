@@ -73,18 +73,17 @@ impl Server {
     pub(super) fn watch_column(&self, remote: &str, texts_only: bool) -> Result<(), String> {
         let source =
             ColumnRemote::parse(remote).ok_or_else(|| format!("\"{remote}\": invalid syntax"))?;
-        let served = self
-            .databases
-            .get(source.database)
-            .ok_or_else(|| format!("\"{remote}\": no database named {}", source.database))?;
-        let _ = served
-            .mailbox
-            .send(ToDatabase::Control(Control::WatchColumn {
-                name: remote.to_owned(),
-                table: source.table.to_owned(),
-                column: source.column.to_owned(),
-                texts_only,
-            }));
+        if !self.databases.contains_key(source.database) {
+            let database = source.database;
+            return Err(format!("\"{remote}\": no database named {database}"));
+        }
+        let watch = Control::WatchColumn {
+            name: remote.to_owned(),
+            table: source.table.to_owned(),
+            column: source.column.to_owned(),
+            texts_only,
+        };
+        self.control_database(source.database, watch);
         Ok(())
     }
 
@@ -163,11 +162,8 @@ impl Server {
 
     /// Ends the reports of a column's changes.
     fn unwatch_column(&self, remote: &str) {
-        if let Some(source) = ColumnRemote::parse(remote)
-            && let Some(served) = self.databases.get(source.database)
-        {
-            let unfollow = Control::UnwatchColumn(remote.to_owned());
-            let _ = served.mailbox.send(ToDatabase::Control(unfollow));
+        if let Some(source) = ColumnRemote::parse(remote) {
+            self.control_database(source.database, Control::UnwatchColumn(remote.to_owned()));
         }
     }
 

@@ -105,7 +105,7 @@ impl Server {
 
     /// Reports the status of backups.
     pub(crate) fn sync_status(&mut self, replier: Replier) {
-        self.ask(|server, reports| {
+        self.ask_all(|server, reports| {
             let shown = server.databases.iter().map(|(name, served)| StatusEntry {
                 name,
                 replication: served.replication.as_ref(),

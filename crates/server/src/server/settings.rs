@@ -5,7 +5,7 @@ use std::path::Path;
 
 use corvid_json::{Object, Value};
 use corvid_net::errno;
-use corvid_service::message::{Control, ToDatabase};
+use corvid_service::message::Control;
 use corvid_service::server_db;
 use corvid_shell::unixctl::Replier;
 use corvid_shell::vlog::{self, Module};
@@ -169,9 +169,9 @@ impl Server {
 
     /// Sends an order to every database except `_Server`.
     pub(super) fn control_databases(&self, control: impl Fn() -> Control) {
-        for (name, served) in &self.databases {
+        for name in self.databases.keys() {
             if name != server_db::NAME {
-                let _ = served.mailbox.send(ToDatabase::Control(control()));
+                self.control_database(name, control());
             }
         }
     }

@@ -210,14 +210,7 @@ pub(super) fn replaces_something(input: &ToDatabase) -> bool {
     match input {
         ToDatabase::Request(request) => request.method == DatabaseMethod::Convert,
         ToDatabase::Member(event) => has_conversion(event),
-        ToDatabase::Control(control) => matches!(
-            control,
-            Control::Compact(_)
-                | Control::Remove
-                | Control::SetRole(..)
-                | Control::SetHistory(_)
-                | Control::WatchColumn { .. }
-        ),
+        ToDatabase::Control(control) => control.replaces_something(),
         _ => false,
     }
 }

@@ -264,7 +264,7 @@ impl DatabaseService {
             // The holder loads the database from the file and sends it as `ToDatabase::Installed`.
             MemberEvent::Replaced { .. } => debug_assert!(false, "the holder loads the file"),
             MemberEvent::Compacted { token, result } => {
-                self.outputs.events.push(Event::Compacted(token, result));
+                self.outputs.events.push(Event::compacted(token, result));
             }
         }
         self.release();

@@ -21,7 +21,8 @@ use crate::job::JobNumber;
 use crate::job::garbage::Garbage;
 use crate::member_row;
 use crate::message::{
-    Completion, Control, DatabaseMethod, Event, Report, TableReport, ToDatabase, Usage,
+    Completion, Control, ControlAnswer, DatabaseMethod, Event, Report, TableReport, ToDatabase,
+    Usage, database_removed,
 };
 use crate::remote_status::RemoteStatuses;
 use crate::replication::{Role, SourceEvent, SourceId};
@@ -52,7 +53,8 @@ impl DatabaseService {
             Control::EnableColumnDiff => self.file.enable_column_diff(),
             Control::EnableNoDataConversion => self.set_data_conversion(false),
             Control::Snapshot(token) => {
-                let event = Event::Snapshot(token, Some(self.database.snapshot()));
+                let snapshot = ControlAnswer::Snapshot(Some(self.database.snapshot()));
+                let event = Event::Answered(token, snapshot);
                 let answer = Answer::Event(Box::new(event));
                 self.answer_when_stored(answer, Origin::Control(control));
             }
@@ -80,12 +82,12 @@ impl DatabaseService {
             Control::SetRole(role, token) => self.set_role(now, role, token),
             Control::LogRows(table, is_logged) => self.observers.row_log.set(table, is_logged),
             Control::Report(token) => {
-                let report = Box::new(self.report());
-                self.outputs.events.push(Event::Report(token, report));
+                let report = ControlAnswer::Report(Box::new(self.report()));
+                self.outputs.events.push(Event::Answered(token, report));
             }
             Control::StorageStatus(token) => {
-                let event = Event::StorageStatus(token, self.file.error().cloned());
-                self.outputs.events.push(event);
+                let status = ControlAnswer::StorageStatus(self.file.error().cloned());
+                self.outputs.events.push(Event::Answered(token, status));
             }
         }
     }
@@ -174,7 +176,8 @@ impl DatabaseService {
                 }
             }
         }
-        self.outputs.events.push(Event::RoleSet(token));
+        let done = Event::Answered(token, ControlAnswer::RoleSet);
+        self.outputs.events.push(done);
     }
 
     /// Ends being a backup: from here on clients may write.
@@ -280,19 +283,12 @@ impl DatabaseService {
             self.resume_if_unblocked(session);
         }
         self.file.give_up_compaction();
-        let removed = Err(self.removed_error());
+        let removed = Err(database_removed(&self.database.schema().name));
         let answers = self.file.answer_compactions(&removed);
         self.outputs.events.extend(answers);
         // Inputs at the barrier are refused. The removal is reported last, so every earlier input is answered by then.
         self.resume(now);
         self.outputs.events.push(Event::Removed(self.id));
-    }
-
-    fn removed_error(&self) -> StoreError {
-        StoreError {
-            details: format!("{}: database removed", self.database.schema().name),
-            io_error: String::new(),
-        }
     }
 
     /// Answers an input that was sent before its sender knew of the removal.
@@ -316,45 +312,11 @@ impl DatabaseService {
             }
             ToDatabase::Fence(session, answer) => self.outputs.complete(session, answer),
             ToDatabase::Cancel(session, _) => self.outputs.complete(session, Completion::Request),
-            ToDatabase::Control(Control::Compact(token)) => {
-                let event = Event::Compacted(token, Err(self.removed_error()));
-                self.outputs.events.push(event);
+            ToDatabase::Control(control) => {
+                let name = &self.database.schema().name;
+                self.outputs.events.extend(control.refused(name));
             }
-            ToDatabase::Control(Control::Snapshot(token)) => {
-                self.outputs.events.push(Event::Snapshot(token, None));
-            }
-            ToDatabase::Control(Control::WatchColumn { name, .. }) => {
-                let database = &self.database.schema().name;
-                let error = format!("\"{name}\": no database named {database}");
-                self.outputs
-                    .events
-                    .push(Event::ColumnWatched(name, Err(error)));
-            }
-            ToDatabase::Control(Control::StorageStatus(token)) => {
-                let event = Event::StorageStatus(token, Some(self.removed_error()));
-                self.outputs.events.push(event);
-            }
-            ToDatabase::Control(Control::SetRole(_, token)) => {
-                self.outputs.events.push(Event::RoleSet(token));
-            }
-            ToDatabase::Control(Control::Report(token)) => {
-                let report = Box::<Report>::default();
-                self.outputs.events.push(Event::Report(token, report));
-            }
-            ToDatabase::Control(
-                Control::Transact(_)
-                | Control::Remove
-                | Control::EnableColumnDiff
-                | Control::EnableNoDataConversion
-                | Control::UnwatchColumn(_)
-                | Control::SetSlow(_)
-                | Control::SetAudited(_)
-                | Control::SetHistory(_)
-                | Control::ShowStatus(_)
-                | Control::ShowIndex(_)
-                | Control::LogRows(..),
-            )
-            | ToDatabase::Source(..)
+            ToDatabase::Source(..)
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_)
             | ToDatabase::LockClaims

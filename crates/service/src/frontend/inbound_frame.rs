@@ -225,21 +225,13 @@ impl Parsed {
 impl Method {
     fn of(method: &[u8]) -> Method {
         match method {
-            b"transact" => Method::Database(DatabaseMethod::Transact),
-            b"convert" => Method::Database(DatabaseMethod::Convert),
-            b"get_schema" => Method::Database(DatabaseMethod::GetSchema),
-            b"monitor" => Method::Database(DatabaseMethod::Monitor(Version::V1)),
-            b"monitor_cond" => Method::Database(DatabaseMethod::Monitor(Version::V2)),
-            b"monitor_cond_since" => Method::Database(DatabaseMethod::Monitor(Version::V3)),
-            b"monitor_cond_change" => Method::Database(DatabaseMethod::MonitorCondChange),
-            b"monitor_cancel" => Method::Database(DatabaseMethod::MonitorCancel),
             b"list_dbs" => Method::ListDbs,
             b"get_server_id" => Method::GetServerId,
             b"set_db_change_aware" => Method::SetDbChangeAware,
             b"lock" => Method::Lock,
             b"steal" => Method::Steal,
             b"unlock" => Method::Unlock,
-            _ => Method::Unknown,
+            name => DatabaseMethod::of(name).map_or(Method::Unknown, Method::Database),
         }
     }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use corvid_data::{Uuid, UuidSource};
 use corvid_engine::WorkBudget;
 
-use super::codec::{Checksum, Damage, Reader};
 use super::input::Input;
 use super::tape::{Mode, Setting, Tape};
 use super::{MAGIC, head};
+use crate::codec::{Checksum, Damage, Reader};
 use crate::job::{Job, JobKey};
 use crate::message::ToDatabase;
 use crate::pump::{Holder, Output, Pump};

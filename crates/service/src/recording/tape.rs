@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use corvid_data::{Uuid, UuidSource};
 use corvid_monitor::SharedBody;
 
-use super::codec::{Checksum, Damage, Reader, Writer};
 use super::input::{self, Input, Sessions};
 use crate::Now;
+use crate::codec::{Checksum, Damage, Reader, Recordable, Writer};
 use crate::message::{Deliver, Piece, ToDatabase};
 
 /// Checksums of bodies that are kept within a batch: bodies of groups with updates in it.
@@ -123,10 +123,6 @@ impl Tape {
         self.0 = None;
     }
 
-    pub(crate) fn is_on(&self) -> bool {
-        self.0.is_some()
-    }
-
     /// A source of UUIDs that goes through the tape.
     pub(super) fn uuids(&self, real: Box<dyn UuidSource + Send>) -> Box<dyn UuidSource + Send> {
         Box::new(TapedUuids {
@@ -171,8 +167,7 @@ impl Tape {
     pub(crate) fn now(&self, now: Now) {
         self.write(|out, _| {
             out.0.push(NOW);
-            out.number(now.mono_ms);
-            out.signed(now.wall_ms);
+            now.write(out);
         });
     }
 
@@ -449,14 +444,8 @@ impl State {
 impl Item {
     fn read(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Item, Damage> {
         Ok(match from.byte()? {
-            NOW => Item::Now(Now {
-                mono_ms: from.number()?,
-                wall_ms: from.signed()?,
-            }),
-            UUID => {
-                let bytes: Result<[u8; 16], _> = from.take(16)?.try_into();
-                Item::Uuid(Uuid(bytes.unwrap_or_default()))
-            }
+            NOW => Item::Now(Now::read(from)?),
+            UUID => Item::Uuid(Uuid::read(from)?),
             NUMBER => Item::Number(from.number()?),
             INPUT => Item::Input(input::read(from, sessions)?),
             ANSWERS => {
@@ -500,7 +489,7 @@ impl UuidSource for TapedUuids {
             Side::Recording { frames, .. } => {
                 let uuid = self.real.fresh();
                 frames.push(UUID);
-                frames.extend_from_slice(&uuid.0);
+                uuid.write(&mut Writer(frames));
                 uuid
             }
             Side::Replaying { .. } => match state.next("an identity") {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use corvid_data::Uuid;
 use corvid_json::{Pieces, Value};
 use corvid_monitor::SessionId;
-use corvid_service::message::{Control, Event, ToDatabase};
+use corvid_service::message::{Control, ControlAnswer, Event, ToDatabase};
 use corvid_service::remote_status::{RemoteStatus, RemoteStatuses};
 use corvid_service::replication::{
     Exclusions, Following, ReplicationStatus, Role, SourceEvent, SourceId, SourceOrder,
@@ -165,7 +165,7 @@ impl Pair {
         self.backup.run();
         let mut events = self.backup.events.iter();
         events.find_map(|event| match event {
-            Event::Report(7, report) => Some(report.replication),
+            Event::Answered(7, ControlAnswer::Report(report)) => Some(report.replication),
             _ => None,
         })?
     }

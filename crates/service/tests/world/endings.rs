@@ -2,7 +2,7 @@
 //! and nothing is left behind. All pairs of a rewrite and an event, at every stage of the new file, under many orders of events.
 
 use corvid_monitor::SessionId;
-use corvid_service::message::{Control, Event, ToDatabase};
+use corvid_service::message::{Control, ControlAnswer, Event, ToDatabase};
 
 use crate::databases::wider_schema;
 use crate::disk::Stage;
@@ -190,7 +190,7 @@ impl Pair {
         let what = &self.what;
         for token in &self.tokens {
             let is_answer = |event: &&Event| {
-                matches!(event, Event::Compacted(Some(found), _) | Event::Snapshot(found, _)
+                matches!(event, Event::Answered(found, ControlAnswer::Compacted(_) | ControlAnswer::Snapshot(_))
                     if found == token)
             };
             let answers = self.world.events.iter().filter(is_answer).count();

@@ -1,7 +1,7 @@
 //! Plays with relays, line by line of docs/spec/distribution.md 2.2 to 2.4.
 
 use corvid_monitor::SessionId;
-use corvid_service::message::{Control, Event, SessionInfo, ToDatabase};
+use corvid_service::message::{Control, ControlAnswer, Event, SessionInfo, ToDatabase};
 use corvid_session::Input;
 
 use crate::databases::{insert, schema, wider_schema};
@@ -680,9 +680,15 @@ fn a_compaction_succeeds_and_a_removal_answers_everything() {
         let status = ToDatabase::Control(Control::StorageStatus(6));
         tree.worlds[1].post(id, status);
         tree.run();
-        let is_done = |event: &Event| matches!(event, Event::Compacted(Some(5), Ok(())));
+        let is_done =
+            |event: &Event| matches!(event, Event::Answered(5, ControlAnswer::Compacted(Ok(()))));
         assert!(tree.worlds[1].events.iter().any(is_done));
-        let is_ok = |event: &Event| matches!(event, Event::StorageStatus(6, None));
+        let is_ok = |event: &Event| {
+            matches!(
+                event,
+                Event::Answered(6, ControlAnswer::StorageStatus(None))
+            )
+        };
         assert!(tree.worlds[1].events.iter().any(is_ok));
         tree.is_down[0] = true;
         tree.run();

@@ -178,7 +178,7 @@ fn compaction_keeps_what_was_committed() {
         format!("{:?}\n", world.events)
     });
     expect![[r#"
-        [Compacted(Some(7), Ok(()))]
+        [Answered(7, Compacted(Ok(())))]
     "#]]
     .assert_eq(&told);
 }

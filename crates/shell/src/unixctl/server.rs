@@ -422,13 +422,13 @@ impl<C: 'static> Server<C> {
         };
         let outcome = match self.registry.find(&method, params.len()) {
             Err(error) => Err(error),
-            Ok(command) => match params
+            Ok(action) => match params
                 .iter()
                 .map(|param| param.as_str().map(str::to_owned))
                 .collect::<Option<Vec<_>>>()
             {
                 None => Err(format!("\"{method}\" command has non-string argument")),
-                Some(args) => match &mut command.action {
+                Some(args) => match action {
                     Action::Direct(handler) => handler(context, &args),
                     Action::Deferred(handler) => {
                         let sender = Some(self.replies.0.clone());
@@ -463,14 +463,14 @@ impl<C: 'static> Server<C> {
         if format == Format::Json {
             let usages: Object = self
                 .registry
-                .listed()
+                .usages()
                 .map(|(name, usage)| (name.into(), Value::string(usage)))
                 .collect();
             return Reply::Json(Value::Object(usages));
         }
         let lines = self
             .registry
-            .listed()
+            .usages()
             .map(|(name, usage)| format!("  {name:<23} {usage}\n"));
         Reply::Text(
             std::iter::once("The available commands are:\n".to_owned())

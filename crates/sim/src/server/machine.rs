@@ -23,7 +23,7 @@ use corvid_service::job::Job;
 use corvid_service::job::body_scheduler::BodyScheduler;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
-    Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
+    Control, ControlAnswer, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
 };
 use corvid_service::once::announce;
 use corvid_service::pump::{Holder, Limits, Output};
@@ -723,11 +723,15 @@ impl Machine {
                 self.post_to_shards(|| ToShard::DisconnectUnaware(Arc::from("converted"), epoch));
                 self.update_server_db(server_db::update_schema(&schema));
             }
-            Event::Compacted(token, result) => {
+            Event::Compacted(result) => {
                 let result = result.map_err(|error| error.details);
-                self.compacted.push((token, result));
+                self.compacted.push((None, result));
             }
-            Event::RoleSet(token) => self.roles_taken.push(token),
+            Event::Answered(token, ControlAnswer::Compacted(result)) => {
+                let result = result.map_err(|error| error.details);
+                self.compacted.push((Some(token), result));
+            }
+            Event::Answered(token, ControlAnswer::RoleSet) => self.roles_taken.push(token),
             Event::Removed(_) => self.is_removed = true,
             Event::OutcomeUnknown(session, reason) => {
                 let shard = usize::from(shard_of(session));

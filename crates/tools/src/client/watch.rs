@@ -7,7 +7,7 @@
 use corvid_json::Value;
 use corvid_shell::daemon::Startup;
 use corvid_shell::output;
-use corvid_shell::unixctl::{Registry, Server};
+use corvid_shell::unixctl::{Command, Server};
 
 use crate::client::session::{Incoming, Session};
 use crate::client::settings::Settings;
@@ -48,12 +48,11 @@ impl Watch {
         let startup = settings.start_daemon(kept);
         let socket = if settings.is_detached() {
             let mut socket = Server::open(None).map_err(Failure::new)?;
-            socket
-                .registry()
-                .register("exit", "", 0, 0, |control: &mut Control, _| {
-                    control.is_exiting = true;
-                    Ok(String::new())
-                });
+            let exit = Command::new("exit", "", 0..=0, "end", |control: &mut Control, _| {
+                control.is_exiting = true;
+                Ok(String::new())
+            });
+            socket.registry().add([exit]);
             Some(socket)
         } else {
             None
@@ -65,9 +64,9 @@ impl Watch {
     }
 
     /// Adds control commands, if there is a control socket.
-    pub(crate) fn add_commands(&mut self, register: impl FnOnce(&mut Registry<Control>)) {
+    pub(crate) fn add_commands<const COUNT: usize>(&mut self, commands: [Command<Control>; COUNT]) {
         if let Some(socket) = &mut self.socket {
-            register(socket.registry());
+            socket.registry().add(commands);
         }
     }
 

@@ -96,7 +96,7 @@ impl DatabaseFile {
         snapshot: impl FnOnce() -> Snapshot,
     ) -> Option<Event> {
         if self.growth.is_none() {
-            return Some(Event::Compacted(token, Ok(())));
+            return Some(Event::compacted(token, Ok(())));
         }
         self.rewrites.wanted.push(token);
         if self.rewrites.current.is_some() {
@@ -260,7 +260,7 @@ impl DatabaseFile {
 fn answers(tokens: Vec<Option<u64>>, result: &Result<(), StoreError>) -> Vec<Event> {
     let tokens = tokens.into_iter();
     tokens
-        .map(|token| Event::Compacted(token, result.clone()))
+        .map(|token| Event::compacted(token, result.clone()))
         .collect()
 }
 
@@ -272,6 +272,7 @@ mod tests {
     use corvid_log::storage::FileSize;
 
     use super::*;
+    use crate::message::ControlAnswer;
     use crate::storage::{FileState, Growth};
 
     const SIZE: FileSize = FileSize { base: 1, end: 1 };
@@ -296,7 +297,8 @@ mod tests {
 
     fn tokens(events: &[Event]) -> Vec<Option<u64>> {
         let token = |event: &Event| match event {
-            Event::Compacted(token, Ok(())) => *token,
+            Event::Answered(token, ControlAnswer::Compacted(Ok(()))) => Some(*token),
+            Event::Compacted(Ok(())) => None,
             other => panic!("{other:?}"),
         };
         events.iter().map(token).collect()

@@ -5,10 +5,11 @@ use std::io::Write;
 
 use corvid_json::Value;
 use corvid_shell::output::{self, Output};
+use corvid_shell::unixctl::{Command, Outcome};
 
 use super::Invocation;
 use crate::client::session::{Incoming, RequestId, Session};
-use crate::client::watch::{Progress, Watch};
+use crate::client::watch::{Control, Progress, Watch};
 use crate::failure::Failure;
 
 pub(crate) fn lock(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
@@ -25,21 +26,33 @@ pub(crate) fn unlock(session: &mut Session, invocation: &Invocation<'_>) -> Resu
 
 fn run(method: &str, session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let mut watch = Watch::begin(invocation.settings, &[1])?;
-    watch.add_commands(|registry| {
-        for method in ["lock", "steal", "unlock"] {
-            registry.register(method, "LOCK", 1, 1, move |control, args| {
-                control
-                    .requests
-                    .push((method, Value::Array(vec![Value::string(&args[0])])));
-                Ok(String::new())
-            });
-        }
-    });
+    watch.add_commands([
+        Command::new("lock", "LOCK", 1..=1, "request a lock", |control, args| {
+            request(control, "lock", args)
+        }),
+        Command::new("steal", "LOCK", 1..=1, "take a lock", |control, args| {
+            request(control, "steal", args)
+        }),
+        Command::new(
+            "unlock",
+            "LOCK",
+            1..=1,
+            "release a lock",
+            |control, args| request(control, "unlock", args),
+        ),
+    ]);
     let first = session.send(
         method,
         &Value::Array(vec![Value::string(&invocation.args[0])]),
     )?;
     watch.run(session, |incoming| print(incoming, first))
+}
+
+/// Has a request sent about the lock that a control command names.
+fn request(control: &mut Control, method: &'static str, args: &[String]) -> Outcome {
+    let lock = Value::Array(vec![Value::string(&args[0])]);
+    control.requests.push((method, lock));
+    Ok(String::new())
 }
 
 fn print(incoming: Incoming, first: RequestId) -> Result<Progress, Failure> {

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use corvid_data::{Schema, TableSchema, Uuid};
 use corvid_json::{Object, Value};
 use corvid_shell::output::{self, Output};
+use corvid_shell::unixctl::Command;
 
 use super::{Invocation, column_names, table_names};
 use crate::client::session::{Incoming, RequestId, Session};
@@ -102,28 +103,39 @@ pub(crate) fn monitor_cond_since(
 
 fn begin(session: &mut Session, invocation: &Invocation<'_>) -> Result<(Watch, Schema), Failure> {
     let mut watch = Watch::begin(invocation.settings, &[1, 2])?;
-    watch.add_commands(|registry| {
-        registry.register("ovsdb-client/block", "", 0, 0, |control, _| {
-            let was_blocked = std::mem::replace(&mut control.is_blocked, true);
-            Ok(if was_blocked { "already blocking" } else { "" }.to_owned())
-        });
-        registry.register("ovsdb-client/unblock", "", 0, 0, |control, _| {
-            let was_blocked = std::mem::replace(&mut control.is_blocked, false);
-            Ok(if was_blocked { "" } else { "already unblocked" }.to_owned())
-        });
-        registry.register(
+    watch.add_commands([
+        Command::new(
+            "ovsdb-client/block",
+            "",
+            0..=0,
+            "stop receiving from the server",
+            |control, _| {
+                let was_blocked = std::mem::replace(&mut control.is_blocked, true);
+                Ok(if was_blocked { "already blocking" } else { "" }.to_owned())
+            },
+        ),
+        Command::new(
+            "ovsdb-client/unblock",
+            "",
+            0..=0,
+            "receive from the server again",
+            |control, _| {
+                let was_blocked = std::mem::replace(&mut control.is_blocked, false);
+                Ok(if was_blocked { "" } else { "already unblocked" }.to_owned())
+            },
+        ),
+        Command::new(
             "ovsdb-client/cond_change",
             "TABLE COND",
-            2,
-            2,
+            2..=2,
+            "change the condition of a table",
             |control, args| {
-                control
-                    .requests
-                    .push(("monitor_cond_change", condition_change(&args[0], &args[1])?));
+                let change = condition_change(&args[0], &args[1])?;
+                control.requests.push(("monitor_cond_change", change));
                 Ok("condition changed".to_owned())
             },
-        );
-    });
+        ),
+    ]);
     let schema = session.schema(&invocation.database)?;
     Ok((watch, schema))
 }
