@@ -6,11 +6,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: [&str; 20] = [
+const DOCUMENTS: [&str; 22] = [
     "README.md",
     "ARCHITECTURE.md",
     "COMPAT.md",
     "PERF.md",
+    "docs/internals/control-commands.md",
+    "docs/internals/operations.md",
     "docs/metrics.md",
     "docs/operating/audit.md",
     "docs/operating/active-backup.md",

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use corvid_consensus::database::{ForwardMethod, MemberEvent};
 use corvid_monitor::SessionId;
 
-use crate::message::{Control, DatabaseMethod, ToDatabase};
+use crate::message::{DatabaseMethod, ToDatabase};
 
 /// The condition that an input waits for, with every input after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
