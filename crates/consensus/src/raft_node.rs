@@ -488,7 +488,7 @@ impl RaftNode {
         let promises = self.outgoing(ready.take_persisted_messages());
         let raw_entries = ready.take_entries();
         let entries = raw_entries.iter().map(convert::entry).collect();
-        let committed = ready
+        let committed: Vec<LogEntry> = ready
             .take_committed_entries()
             .iter()
             .map(convert::entry)
@@ -503,10 +503,19 @@ impl RaftNode {
         let commit = raft.raft_log.committed;
         let is_hard_new = std::mem::replace(&mut self.hard_seen, hard) != hard;
         let is_commit_new = std::mem::replace(&mut self.commit_seen, commit) != commit;
+        let persisted = raft.raft_log.persisted;
         self.raw.mut_store().append(raw_entries);
         self.raw.advance_append_async(ready);
         self.after_call();
         self.unstored = number;
+        // The database shows what is handed to it, and this member may be the copy that makes the
+        // majority: so it has stored the entry itself.
+        if let Some(LogEntry { index, .. }) = committed.last() {
+            assert!(
+                index.0 <= persisted.min(commit),
+                "entry {index} is handed over, but {persisted} is stored and {commit} committed"
+            );
+        }
         let vote = self.sids.get(&hard.1).copied();
         Some(Work {
             number,

@@ -225,3 +225,89 @@ impl Joiner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::context::fixture::{self, sid};
+    use crate::member::disk::log_file::Mark;
+    use crate::message::PeerMessage;
+    use corvid_data::Uuid;
+    use corvid_log::cluster::Term;
+    use corvid_log::storage::LogPosition;
+
+    const EID: Eid = Eid(Uuid::ZERO);
+
+    fn list(numbers: &[u8]) -> Servers {
+        let server = |number: &u8| format!("\"{}\":\"tcp:10.0.0.{number}:6644\"", sid(*number).0);
+        let servers: Vec<String> = numbers.iter().map(server).collect();
+        Servers::decode(format!("{{{}}}", servers.join(",")).as_bytes()).expect("a list")
+    }
+
+    fn file() -> LogFile {
+        let mark = Mark {
+            hard: (Term(3), None),
+            last: Index(1),
+            commit: Index(1),
+        };
+        LogFile::new(sid(1), true, LogPosition::OPENING, mark)
+    }
+
+    /// The comments of answers to joiners.
+    fn take_comments(cx: &mut Context) -> Vec<(bool, String)> {
+        let messages = fixture::take_messages(cx).into_iter();
+        let comments = messages.filter_map(|(_, message)| match message {
+            PeerMessage::AddServerReply {
+                is_success,
+                comment,
+                ..
+            } => Some((is_success, comment)),
+            _ => None,
+        });
+        comments.collect()
+    }
+
+    #[test]
+    fn a_server_is_added_once_and_told_when_its_list_is_committed() {
+        let mut cx = fixture::leader();
+        let mut roster = Roster::new(Some((Index(1), list(&[1]))), Vec::new(), None, 0);
+        let server = ("tcp:10.0.0.2:6644", "D");
+        let hear = |cx: &mut Context, roster: &mut Roster, leads, server| {
+            let begins = roster.hear_joiner(cx, leads, false, sid(2), server);
+            (begins, take_comments(cx))
+        };
+        let no = |comment: &str| (false, vec![(false, comment.to_owned())]);
+        assert_eq!(hear(&mut cx, &mut roster, false, server), no("not leader"));
+        let other = ("tcp:10.0.0.2:6644", "E");
+        let refusal = no("wrong database E (expected D)");
+        assert_eq!(hear(&mut cx, &mut roster, true, other), refusal);
+        assert_eq!(hear(&mut cx, &mut roster, true, server), (true, vec![]));
+        assert_eq!(hear(&mut cx, &mut roster, true, server), no("in progress"));
+        assert!(!roster.contains(sid(2)) && roster.phases().count() == 2);
+        let mut file = file();
+        let committed = roster.commit(&mut cx, &mut file, (Index(2), list(&[1, 2])), EID);
+        assert!(!committed.must_leave && !committed.adds_own && committed.gone.is_empty());
+        assert_eq!(take_comments(&mut cx), [(true, "completed".to_owned())]);
+        let known = (false, vec![(true, "already in cluster".to_owned())]);
+        assert_eq!(hear(&mut cx, &mut roster, true, server), known);
+    }
+
+    #[test]
+    fn a_server_that_is_out_of_the_list_is_told_when_the_list_is_stored() {
+        let mut cx = fixture::leader();
+        let first = Some((Index(1), list(&[1, 2, 3])));
+        let mut roster = Roster::new(first, Vec::new(), None, 0);
+        let mut file = file();
+        let committed = roster.commit(&mut cx, &mut file, (Index(2), list(&[1, 3])), EID);
+        assert_eq!(committed.gone, [sid(2)]);
+        let tell = |cx: &mut Context, is_pending| {
+            roster.tell_not_member(cx, sid(2), true, is_pending) && {
+                let told = fixture::take_messages(cx);
+                matches!(told[..], [(_, PeerMessage::NotMember { .. })])
+            }
+        };
+        assert!(file.is_list_pending() && !tell(&mut cx, true));
+        assert!(fixture::take_messages(&mut cx).is_empty());
+        assert!(tell(&mut cx, false));
+    }
+}

@@ -100,6 +100,15 @@ impl Backlog {
             self.lengths.pop_front();
             self.old_messages = self.old_messages.saturating_sub(1);
         }
+        // A count that drifts resets healthy connections, or lets a slow one grow without limit.
+        assert!(
+            self.old_messages <= self.lengths.len() && self.old_bytes <= self.bytes,
+            "{} of {} unsent messages are old, {} of {} bytes",
+            self.old_messages,
+            self.lengths.len(),
+            self.old_bytes,
+            self.bytes
+        );
         self.admit_again();
     }
 

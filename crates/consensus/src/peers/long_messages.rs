@@ -71,6 +71,12 @@ impl OutboundQueue {
     }
 
     pub(super) fn pop(&mut self) -> Option<Next> {
+        assert!(
+            (self.bytes == 0) == self.texts.is_empty(),
+            "{} messages of {} bytes are queued",
+            self.texts.len(),
+            self.bytes
+        );
         let first = self.texts.front_mut()?;
         if !self.is_begun && first.len() <= LONG_BYTES {
             self.bytes -= first.len() as u64;

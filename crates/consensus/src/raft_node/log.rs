@@ -62,6 +62,14 @@ impl MemoryLog {
         while self.entries.len() > kept {
             self.bytes -= self.entries.pop_back().as_ref().map_or(0, size);
         }
+        // Positions follow from the place in the queue, so a gap would rename every entry behind it.
+        assert!(
+            first.index > self.base.0 && self.entries.len() == kept,
+            "entry {} is appended to {} entries behind {}",
+            first.index,
+            self.entries.len(),
+            self.base.0
+        );
         self.bytes += entries.iter().map(size).sum::<u64>();
         self.entries.extend(entries);
     }

@@ -290,3 +290,57 @@ pub(crate) fn show(cx: &mut Context, from: Sid, meta: &SnapshotMeta) {
 fn has_entry_of(cx: &Context, meta: &SnapshotMeta) -> bool {
     meta.index <= cx.node.commit() || cx.node.term_of(meta.index) == Some(meta.term)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::context::fixture::{self, sid};
+    use corvid_data::Uuid;
+    use corvid_log::cluster::{Eid, Servers};
+
+    fn meta(body_bytes: u64) -> SnapshotMeta {
+        let text = format!("{{\"{}\":\"tcp:10.0.0.1:6644\"}}", sid(1).0);
+        SnapshotMeta {
+            index: Index(40),
+            term: Term(2),
+            eid: Eid(Uuid([4; 16])),
+            servers: Servers::decode(text.as_bytes()).expect("a list"),
+            election_timer_ms: 1000,
+            body_bytes,
+        }
+    }
+
+    #[test]
+    fn a_snapshot_is_complete_when_all_of_it_is_written_and_its_sender_leads() {
+        let mut cx = fixture::follower();
+        let roster = Roster::new(None, Vec::new(), None, 0);
+        let mut receiving = Receiving::default();
+        let offer = |receiving: &mut Receiving, cx: &mut Context, is_enough| {
+            receiving.hear_offer(cx, &roster, sid(2), (Term(3), meta(20)), is_enough)
+        };
+        assert!(!offer(&mut receiving, &mut cx, false), "it lacks something");
+        assert!(!receiving.is_receiving());
+        assert!(offer(&mut receiving, &mut cx, true));
+        assert!(receiving.complete(&mut cx).is_none());
+        let chunk = Bytes::from_static(b"0123456789");
+        for (from, offset) in [(2, 0), (2, 0), (3, 10), (2, 20), (2, 10)] {
+            let at = (Index(40), offset);
+            receiving.hear_chunk(&mut cx, sid(from), Term(3), at, chunk.clone());
+        }
+        let written = std::iter::from_fn(|| cx.outbox.take()).filter_map(|output| match output {
+            Output::WriteSnapshot { offset, .. } => Some(offset),
+            _ => None,
+        });
+        assert_eq!(written.collect::<Vec<_>>(), [0, 10], "each once, in order");
+        assert!(receiving.hear_written(&mut cx, Index(40), Ok(10)));
+        assert!(receiving.complete(&mut cx).is_none());
+        assert!(receiving.hear_written(&mut cx, Index(40), Ok(20)));
+        let hard = receiving.complete(&mut cx).expect("all of it");
+        assert_eq!(hard.0, Term(3));
+        receiving.install(&mut cx, hard);
+        assert!(receiving.is_installing() && receiving.complete(&mut cx).is_none());
+        let installed = receiving.hear_installed(&mut cx, Index(40), Ok(()));
+        assert!(installed.is_some_and(|it| it.hard == hard && it.from == sid(2)));
+        assert!(!receiving.is_receiving());
+    }
+}

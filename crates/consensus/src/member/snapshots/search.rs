@@ -256,3 +256,61 @@ pub(crate) fn answer(
 fn report(cx: &mut Context, (_, through): Span, findings: Vec<(Eid, Finding)>) {
     cx.tell_database(MemberEvent::Found { through, findings });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::context::fixture::{self, sid};
+    use corvid_data::Uuid;
+    use corvid_log::cluster::Servers;
+
+    fn id(number: u8) -> Eid {
+        Eid(Uuid([number; 16]))
+    }
+
+    fn roster() -> Roster {
+        let server = |number| format!("\"{}\":\"tcp:10.0.0.{number}:6644\"", sid(number).0);
+        let text = format!("{{{},{}}}", server(1), server(2));
+        let servers = Servers::decode(text.as_bytes()).expect("a list");
+        Roster::new(Some((Index(1), servers)), Vec::new(), None, 0)
+    }
+
+    /// The findings that the database is told, in the order of the outputs.
+    fn take_findings(cx: &mut Context) -> Vec<(Eid, Finding)> {
+        let outputs = std::iter::from_fn(|| cx.outbox.take());
+        let findings = outputs.filter_map(|output| match output {
+            crate::Output::Database(MemberEvent::Found { findings, .. }) => Some(findings),
+            _ => None,
+        });
+        findings.flatten().collect()
+    }
+
+    #[test]
+    fn an_incomplete_answer_finds_and_a_complete_one_excludes() {
+        let (mut cx, roster) = (fixture::follower(), roster());
+        let mut search = Search::default();
+        let span = (Index(4), Index(9));
+        let pace = (1000, true);
+        search.begin(&mut cx, &roster, pace, span, vec![id(5), id(6)]);
+        assert!(take_findings(&mut cx).is_empty());
+        let answer = |span, is_complete, found: &[u8]| Answer {
+            span,
+            is_complete,
+            found: found.iter().copied().map(id).collect(),
+            outcomes: vec![(id(5), ForwardOutcome::Proposed(bytes::Bytes::new()))],
+        };
+        let mut hear = |cx: &mut Context, from, answer| {
+            search.hear_answer(cx, &roster, true, sid(from), answer);
+            take_findings(cx)
+        };
+        let other = (Index(4), Index(8));
+        assert!(hear(&mut cx, 2, answer(other, true, &[5, 6])).is_empty());
+        assert!(hear(&mut cx, 3, answer(span, true, &[5, 6])).is_empty());
+        let found = hear(&mut cx, 2, answer(span, true, &[5]));
+        let expected = [(id(5), Finding::Committed), (id(6), Finding::Absent)];
+        // The outcome of the other one is not known, and nobody is left to ask.
+        assert_eq!(found[..2], expected);
+        assert_eq!(found[2..], [(id(6), Finding::Unknown)]);
+        assert!(hear(&mut cx, 2, answer(span, true, &[5])).is_empty());
+    }
+}
