@@ -27,7 +27,7 @@
 //! | `context.rs`, `outbox.rs`, `peers.rs`, `failure.rs` | what every part works with | the parts |
 //! | `attention.rs` | members that are silent or stand still | how that is mended |
 //! | `turn.rs`, `messages.rs`, `commands.rs` | the route: which parts an input, or work of the algorithm, concerns, in which order | how a part does it |
-//! | `input.rs`, `output.rs`, `settings.rs`, `status.rs`, `absence.rs` | the interface | |
+//! | `input.rs`, `output.rs`, `settings.rs`, `status.rs` | the interface | |
 //! | `opened.rs`, `opening.rs` | the file's contents as the member begins with them | |
 //! | `remarks.rs`, `report.rs` | lines for the log and the report for operators: they change nothing | |
 //!
@@ -38,7 +38,6 @@
 //! ([`Input::Storage`]). Called by the server and the simulator. It must not know sockets, files or
 //! clocks.
 
-mod absence;
 mod attention;
 mod commands;
 mod commits;
@@ -65,9 +64,8 @@ mod turn;
 use corvid_log::cluster::{Index, Term};
 use corvid_log::storage::{RewriteNumber, RewriteStage, StorageReply, StoreError};
 
-pub use absence::Absence;
 pub use input::{Command, CommandToken, Input, Rehearsal};
-pub use output::{Output, Repeated, Rewrite, ServerRow};
+pub use output::{Absence, Output, Repeated, Rewrite, ServerRow};
 pub use settings::{KeptEntries, Recovered, Repair, Settings};
 pub use status::{Connected, FileState, PeerStatus, Phase, Role, Status};
 
@@ -120,9 +118,8 @@ impl Member {
             Ok(node) => (node, opened.failure),
             Err(error) => (RaftNode::empty(own, timeout), Some(error)),
         };
-        let (index, term, eid) = opened.snapshot;
-        let snapshot = StoredSnapshot { index, term, eid };
-        let is_recording = index > Index(0);
+        let snapshot = opened.snapshot;
+        let is_recording = snapshot.index > Index(0);
         let file = LogFile::new(own, is_recording, opened.position, mark);
         let repair = opened
             .repair
@@ -140,7 +137,7 @@ impl Member {
             election: Election::new(own, ticker, now_ms),
             disk: Disk::new(file, snapshot, repair),
             roster: Roster::new(opened.servers, opened.lists, opened.remotes, now_ms),
-            snapshots: Snapshots::new(index),
+            snapshots: Snapshots::new(snapshot.index),
             forwarding,
             commits: Commits::new(mark.commit, opened.last_eid, !is_recording),
             attention: Attention::new(now_ms),

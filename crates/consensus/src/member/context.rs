@@ -94,24 +94,37 @@ pub(crate) mod fixture {
     //! Contexts for the tests of parts.
 
     use super::*;
+    use crate::entry::EntryBody;
     use crate::member::KeptEntries;
-    use crate::raft_node::Opening;
+    use crate::raft_node::{LogEntry, Opening};
     use corvid_data::Uuid;
-    use corvid_log::cluster::{Index, Term};
+    use corvid_log::cluster::{Index, Servers, Term};
 
     pub(crate) fn sid(number: u8) -> Sid {
         Sid(Uuid([number; 16]))
     }
 
-    /// Member 1 of these, in term 3.
-    fn member(voters: &[u8]) -> Context {
+    /// A list of these servers.
+    pub(crate) fn list(numbers: &[u8]) -> Servers {
+        let server = |number: &u8| format!("\"{}\":\"tcp:10.0.0.{number}:6644\"", sid(*number).0);
+        let servers: Vec<String> = numbers.iter().map(server).collect();
+        Servers::decode(format!("{{{}}}", servers.join(",")).as_bytes()).expect("a list")
+    }
+
+    /// Member 1 of these, in term 3, with entries through the last one, all committed.
+    fn member(voters: &[u8], last: u64) -> Context {
+        let entry = |index| LogEntry {
+            term: Term(2),
+            index: Index(index),
+            body: EntryBody::empty(),
+        };
         let opening = Opening {
             sid: sid(1),
             snapshot: (Index(1), Term(1)),
-            entries: Vec::new(),
+            entries: (2..=last).map(entry).collect(),
             term: Term(3),
             vote: None,
-            commit: Index(1),
+            commit: Index(last),
             voters: voters.iter().copied().map(sid).collect(),
         };
         Context {
@@ -132,7 +145,7 @@ pub(crate) mod fixture {
 
     /// Member 1, which follows member 2 in term 3 and can reach it.
     pub(crate) fn follower() -> Context {
-        let mut cx = member(&[1, 2]);
+        let mut cx = member(&[1, 2], 1);
         let (term, commit) = (Term(3), Index(1));
         cx.node
             .step(sid(2), PeerMessage::Heartbeat { term, commit });
@@ -143,7 +156,12 @@ pub(crate) mod fixture {
 
     /// Member 1, which is alone and leads.
     pub(crate) fn leader() -> Context {
-        let mut cx = member(&[1]);
+        leader_with_log(1)
+    }
+
+    /// The same with entries through the last one.
+    pub(crate) fn leader_with_log(last: u64) -> Context {
+        let mut cx = member(&[1], last);
         cx.node.campaign();
         assert!(cx.node.is_leader());
         cx

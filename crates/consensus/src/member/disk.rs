@@ -289,3 +289,49 @@ impl Disk {
         self.snapshot = snapshot;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::rewrite::Made;
+    use super::*;
+    use crate::member::Output;
+    use crate::member::context::fixture::{self, list, sid};
+    use corvid_data::Uuid;
+
+    /// A file with a snapshot of entry 8, and entries through 10.
+    fn disk() -> Disk {
+        let mark = Mark {
+            hard: (Term(3), None),
+            last: Index(10),
+            commit: Index(10),
+        };
+        let file = LogFile::new(sid(1), true, LogPosition::OPENING, mark);
+        let snapshot = StoredSnapshot {
+            index: Index(8),
+            term: Term(2),
+            eid: Eid(Uuid::ZERO),
+        };
+        Disk::new(file, snapshot, None)
+    }
+
+    /// The log in memory gives no entry that the snapshot of the file includes, so a file with an
+    /// older snapshot would lack those between.
+    #[test]
+    fn a_poisoned_file_is_not_written_again_with_an_older_snapshot() {
+        let mut cx = fixture::leader_with_log(10);
+        let mut disk = disk();
+        assert!(disk.poison(&mut cx) && !disk.poison(&mut cx), "once");
+        while cx.outbox.take().is_some() {}
+        for (index, is_taken) in [(7, false), (8, true)] {
+            let made = Made {
+                index: Index(index),
+                eid: Eid(Uuid::ZERO),
+                contents: None,
+            };
+            disk.compact(&mut cx, made, Some(list(&[1])), 1000, None);
+            let output = cx.outbox.take();
+            let is_rewrite = matches!(output, Some(Output::Rewrite(_)));
+            assert_eq!(is_rewrite, is_taken, "{index}: {output:?}");
+        }
+    }
+}

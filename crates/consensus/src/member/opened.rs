@@ -6,6 +6,7 @@
 use corvid_log::cluster::{Cid, Eid, Index, Servers, Term, Unfit};
 use corvid_log::storage::LogPosition;
 
+use super::disk::StoredSnapshot;
 use super::disk::log_file::Mark;
 use super::{Recovered, Settings};
 use crate::entry::EntryBody;
@@ -14,7 +15,7 @@ use crate::raft_node::{LogEntry, Opening};
 /// See the module.
 pub(crate) struct Opened {
     pub(crate) cid: Option<Cid>,
-    pub(crate) snapshot: (Index, Term, Eid),
+    pub(crate) snapshot: StoredSnapshot,
     pub(crate) opening: Opening,
     pub(crate) mark: Mark,
     pub(crate) servers: Option<(Index, Servers)>,
@@ -40,12 +41,20 @@ impl Opened {
         let none = Eid(corvid_data::Uuid::ZERO);
         let mut timer_ms = corvid_log::cluster::ELECTION_TIMER_DEFAULT_MS;
         let mut last_eid = none;
-        let mut snapshot = (Index(0), Term(0), none);
+        let mut snapshot = StoredSnapshot {
+            index: Index(0),
+            term: Term(0),
+            eid: none,
+        };
         let mut servers = None;
         if let Some(meta) = recovered.snapshot {
             timer_ms = meta.election_timer_ms;
             last_eid = meta.eid;
-            snapshot = (meta.index, meta.term, meta.eid);
+            snapshot = StoredSnapshot {
+                index: meta.index,
+                term: meta.term,
+                eid: meta.eid,
+            };
             servers = Some((meta.index, meta.servers));
         }
         let repair = recovered.repair.map(|repair| {
@@ -95,8 +104,8 @@ impl Opened {
                 body: EntryBody::of(entry),
             })
             .collect();
-        let last = entries.last().map_or(snapshot.0, |entry| entry.index);
-        let commit = recovered.commit.max(snapshot.0);
+        let last = entries.last().map_or(snapshot.index, |entry| entry.index);
+        let commit = recovered.commit.max(snapshot.index);
         let failure = (commit > last)
             .then(|| format!("the file commits entry {commit}, but its log ends at {last}"));
         let commit = commit.min(last);
@@ -110,7 +119,7 @@ impl Opened {
             },
             opening: Opening {
                 sid: own,
-                snapshot: (snapshot.0, snapshot.1),
+                snapshot: (snapshot.index, snapshot.term),
                 entries,
                 term: recovered.term,
                 vote: recovered.vote,

@@ -6,7 +6,7 @@ use corvid_log::cluster::{Cid, Eid, Index, Servers, Sid, Term};
 use corvid_log::storage::{RewriteNumber, StorageRequest};
 use corvid_rpc::Level;
 
-use super::{Absence, CommandToken};
+use super::CommandToken;
 use crate::database::MemberEvent;
 use crate::message::{PeerMessage, SnapshotMeta};
 use crate::peers::DialTarget;
@@ -158,4 +158,16 @@ pub struct ServerRow {
     pub sid: Sid,
     /// Why the database has no contents, if it has none. Not a column: refusals of requests say it.
     pub absence: Option<Absence>,
+}
+
+/// The reason why a database has no contents. A member that has contents may fail too; then its
+/// clients read what it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// The server has not completed joining its cluster.
+    Joining,
+    /// Its file is damaged, and its leader has not replaced it yet.
+    Damaged,
+    /// It takes no part in its cluster any more.
+    Failed,
 }

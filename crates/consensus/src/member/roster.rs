@@ -229,7 +229,7 @@ impl Joiner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::member::context::fixture::{self, sid};
+    use crate::member::context::fixture::{self, list, sid};
     use crate::member::disk::log_file::Mark;
     use crate::message::PeerMessage;
     use corvid_data::Uuid;
@@ -237,12 +237,6 @@ mod tests {
     use corvid_log::storage::LogPosition;
 
     const EID: Eid = Eid(Uuid::ZERO);
-
-    fn list(numbers: &[u8]) -> Servers {
-        let server = |number: &u8| format!("\"{}\":\"tcp:10.0.0.{number}:6644\"", sid(*number).0);
-        let servers: Vec<String> = numbers.iter().map(server).collect();
-        Servers::decode(format!("{{{}}}", servers.join(",")).as_bytes()).expect("a list")
-    }
 
     fn file() -> LogFile {
         let mark = Mark {

@@ -71,14 +71,14 @@ enum ListState {
 pub(crate) struct LogFile {
     own: Sid,
     /// A joining server's file has no records behind its header.
-    pub(crate) is_recording: bool,
+    pub(super) is_recording: bool,
     position: u64,
     /// The newest work of the algorithm.
     number: u64,
     /// The newest work that is stored.
     released: u64,
     waiting: VecDeque<Waiting>,
-    pub(crate) mark: Mark,
+    pub(super) mark: Mark,
     /// In the newest record, stored or not.
     hard: (Term, Option<Sid>),
     /// In the newest record, stored or not.
@@ -87,12 +87,12 @@ pub(crate) struct LogFile {
     list: ListState,
     /// To be sent when the list is stored.
     about_list: Vec<(Sid, Outgoing)>,
-    pub(crate) trouble: Trouble,
+    pub(super) trouble: Trouble,
     /// Failures of requests through this position concern a file that another one replaces, which
     /// has everything.
     obsolete: u64,
-    pub(crate) rewriting: Option<Rewriting>,
-    pub(crate) next_rewrite: u64,
+    pub(super) rewriting: Option<Rewriting>,
+    pub(super) next_rewrite: u64,
 }
 
 /// The outcome of stored records.
@@ -486,10 +486,24 @@ impl LogFile {
         } else if from.hard != hard {
             records.hard(self.own, from.hard.0, hard);
         }
-        for entry in node.entries_from(from.last.next()) {
+        let mut next = from.last.next();
+        for entry in node.entries_from(next) {
+            assert!(
+                entry.index == next,
+                "entry {} is written behind entry {}",
+                entry.index,
+                next.previous()
+            );
+            next = next.next();
             records.entry(&entry);
         }
         let mark = self.whole_mark(node);
+        // The mark counts as stored with these records, so they reach it.
+        assert!(
+            next.previous() == mark.last,
+            "the records end at {}, not at {mark:?}",
+            next.previous()
+        );
         let is_list_missing = self.list == ListState::Committed;
         if mark.commit > from.commit || records.is_empty() || is_list_missing {
             records.commit(mark.commit);

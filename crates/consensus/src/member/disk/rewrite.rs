@@ -46,8 +46,8 @@ pub(crate) enum Stage {
 /// A new file under way.
 #[derive(Debug)]
 pub(crate) struct Rewriting {
-    pub(crate) number: RewriteNumber,
-    pub(crate) stage: Stage,
+    number: RewriteNumber,
+    pub(super) stage: Stage,
     journal: Vec<u8>,
     rounds: u32,
     /// The contents without the journal.
@@ -265,7 +265,10 @@ impl Disk {
         if self.is_rewriting() {
             return Some("a snapshot is being stored");
         }
-        let is_old = index <= self.snapshot.index && !self.is_poisoned();
+        // Entries that the file's snapshot includes cannot be written again, so an older one would
+        // leave a gap before the first entry; the database makes another one soon.
+        let is_old =
+            index < self.snapshot.index || index == self.snapshot.index && !self.is_poisoned();
         let is_known = cx.node.term_of(index).is_some() && index <= cx.node.commit() && has_servers;
         (is_old || !is_known).then_some("not storing a duplicate snapshot")
     }

@@ -16,11 +16,11 @@ pub(crate) struct Membership {
     /// joining.
     history: Vec<(Index, Servers)>,
     /// Servers that a committed list has dropped while this process ran.
-    pub(crate) removed: BTreeSet<Sid>,
+    pub(super) removed: BTreeSet<Sid>,
     /// As leader: servers that get the log and do not vote.
-    pub(crate) joiners: BTreeMap<Sid, Joiner>,
+    pub(super) joiners: BTreeMap<Sid, Joiner>,
     /// As leader: removals in the order of the requests.
-    pub(crate) removals: VecDeque<Removal>,
+    pub(super) removals: VecDeque<Removal>,
 }
 
 /// A server that is being added.
@@ -145,17 +145,7 @@ impl Membership {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corvid_data::Uuid;
-
-    fn sid(number: u8) -> Sid {
-        Sid(Uuid([number; 16]))
-    }
-
-    fn list(numbers: &[u8]) -> Servers {
-        let server = |number: &u8| format!("\"{}\":\"tcp:10.0.0.{number}:6644\"", sid(*number).0);
-        let servers: Vec<String> = numbers.iter().map(server).collect();
-        Servers::decode(format!("{{{}}}", servers.join(",")).as_bytes()).expect("a list")
-    }
+    use crate::member::context::fixture::{list, sid};
 
     #[test]
     fn lists_are_those_of_their_entries_and_the_compacted_ones_are_forgotten() {

@@ -296,15 +296,14 @@ mod tests {
     use super::*;
     use crate::member::context::fixture::{self, sid};
     use corvid_data::Uuid;
-    use corvid_log::cluster::{Eid, Servers};
+    use corvid_log::cluster::Eid;
 
     fn meta(body_bytes: u64) -> SnapshotMeta {
-        let text = format!("{{\"{}\":\"tcp:10.0.0.1:6644\"}}", sid(1).0);
         SnapshotMeta {
             index: Index(40),
             term: Term(2),
             eid: Eid(Uuid([4; 16])),
-            servers: Servers::decode(text.as_bytes()).expect("a list"),
+            servers: fixture::list(&[1]),
             election_timer_ms: 1000,
             body_bytes,
         }

@@ -262,17 +262,18 @@ mod tests {
     use super::*;
     use crate::member::context::fixture::{self, sid};
     use corvid_data::Uuid;
-    use corvid_log::cluster::Servers;
 
     fn id(number: u8) -> Eid {
         Eid(Uuid([number; 16]))
     }
 
     fn roster() -> Roster {
-        let server = |number| format!("\"{}\":\"tcp:10.0.0.{number}:6644\"", sid(number).0);
-        let text = format!("{{{},{}}}", server(1), server(2));
-        let servers = Servers::decode(text.as_bytes()).expect("a list");
-        Roster::new(Some((Index(1), servers)), Vec::new(), None, 0)
+        Roster::new(
+            Some((Index(1), fixture::list(&[1, 2]))),
+            Vec::new(),
+            None,
+            0,
+        )
     }
 
     /// The findings that the database is told, in the order of the outputs.
