@@ -293,14 +293,6 @@ impl DatabaseService {
         }
     }
 
-    /// Queues these inputs before all others at the barrier.
-    fn queue_first<I>(&mut self, inputs: I)
-    where
-        I: IntoIterator<Item = ToDatabase, IntoIter: DoubleEndedIterator>,
-    {
-        self.barrier_queue.push_first(inputs);
-    }
-
     /// Whether an input must queue: behind others, or at a barrier.
     fn must_queue(&self, input: &ToDatabase) -> bool {
         // The member owns the file: a snapshot replaces nothing here. It passes all that waits, which may be for the file that it goes into.
@@ -458,7 +450,8 @@ impl DatabaseService {
             {
                 self.outputs.free(Garbage::inputs(requests));
             } else {
-                self.queue_first(requests.into_iter().filter(is_wanted));
+                self.barrier_queue
+                    .push_first(requests.into_iter().filter(is_wanted));
             }
             if !outbox.deliveries.is_empty() {
                 self.outputs.free(outbox.into_garbage());

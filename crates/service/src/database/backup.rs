@@ -226,3 +226,72 @@ fn messages(messages: VecDeque<Pieces>) -> Garbage {
     let bytes = messages.iter().map(Pieces::len).sum();
     Garbage::new(bytes, messages)
 }
+
+#[cfg(test)]
+mod tests {
+    use corvid_data::{Arc, HashSeed, Uuid};
+    use corvid_json::Value;
+
+    use super::*;
+    use crate::message::DatabaseId;
+    use crate::replication::Exclusions;
+
+    const SOURCE: SourceId = SourceId(1);
+
+    fn database() -> Database {
+        let schema = Value::parse(br#"{"name":"D","tables":{}}"#).expect("JSON");
+        let schema = Schema::from_json(&schema).expect("a schema");
+        Database::new(Arc::new(schema), HashSeed::FIXED)
+    }
+
+    fn backup() -> Backup {
+        let following = Following {
+            id: SOURCE,
+            excluded: Exclusions::of("D", ""),
+            server_id: Uuid::ZERO,
+        };
+        Backup::new("D", following)
+    }
+
+    #[test]
+    fn a_message_is_consumed_when_its_steps_are_carried_out() {
+        let (database, mut outputs) = (database(), Outputs::new(DatabaseId(0)));
+        let mut backup = backup();
+        backup.connect(5);
+        assert!(backup.advance(&database, &mut outputs, false).is_none());
+        assert!(matches!(
+            outputs.source_orders[..],
+            [(SOURCE, 5, SourceOrder::Send(_))]
+        ));
+        outputs.source_orders.clear();
+        let text = br#"{"id":1,"result":"a","error":null}"#.to_vec();
+        let bytes = text.len();
+        backup.queue(text.into());
+        assert!(backup.advance(&database, &mut outputs, true).is_none());
+        let last = outputs.source_orders.last();
+        assert_eq!(last, Some(&(SOURCE, 5, SourceOrder::Consumed(bytes))));
+        assert!(
+            outputs.source_orders.len() > 1,
+            "the next question is first"
+        );
+    }
+
+    #[test]
+    fn messages_wait_for_the_comparison_and_go_with_their_connection() {
+        let (database, mut outputs) = (database(), Outputs::new(DatabaseId(0)));
+        let mut backup = backup();
+        backup.connect(5);
+        assert!(backup.advance(&database, &mut outputs, true).is_none());
+        outputs.source_orders.clear();
+        backup.comparing = Some(JobNumber(3));
+        backup.queue(br#"{"id":1,"result":"a","error":null}"#.to_vec().into());
+        assert!(backup.advance(&database, &mut outputs, true).is_none());
+        assert!(outputs.source_orders.is_empty(), "it is not consumed");
+        assert!(!backup.end_comparison(JobNumber(2)), "of an earlier time");
+        backup.disconnect(&mut outputs);
+        assert!(!backup.end_comparison(JobNumber(3)));
+        assert!(backup.advance(&database, &mut outputs, true).is_none());
+        assert!(outputs.source_orders.is_empty());
+        assert_eq!(outputs.jobs.len(), 1, "the reaper frees the message");
+    }
+}

@@ -345,7 +345,7 @@ impl DatabaseService {
             usage: self.usage(),
             tables: tables.collect(),
             counts: Counters {
-                updates: self.subscriptions.monitors.notification_counts(),
+                updates: self.subscriptions.notification_counts(),
                 ..self.observers.counts.clone()
             },
             pending: (self.pending.len() + in_flight) as u64,
@@ -365,7 +365,7 @@ impl DatabaseService {
     /// `update`, `update2` and `update3` notifications composed so far.
     #[must_use]
     pub fn updates_composed(&self) -> [u64; 3] {
-        self.subscriptions.monitors.notification_counts()
+        self.subscriptions.notification_counts()
     }
 
     fn usage(&self) -> Usage {
@@ -374,11 +374,11 @@ impl DatabaseService {
         let cells = schema
             .iter()
             .map(|(id, table)| self.database.row_count(id) * (table.columns().len() + 2));
-        let (commits, atoms) = self.subscriptions.monitors.history_size();
+        let (commits, atoms) = self.subscriptions.history_size();
         Usage {
             atoms: self.database.atom_count(),
             cells: cells.sum::<usize>() as u64,
-            monitors: self.subscriptions.monitors.len() as u64,
+            monitors: self.subscriptions.len() as u64,
             triggers: self.executor.triggers.len() as u64,
             weak_references: self.database.weak_reference_count(),
             history_commits: commits as u64,

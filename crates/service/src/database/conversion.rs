@@ -449,3 +449,152 @@ pub(super) fn is_conversion_of(source: &Database, database: &Database) -> bool {
             })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc as StdArc;
+
+    use corvid_data::HashSeed;
+    use corvid_json::Value;
+    use corvid_log::storage::FileSize;
+
+    use super::*;
+    use crate::message::{DatabaseId, SessionInfo};
+    use crate::schema_epoch::SchemaEpochs;
+    use crate::storage::{FileState, Growth};
+
+    struct Ones;
+
+    impl UuidSource for Ones {
+        fn fresh(&mut self) -> Uuid {
+            Uuid([1; 16])
+        }
+    }
+
+    fn schema(version: &str) -> Arc<Schema> {
+        let text = format!(r#"{{"name":"D","version":"{version}","tables":{{}}}}"#);
+        let json = Value::parse(text.as_bytes()).expect("JSON");
+        Arc::new(Schema::from_json(&json).expect("a schema"))
+    }
+
+    /// A conversion, and the parts that it uses.
+    struct Run {
+        conversion: Conversion,
+        database: Database,
+        file: DatabaseFile,
+        outputs: Outputs,
+        environment: Environment,
+    }
+
+    impl Run {
+        fn new(has_file: bool) -> Run {
+            let request = Box::new(Request {
+                session: SessionId(1),
+                info: StdArc::new(SessionInfo::new(false, String::new(), None)),
+                arrived_ms: 0,
+                stamp: 0,
+                id: Box::default(),
+                method: DatabaseMethod::Convert,
+                frame: Vec::new(),
+                params: 0..0,
+                seqno: None,
+                blocked: false,
+                foreign_monitors: Vec::new(),
+                once: None,
+                client: None,
+            });
+            let size = FileSize { base: 1, end: 1 };
+            let growth = || Growth::new(FileState { records: 2, size }, 0, 0);
+            Run {
+                conversion: Conversion::new(request, schema("2.0.0")),
+                database: Database::new(schema("1.0.0"), HashSeed::FIXED),
+                file: DatabaseFile::new(has_file.then(growth), true),
+                outputs: Outputs::new(DatabaseId(0)),
+                environment: Environment::new(
+                    StdArc::default(),
+                    SchemaEpochs::default(),
+                    Box::new(Ones),
+                ),
+            }
+        }
+
+        fn step(&mut self, is_all_stored: bool) -> Step {
+            let mut parts = Parts {
+                database: &self.database,
+                file: &mut self.file,
+                outputs: &mut self.outputs,
+                environment: &mut self.environment,
+            };
+            let now = Now::default();
+            self.conversion.step(now, is_all_stored, &mut parts)
+        }
+
+        /// Carries out the job under way.
+        fn work(&mut self) {
+            let job = self.outputs.jobs.pop().expect("a job");
+            let Some(ToDatabase::JobDone(number, done)) = job.carry_out() else {
+                panic!("it has a result");
+            };
+            assert!(self.conversion.awaits(number));
+            let mut parts = Parts {
+                database: &self.database,
+                file: &mut self.file,
+                outputs: &mut self.outputs,
+                environment: &mut self.environment,
+            };
+            let taken = self.conversion.take_result(done, &mut parts);
+            assert!(taken.is_ok() && !self.conversion.awaits(number));
+        }
+    }
+
+    #[test]
+    fn what_is_converted_is_stored_and_what_is_swapped_lacks_nothing() {
+        let mut run = Run::new(false);
+        assert_eq!(run.step(false), Step::Waits);
+        assert!(
+            run.outputs.jobs.is_empty(),
+            "a pending commit may be undone"
+        );
+        assert_eq!(run.step(true), Step::Waits);
+        run.work();
+        assert_eq!(run.step(false), Step::Taken);
+        assert!(
+            run.conversion.is_held,
+            "no commit comes between now and the swap"
+        );
+        assert_eq!(run.step(false), Step::Waits);
+        assert_eq!(run.step(true), Step::Complete);
+        assert!(run.conversion.take_database().is_some());
+    }
+
+    #[test]
+    fn a_conversion_can_be_given_up_until_its_file_is_put_in_place() {
+        let mut run = Run::new(true);
+        assert_eq!(run.step(true), Step::Waits);
+        run.work();
+        assert_eq!(run.step(true), Step::Taken);
+        assert_eq!(run.conversion.file, NewFile::Writing);
+        assert_eq!(run.step(true), Step::Waits);
+        run.conversion.mark_written();
+        assert_eq!(run.step(true), Step::Taken);
+        assert!(run.conversion.is_cancelable());
+        assert_eq!(run.step(true), Step::Waits);
+        assert!(!run.conversion.is_cancelable() && run.file.is_swapping());
+    }
+
+    #[test]
+    fn too_many_bytes_of_commits_hold_all_inputs() {
+        let run = Run::new(false);
+        let mut conversions = Conversions {
+            current: Some(run.conversion),
+            bytes_max: 10,
+            epoch: SchemaEpoch::default(),
+        };
+        conversions.current.as_mut().expect("one").work = Work::InJob;
+        let delta = Arc::new(Delta::default());
+        conversions.observe_commit(&delta, 0, 10);
+        assert!(!conversions.is_waiting(&run.file));
+        conversions.observe_commit(&delta, 0, 1);
+        assert!(conversions.is_waiting(&run.file));
+    }
+}

@@ -106,7 +106,7 @@ impl DatabaseService {
     /// Puts the inputs that waited for the end before all others at the barrier.
     pub(super) fn end_conversion(&mut self, conversion: Conversion) -> Box<Request> {
         let (queued, request) = conversion.into_inputs();
-        self.queue_first(queued);
+        self.barrier_queue.push_first(queued);
         request
     }
 
@@ -241,11 +241,9 @@ impl DatabaseService {
         self.conversions.epoch = self.environment.begin_epoch();
         self.abandon_initial_contents();
         self.executor.once.committed(last_txn);
-        let canceled = self
-            .subscriptions
-            .monitors
-            .convert(schema.clone(), last_txn);
-        self.push_cancellations(canceled);
+        let (outputs, environment) = (&mut self.outputs, &self.environment);
+        self.subscriptions
+            .convert(schema.clone(), last_txn, outputs, environment);
         let old = std::mem::replace(&mut self.database, database);
         self.free_database(Some(old));
         let columns = &mut self.observers.watched_columns;

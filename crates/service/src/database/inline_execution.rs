@@ -36,13 +36,13 @@ impl DatabaseService {
                 if request.method == DatabaseMethod::Transact
                     && request.frame.len() <= REQUEST_MAX
                     && !self.is_dismissed(&request.info)
-                    && !self.subscriptions.monitors.is_behind(request.session) =>
+                    && !self.subscriptions.is_behind(request.session) =>
             {
                 let left = self.transact_within(now, request, budget);
                 left.map(ToDatabase::Request)
             }
             ToDatabase::Drained(session)
-                if !self.subscriptions.monitors.is_behind(session)
+                if !self.subscriptions.is_behind(session)
                     && !self.outputs.outboxes.has_requests(session) =>
             {
                 self.handle_drained(session);
@@ -51,7 +51,7 @@ impl DatabaseService {
             // The updates of `_Server` are short. Elsewhere those of a session that has not read
             // its last ones may be long.
             ToDatabase::Fence(session, answer)
-                if self.model.is_server_db() || !self.subscriptions.monitors.is_behind(session) =>
+                if self.model.is_server_db() || !self.subscriptions.is_behind(session) =>
             {
                 self.send_updates(session);
                 self.outputs.complete(session, answer);

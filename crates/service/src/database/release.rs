@@ -3,8 +3,6 @@
 //! Each reply is preceded by its session's updates up to the commits before it. Sessions without a reply get all updates at the end of the
 //! batch.
 
-use std::sync::Arc;
-
 use corvid_data::WireError;
 use corvid_log::storage::{LogPosition, StoreError};
 use corvid_monitor::{SessionId, Written};
@@ -150,10 +148,9 @@ impl DatabaseService {
         match answer {
             Answer::Result(result) => self.answer_result(request, result, has_changed),
             Answer::Long(result, charge) => {
-                self.send_updates(session);
-                let monitors = &mut self.subscriptions.monitors;
-                self.outputs
-                    .defer_reply(request, *result, charge, monitors, &self.environment);
+                let (outputs, environment) = (&mut self.outputs, &self.environment);
+                self.subscriptions
+                    .defer_reply(request, *result, charge, outputs, environment);
             }
             Answer::Error(error) => self.fail(&request, &error),
             Answer::Refused(error) => self.send_refusal(&request, &error),
@@ -208,9 +205,8 @@ impl DatabaseService {
 
     /// Counts the reply that was just composed for a request.
     fn count_reply(&mut self, request: &Request) {
-        let monitors = &mut self.subscriptions.monitors;
-        self.outputs
-            .count_reply(request, monitors, &self.environment);
+        self.subscriptions
+            .count_reply(request, &mut self.outputs, &self.environment);
     }
 
     /// Ends a monitor, because the replies before its end have left.
@@ -221,18 +217,16 @@ impl DatabaseService {
 
     /// The session's output is drained.
     pub(super) fn handle_drained(&mut self, session: SessionId) {
-        let monitors = &mut self.subscriptions.monitors;
-        self.outputs.mark_drained(session, monitors);
+        self.subscriptions.mark_drained(session, &mut self.outputs);
         self.resume_if_unblocked(session);
     }
 
     /// A body is written, perhaps another session's: delivers what need not wait any longer.
     pub(super) fn deliver_written_body(&mut self, now: Now, session: SessionId) {
         self.observers.slow.set_now(now);
-        let monitors = &mut self.subscriptions.monitors;
-        let written = self
-            .outputs
-            .deliver_written(session, monitors, &self.environment);
+        let (outputs, environment) = (&mut self.outputs, &self.environment);
+        let subscriptions = &mut self.subscriptions;
+        let written = subscriptions.deliver_written(session, outputs, environment);
         self.end_bodies(written);
     }
 
@@ -268,7 +262,7 @@ impl DatabaseService {
             inputs.extend(self.take_unblocked(session));
         }
         self.requeue(later, &mut inputs);
-        self.queue_first(inputs);
+        self.barrier_queue.push_first(inputs);
         self.resume(now);
     }
 
@@ -281,13 +275,12 @@ impl DatabaseService {
 
     /// Before all monitors are removed: has requests without a reply executed anew afterwards.
     pub(super) fn abandon_initial_contents(&mut self) {
-        let monitors = &mut self.subscriptions.monitors;
-        let written = self.outputs.write_all_bodies(monitors);
+        let written = self.subscriptions.write_all_bodies(&mut self.outputs);
         self.end_bodies(written);
         let requests = self.subscriptions.take_awaiting_contents();
         let mut inputs = Vec::new();
         self.requeue(requests, &mut inputs);
-        self.queue_first(inputs);
+        self.barrier_queue.push_first(inputs);
     }
 
     /// Has requests that waited for contents executed anew, each before later ones of its session.
@@ -311,14 +304,8 @@ impl DatabaseService {
     /// Removes every monitor. Notifies the sessions that are aware of changes, and the shards in any case.
     pub(super) fn cancel_monitors(&mut self) {
         self.abandon_initial_contents();
-        let canceled = self.subscriptions.monitors.remove_all();
-        self.push_cancellations(canceled);
-    }
-
-    /// Notifies sessions that their monitors have ended.
-    pub(super) fn push_cancellations(&mut self, canceled: Vec<(SessionId, Arc<[u8]>)>) {
         self.subscriptions
-            .push_cancellations(canceled, &mut self.outputs, &self.environment);
+            .cancel_all(&mut self.outputs, &self.environment);
     }
 
     /// Clears a reason for which a session was blocked. Resumes its requests if that was the last one.
@@ -330,6 +317,6 @@ impl DatabaseService {
     /// Resumes a session's requests, if nothing blocks it any more.
     pub(super) fn resume_if_unblocked(&mut self, session: SessionId) {
         let requests = self.take_unblocked(session);
-        self.queue_first(requests);
+        self.barrier_queue.push_first(requests);
     }
 }

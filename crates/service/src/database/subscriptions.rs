@@ -22,12 +22,16 @@ use std::collections::HashMap;
 use std::sync::Arc as StdArc;
 
 use corvid_data::{Arc, Delta, TrustedKeys, Uuid};
+use corvid_engine::LongResult;
 use corvid_monitor::{Monitors, SessionId};
 
 use super::barrier::{Activity, UnderWay};
-use super::replies::Outputs;
+use super::environment::Environment;
+use super::replies::{Outputs, WrittenBodies};
+use crate::client_memory::Charge;
+use crate::job::Job;
 use crate::job::garbage::Garbage;
-use crate::message::SessionInfo;
+use crate::message::{Request, SessionInfo};
 use flush_pacing::FlushPacing;
 use initial_contents::InitialContents;
 use monitor_quota::MonitorQuota;
@@ -37,7 +41,7 @@ pub(super) use monitor_requests::Begun;
 
 /// The subscriptions of one database.
 pub(super) struct Subscriptions {
-    pub(super) monitors: Monitors,
+    monitors: Monitors,
     contents: InitialContents,
     quota: MonitorQuota,
     pacing: FlushPacing,
@@ -93,6 +97,88 @@ impl Subscriptions {
         for (dropped, atoms) in self.monitors.take_dropped() {
             outputs.free(Garbage::commit(dropped, atoms));
         }
+    }
+
+    /// A commit is executed: requests from now on see it. `txn` is its id.
+    pub(super) fn execute(&mut self, delta: &Arc<Delta>, txn: Uuid) {
+        self.monitors.execute(delta, txn);
+    }
+
+    /// The jobs that compose the updates of a long commit, before it is executed here.
+    pub(super) fn precompute_updates(
+        &mut self,
+        delta: &Arc<Delta>,
+    ) -> impl Iterator<Item = Job> + use<> {
+        let updates = self.monitors.precompute_updates(delta);
+        updates.into_iter().map(Job::PrecomputedUpdate)
+    }
+
+    /// All commits that are not released are undone.
+    pub(super) fn undo(&mut self) {
+        self.monitors.undo();
+    }
+
+    /// Whether a session has yet to read updates, so that its next ones may be long.
+    pub(super) fn is_behind(&self, session: SessionId) -> bool {
+        self.monitors.is_behind(session)
+    }
+
+    /// How many monitors there are.
+    pub(super) fn len(&self) -> usize {
+        self.monitors.len()
+    }
+
+    /// Commits in the history, and their atoms.
+    pub(super) fn history_size(&self) -> (usize, u64) {
+        self.monitors.history_size()
+    }
+
+    /// `update`, `update2` and `update3` notifications composed so far.
+    pub(super) fn notification_counts(&self) -> [u64; 3] {
+        self.monitors.notification_counts()
+    }
+
+    /// Counts the reply that was just composed for a request.
+    pub(super) fn count_reply(
+        &mut self,
+        request: &Request,
+        outputs: &mut Outputs,
+        environment: &Environment,
+    ) {
+        outputs.count_reply(request, &mut self.monitors, environment);
+    }
+
+    /// Replies with a deferred result, once it is written, after the updates of the session.
+    pub(super) fn defer_reply(
+        &mut self,
+        request: Box<Request>,
+        result: LongResult,
+        charge: StdArc<Charge>,
+        outputs: &mut Outputs,
+        environment: &Environment,
+    ) {
+        self.send_updates(request.session, outputs, environment);
+        outputs.defer_reply(request, result, charge, &mut self.monitors, environment);
+    }
+
+    /// A session has read everything. The caller resumes it if it was blocked for that.
+    pub(super) fn mark_drained(&mut self, session: SessionId, outputs: &mut Outputs) {
+        outputs.mark_drained(session, &mut self.monitors);
+    }
+
+    /// A body is written, perhaps another session's: delivers what need not wait any longer.
+    pub(super) fn deliver_written(
+        &mut self,
+        session: SessionId,
+        outputs: &mut Outputs,
+        environment: &Environment,
+    ) -> WrittenBodies {
+        outputs.deliver_written(session, &mut self.monitors, environment)
+    }
+
+    /// Writes and delivers every deferred body at once.
+    pub(super) fn write_all_bodies(&mut self, outputs: &mut Outputs) -> WrittenBodies {
+        outputs.write_all_bodies(&mut self.monitors)
     }
 
     /// A session has ended.

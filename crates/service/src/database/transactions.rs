@@ -28,7 +28,6 @@ use super::model::StoredBy;
 use super::replies::{Answer, Commit, Origin, Pending};
 use super::{DatabaseService, Now};
 use crate::client_memory::{self, Charge, Retained};
-use crate::job::Job;
 use crate::message::{Completion, Request};
 use crate::once;
 use crate::session_limits;
@@ -336,7 +335,7 @@ impl DatabaseService {
                 _ => None,
             };
             let recorded = self.record(now, &delta, durable, txn, result.clone());
-            self.subscriptions.monitors.execute(&delta, txn);
+            self.subscriptions.execute(&delta, txn);
             match once {
                 Some(_) => self.executor.once.executed(txn, result),
                 None => self.executor.once.committed(txn),
@@ -381,14 +380,8 @@ impl DatabaseService {
                 let recorded = self.file.record(now, schema, delta, durable, counts)?;
                 if recorded.is_long {
                     // Other threads compose the updates while the record is composed.
-                    let updates = self
-                        .subscriptions
-                        .monitors
-                        .precompute_updates(delta)
-                        .into_iter();
-                    self.outputs
-                        .jobs
-                        .extend(updates.map(Job::PrecomputedUpdate));
+                    let updates = self.subscriptions.precompute_updates(delta);
+                    self.outputs.jobs.extend(updates);
                 }
                 Some((recorded.position, recorded.bytes))
             }

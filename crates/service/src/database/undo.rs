@@ -22,7 +22,7 @@ impl DatabaseService {
         let affected = self.undo_commits(&undone);
         // Entries before the failed ones wait for no record any more.
         self.release();
-        self.subscriptions.monitors.undo();
+        self.subscriptions.undo();
         for entry in &undone {
             self.undo_monitor_change(entry);
         }

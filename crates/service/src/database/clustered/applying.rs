@@ -270,7 +270,7 @@ impl DatabaseService {
         });
         let has_changed = commit.is_some();
         if has_changed {
-            self.subscriptions.monitors.execute(delta, eid.0);
+            self.subscriptions.execute(delta, eid.0);
         }
         let (origin, slot, answer) = match reply {
             Some((entry, answer)) => {

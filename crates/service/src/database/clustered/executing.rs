@@ -53,7 +53,7 @@ impl DatabaseService {
     ) {
         let mut budget = WorkBudget::unlimited();
         let left = self.execute_forwards_within(now, origin, forwards, &mut budget);
-        self.queue_first(left.map(ToDatabase::Member));
+        self.barrier_queue.push_first(left.map(ToDatabase::Member));
     }
 
     /// The same within a budget. Returns the event with the requests that are left: the first one

@@ -85,7 +85,7 @@ impl DatabaseService {
             return;
         }
         let affected = self.undo_commits(&undone);
-        self.subscriptions.monitors.undo();
+        self.subscriptions.undo();
         for entry in &undone {
             self.undo_monitor_change(entry);
         }

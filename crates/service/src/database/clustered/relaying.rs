@@ -163,7 +163,7 @@ impl DatabaseService {
         };
         let requests = self.executor.once.take_waiting_for(once).into_iter();
         let requests = requests.map(|request| ToDatabase::Request(Box::new(request)));
-        self.queue_first(requests);
+        self.barrier_queue.push_first(requests);
     }
 
     /// The source has answered a request: the audit trail shows it.

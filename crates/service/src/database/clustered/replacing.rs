@@ -221,7 +221,7 @@ impl DatabaseService {
                 self.publish_applied(now, eid, &Arc::new(delta), None);
                 // The members of a cluster tell one history. That of a relay is its own, and its ids lead to the new contents.
                 if !self.model.is_relay() {
-                    self.subscriptions.monitors.restart_history(eid.0);
+                    self.subscriptions.restart_history(true, eid.0);
                 }
                 self.finish_installation(now, index, term, eid);
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corvid_data::WireError;
+use corvid_data::{Arc as DataArc, Schema, Uuid, WireError};
 use corvid_engine::Database;
 use corvid_json::Reader;
 use corvid_monitor::{
@@ -177,9 +177,31 @@ impl Subscriptions {
         }
     }
 
+    /// Removes every monitor, because the database is removed.
+    pub(in super::super) fn cancel_all(
+        &mut self,
+        outputs: &mut Outputs,
+        environment: &Environment,
+    ) {
+        let canceled = self.monitors.remove_all();
+        self.push_cancellations(canceled, outputs, environment);
+    }
+
+    /// Removes every monitor, because the schema changes. The history begins with `last_txn`.
+    pub(in super::super) fn convert(
+        &mut self,
+        schema: DataArc<Schema>,
+        last_txn: Uuid,
+        outputs: &mut Outputs,
+        environment: &Environment,
+    ) {
+        let canceled = self.monitors.convert(schema, last_txn);
+        self.push_cancellations(canceled, outputs, environment);
+    }
+
     /// Notifies sessions that their monitors have ended: those that are aware of changes, and the
     /// shards in any case.
-    pub(in super::super) fn push_cancellations(
+    fn push_cancellations(
         &mut self,
         canceled: Vec<(SessionId, Arc<[u8]>)>,
         outputs: &mut Outputs,
