@@ -138,6 +138,11 @@ impl Frontend {
             self.outputs.send.push((id, text));
             return;
         }
+        // Later requests are answered after this reply, those for the database of the last request
+        // too. Only an `echo` may find requests in flight: it does not hold up the ones after them.
+        if session.in_flight.is_empty() {
+            session.target = None;
+        }
         session.in_flight.begin(0);
         session.notifications.push_back(PendingNotification {
             awaits,
@@ -177,23 +182,43 @@ mod tests {
     use crate::schema_epoch::SchemaEpochs;
     use crate::served_databases::ServedDatabases;
 
-    #[test]
-    fn a_session_whose_locks_change_hands_faster_than_its_databases_answer_is_closed() {
+    /// The frontend of a server with the databases `D` (0) and `E` (1), and a session that monitors
+    /// `D`.
+    fn monitoring() -> (Frontend, SessionId) {
         let locks = Arc::new(Mutex::new(Locks::new()));
         let mut served = ServedDatabases::default();
         served.insert("D", DatabaseId(0));
-        let mut frontend = Frontend::new(
-            0,
-            Arc::new(served),
-            locks,
-            SchemaEpochs::default(),
-            Uuid::ZERO,
-        );
-        let victim = SessionId(7);
-        frontend.opened(victim, SessionInfo::new(false, String::new(), None));
-        let session = frontend.sessions.get_mut(&victim).expect("opened");
+        served.insert("E", DatabaseId(1));
+        let (served, epochs) = (Arc::new(served), SchemaEpochs::default());
+        let mut frontend = Frontend::new(0, served, locks, epochs, Uuid::ZERO);
+        let id = SessionId(7);
+        frontend.opened(id, SessionInfo::new(false, String::new(), None));
+        let session = frontend.sessions.get_mut(&id).expect("opened");
         let monitor: Arc<[u8]> = Arc::from(&b"1"[..]);
         session.monitors.insert(monitor, DatabaseId(0));
+        (frontend, id)
+    }
+
+    #[test]
+    fn a_request_does_not_overtake_the_reply_to_a_lock() {
+        let (mut frontend, id) = monitoring();
+        let admits = |frontend: &mut Frontend, database| {
+            let session = frontend.sessions.get_mut(&id).expect("opened");
+            session.admits(DatabaseId(database))
+        };
+        // Its last request was for `E`, and is complete.
+        let session = frontend.sessions.get_mut(&id).expect("opened");
+        session.begin(DatabaseId(1), 10);
+        session.in_flight.end();
+        frontend.reply_behind_updates(id, Piece::Message(b"locked".to_vec()));
+        assert!(!admits(&mut frontend, 0) && !admits(&mut frontend, 1));
+        assert!(frontend.fence_passed(id, DatabaseId(0)), "the reply leaves");
+        assert!(admits(&mut frontend, 1));
+    }
+
+    #[test]
+    fn a_session_whose_locks_change_hands_faster_than_its_databases_answer_is_closed() {
+        let (mut frontend, victim) = monitoring();
         let notifications = |count| {
             let notification = LockNotification::Changed {
                 method: "stolen",
