@@ -161,3 +161,67 @@ impl Commits {
         self.last_eid
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::context::fixture;
+    use corvid_data::Uuid;
+
+    fn commits() -> Commits {
+        Commits::new(Index(4), Eid(Uuid::ZERO), false)
+    }
+
+    fn entry(index: u64, term: u64, number: u8) -> LogEntry {
+        LogEntry {
+            term: Term(term),
+            index: Index(index),
+            body: EntryBody::commit(Eid(Uuid([number; 16])), b"[null,{}]"),
+        }
+    }
+
+    #[test]
+    fn entries_of_the_leadership_that_the_database_knows_of_are_its_own() {
+        let mut commits = commits();
+        let (own, other) = (entry(5, 3, 1), entry(6, 2, 2));
+        let committed = commits.commit(&own, Some(Term(3)));
+        assert!(matches!(committed, Some(Committed::Own { .. })));
+        let committed = commits.commit(&other, Some(Term(3)));
+        let is_data = |it: &Committed| matches!(it, Committed::Data { result: None, .. });
+        assert!(committed.as_ref().is_some_and(is_data), "{committed:?}");
+        assert_eq!(commits.last_eid(), Eid(Uuid([2; 16])));
+        commits.apply(Index(6));
+        commits.apply(Index(5));
+        assert_eq!(commits.applied(), Index(6), "an answer that comes late");
+    }
+
+    #[test]
+    #[should_panic(expected = "entry 6 is committed after entry 4")]
+    fn no_entry_is_left_out() {
+        commits().commit(&entry(6, 3, 1), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "the database has applied 5, but was told 4 only")]
+    fn nothing_is_applied_that_is_not_committed() {
+        commits().apply(Index(5));
+    }
+
+    #[test]
+    fn proposals_wait_until_the_member_leads() {
+        let (mut commits, mut cx) = (commits(), fixture::follower());
+        let proposal = Proposal {
+            eid: Eid(Uuid([1; 16])),
+            data: Bytes::from_static(b"[null,{}]"),
+            result: None,
+        };
+        commits.enqueue(vec![proposal]);
+        commits.propose(&mut cx);
+        assert_eq!(commits.waiting.len(), 1);
+        let mut cx = fixture::leader();
+        let before = cx.node.last_index();
+        commits.propose(&mut cx);
+        assert!(commits.waiting.is_empty());
+        assert_eq!(cx.node.last_index(), before.next());
+    }
+}

@@ -93,3 +93,42 @@ pub(crate) fn successor(cx: &Context, roster: &Roster, ticker: &mut Ticker) -> O
     }
     best.map(|(_, sid)| sid)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::context::fixture::{self, list, sid};
+
+    #[test]
+    fn a_command_is_answered_and_a_shutdown_never_fails() {
+        let mut cx = fixture::leader();
+        let token = |number| Some(CommandToken(number));
+        Transfer::new(token(1), 5, false).succeed(&mut cx);
+        Transfer::new(token(2), 5, false).time_out(&mut cx);
+        Transfer::new(token(3), 5, true).time_out(&mut cx);
+        Transfer::new(None, 5, false).time_out(&mut cx);
+        let outputs = std::iter::from_fn(|| cx.outbox.take());
+        let replies = outputs.map(|output| match output {
+            Output::CommandDone(token, reply) => (token.0, reply.is_ok()),
+            other => panic!("{other:?}"),
+        });
+        let replies: Vec<_> = replies.collect();
+        assert_eq!(replies, [(1, true), (2, false), (3, true)]);
+    }
+
+    #[test]
+    fn a_member_alone_hands_over_to_nobody() {
+        let mut cx = fixture::leader();
+        let roster = |numbers| {
+            let first = Some((Index(1), list(numbers)));
+            Roster::new(first, Vec::new(), None, 0)
+        };
+        let mut ticker = Ticker::new(1000, 0, 7);
+        assert!(!hand_over(&mut cx, &roster(&[1]), &mut ticker));
+        // A member of the list that is not connected is none to hand over to either.
+        assert_eq!(successor(&cx, &roster(&[1, 2]), &mut ticker), None);
+        cx.peers.admit(sid(2), true).expect("a member").is_up = true;
+        let unknown = successor(&cx, &roster(&[1, 2]), &mut ticker);
+        assert_eq!(unknown, None, "the algorithm does not know it yet");
+    }
+}

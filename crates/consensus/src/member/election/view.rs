@@ -280,3 +280,62 @@ pub(crate) fn election_kind(cx: &Context) -> &'static str {
         false => "vote",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::context::fixture::{self, list, sid};
+
+    fn adopt(view: &mut View, cx: &mut Context) {
+        let roster = Roster::new(Some((Index(1), list(&[1]))), Vec::new(), None, 0);
+        let change = view.compare(cx).expect("a change");
+        view.adopt(cx, &roster, change);
+        assert!(view.compare(cx).is_none());
+    }
+
+    #[test]
+    fn the_database_leads_when_it_has_applied_the_entry_that_begins_the_leadership() {
+        let mut cx = fixture::leader();
+        let mut view = View::new(0);
+        adopt(&mut view, &mut cx);
+        let term = cx.node.term();
+        let mut tell = |cx: &mut Context, applied| view.tell_database(cx, Index(applied), 1000);
+        assert_eq!(tell(&mut cx, 1), Some(Told::Follows(term, None)));
+        assert_eq!(tell(&mut cx, 1), None, "it was told");
+        view.begin_leadership(term, Index(2));
+        let mut tell = |cx: &mut Context, applied| view.tell_database(cx, Index(applied), 1000);
+        assert_eq!(tell(&mut cx, 1), None, "the entry is not applied");
+        assert_eq!(tell(&mut cx, 2), Some(Told::Leads(term)));
+        assert_eq!(view.told_term(), Some(term));
+        let outputs = std::iter::from_fn(|| cx.outbox.take());
+        let timers = outputs
+            .filter(|output| matches!(output, Output::Database(MemberEvent::ElectionTimer { .. })));
+        assert_eq!(timers.count(), 1, "a leader's database hears the timer");
+    }
+
+    #[test]
+    fn a_follower_is_told_of_a_leader_that_it_can_reach() {
+        let mut cx = fixture::follower();
+        let mut view = View::new(0);
+        adopt(&mut view, &mut cx);
+        let mut tell = |cx: &mut Context| view.tell_database(cx, Index(1), 1000);
+        assert_eq!(tell(&mut cx), Some(Told::Follows(Term(3), Some(sid(2)))));
+        cx.peers.disconnect(sid(2), 5, true);
+        assert_eq!(tell(&mut cx), Some(Told::Follows(Term(3), None)));
+        assert_eq!(tell(&mut cx), None);
+    }
+
+    #[test]
+    fn a_member_looks_for_a_leader_after_two_timeouts() {
+        let mut cx = fixture::follower();
+        let mut view = View::new(0);
+        adopt(&mut view, &mut cx);
+        assert!(view.is_near());
+        view.time_out(&mut cx);
+        assert!(view.is_near(), "once may be chance");
+        view.time_out(&mut cx);
+        assert!(!view.is_near() && view.elections() == 2);
+        view.hear_leader(7);
+        assert!(view.is_near() && view.since_reset_ms(9) == 2);
+    }
+}
