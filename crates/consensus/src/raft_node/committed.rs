@@ -17,8 +17,8 @@
 //! Invariant: a member acknowledges no entry that the answered message did not have.
 
 use corvid_log::cluster::{Index, Term};
-use raft::ProgressState;
 use raft::eraftpb::{Message, MessageType};
+use raft::{INVALID_INDEX, ProgressState};
 
 use super::RaftNode;
 use crate::guard::CommittedLog;
@@ -83,6 +83,11 @@ impl RaftNode {
             return;
         };
         progress.recent_active = true;
+        if progress.pending_request_snapshot <= commit.0 {
+            // The peer has all that the snapshot could give. It does not acknowledge the snapshot,
+            // which ends before its commit index, so the request would be repeated for ever.
+            progress.pending_request_snapshot = INVALID_INDEX;
+        }
         let is_snapshot = progress.state == ProgressState::Snapshot;
         if !is_snapshot && progress.next_idx >= next {
             // An append that reaches it is on its way, or is the next one.

@@ -11,21 +11,27 @@ fn sid(number: u8) -> Sid {
     Sid(Uuid([number; 16]))
 }
 
-/// Stores and applies everything. Returns the messages.
-fn turn(node: &mut RaftNode) -> Vec<(Sid, PeerMessage)> {
-    let mut messages = Vec::new();
+/// Stores and applies everything. Returns what leaves.
+fn outgoing(node: &mut RaftNode) -> Vec<(Sid, Outgoing)> {
+    let mut all = Vec::new();
     while let Some(work) = node.ready() {
         node.stored(work.number);
         if let Some(last) = work.committed.last() {
             node.applied(last.index);
         }
-        for (to, outgoing) in work.messages.into_iter().chain(work.promises) {
-            if let Outgoing::Message(message) = outgoing {
-                messages.push((to, message));
-            }
-        }
+        all.extend(work.messages.into_iter().chain(work.promises));
     }
-    messages
+    all
+}
+
+/// Stores and applies everything. Returns the messages.
+fn turn(node: &mut RaftNode) -> Vec<(Sid, PeerMessage)> {
+    let messages = outgoing(node).into_iter();
+    let messages = messages.filter_map(|(to, outgoing)| match outgoing {
+        Outgoing::Message(message) => Some((to, message)),
+        Outgoing::Snapshot => None,
+    });
+    messages.collect()
 }
 
 fn vote(term: u64, is_prevote: bool) -> PeerMessage {
@@ -114,6 +120,28 @@ fn entries_keep_their_place_when_a_commit_and_a_rejection_come_in_one_turn() {
         }
     }
     assert!(sent > 0, "peer 2 gets its entries again");
+}
+
+/// A snapshot was asked for while its peer was damaged. Meanwhile the peer has committed more than
+/// the snapshot has, and says so instead of acknowledging it.
+#[test]
+fn a_peer_that_has_committed_more_than_a_snapshot_is_not_sent_it_again() {
+    let mut node = leader();
+    assert!(node.propose(commits(3, 10)));
+    turn(&mut node);
+    node.step(sid(2), reply(5, None));
+    turn(&mut node);
+    node.set_snapshot(Index(4), Term(2));
+    node.begin_snapshot(sid(3), Index(4));
+    let is_snapshot = |sent: &(Sid, Outgoing)| matches!(sent, (_, Outgoing::Snapshot));
+    assert!(outgoing(&mut node).iter().any(is_snapshot));
+    node.step(sid(3), reply(4, Some(5)));
+    let sent = outgoing(&mut node);
+    assert!(!sent.iter().any(is_snapshot), "it is offered once more");
+    node.step(sid(3), reply(5, None));
+    assert!(node.propose(commits(1, 10)));
+    let sent = turn(&mut node);
+    assert!(sent.iter().any(|(to, _)| *to == sid(3)), "appends go on");
 }
 
 /// Commits whose entries have so many bytes, and a few more.
