@@ -250,7 +250,7 @@ impl Member {
         }
     }
 
-    /// The next output, to be carried out before the ones behind it. `None`: the member waits for
+    /// The next output, to be carried out before the ones after it. `None`: the member waits for
     /// an input.
     pub fn next_output(&mut self) -> Option<Output> {
         if self.cx.outbox.is_empty() && self.is_dirty {
@@ -356,7 +356,7 @@ impl Member {
         }
     }
 
-    /// The file is that of a snapshot of the leader now: every part begins anew behind it.
+    /// The file is that of a snapshot of the leader now: every part begins anew after that snapshot.
     fn take_installed(&mut self, installed: Installed) {
         let Installed { from, meta, hard } = installed;
         let (index, term, eid) = (meta.index, meta.term, meta.eid);

@@ -365,7 +365,7 @@ impl RaftNode {
         self.after_call();
     }
 
-    /// Appends entries as leader, in one step. They have the indexes behind the last one. `false`: not accepted now, because this member
+    /// Appends entries as leader, in one step. They have the indexes after the last one. `false`: not accepted now, because this member
     /// does not lead, is handing the leadership over, or has too much under way.
     pub(crate) fn propose(&mut self, bodies: Vec<EntryBody>) -> bool {
         if bodies.is_empty() || !self.is_leader() {

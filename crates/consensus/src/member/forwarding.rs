@@ -2,7 +2,7 @@
 //!
 //! Each follower numbers its transactions in each term. The leader executes them in the order of
 //! their numbers and each once; it keeps outcomes until the follower has them, and those that
-//! become known in one turn leave in one message. The numbers of a process begin behind a random
+//! become known in one turn leave in one message. The numbers of a process begin after a random
 //! base, so a restarted follower is not mistaken for its predecessor, nor the predecessor's late
 //! messages for its own. Transactions without an outcome are sent again when a connection is made
 //! again, and after a time.
@@ -25,7 +25,7 @@ use queue::Queue;
 /// An outcome with the number and the id of its transaction.
 pub(crate) type Numbered = (u64, Eid, ForwardOutcome);
 
-/// Bits of a number behind its base.
+/// Bits of a number after its base.
 const COUNT_BITS: u32 = 32;
 
 /// Both sides; which one is used depends on the role.

@@ -64,7 +64,7 @@ pub enum Input {
     /// [`MemberRequest::Snapshot`] for callers that keep the contents themselves: the database has made a snapshot of itself, of which a new file is to be written. The caller keeps the contents until
     /// [`Output::Rewrite`](super::Output::Rewrite) asks to write them, or says that they are not wanted.
     SnapshotMade {
-        /// The last entry that it includes: the database has applied this one and none behind it.
+        /// The last entry that it includes: the database has applied this one and none after it.
         index: Index,
         /// The last entry with data that it includes.
         eid: Eid,

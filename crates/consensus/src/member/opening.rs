@@ -1,6 +1,6 @@
 //! A member as the recovery of its file opens it: its identity, its first row in `_Server`, and the state that it begins with.
 //!
-//! Invariant: entries behind the commit index are part of the state, since a quorum may have stored them. A damaged file yields neither a
+//! Invariant: entries after the commit index are part of the state, since a quorum may have stored them. A damaged file yields neither a
 //! snapshot nor an entry, only its promises ([`Repair`]). Called by the server and the simulator when a file has been opened.
 
 use corvid_data::WireError;
@@ -12,7 +12,7 @@ use crate::entry::EntryBody;
 use crate::peers::PeersSettings;
 
 impl Settings {
-    /// The identity in this file, with the entries that the member keeps behind a snapshot.
+    /// The identity in this file, with the entries that the member keeps after a snapshot.
     #[must_use]
     pub fn of_file(file: &RecoveredFile, kept: KeptEntries) -> Settings {
         Settings {

@@ -75,7 +75,7 @@ pub enum Output {
         snapshot: SnapshotMeta,
         /// The cluster.
         cid: Option<Cid>,
-        /// Records behind the header, framed.
+        /// Records after the header, framed.
         records: Vec<u8>,
     },
     /// Have the database make a snapshot, and answer with `Input::SnapshotMade`: the file must be written again, because nothing can be
@@ -139,7 +139,7 @@ pub struct Rewrite {
     pub servers: Servers,
     /// `prev_election_timer`, ms.
     pub election_timer_ms: u64,
-    /// Records behind the header, framed.
+    /// Records after the header, framed.
     pub records: Vec<u8>,
 }
 

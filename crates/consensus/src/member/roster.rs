@@ -210,7 +210,7 @@ impl Roster {
         self.list.restart(index, servers);
     }
 
-    /// The log begins behind this entry now.
+    /// The log begins after this entry now.
     pub(crate) fn compact(&mut self, index: Index) {
         self.list.compact(index);
     }

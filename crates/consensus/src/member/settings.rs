@@ -67,7 +67,7 @@ pub struct Recovered {
     pub vote: Option<Sid>,
     /// The last entry that is known to be committed: the database has been loaded through this one.
     pub commit: Index,
-    /// The entries behind the snapshot, also those behind `commit`.
+    /// The entries after the snapshot, also those after `commit`.
     pub entries: Vec<Entry>,
     /// The file is damaged: nothing but these promises is known of the log, and the leader must send a snapshot. There is neither a
     /// snapshot nor an entry then.

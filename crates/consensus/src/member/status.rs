@@ -35,9 +35,9 @@ pub struct Status {
     pub election_timer_ms: u64,
     /// The election timer of an entry that is not committed yet.
     pub next_election_timer_ms: Option<u64>,
-    /// The first entry of the log behind its snapshot.
+    /// The first entry of the log after its snapshot.
     pub log_start: Index,
-    /// The position behind the last entry.
+    /// The position after the last entry.
     pub log_end: Index,
     /// The last committed entry.
     pub commit: Index,

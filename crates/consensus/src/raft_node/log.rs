@@ -1,8 +1,8 @@
-//! The log in memory, as the library reads it: the entries behind the file's snapshot, a limited number of those that it includes, and its
+//! The log in memory, as the library reads it: the entries after the file's snapshot, a limited number of those that it includes, and its
 //! place in the log.
 //!
 //! ```text
-//! base   entries for peers that lag   snapshot   entries behind it
+//! base   entries for peers that lag   snapshot   entries after it
 //! ```
 //!
 //! Invariant: contiguous; `entries[0]` follows `base`, and `base` is not behind the snapshot. The term of `base` is kept. It says nothing about
@@ -62,7 +62,7 @@ impl MemoryLog {
         while self.entries.len() > kept {
             self.bytes -= self.entries.pop_back().as_ref().map_or(0, size);
         }
-        // Positions follow from the place in the queue, so a gap would rename every entry behind it.
+        // Positions follow from the place in the queue, so a gap would rename every entry after it.
         assert!(
             first.index > self.base.0 && self.entries.len() == kept,
             "entry {} is appended to {} entries behind {}",
@@ -74,7 +74,7 @@ impl MemoryLog {
         self.entries.extend(entries);
     }
 
-    /// Forgets everything: the log begins behind this entry.
+    /// Forgets everything: the log begins after this entry.
     pub(super) fn restart(&mut self, index: Index, term: Term) {
         self.entries.clear();
         self.bytes = 0;
@@ -202,7 +202,7 @@ impl Storage for MemoryLog {
 mod tests {
     use super::*;
 
-    /// Entries 2 to 11 in terms 1 and 2, behind a snapshot of entry 1.
+    /// Entries 2 to 11 in terms 1 and 2, after a snapshot of entry 1.
     fn log() -> MemoryLog {
         let entries: Vec<LogEntry> = (2..=11)
             .map(|index| LogEntry {

@@ -21,7 +21,7 @@ use crate::raft_node::ELECTION_TICKS;
 /// transaction.
 const WAIT_MS: u64 = 1;
 
-/// See the module.
+/// When the next message leaves that says nothing but the commit index.
 #[derive(Debug)]
 pub(crate) struct CommitNotice {
     /// A follower's client waits until that member knows that entries through this one are

@@ -70,7 +70,7 @@ enum ListState {
 #[derive(Debug)]
 pub(crate) struct LogFile {
     own: Sid,
-    /// A joining server's file has no records behind its header.
+    /// A joining server's file has no records after its header.
     pub(super) is_recording: bool,
     position: u64,
     /// The newest work of the algorithm.
@@ -159,8 +159,8 @@ impl LogFile {
         self.rewriting = None;
     }
 
-    /// Another file is in place, which holds this. If the next append fails, only what is behind it
-    /// is missing: entries that are written again behind a commit index that includes them make a
+    /// Another file is in place, which holds this. If the next append fails, only what is after it
+    /// is missing: entries that are written again after a commit index that includes them make a
     /// file that does not open. Term and vote are promised when the name lasts.
     pub(crate) fn replace(&mut self, mark: Mark) {
         self.mark = Mark {
@@ -292,7 +292,7 @@ impl LogFile {
         }
     }
 
-    /// Entries behind this one are about to be replaced: what the file has of them does not count.
+    /// Entries after this one are about to be replaced: what the file has of them does not count.
     fn truncate(&mut self, before: Index) {
         // Replacing an entry that the file commits makes a file that does not open, and takes back
         // what clients were told.
@@ -452,7 +452,7 @@ impl LogFile {
             return;
         }
         let (records, mark) = self.missing(node, self.mark);
-        // Every record behind the mark is made again, so the file lacks none of what is promised
+        // Every record after the mark is made again, so the file lacks none of what is promised
         // next.
         assert!(
             mark.last >= self.mark.last && mark.commit >= self.mark.commit,
@@ -460,7 +460,7 @@ impl LogFile {
             self.mark
         );
         // The failure of an older request may still come. It must not make this one be repeated:
-        // entries that are written twice, the second time behind a commit index that includes them,
+        // entries that are written twice, the second time after a commit index that includes them,
         // make a file that does not open.
         self.forget_failures();
         self.position += 1;

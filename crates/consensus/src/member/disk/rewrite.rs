@@ -2,7 +2,7 @@
 //! made the present file useless.
 //!
 //! ```text
-//! SnapshotMade --> Rewrite (header, entries behind the snapshot) --> Written --> Extend(journal) --> Written --> Swap, appends held
+//! SnapshotMade --> Rewrite (header, entries after the snapshot) --> Written --> Extend(journal) --> Written --> Swap, appends held
 //! ```
 //!
 //! Invariant: the new file takes the place only when it has every record that was requested from

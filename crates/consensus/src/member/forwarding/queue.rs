@@ -32,7 +32,7 @@ const BASE_BITS: u32 = 29;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// The numbers of this process begin behind this one.
+    /// The numbers of this process begin after this one.
     base: u64,
     /// The number of the first transaction in `waiting`.
     first: u64,
@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    /// The numbers behind the base, with the ids, of each message that was put.
+    /// The numbers after the base, with the ids, of each message that was put.
     fn take_sent(cx: &mut Context, base: u64) -> Vec<Vec<(u64, u8)>> {
         let sent = |message| match message {
             PeerMessage::Forward {

@@ -101,7 +101,7 @@ impl Membership {
         self.history = vec![(index, servers)];
     }
 
-    /// The log begins behind this entry now.
+    /// The log begins after this entry now.
     pub(crate) fn compact(&mut self, index: Index) {
         let kept = self.history.partition_point(|(from, _)| *from <= index);
         self.history.drain(..kept.saturating_sub(1));

@@ -1,7 +1,7 @@
 //! The ids of recent committed entries, and outcomes that followers may not have got: the answers
 //! to questions of other members ([`super::search`]).
 //!
-//! Invariant: one id for each index behind `base`, without gaps; that of an entry without data is
+//! Invariant: one id for each index after `base`, without gaps; that of an entry without data is
 //! zero. All of it is in memory: it begins with the committed entries of the file, and anew with an
 //! installed snapshot. A commit costs one id.
 
@@ -56,7 +56,7 @@ impl Recent {
         }
     }
 
-    /// Forgets all ids: the next one is that of the entry behind this one.
+    /// Forgets all ids: the next one is that of the entry after this one.
     pub(crate) fn restart(&mut self, base: Index) {
         self.base = base;
         self.ids.clear();
@@ -111,7 +111,7 @@ impl Recent {
         self.last() >= through
     }
 
-    /// Whether all entries behind `after` and through `through` are here.
+    /// Whether all entries later than `after`, up to and with `through`, are here.
     pub(crate) fn covers(&self, after: Index, through: Index) -> bool {
         self.base <= after && self.reaches(through)
     }

@@ -23,7 +23,7 @@ const ROUNDS: u32 = 2;
 /// is connected and knows nothing.
 const ROUNDS_MAX: u32 = 10;
 
-/// The entries behind the first index and through the second.
+/// The entries after the first index and through the second.
 pub(crate) type Span = (Index, Index);
 
 /// See the module.
