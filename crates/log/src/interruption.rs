@@ -42,7 +42,26 @@ pub(crate) fn is_incomplete<B: Bytes>(
     if is_cut_short && next.is_none() {
         return Ok(true);
     }
-    Ok(ends_with_zero(bytes, error)? || has_hole(bytes, offset, next)?)
+    if ends_with_zero(bytes, error)? {
+        return Ok(true);
+    }
+    // A hole after the record's own last byte belongs to the next write, which may have been
+    // interrupted although this one was complete.
+    let end = whole_end(bytes, error)?;
+    let limit = next.into_iter().chain(end).min();
+    has_hole(bytes, offset, limit)
+}
+
+/// Where a record ends whose header is whole and whose last byte is the line feed that the header
+/// promises. `None`: the header cannot be trusted about it.
+fn whole_end<B: Bytes>(bytes: &mut B, error: &ReadError) -> Result<Option<u64>, String> {
+    let ReadError::Hash { length, offset, .. } = error else {
+        return Ok(None);
+    };
+    let end = offset + length;
+    let mut last = [0];
+    let got = bytes.read_at(&mut last, end.saturating_sub(1))?;
+    Ok((got == 1 && last == [b'\n']).then_some(end))
 }
 
 /// Whether the shown part of a malformed header line is how every header line of the kind begins.

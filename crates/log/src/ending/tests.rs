@@ -159,3 +159,17 @@ fn records_behind_a_hole_are_copied() {
     bytes[starts[1] + 4..starts[1] + 60].fill(0);
     assert_eq!(judged(&bytes), Ending::Doubtful(1));
 }
+
+#[test]
+fn a_hole_after_a_complete_record_is_not_its_own() {
+    // The next write was interrupted: the disk never got its blocks.
+    let hole = [0; 120];
+    let (mut bytes, starts) = file(&[row("", 1)]);
+    bytes[starts[0] + 70] ^= 1;
+    bytes.extend(hole);
+    assert_eq!(judged(&bytes), Ending::Rotten(Rot::Contents));
+    let (mut bytes, starts) = compacted();
+    bytes[starts[2] + 70] ^= 1;
+    bytes.extend(hole);
+    assert_eq!(judged(&bytes), Ending::Doubtful(0));
+}
