@@ -13,12 +13,8 @@
 //!
 //! *An installed snapshot* ([`MemberEvent::Replaced`]) does not tell which entries it contains. The database has its member ask the others
 //! ([`MemberRequest::Find`]), who have seen those entries one by one.
-//!
-//! *A relay's database* is a follower whose commits come from another server, the source, instead of a member. Its term never changes, so
-//! nothing is in doubt: each [`MemberRequest::Forward`] is answered by exactly one [`MemberEvent::Outcome`].
 
 use bytes::Bytes;
-use corvid_data::Recorded;
 use corvid_engine::Snapshot;
 use corvid_log::cluster::{Eid, Index, Sid, Term};
 use corvid_log::storage::StoreError;
@@ -52,29 +48,6 @@ pub enum MemberRequest {
     },
     /// All committed entries through this one are applied.
     Applied(Index),
-    /// Of a relay: the change with this index does not fit the rows. Nothing is applied until contents are installed.
-    Misfit {
-        /// [`SourceChange::index`].
-        index: Index,
-        /// Why it does not fit.
-        details: String,
-    },
-    /// Of a relay: no client waits for the outcome of this forwarded request any more. If it was not sent to the source, it is not sent, and
-    /// its outcome is [`ForwardOutcome::Blocked`]. Otherwise its outcome comes all the same.
-    Withdraw {
-        /// [`Forward::id`].
-        id: Eid,
-        /// The source is to cancel it, if that is possible.
-        cancels: bool,
-    },
-    /// Of a relay: own this lock at the source under this claim, and under no other one any more; `None`: give it back. News of it come as
-    /// [`MemberEvent::Lock`]. It comes behind the requests before it.
-    Lock {
-        /// Name of the lock.
-        name: String,
-        /// The claim.
-        claim: Option<LockClaim>,
-    },
     /// An installed snapshot may contain transactions in doubt: find out which of these ids are those of entries behind `after` and through
     /// `through`. Answered by [`MemberEvent::Found`]. A later search takes the place of this one.
     Find {
@@ -291,15 +264,6 @@ pub enum MemberEvent {
         /// Ids, and what was found.
         findings: Vec<(Eid, Finding)>,
     },
-    /// Of a relay: news of a claim to a lock.
-    Lock {
-        /// Name of the lock.
-        name: String,
-        /// [`LockClaim::number`].
-        number: u64,
-        /// The news.
-        news: LockNews,
-    },
     /// The outcome of a forwarded transaction. Not certain to come.
     Outcome {
         /// [`Forward::id`].
@@ -307,28 +271,6 @@ pub enum MemberEvent {
         /// The outcome.
         outcome: ForwardOutcome,
     },
-}
-
-/// A relay's claim to a lock at its source, for one of its sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LockClaim {
-    /// Greater than those of all claims before.
-    pub number: u64,
-    /// The lock is to be stolen.
-    pub steals: bool,
-}
-
-/// News of a claim to a lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LockNews {
-    /// The relay owns the lock.
-    Granted,
-    /// Another client owns it, and the relay waits in line.
-    Waiting,
-    /// No source can be asked, or the source has given the lock to another client. The relay goes on claiming it, unless it steals.
-    Lost,
-    /// The source refuses: its error as JSON.
-    Refused(Bytes),
 }
 
 /// The knowledge of the other members about an id.
@@ -363,21 +305,4 @@ pub enum Committed {
         /// [`Proposal::result`], unless a member on the way has read the entry from its file.
         result: Option<Bytes>,
     },
-    /// A change of a relay's source, which is decoded already: apply it.
-    Rows(Box<SourceChange>),
-}
-
-/// A change of rows at the source of a relay.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceChange {
-    /// Its number, counted by the relay.
-    pub index: Index,
-    /// The source's transaction id, or one that the relay has drawn where the source tells none.
-    pub eid: Eid,
-    /// The rows.
-    pub recorded: Recorded,
-    /// For each of these rows, in order, whether it exists before the change. A row for which this is wrong is an error.
-    pub exists: Vec<bool>,
-    /// The length of the source's message.
-    pub bytes: usize,
 }

@@ -34,7 +34,7 @@ pub mod wire;
 
 pub use database::{
     ClientIdentity, Committed, Finding, Forward, ForwardMethod, ForwardOnce, ForwardOrigin,
-    ForwardOutcome, MemberEvent, MemberRequest, Proposal, SourceChange,
+    ForwardOutcome, MemberEvent, MemberRequest, Proposal,
 };
 pub use entry::EntryBody;
 pub use guard::GuardView;

@@ -1,7 +1,7 @@
 //! One relay: its thread, and the connection to its source. [`corvid_service::relay`] decides what happens; this module carries it out.
 //!
 //! ```text
-//! database --MemberRequest--> handle.rs --> thread.rs <--> transport <--> source
+//! database --SourceRequest--> handle.rs --> thread.rs <--> transport <--> source
 //!     ^                                       |
 //!     +----- MemberEvent, new contents -------+
 //! ```

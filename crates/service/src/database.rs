@@ -30,7 +30,6 @@ mod undo;
 
 use std::sync::{Arc, Mutex};
 
-use corvid_consensus::database::MemberEvent;
 use corvid_data::Schema;
 use corvid_data::uuid::UuidSource;
 use corvid_engine::Database;
@@ -50,7 +49,9 @@ use crate::message::{
 use crate::recording::{Setting, Tape};
 use crate::schema_epoch::SchemaEpochs;
 use crate::storage::{FileState, Growth};
-use barrier::{Activity, Barrier, BarrierQueue, Question, UnderWay, outlives, replaces_something};
+use barrier::{
+    Activity, Barrier, BarrierQueue, Question, UnderWay, is_execution, outlives, replaces_something,
+};
 use conversion::Conversions;
 use environment::Environment;
 use executor::Executor;
@@ -269,8 +270,8 @@ impl DatabaseService {
             }
             ToDatabase::JobDone(number, done) => self.handle_job_done(now, number, done),
             ToDatabase::Installed(installed) => self.install(now, *installed),
-            ToDatabase::Member(event) if !matches!(event, MemberEvent::Execute { .. }) => {
-                self.handle_member_event(now, event);
+            ToDatabase::Member(_) | ToDatabase::Relay(_) if !is_execution(&input) => {
+                self.handle_upstream(now, input);
             }
             ToDatabase::Drained(session) => self.handle_drained(session),
             ToDatabase::Closed(session) => self.close(now, session),
@@ -365,9 +366,10 @@ impl DatabaseService {
             }
             ToDatabase::Source(id, event) => self.handle_source_event(now, id, event),
             ToDatabase::Control(control) => self.handle_control(now, control),
-            ToDatabase::Member(event) => self.handle_member_event(now, event),
+            ToDatabase::Member(_) => self.handle_upstream(now, input),
             ToDatabase::Storage(_)
             | ToDatabase::JobDone(..)
+            | ToDatabase::Relay(_)
             | ToDatabase::Installed(_)
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_)

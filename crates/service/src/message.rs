@@ -25,6 +25,7 @@ use crate::relayed_client::RelayedClient;
 use crate::remote_rows::RemoteRows;
 use crate::replication::{LogMessage, ReplicationStatus, SourceEvent, SourceId};
 use crate::schema_epoch::SchemaEpoch;
+use crate::upstream::SourceNews;
 
 /// A served database; a database that is removed and added again gets another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -293,6 +294,8 @@ pub enum ToDatabase {
     Source(SourceId, SourceEvent),
     /// From the member of a clustered database.
     Member(MemberEvent),
+    /// From a relay's conversation with its source.
+    Relay(SourceNews),
     /// The contents of a snapshot that the member of a clustered database has installed, because it was too far behind for entries. The
     /// holder sends them in place of [`MemberEvent::Replaced`], before later events of the member. Answered by
     /// [`MemberRequest::Applied`](corvid_consensus::database::MemberRequest::Applied).

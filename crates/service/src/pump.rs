@@ -288,6 +288,7 @@ impl Pump {
                     | ToDatabase::Drained(_)
                     | ToDatabase::Fence(..)
                     | ToDatabase::Member(_)
+                    | ToDatabase::Relay(_)
                     | ToDatabase::Control(Control::ShowIndex(_))
             );
             if !may_be_short {
@@ -351,6 +352,8 @@ impl Pump {
                     self.ready.extend(applied.map(Output::Applied));
                     self.ready
                         .extend(self.service.take_member_requests().map(Output::Member));
+                    self.ready
+                        .extend(self.service.take_source_requests().map(Output::Relay));
                     self.stage = Stage::Release;
                 }
                 // Its replies will be inputs.

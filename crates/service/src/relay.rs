@@ -16,7 +16,7 @@
 //!
 //! # How a thread drives it
 //!
-//! Time, bytes and [`MemberRequest`](corvid_consensus::MemberRequest)s go in; [`Output`](corvid_session::Output)s for the connection and
+//! Time, bytes and [`SourceRequest`](crate::upstream::SourceRequest)s go in; [`Output`](corvid_session::Output)s for the connection and
 //! [`RelayEvent`]s come out. A turn of the thread:
 //!
 //! 1. Pass on what the connection reports, with [`RelaySource::handle`]. Read no bytes while [`RelaySource::wants_input`] is false.

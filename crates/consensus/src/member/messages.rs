@@ -57,10 +57,6 @@ impl Member {
                 search.begin(&mut self.cx, &self.roster, pace, (after, through), ids);
             }
             MemberRequest::Applied(index) => self.commits.apply(index),
-            // Those of a relay.
-            MemberRequest::Misfit { .. }
-            | MemberRequest::Withdraw { .. }
-            | MemberRequest::Lock { .. } => {}
             MemberRequest::Snapshot {
                 token,
                 index,

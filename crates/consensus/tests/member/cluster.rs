@@ -468,7 +468,7 @@ impl Cluster {
         };
         let own = entries.iter().filter_map(|entry| match entry {
             Committed::Own { eid, .. } => Some(eid.0.to_string().into_bytes()),
-            Committed::Data { .. } | Committed::Rows(_) => None,
+            Committed::Data { .. } => None,
         });
         for eid in own {
             let has = |text: &[u8]| text.windows(eid.len()).any(|window| window == eid);

@@ -132,7 +132,6 @@ impl Replica {
                             }
                             (index, eid)
                         }
-                        Committed::Rows(_) => panic!("a member has no source"),
                     };
                     assert!(index > self.index && index <= through);
                     self.applied.push((index, eid));
@@ -176,7 +175,6 @@ impl Replica {
             MemberEvent::Compacted { .. } => {}
             MemberEvent::ElectionTimer { timer_ms } => self.timer_ms = Some(timer_ms),
             MemberEvent::Outcome { .. } => self.outcomes += 1,
-            MemberEvent::Lock { .. } => panic!("of a relay"),
             MemberEvent::Found { through, findings } => {
                 for (id, finding) in &findings {
                     let mut applied = self.applied.iter();

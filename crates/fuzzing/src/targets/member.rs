@@ -232,7 +232,6 @@ impl World {
             | MemberEvent::ElectionTimer { .. }
             | MemberEvent::Outcome { .. }
             | MemberEvent::Found { .. }
-            | MemberEvent::Lock { .. }
             | MemberEvent::Compacted { .. } => {}
         }
     }

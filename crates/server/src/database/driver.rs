@@ -22,8 +22,10 @@ use crate::database::storage::Storage;
 use crate::database::upstream::UpstreamHandle;
 use crate::liveness::Liveness;
 use crate::main_handle::MainHandle;
+use crate::member::handle::ToMember;
 use crate::metrics::database::DatabaseFigures;
 use crate::metrics::switch::Switched;
+use crate::relay::handle::ToRelay;
 use crate::shard::{ShardMessage, ToSource};
 
 /// The capacity for deliveries that is kept between two batches, for each shard.
@@ -154,8 +156,13 @@ impl Driver {
                     }
                 }
                 Output::Member(request) => {
-                    if let Some(upstream) = &effects.upstream {
-                        upstream.request(request);
+                    if let Some(UpstreamHandle::Member(member)) = &effects.upstream {
+                        member.post([ToMember::Request(request)]);
+                    }
+                }
+                Output::Relay(request) => {
+                    if let Some(UpstreamHandle::Relay(relay)) = &effects.upstream {
+                        relay.post([ToRelay::Request(request)]);
                     }
                 }
                 Output::Audit(entries) => {

@@ -1,9 +1,7 @@
 //! The way of a database's requests to the thread that decides its commits: the member of its cluster, or its relay.
 
-use corvid_consensus::MemberRequest;
-
-use crate::member::handle::{MemberHandle, ToMember};
-use crate::relay::handle::{RelayHandle, ToRelay};
+use crate::member::handle::MemberHandle;
+use crate::relay::handle::RelayHandle;
 
 /// The queue of that thread; cheap to clone.
 #[derive(Clone, Debug)]
@@ -12,14 +10,4 @@ pub(crate) enum UpstreamHandle {
     Member(MemberHandle),
     /// Of a relay.
     Relay(RelayHandle),
-}
-
-impl UpstreamHandle {
-    /// Sends a request of the database.
-    pub(crate) fn request(&self, request: MemberRequest) {
-        match self {
-            UpstreamHandle::Member(member) => member.post([ToMember::Request(request)]),
-            UpstreamHandle::Relay(relay) => relay.post([ToRelay::Request(request)]),
-        }
-    }
 }

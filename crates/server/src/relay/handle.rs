@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use corvid_consensus::MemberRequest;
 use corvid_net::waker::Waker;
 use corvid_reactor::wake_queue::WakeQueue;
+use corvid_service::upstream::SourceRequest;
 
 use crate::config::relay::SourceSettings;
 use crate::database::handle::DatabaseHandle;
@@ -17,7 +17,7 @@ use crate::metrics::relay::RelayFigures;
 #[derive(Debug)]
 pub(crate) enum ToRelay {
     /// From its database.
-    Request(MemberRequest),
+    Request(SourceRequest),
     /// The database is served, with the initial contents.
     Served(Box<DatabaseHandle>),
     /// The source, or an option of the connection, has changed.

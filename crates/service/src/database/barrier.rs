@@ -215,6 +215,11 @@ pub(super) fn replaces_something(input: &ToDatabase) -> bool {
     }
 }
 
+/// Whether another member asks for transactions to be executed.
+pub(super) fn is_execution(input: &ToDatabase) -> bool {
+    matches!(input, ToDatabase::Member(MemberEvent::Execute { .. }))
+}
+
 /// Whether an event of the member asks for a conversion.
 pub(super) fn has_conversion(event: &MemberEvent) -> bool {
     match event {

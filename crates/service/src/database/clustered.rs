@@ -42,7 +42,7 @@ mod seeking;
 mod transaction_kind;
 
 use bytes::Bytes;
-use corvid_consensus::database::{MemberEvent, MemberRequest, Proposal};
+use corvid_consensus::database::{Forward, MemberEvent, MemberRequest, Proposal};
 use corvid_data::{Arc, Delta, Recorded, Schema, Uuid, WireError};
 use corvid_engine::Outcome;
 use corvid_log::cluster::{Eid, Index, Sid, Term, TransactionReader, write_data};
@@ -52,10 +52,11 @@ use super::replies::Forwarded;
 use super::{DatabaseService, Now};
 use crate::message::{Event, ToDatabase};
 use crate::relay::TERM;
+use crate::upstream::{SourceNews, SourceRequest};
 use entry_limit::EntryLimits;
 use replacing::Replacement;
 
-pub(super) use applying::is_short;
+pub(super) use applying::{is_short, is_short_news};
 pub(super) use converting::check_persistence;
 pub(super) use executing::is_short_forward;
 pub(super) use in_flight::InFlight;
@@ -73,6 +74,17 @@ pub(super) enum Part {
     Follows(Term, Option<Sid>),
 }
 
+/// The leader that a relay follows. It is never shown.
+const SOURCE: Sid = Sid(Uuid::ZERO);
+
+/// The requests of a batch for the server that decides the order of commits.
+enum Requests {
+    /// A member of a cluster.
+    Member(Vec<MemberRequest>),
+    /// The source of a relay.
+    Relay(Vec<SourceRequest>),
+}
+
 /// The state of a clustered database besides its rows.
 pub(super) struct Clustered {
     part: Part,
@@ -84,8 +96,8 @@ pub(super) struct Clustered {
     applied_eid: Eid,
     /// The commits of this batch.
     proposals: Vec<Proposal>,
-    /// Further requests of this batch, which come behind the proposals.
-    requests: Vec<MemberRequest>,
+    /// Further requests of this batch, which come after the proposals.
+    requests: Requests,
     in_flight: InFlight,
     reader: TransactionReader,
     /// The conversion under way is for this member.
@@ -107,7 +119,7 @@ impl Clustered {
             told: applied,
             applied_eid,
             proposals: Vec::new(),
-            requests: Vec::new(),
+            requests: Requests::Member(Vec::new()),
             in_flight: InFlight::default(),
             reader: TransactionReader::default(),
             converting_for: None,
@@ -122,6 +134,7 @@ impl Clustered {
     pub(super) fn of_relay(applied: Index, applied_eid: Eid) -> Clustered {
         let mut relay = Clustered::new(applied, applied_eid);
         relay.part = Part::Follows(TERM, None);
+        relay.requests = Requests::Relay(Vec::new());
         relay.in_flight.begin_term(TERM);
         relay
     }
@@ -174,9 +187,36 @@ impl Clustered {
         self.reader.read(text, schema)
     }
 
-    /// Adds a request for the member, after the commits of this batch.
+    /// Adds a request for the member, after the commits of this batch. A relay has no member.
     pub(super) fn push_request(&mut self, request: MemberRequest) {
-        self.requests.push(request);
+        match &mut self.requests {
+            Requests::Member(requests) => requests.push(request),
+            Requests::Relay(_) => debug_assert!(false, "a relay asks for no such thing"),
+        }
+    }
+
+    /// Adds a request for the source of a relay. A member has no source.
+    fn push_source_request(&mut self, request: SourceRequest) {
+        match &mut self.requests {
+            Requests::Relay(requests) => requests.push(request),
+            Requests::Member(_) => debug_assert!(false, "a member has no source"),
+        }
+    }
+
+    /// Has the leader of this term, or the source, execute a transaction.
+    fn push_forward(&mut self, term: Term, forward: Box<Forward>) {
+        match &mut self.requests {
+            Requests::Member(requests) => requests.push(MemberRequest::Forward { term, forward }),
+            Requests::Relay(requests) => requests.push(SourceRequest::Forward(forward)),
+        }
+    }
+
+    /// Reports that all entries, or changes, through this one are applied.
+    pub(super) fn report_applied(&mut self, through: Index) {
+        match &mut self.requests {
+            Requests::Member(requests) => requests.push(MemberRequest::Applied(through)),
+            Requests::Relay(requests) => requests.push(SourceRequest::Applied(through)),
+        }
     }
 
     /// Adds a commit of this batch.
@@ -186,12 +226,23 @@ impl Clustered {
 
     /// Takes the requests for the member, in order.
     fn take_requests(&mut self) -> Vec<MemberRequest> {
+        let Requests::Member(requests) = &mut self.requests else {
+            return Vec::new();
+        };
         let proposals = std::mem::take(&mut self.proposals);
-        let mut requests = std::mem::take(&mut self.requests);
+        let mut requests = std::mem::take(requests);
         if let (Part::Leads(term), false) = (self.part, proposals.is_empty()) {
             requests.insert(0, MemberRequest::Propose { term, proposals });
         }
         requests
+    }
+
+    /// Takes the requests for the source of a relay, in order.
+    fn take_source_requests(&mut self) -> Vec<SourceRequest> {
+        match &mut self.requests {
+            Requests::Relay(requests) => std::mem::take(requests),
+            Requests::Member(_) => Vec::new(),
+        }
     }
 }
 
@@ -213,6 +264,15 @@ impl DatabaseService {
         requests.into_iter().flatten()
     }
 
+    /// Takes the requests for the source of a relay, in order. No other database has any.
+    pub(crate) fn take_source_requests(&mut self) -> impl Iterator<Item = SourceRequest> + use<> {
+        let requests = self
+            .model
+            .cluster_mut()
+            .map(Clustered::take_source_requests);
+        requests.into_iter().flatten()
+    }
+
     /// Sets smaller limits of entries and results than members take, for tests.
     pub fn set_entry_limits(&mut self, entry_bytes_max: usize, result_bytes_max: usize) {
         if let Some(cluster) = self.model.cluster_mut() {
@@ -230,16 +290,32 @@ impl DatabaseService {
         }
     }
 
-    /// Handles an event of the member.
-    pub(super) fn handle_member_event(&mut self, now: Now, event: MemberEvent) {
+    /// Handles an event of the member, or news of a relay's source.
+    pub(super) fn handle_upstream(&mut self, now: Now, input: ToDatabase) {
         if self.model.cluster().is_none() || self.is_removed {
             return;
         }
         self.observers.slow.set_now(now);
-        let event = match self.hold(now, ToDatabase::Member(event)) {
-            Some(ToDatabase::Member(event)) => event,
+        match self.hold(now, input) {
+            Some(ToDatabase::Member(event)) => self.handle_member_event(now, event),
+            Some(ToDatabase::Relay(news)) => match news {
+                SourceNews::Reachable(is_reachable) => {
+                    self.follow(now, TERM, is_reachable.then_some(SOURCE));
+                }
+                SourceNews::Changes { through, changes } => {
+                    self.apply_changes(now, through, changes);
+                }
+                SourceNews::Outcome { id, outcome } => self.handle_outcome(now, id, outcome),
+                SourceNews::Lock { name, number, news } => self.hear_of_lock(&name, number, news),
+            },
             _ => return,
-        };
+        }
+        self.release();
+        self.advance_conversion(now);
+        self.resume(now);
+    }
+
+    fn handle_member_event(&mut self, now: Now, event: MemberEvent) {
         match event {
             MemberEvent::Leads { term } => self.lead(now, term),
             MemberEvent::ElectionTimer { timer_ms } => {
@@ -257,7 +333,6 @@ impl DatabaseService {
                 self.execute_forwards(now, origin, forwards);
             }
             MemberEvent::Outcome { id, outcome } => self.handle_outcome(now, id, outcome),
-            MemberEvent::Lock { name, number, news } => self.hear_of_lock(&name, number, news),
             MemberEvent::Found { through, findings } => {
                 self.judge_findings(now, through, &findings);
             }
@@ -267,9 +342,6 @@ impl DatabaseService {
                 self.outputs.events.push(Event::compacted(token, result));
             }
         }
-        self.release();
-        self.advance_conversion(now);
-        self.resume(now);
     }
 
     /// Proposes a commit as an entry of the cluster's log. Returns its position, with the length of
@@ -309,7 +381,7 @@ impl DatabaseService {
         }
         if let Some(cluster) = self.model.cluster_mut() {
             let (index, eid) = (cluster.applied, cluster.applied_eid);
-            cluster.requests.push(MemberRequest::Snapshot {
+            cluster.push_request(MemberRequest::Snapshot {
                 token,
                 index,
                 eid,

@@ -322,6 +322,7 @@ impl DatabaseService {
             | ToDatabase::LockClaims
             | ToDatabase::Storage(_)
             | ToDatabase::Member(_)
+            | ToDatabase::Relay(_)
             | ToDatabase::Installed(_)
             | ToDatabase::JobDone(..) => {}
         }

@@ -70,11 +70,17 @@ impl DatabaseService {
                     left.map(ToDatabase::Member)
                 }
                 event if clustered::is_short(&event) => {
-                    self.handle_member_event(now, event);
+                    self.handle_upstream(now, ToDatabase::Member(event));
                     None
                 }
                 event => Some(ToDatabase::Member(event)),
             },
+            ToDatabase::Relay(news)
+                if self.may_execute_for_others() && clustered::is_short_news(&news) =>
+            {
+                self.handle_upstream(now, ToDatabase::Relay(news));
+                None
+            }
             other => Some(other),
         }
     }

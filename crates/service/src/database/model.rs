@@ -180,10 +180,10 @@ impl Model {
         }
     }
 
-    /// Has the member, or the relay, handle a request.
-    pub(super) fn push_request(&mut self, request: MemberRequest) {
+    /// Reports that all entries, or changes, through this one are applied.
+    pub(super) fn report_applied(&mut self, through: Index) {
         if let Some(cluster) = self.cluster_mut() {
-            cluster.push_request(request);
+            cluster.report_applied(through);
         }
     }
 
@@ -204,11 +204,13 @@ impl Model {
 
     /// Tells the member that has forwarded a transaction about its outcome.
     pub(super) fn report_outcome(&mut self, forwarded: Forwarded, outcome: ForwardOutcome) {
-        self.push_request(MemberRequest::Outcome {
-            origin: forwarded.origin,
-            id: forwarded.id,
-            outcome,
-        });
+        if let Some(cluster) = self.cluster_mut() {
+            cluster.push_request(MemberRequest::Outcome {
+                origin: forwarded.origin,
+                id: forwarded.id,
+                outcome,
+            });
+        }
     }
 
     /// Whether a transaction history is always kept: members of a cluster know each other's transaction ids, relays those of their source.

@@ -16,11 +16,11 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use corvid_consensus::database::{LockClaim, LockNews};
 use corvid_monitor::SessionId;
 
 use super::{LockNotification, Locks, Mode};
 use crate::message::DatabaseId;
+use crate::upstream::{LockClaim, LockNews};
 
 /// The error of a `steal` for which the source cannot be asked.
 const NOT_CONNECTED: &[u8] =

@@ -9,6 +9,7 @@ use crate::audit::Entry;
 use crate::job::Job;
 use crate::message::{Deliver, Event};
 use crate::replication::{SourceId, SourceOrder};
+use crate::upstream::SourceRequest;
 use corvid_log::cluster::Index;
 use corvid_log::storage::StorageRequest;
 
@@ -40,6 +41,8 @@ pub enum Output {
     /// Post this to the member of a clustered database, which has its own thread and file. A batch yields at most one
     /// [`MemberRequest::Propose`], with all its commits. No holder skips this.
     Member(MemberRequest),
+    /// Post this to the thread of a relay, which has the connection to its source. No holder skips this.
+    Relay(SourceRequest),
     /// Append this to the audit trail before the replies that it is about, which follow, are posted. Skipped where there is no trail.
     Audit(Vec<Entry>),
     /// Post this to the main thread. Events about watched columns come before the deliveries of the same commit, all others behind every

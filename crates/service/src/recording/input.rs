@@ -81,6 +81,7 @@ inputs! {
         ToDatabase::JobDone(..),
         // Clustered databases are not recorded.
         ToDatabase::Member(_),
+        ToDatabase::Relay(_),
         ToDatabase::Installed(_),
         ToDatabase::LockClaims
 }

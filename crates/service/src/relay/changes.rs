@@ -3,11 +3,12 @@
 //! Invariant: nothing is lost on the way. The session reads strictly, so an update is either here as a whole or the source is left. Whether
 //! the change fits the rows is checked by the database, which has them.
 
-use corvid_consensus::database::SourceChange;
 use corvid_data::{HashSeed, Recorded, RecordedRow, UuidSource, WireError};
 use corvid_engine::Database;
 use corvid_log::cluster::{Eid, Index};
 use corvid_session::{RowChange, TableUpdates, Update};
+
+use crate::upstream::SourceChange;
 
 /// The change of an update.
 pub(super) fn change(index: Index, eid: Eid, update: Update) -> SourceChange {

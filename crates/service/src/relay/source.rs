@@ -1,8 +1,8 @@
 //! The machine of a relay: the session with its source, and what the relay's database learns of it. See [`crate::relay`].
 //!
 //! ```text
-//! session: contents  ---> Contents once, then Installed        updates ---> Committed
-//!          monitored ---> Follows, with a leader               not any more ---> Follows, without
+//! session: contents  ---> Contents once, then Installed        updates ---> Changes
+//!          monitored ---> Reachable                            not any more ---> not Reachable
 //!          reply     ---> Outcome, behind the updates before it
 //! database: Forward ---> request       Applied ---> room for more input       Misfit ---> all contents again
 //! ```
@@ -12,10 +12,10 @@
 
 use std::collections::VecDeque;
 
-use corvid_consensus::database::{Committed, ForwardOutcome, MemberEvent, MemberRequest};
+use corvid_consensus::database::ForwardOutcome;
 use corvid_data::{HashSeed, Uuid, UuidSource};
 use corvid_engine::Database;
-use corvid_log::cluster::{Eid, Index, Sid};
+use corvid_log::cluster::{Eid, Index};
 use corvid_rpc::log_event::End;
 use corvid_session::{Client, Event, Input, Options, Output, Update};
 
@@ -27,6 +27,7 @@ use super::unapplied::Unapplied;
 use super::{RelayEvent, TERM, server_row};
 use crate::member::Contents;
 use crate::message::{InstalledSnapshot, ToDatabase};
+use crate::upstream::{SourceNews, SourceRequest};
 
 /// The source probes default to this interval, on every kind of connection, ms.
 const PROBE_MS: u64 = 5000;
@@ -218,16 +219,16 @@ impl RelaySource {
     }
 
     /// Handles a request of the database.
-    pub fn request(&mut self, now_ms: u64, request: MemberRequest) {
+    pub fn request(&mut self, now_ms: u64, request: SourceRequest) {
         match request {
-            MemberRequest::Forward { forward, .. } => self.outcomes.push(forward),
-            MemberRequest::Applied(through) => self.unapplied.applied(through),
-            MemberRequest::Misfit { details, .. } => {
+            SourceRequest::Forward(forward) => self.outcomes.push(forward),
+            SourceRequest::Applied(through) => self.unapplied.applied(through),
+            SourceRequest::Misfit { details } => {
                 // The database drops the changes behind that one.
                 self.unapplied.applied(self.last);
                 self.refuse(now_ms, &details);
             }
-            MemberRequest::Withdraw { id, cancels } => {
+            SourceRequest::Withdraw { id, cancels } => {
                 let outcome = self
                     .outcomes
                     .withdraw(&mut self.client, id, cancels, self.last);
@@ -235,17 +236,10 @@ impl RelaySource {
                     self.decided(id, outcome);
                 }
             }
-            MemberRequest::Lock { name, claim } => match self.locks.claim(&name, claim) {
+            SourceRequest::Lock { name, claim } => match self.locks.claim(&name, claim) {
                 Some(news) => self.tell_of_lock(news),
                 None => self.outcomes.push_lock(name),
             },
-            // Those of a member of a cluster.
-            MemberRequest::Propose { .. }
-            | MemberRequest::Outcome { .. }
-            | MemberRequest::Find { .. }
-            | MemberRequest::Snapshot { .. } => {
-                debug_assert!(false, "a relay asks for no such thing");
-            }
         }
         self.advance(now_ms);
     }
@@ -316,10 +310,7 @@ impl RelaySource {
         let is_reachable = self.client.is_monitoring() && !self.awaits_contents;
         if self.is_followed != is_reachable {
             self.is_followed = is_reachable;
-            self.tell(MemberEvent::Follows {
-                term: TERM,
-                leader: is_reachable.then_some(Sid(Uuid::ZERO)),
-            });
+            self.tell(SourceNews::Reachable(is_reachable));
         }
         if is_reachable {
             for lock in self.locks.connected() {
@@ -351,16 +342,16 @@ impl RelaySource {
     }
 
     fn tell_of_lock(&mut self, (name, number, news): News) {
-        self.tell(MemberEvent::Lock { name, number, news });
+        self.tell(SourceNews::Lock { name, number, news });
     }
 
-    fn tell(&mut self, event: MemberEvent) {
-        let event = ToDatabase::Member(event);
-        self.events.push_back(RelayEvent::Database(event));
+    fn tell(&mut self, news: SourceNews) {
+        let news = ToDatabase::Relay(news);
+        self.events.push_back(RelayEvent::Database(news));
     }
 
     fn decided(&mut self, id: Eid, outcome: ForwardOutcome) {
-        self.tell(MemberEvent::Outcome { id, outcome });
+        self.tell(SourceNews::Outcome { id, outcome });
     }
 
     /// The source tells a change, or its contents.
@@ -391,22 +382,20 @@ impl RelaySource {
         let index = self.next_index();
         let eid = self.id_of(&update);
         self.unapplied.push(index, update.bytes);
-        let change = Committed::Rows(Box::new(changes::change(index, eid, update)));
-        if let Some(RelayEvent::Database(ToDatabase::Member(MemberEvent::Committed {
+        let change = changes::change(index, eid, update);
+        if let Some(RelayEvent::Database(ToDatabase::Relay(SourceNews::Changes {
             through,
-            entries,
-            ..
+            changes,
         }))) = self.events.back_mut()
-            && entries.len() < CHANGES_MAX
+            && changes.len() < CHANGES_MAX
         {
             *through = index;
-            entries.push(change);
+            changes.push(change);
             return;
         }
-        self.tell(MemberEvent::Committed {
+        self.tell(SourceNews::Changes {
             through: index,
-            term: TERM,
-            entries: vec![change],
+            changes: vec![change],
         });
     }
 

@@ -11,9 +11,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use corvid_consensus::database::{LockClaim, LockNews};
 use corvid_json::Value;
 use corvid_session::{Client, Outcome, RequestId};
+
+use crate::upstream::{LockClaim, LockNews};
 
 /// News of a claim: the lock, the claim's number, the news.
 pub(super) type News = (String, u64, LockNews);

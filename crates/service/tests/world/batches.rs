@@ -103,13 +103,14 @@ impl World {
                     let inbox = &mut self.shards[shard].inbox;
                     inbox.push_back(ToShard::Deliver(deliver));
                 }
-                Output::Member(request) => served.member_requests.push_back(request),
+                Output::Relay(request) => served.relay_requests.push_back(request),
                 Output::SourceOrder(source, connection, order) => {
                     served.source_orders.push((source, connection, order));
                 }
                 // No client connects to configured remotes; every delivery is posted at once; the
                 // file is checked afterwards; no database is a member of a cluster.
                 Output::Applied(_)
+                | Output::Member(_)
                 | Output::AwaitMain
                 | Output::PostDeliveries
                 | Output::CloseFile => {}

@@ -439,7 +439,6 @@ impl Cluster {
                 let outcomes = &mut self.nodes[node].outcomes;
                 outcomes.push_back((origin.sid, id, outcome));
             }
-            MemberRequest::Lock { .. } => panic!("of a relay"),
             MemberRequest::Find {
                 after,
                 through,
@@ -466,7 +465,6 @@ impl Cluster {
                 snapshot,
                 ..
             } => self.nodes[node].snapshots.push((index, eid, snapshot)),
-            MemberRequest::Misfit { .. } | MemberRequest::Withdraw { .. } => panic!("no relay"),
         }
     }
 

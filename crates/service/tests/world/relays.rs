@@ -212,7 +212,7 @@ impl Tree {
             && self.worlds[world]
                 .databases
                 .values()
-                .any(|served| !served.member_requests.is_empty());
+                .any(|served| !served.relay_requests.is_empty());
         is_due || has_input || has_requests || relay.dialled.is_some()
     }
 
@@ -220,7 +220,7 @@ impl Tree {
     pub(crate) fn turn(&mut self, world: usize) {
         let now_ms = self.now_ms();
         if self.relay(world).is_served {
-            let requests = std::mem::take(&mut self.worlds[world].served("A").member_requests);
+            let requests = std::mem::take(&mut self.worlds[world].served("A").relay_requests);
             for request in requests {
                 self.relay(world).machine.request(now_ms, request);
             }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use corvid_consensus::{MemberRequest, member::Absence};
+use corvid_consensus::member::Absence;
 use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Schema, Uuid};
 use corvid_engine::Database;
@@ -26,6 +26,7 @@ use corvid_service::pump::Limits;
 use corvid_service::recording::MAGIC;
 use corvid_service::replication::{SourceId, SourceOrder};
 use corvid_service::schema_epoch::SchemaEpochs;
+use corvid_service::upstream::SourceRequest;
 use corvid_service::{
     DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, server_db,
 };
@@ -107,7 +108,7 @@ pub(crate) struct Served {
     /// Orders to the connection to a source.
     pub(crate) source_orders: Vec<(SourceId, u64, SourceOrder)>,
     /// Requests of a relay for its source.
-    pub(crate) member_requests: VecDeque<MemberRequest>,
+    pub(crate) relay_requests: VecDeque<SourceRequest>,
     pub(crate) jobs: VecDeque<Job>,
     /// Bodies that are being written.
     turns: BodyScheduler,
@@ -309,7 +310,7 @@ impl World {
             recording: MAGIC.to_vec(),
             audit: Vec::new(),
             source_orders: Vec::new(),
-            member_requests: VecDeque::new(),
+            relay_requests: VecDeque::new(),
             jobs: VecDeque::new(),
             turns: BodyScheduler::new(self.slice_steps),
             is_worker_held: false,

@@ -362,9 +362,7 @@ impl Registers {
             MemberEvent::Execute { origin, forwards } => self.serve(origin, forwards)?,
             MemberEvent::Outcome { id, outcome } => self.outcome(id, outcome),
             MemberEvent::Found { through, findings } => self.found(through, &findings),
-            MemberEvent::ElectionTimer { .. }
-            | MemberEvent::Compacted { .. }
-            | MemberEvent::Lock { .. } => {}
+            MemberEvent::ElectionTimer { .. } | MemberEvent::Compacted { .. } => {}
             MemberEvent::Replaced { index, .. } => {
                 return Err(format!("a snapshot through {index} without a body"));
             }
@@ -503,7 +501,6 @@ impl Registers {
                     }
                     (index, eid, data)
                 }
-                Committed::Rows(_) => return Err("a member has no source".to_owned()),
             };
             if index <= self.applied.index || index > through {
                 return Err(format!(

@@ -4,7 +4,6 @@
 
 use std::collections::VecDeque;
 
-use corvid_consensus::MemberRequest;
 use corvid_data::HashSeed;
 use corvid_data::Schema;
 use corvid_json::Value;
@@ -12,6 +11,7 @@ use corvid_monitor::SessionId;
 use corvid_service::Now;
 use corvid_service::message::ToDatabase;
 use corvid_service::relay::{RelayEvent, RelayOptions, RelaySource};
+use corvid_service::upstream::SourceRequest;
 use corvid_session::{Input, Output};
 
 use crate::dice::Dice;
@@ -176,7 +176,7 @@ impl Node {
         };
         let at = now(now_ns);
         let mut has_happened = false;
-        let requests: VecDeque<MemberRequest> = self.machine.to_member.drain(..).collect();
+        let requests: VecDeque<SourceRequest> = self.machine.to_relay.drain(..).collect();
         for request in requests {
             relay.source.request(at.mono_ms, request);
             has_happened = true;

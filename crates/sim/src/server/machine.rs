@@ -30,6 +30,7 @@ use corvid_service::pump::{Holder, Limits, Output};
 use corvid_service::replication::{Role, SourceEvent, SourceId, SourceOrder};
 use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::storage::FileState;
+use corvid_service::upstream::SourceRequest;
 use corvid_service::{
     DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, member_row, server_db,
 };
@@ -206,6 +207,8 @@ pub(crate) struct Machine {
     pub(crate) to_source: Vec<(SourceId, u64, SourceOrder)>,
     /// Requests to the member of the clustered database.
     pub(crate) to_member: Vec<MemberRequest>,
+    /// Requests to the source of the relay.
+    pub(crate) to_relay: Vec<SourceRequest>,
     /// Roles that the database has taken, by their tokens.
     pub(crate) roles_taken: Vec<u64>,
     /// The database has reported that it is removed.
@@ -309,6 +312,7 @@ impl Machine {
             batches: Batches::default(),
             to_source: Vec::new(),
             to_member: Vec::new(),
+            to_relay: Vec::new(),
             roles_taken: Vec::new(),
             is_removed: false,
             refused_entry: None,
@@ -704,6 +708,7 @@ impl Machine {
                 }
                 // No client connects to configured remotes; every delivery is posted at once; the file stays with the machine.
                 Output::Member(request) => self.to_member.push(request),
+                Output::Relay(request) => self.to_relay.push(request),
                 Output::Audit(_)
                 | Output::AwaitMain
                 | Output::PostDeliveries

@@ -203,7 +203,6 @@ impl Witness {
                 } => {
                     self.entry(host, *index, *eid, data.clone())?;
                 }
-                Committed::Rows(_) => return Err("a member has no source".to_owned()),
             }
         }
         self.commit = self.commit.max((through, term));

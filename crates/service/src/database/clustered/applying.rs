@@ -5,9 +5,7 @@
 //! every other member at that entry. A database that cannot apply an entry stops there, and says so.
 
 use bytes::Bytes;
-use corvid_consensus::database::{
-    Committed, ForwardOutcome, MemberEvent, MemberRequest, SourceChange,
-};
+use corvid_consensus::database::{Committed, ForwardOutcome, MemberEvent};
 use corvid_data::{Arc, Delta, Recorded, Tag, WireError};
 use corvid_engine::{Database, Outcome, WorkBudget};
 use corvid_log::cluster::{Eid, Index, Parts, Term};
@@ -18,6 +16,9 @@ use super::identity::identity_of;
 use super::replacing::Source;
 use super::request_stage::{Entry, Stage};
 use crate::job::Derived;
+use crate::message::ToDatabase;
+use crate::relay::TERM;
+use crate::upstream::{SourceChange, SourceNews};
 
 /// More entries are not applied inline.
 const SHORT_ENTRIES: usize = 256;
@@ -45,11 +46,19 @@ pub(in super::super) fn is_short(event: &MemberEvent) -> bool {
                 bytes += data.len();
                 bytes <= SHORT_BYTES && data.starts_with(ROWS_ONLY)
             }
-            Committed::Rows(change) => {
-                bytes += change.bytes;
-                bytes <= SHORT_BYTES
-            }
         })
+}
+
+/// The same of news that a relay has of its source.
+pub(in super::super) fn is_short_news(news: &SourceNews) -> bool {
+    match news {
+        SourceNews::Changes { changes, .. } => {
+            let bytes: usize = changes.iter().map(|change| change.bytes).sum();
+            changes.len() <= SHORT_ENTRIES && bytes <= SHORT_BYTES
+        }
+        SourceNews::Outcome { outcome, .. } => !matches!(outcome, ForwardOutcome::Blocked(_)),
+        SourceNews::Reachable(_) | SourceNews::Lock { .. } => false,
+    }
 }
 
 /// How far an entry is applied.
@@ -101,7 +110,7 @@ impl DatabaseService {
                         Ok(Step::UnderWay) => {
                             let done = index.previous();
                             if done > before {
-                                self.model.push_request(MemberRequest::Applied(done));
+                                self.model.report_applied(done);
                             }
                             let entries = entries.collect();
                             let rest = MemberEvent::Committed {
@@ -109,7 +118,7 @@ impl DatabaseService {
                                 term,
                                 entries,
                             };
-                            self.handle_member_event(now, rest);
+                            self.handle_upstream(now, ToDatabase::Member(rest));
                             return;
                         }
                         Err(error) => {
@@ -118,17 +127,28 @@ impl DatabaseService {
                         }
                     }
                 }
-                Committed::Rows(change) => {
-                    self.mark_reached(now, change.index.previous());
-                    if !self.apply_change(now, *change) {
-                        return;
-                    }
-                }
             }
         }
         self.mark_reached(now, through);
-        self.model.push_request(MemberRequest::Applied(through));
+        self.model.report_applied(through);
         self.end_doubt(now, term);
+    }
+
+    /// The source of a relay has made these changes.
+    pub(super) fn apply_changes(&mut self, now: Now, through: Index, changes: Vec<SourceChange>) {
+        if self.model.cluster().is_none_or(|relay| relay.is_broken) {
+            return;
+        }
+        for change in changes {
+            // Outcomes based on the changes before, which a client sees before this one.
+            self.mark_reached(now, change.index.previous());
+            if !self.apply_change(now, change) {
+                return;
+            }
+        }
+        self.mark_reached(now, through);
+        self.model.report_applied(through);
+        self.end_doubt(now, TERM);
     }
 
     /// An entry cannot be applied: nothing behind it is.
@@ -222,7 +242,7 @@ impl DatabaseService {
             }
             Err(error) => {
                 if let Some(cluster) = self.model.cluster_mut() {
-                    cluster.report_misfit(index, &error);
+                    cluster.report_misfit(&error);
                 }
                 false
             }

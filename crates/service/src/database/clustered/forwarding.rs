@@ -6,9 +6,7 @@
 //! are in order (`answering.rs`), and a session reads what it has written.
 
 use bytes::Bytes;
-use corvid_consensus::database::{
-    Forward, ForwardMethod, ForwardOnce, ForwardOutcome, MemberRequest,
-};
+use corvid_consensus::database::{Forward, ForwardMethod, ForwardOnce, ForwardOutcome};
 use corvid_consensus::limits;
 use corvid_data::{Tag, WireError};
 use corvid_engine::Outcome;
@@ -85,7 +83,7 @@ impl DatabaseService {
     /// Whether a transaction may follow others of its session that are in flight.
     fn may_pipeline(&self, request: &Request) -> bool {
         if self.model.is_relay() {
-            return self.may_pipeline_relayed(request);
+            return self.relays_at_once(request);
         }
         TransactionKind::of(request.params()).may_write
     }
@@ -211,9 +209,7 @@ impl DatabaseService {
             return false;
         };
         cluster.in_flight.forwarded(number, id, locks);
-        cluster
-            .requests
-            .push(MemberRequest::Forward { term, forward });
+        cluster.push_forward(term, forward);
         true
     }
 
@@ -288,18 +284,12 @@ impl DatabaseService {
         self.release();
     }
 
-    fn withdraw_at_source(&mut self, session: SessionId, canceled: Option<&[u8]>) {
-        if self.model.is_relay()
-            && let Some(cluster) = self.model.cluster_mut()
-        {
-            cluster.withdraw_forwarded(session, canceled);
-        }
-    }
-
     /// Cancels a request that no leader has. False if there is no such request. The source of a relay is asked to cancel a request that may be
     /// waiting there: its reply comes, whatever it is.
     pub(in super::super) fn cancel_waiting(&mut self, session: SessionId, id: &[u8]) -> bool {
-        self.withdraw_at_source(session, Some(id));
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.withdraw_forwarded(session, Some(id));
+        }
         let in_flight = self.model.in_flight_mut();
         let Some(entry) = in_flight.and_then(|in_flight| in_flight.take_waiting(session, id))
         else {
@@ -313,7 +303,9 @@ impl DatabaseService {
 
     /// A client has disconnected, or is about to be: what no leader has is withdrawn, the rest ends in silence. Its outbox stays blocked.
     pub(in super::super) fn withdraw_session(&mut self, session: SessionId) {
-        self.withdraw_at_source(session, None);
+        if let Some(cluster) = self.model.cluster_mut() {
+            cluster.withdraw_forwarded(session, None);
+        }
         if let Some(in_flight) = self.model.in_flight_mut()
             && !in_flight.is_empty()
         {

@@ -4,7 +4,6 @@
 //! transaction is taken, and once more when it is forwarded, because it may have waited. A claim that follows takes the same way as the
 //! transaction, behind it, so at the source too the session owns its lock when the transaction is executed, or nobody here does.
 
-use corvid_consensus::database::{LockNews, MemberRequest};
 use corvid_engine::{Outcome, WorkBudget};
 
 use super::super::DatabaseService;
@@ -13,6 +12,7 @@ use super::identity::identity_of;
 use super::in_flight::Number;
 use crate::job::Derived;
 use crate::message::Completion;
+use crate::upstream::{LockNews, SourceRequest};
 
 impl DatabaseService {
     /// Has the relay make the claims of the lock table.
@@ -21,9 +21,9 @@ impl DatabaseService {
         let claims = locks.take_claims(self.id);
         drop(locks);
         if let Some(cluster) = self.model.cluster_mut() {
-            let claims = claims.into_iter();
-            let requests = claims.map(|(name, claim)| MemberRequest::Lock { name, claim });
-            cluster.requests.extend(requests);
+            for (name, claim) in claims {
+                cluster.push_source_request(SourceRequest::Lock { name, claim });
+            }
         }
     }
 

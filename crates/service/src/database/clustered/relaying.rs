@@ -14,7 +14,7 @@
 //! A trial sees what the relay has, so it waits until the earlier transactions of its session are answered; all others follow each other
 //! without waiting. Invariant: a trial changes nothing.
 
-use corvid_consensus::database::{ForwardOutcome, MemberRequest};
+use corvid_consensus::database::ForwardOutcome;
 use corvid_data::{Tag, WireError};
 use corvid_engine::Outcome;
 use corvid_log::cluster::Index;
@@ -24,8 +24,9 @@ use super::super::replies::Answer;
 use super::super::{DatabaseService, Now};
 use super::request_stage::Stage;
 use super::transaction_kind::asserted_locks;
-use super::{Clustered, TransactionKind};
+use super::{Clustered, Requests, TransactionKind};
 use crate::message::{Completion, DatabaseMethod, Request, ToDatabase};
+use crate::upstream::SourceRequest;
 
 /// Bytes of requests that wait for a source, with what they cost beside their text; beyond that further ones are refused.
 const WAITING_BYTES_MAX: usize = 256 << 20;
@@ -35,22 +36,28 @@ impl Clustered {
     /// by its id. Transactions that their client may ask for again are not canceled at the source
     /// when it goes.
     pub(super) fn withdraw_forwarded(&mut self, session: SessionId, canceled: Option<&[u8]>) {
+        if matches!(self.requests, Requests::Member(_)) {
+            return;
+        }
         let forwarded = self.in_flight.forwarded_of(session);
         let meant = forwarded.filter(|(request, _)| {
             canceled.is_none_or(|canceled| request.blocked && *request.id == *canceled)
         });
-        let withdrawals = meant.map(|(request, id)| MemberRequest::Withdraw {
+        let withdrawals = meant.map(|(request, id)| SourceRequest::Withdraw {
             id,
             cancels: canceled.is_some() || request.once.is_none(),
         });
-        self.requests.extend(withdrawals);
+        let withdrawals: Vec<_> = withdrawals.collect();
+        for withdrawal in withdrawals {
+            self.push_source_request(withdrawal);
+        }
     }
 
     /// A change of the source does not fit. Nothing is applied until contents are installed.
-    pub(super) fn report_misfit(&mut self, index: Index, error: &WireError) {
+    pub(super) fn report_misfit(&mut self, error: &WireError) {
         self.is_broken = true;
         let details = error.to_string();
-        self.requests.push(MemberRequest::Misfit { index, details });
+        self.push_source_request(SourceRequest::Misfit { details });
     }
 }
 
@@ -59,11 +66,6 @@ impl DatabaseService {
     pub(super) fn relays_at_once(&self, request: &Request) -> bool {
         let kind = TransactionKind::of(request.params());
         kind.is_for_source && !self.must_try(request, kind)
-    }
-
-    /// Whether a transaction may follow others of its session that are in flight.
-    pub(super) fn may_pipeline_relayed(&self, request: &Request) -> bool {
-        self.relays_at_once(request)
     }
 
     /// Whether a transaction of a relay's session may go to the source as far as its locks are

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use corvid_consensus::database::{Committed, MemberEvent, MemberRequest};
+use corvid_consensus::database::{Committed, MemberEvent};
 use corvid_data::{Arc, Recorded, Schema};
 use corvid_engine::Database;
 use corvid_log::cluster::{Eid, Index, Term};
@@ -16,6 +16,7 @@ use super::super::{DatabaseService, Now};
 use super::request_stage::Entry;
 use crate::job::{Job, JobNumber, JobResult};
 use crate::message::{Event, InstalledSnapshot, ToDatabase};
+use crate::upstream::SourceNews;
 
 /// A replacement under way.
 pub(super) struct Replacement {
@@ -238,7 +239,7 @@ impl DatabaseService {
         self.mark_reached(now, index);
         if let Some(cluster) = self.model.cluster_mut() {
             cluster.is_broken = false;
-            cluster.push_request(MemberRequest::Applied(index));
+            cluster.report_applied(index);
             cluster.ask_for_sought(index);
         }
         self.end_doubt(now, term);
@@ -247,13 +248,17 @@ impl DatabaseService {
 
 /// Bytes of entries that an event of the member keeps in memory.
 fn bytes_of(input: &ToDatabase) -> usize {
-    let ToDatabase::Member(MemberEvent::Committed { entries, .. }) = input else {
-        return 0;
-    };
-    let lengths = entries.iter().map(|entry| match entry {
+    let length = |entry: &Committed| match entry {
         Committed::Own { .. } => 0,
         Committed::Data { data, .. } => data.len(),
-        Committed::Rows(change) => change.bytes,
-    });
-    lengths.sum()
+    };
+    match input {
+        ToDatabase::Member(MemberEvent::Committed { entries, .. }) => {
+            entries.iter().map(length).sum()
+        }
+        ToDatabase::Relay(SourceNews::Changes { changes, .. }) => {
+            changes.iter().map(|change| change.bytes).sum()
+        }
+        _ => 0,
+    }
 }

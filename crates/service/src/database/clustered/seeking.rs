@@ -24,7 +24,7 @@ impl Clustered {
     /// is sought.
     pub(super) fn ask_for_sought(&mut self, through: Index) {
         if let Some((after, ids)) = self.in_flight.question(through) {
-            self.requests.push(MemberRequest::Find {
+            self.push_request(MemberRequest::Find {
                 after,
                 through,
                 ids,

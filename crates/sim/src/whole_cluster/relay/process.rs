@@ -6,13 +6,14 @@
 
 use std::collections::VecDeque;
 
-use corvid_consensus::{ConnectionNumber, MemberRequest};
+use corvid_consensus::ConnectionNumber;
 use corvid_data::HashSeed;
 use corvid_service::Now;
 use corvid_service::member::Contents;
 use corvid_service::message::ToDatabase;
 use corvid_service::relay::{RelayEvent, RelayOptions, RelaySource};
 use corvid_service::server_db::ServerRow;
+use corvid_service::upstream::SourceRequest;
 use corvid_session::Input;
 
 use super::transport::{Happened, Transport};
@@ -43,7 +44,7 @@ pub(in crate::whole_cluster) enum RelayStep {
 
 /// A message to the relay's thread.
 enum ToRelay {
-    Request(MemberRequest),
+    Request(SourceRequest),
     Served,
 }
 
@@ -190,10 +191,10 @@ impl RelayProcess {
             RelayStep::Thread => self.turn(now.mono_ms, now_ms, wires),
             RelayStep::Machine(choice) => {
                 self.machine.act(now, choice, &mut self.dice);
-                for request in self.machine.to_member.drain(..) {
+                for request in self.machine.to_relay.drain(..) {
                     match &request {
-                        MemberRequest::Applied(_) => self.has_applied = true,
-                        MemberRequest::Misfit { .. } => self.misfits += 1,
+                        SourceRequest::Applied(_) => self.has_applied = true,
+                        SourceRequest::Misfit { .. } => self.misfits += 1,
                         _ => {}
                     }
                     self.mail.push_back(ToRelay::Request(request));
