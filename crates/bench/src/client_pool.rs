@@ -10,8 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use corvid_json::Framer;
-use corvid_json::frame::Framed;
+use corvid_json::Assembler;
 use memchr::memmem;
 use mio::{Events, Interest, Poll, Token};
 
@@ -208,8 +207,8 @@ impl ClientPool {
 #[derive(Debug)]
 struct Client {
     stream: Stream,
-    framer: Framer,
-    /// The kept part of the incomplete message.
+    assembler: Assembler,
+    /// The part of the incomplete message that is kept, which is less than the assembler would keep.
     message: Vec<u8>,
     outgoing: VecDeque<Arc<[u8]>>,
     /// Bytes of the first of these that are written.
@@ -224,7 +223,7 @@ impl Client {
     fn new(stream: Stream) -> Client {
         Client {
             stream,
-            framer: Framer::new(),
+            assembler: Assembler::default(),
             message: Vec::new(),
             outgoing: VecDeque::new(),
             written: 0,
@@ -294,18 +293,16 @@ impl Client {
         let mut has_stopped = false;
         let mut rest = bytes;
         while !rest.is_empty() {
-            let (start, end) = match self.framer.advance(rest)? {
-                Framed::Complete { start, end } => (start, end),
-                Framed::Partial { start } => {
-                    keep(&mut self.message, &rest[start..]);
-                    break;
-                }
-            };
+            let part = self.assembler.part(&mut rest)?;
+            if !part.is_last {
+                keep(&mut self.message, part.bytes);
+                break;
+            }
             let mut message = std::mem::take(&mut self.message);
             let text = if message.is_empty() {
-                &rest[start..end]
+                part.bytes
             } else {
-                keep(&mut message, &rest[start..end]);
+                keep(&mut message, part.bytes);
                 message.as_slice()
             };
             match kind(text) {
@@ -321,7 +318,6 @@ impl Client {
             }
             message.clear();
             self.message = message;
-            rest = &rest[end..];
         }
         Ok(has_stopped)
     }

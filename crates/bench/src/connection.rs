@@ -7,8 +7,7 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::time::Instant;
 
-use corvid_json::Framer;
-use corvid_json::frame::Framed;
+use corvid_json::Assembler;
 use memchr::memmem;
 
 use crate::error::Error;
@@ -20,9 +19,7 @@ use crate::stream::Stream;
 enum Role {
     /// Counts replies.
     Writer {
-        framer: Framer,
-        /// The received part of an incomplete reply.
-        partial: Vec<u8>,
+        assembler: Assembler,
         /// Whether the connection is done only after an update with the marker.
         awaits_marker: bool,
     },
@@ -57,8 +54,7 @@ impl Connection {
     /// A connection that will send `requests`.
     pub(crate) fn writer(stream: Stream, requests: Requests, depth: usize) -> Connection {
         let role = Role::Writer {
-            framer: Framer::new(),
-            partial: Vec::new(),
+            assembler: Assembler::default(),
             awaits_marker: false,
         };
         Connection::new(stream, role, requests, depth)
@@ -196,25 +192,11 @@ impl Connection {
                 Ok(())
             }
             Role::Writer {
-                framer,
-                partial,
+                assembler,
                 awaits_marker,
             } => {
-                let mut rest = bytes;
-                while !rest.is_empty() {
-                    let (start, end) = match framer.advance(rest)? {
-                        Framed::Complete { start, end } => (start, end),
-                        Framed::Partial { start } => {
-                            partial.extend_from_slice(&rest[start..]);
-                            break;
-                        }
-                    };
-                    let text = if partial.is_empty() {
-                        &rest[start..end]
-                    } else {
-                        partial.extend_from_slice(&rest[start..end]);
-                        partial.as_slice()
-                    };
+                for text in assembler.texts(bytes) {
+                    let text = &*text?;
                     // Inside a string, the quotes of such a member would be escaped.
                     if memmem::find(text, br#""method":"#).is_some() {
                         if memmem::find(text, br#""echo""#).is_some() {
@@ -235,8 +217,6 @@ impl Connection {
                             took.and_then(|took| u64::try_from(took).ok()).unwrap_or(0),
                         );
                     }
-                    partial.clear();
-                    rest = &rest[end..];
                 }
                 Ok(())
             }

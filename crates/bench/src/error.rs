@@ -23,7 +23,10 @@ pub(crate) enum Error {
     Refused(String),
     /// The server sent bytes that are not JSON.
     #[error("the server sent bad JSON: {0}")]
-    Framing(#[from] corvid_json::Error),
+    Syntax(#[from] corvid_json::Error),
+    /// Its stream cannot be cut into messages.
+    #[error("the server sent bad JSON: {0}")]
+    Framing(#[from] corvid_json::StreamError),
     /// No message arrived within the time limit.
     #[error("the server was silent for {0} seconds")]
     Silent(u64),

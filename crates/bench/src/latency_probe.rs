@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use corvid_json::Framer;
-use corvid_json::frame::Framed;
+use corvid_json::Assembler;
 use hdrhistogram::Histogram;
 
 use crate::driver;
 use crate::error::Error;
 use crate::requests;
-use crate::stream::{Address, ReadWrite};
+use crate::stream::{self, Address, ReadWrite};
 
 /// The interval between two requests.
 const PERIOD: Duration = Duration::from_millis(1);
@@ -88,19 +87,9 @@ pub(crate) fn run(
 
 /// Waits for the reply.
 fn receive(stream: &mut dyn ReadWrite) -> Result<(), Error> {
-    let (mut framer, mut reply, mut room) = (Framer::new(), Vec::new(), [0; 4096]);
-    loop {
-        let count = stream.read(&mut room)?;
-        if count == 0 {
-            return Err(Error::Closed);
-        }
-        reply.extend_from_slice(&room[..count]);
-        if let Framed::Complete { .. } = framer.advance(&room[..count])? {
-            return if requests::is_error(&reply) {
-                Err(Error::Refused(String::from_utf8_lossy(&reply).into_owned()))
-            } else {
-                Ok(())
-            };
-        }
+    let reply = stream::receive(stream, &mut Assembler::default())?;
+    match requests::is_error(&reply) {
+        true => Err(Error::Refused(String::from_utf8_lossy(&reply).into_owned())),
+        false => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use corvid_json::Value;
+use corvid_json::{Assembler, Value};
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
@@ -93,16 +93,22 @@ impl Address {
 
 fn exchange(stream: &mut dyn ReadWrite, request: &str) -> Result<Value, Error> {
     stream.write_all(request.as_bytes())?;
-    let (mut reply, mut room) = (Vec::new(), vec![0; 64 * 1024]);
-    let mut framer = corvid_json::Framer::new();
+    Ok(Value::parse(&receive(stream, &mut Assembler::default())?)?)
+}
+
+/// Waits for the next message.
+pub(crate) fn receive(
+    stream: &mut dyn ReadWrite,
+    assembler: &mut Assembler,
+) -> Result<Vec<u8>, Error> {
+    let mut room = vec![0; 64 * 1024];
     loop {
         let count = stream.read(&mut room)?;
         if count == 0 {
             return Err(Error::Closed);
         }
-        reply.extend_from_slice(&room[..count]);
-        if let corvid_json::frame::Framed::Complete { .. } = framer.advance(&room[..count])? {
-            return Ok(Value::parse(&reply)?);
+        if let Some(text) = assembler.texts(&room[..count]).next() {
+            return Ok(text?.into_owned());
         }
     }
 }

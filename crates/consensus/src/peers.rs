@@ -18,7 +18,6 @@
 //! Invariants: every output about a connection names an open one. A connection belongs to at most one server, fixed by its first message.
 //! The memory of a connection is bounded, before and after its server is known.
 
-mod assembler;
 mod backlog;
 mod connection;
 mod long_messages;

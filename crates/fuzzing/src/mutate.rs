@@ -1,6 +1,6 @@
 //! Mutation of inputs: of bytes, which tests scanning, and of JSON values, which tests the decoders behind the parser.
 
-use corvid_json::frame::{Framed, Framer};
+use corvid_json::frame::whole_texts;
 use corvid_json::{Object, Value};
 
 use crate::random::Random;
@@ -151,17 +151,9 @@ fn structural(random: &mut Random, input: &mut Vec<u8>, other: &[u8]) {
 
 /// The well-formed JSON texts at the front of an input.
 fn texts(input: &[u8]) -> Vec<Value> {
-    let mut framer = Framer::new();
-    let mut values = Vec::new();
-    let mut rest = input;
-    while let Ok(Framed::Complete { start, end }) = framer.advance(rest) {
-        let Ok(value) = Value::parse(&rest[start..end]) else {
-            break;
-        };
-        values.push(value);
-        rest = &rest[end..];
-    }
-    values
+    whole_texts(input)
+        .map_while(|text| Value::parse(text).ok())
+        .collect()
 }
 
 /// A random value inside `value`, or `value` itself.

@@ -3,7 +3,8 @@
 //!
 //! A text ends where its first bracket is closed, so framing counts brackets outside strings, 64 bytes at a time, and keeps
 //! its state between calls: a message of a hundred megabytes that arrives in small reads is scanned once. Framing does
-//! not validate; the reader does that, on the whole frame. Connections and the log reader call this.
+//! not validate; the reader does that, on the whole frame. [`crate::Assembler`] and
+//! the log reader call this.
 
 use crate::error::Fault;
 use crate::scan::{self, BLOCK, Masks};
@@ -176,6 +177,24 @@ impl Framer {
             message: error.message.clone(),
         })
     }
+}
+
+/// The whole texts at the beginning of `stream`, up to the first fault or incomplete text.
+///
+/// ```
+/// use corvid_json::frame::whole_texts;
+/// assert_eq!(whole_texts(b" [1]{}[2").collect::<Vec<_>>(), [b"[1]".as_slice(), b"{}"]);
+/// ```
+pub fn whole_texts(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let (mut framer, mut rest) = (Framer::new(), stream);
+    std::iter::from_fn(move || match framer.advance(rest) {
+        Ok(Framed::Complete { start, end }) => {
+            let text = &rest[start..end];
+            rest = &rest[end..];
+            Some(text)
+        }
+        _ => None,
+    })
 }
 
 /// Length of the array or object at the start of `text`, which was validated before; `None` when it does not end.

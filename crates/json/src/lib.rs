@@ -8,6 +8,7 @@
 //! in     unfinished  which connection gives way when texts that have begun are too long
 //!        scan       brackets, quotes and special bytes, many at a time
 //!        frame      where each text of a stream ends; `pieces` gathers a long one
+//!        assembler  whole texts from the reads of one stream, within limits
 //!        reader     typed values of one text, without a tree
 //!        validator  the reader's fast path over values that are skipped; `lex` makes the errors of the slow one
 //!        escape, number, hex   the content of strings, numbers and digits
@@ -20,6 +21,7 @@
 //! `error` has the one error of all of them: a position and a message. `splitmix` makes
 //! reproducible numbers, for the crates above.
 
+mod assembler;
 mod canonical;
 pub mod error;
 pub mod escape;
@@ -39,6 +41,7 @@ pub mod value;
 pub mod write;
 pub mod writer;
 
+pub use assembler::{Assembler, Part, StreamError, Texts};
 pub use canonical::write_canonical;
 pub use error::Error;
 pub use frame::Framer;

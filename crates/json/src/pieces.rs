@@ -21,12 +21,15 @@ const PIECE_BYTES: usize = 128 * 1024;
 pub struct Pieces {
     full: Vec<Vec<u8>>,
     last: Vec<u8>,
+    /// Bytes of the full pieces.
+    full_bytes: usize,
 }
 
 impl Pieces {
     /// Appends bytes.
     pub fn extend(&mut self, bytes: &[u8]) {
         if self.last.len() >= PIECE_BYTES {
+            self.full_bytes += self.last.len();
             self.full.push(std::mem::take(&mut self.last));
         }
         self.last.extend_from_slice(bytes);
@@ -35,7 +38,7 @@ impl Pieces {
     /// Length of the whole, bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.last.len() + self.full.iter().map(Vec::len).sum::<usize>()
+        self.full_bytes + self.last.len()
     }
 
     /// Whether there is nothing in it.
@@ -69,8 +72,8 @@ impl Pieces {
 impl From<Vec<u8>> for Pieces {
     fn from(bytes: Vec<u8>) -> Pieces {
         Pieces {
-            full: Vec::new(),
             last: bytes,
+            ..Pieces::default()
         }
     }
 }

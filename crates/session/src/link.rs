@@ -6,8 +6,7 @@
 
 use std::collections::VecDeque;
 
-use corvid_json::Framer;
-use corvid_json::frame::Framed;
+use corvid_json::{Assembler, StreamError};
 use corvid_rpc::log_event::End;
 use corvid_rpc::reconnect::Action;
 use corvid_rpc::remote::RemoteList;
@@ -38,9 +37,7 @@ pub(crate) enum Demand {
 pub(crate) struct Link {
     reconnect: Reconnect,
     remotes: Remotes,
-    framer: Framer,
-    /// The beginning of a message.
-    partial: Vec<u8>,
+    assembler: Assembler,
     /// Whole messages.
     frames: VecDeque<Vec<u8>>,
     waiting_bytes: usize,
@@ -57,8 +54,7 @@ impl Link {
         Link {
             reconnect: Reconnect::new(),
             remotes: Remotes::default(),
-            framer: Framer::new(),
-            partial: Vec::new(),
+            assembler: assembler(),
             frames: VecDeque::new(),
             waiting_bytes: 0,
             prng: Prng::new(seed),
@@ -193,25 +189,10 @@ impl Link {
             return Ok(());
         }
         self.reconnect.activity(now_ms);
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let framed = self.framer.advance(rest);
-            match framed.map_err(|error| error.to_string())? {
-                Framed::Complete { start, end } => {
-                    let mut frame = std::mem::take(&mut self.partial);
-                    frame.extend_from_slice(&rest[start..end]);
-                    self.waiting_bytes += frame.len();
-                    self.frames.push_back(frame);
-                    rest = &rest[end..];
-                }
-                Framed::Partial { start } => {
-                    self.partial.extend_from_slice(&rest[start..]);
-                    break;
-                }
-            }
-        }
-        if self.partial.len() > MESSAGE_BYTES_MAX {
-            return Err("message is too long".to_owned());
+        for text in self.assembler.texts(bytes) {
+            let frame = text.map_err(problem)?.into_owned();
+            self.waiting_bytes += frame.len();
+            self.frames.push_back(frame);
         }
         Ok(())
     }
@@ -234,10 +215,22 @@ impl Link {
     }
 
     fn clear_input(&mut self) {
-        self.framer = Framer::new();
-        self.partial = Vec::new();
+        self.assembler = assembler();
         self.frames.clear();
         self.waiting_bytes = 0;
+    }
+}
+
+fn assembler() -> Assembler {
+    let mut assembler = Assembler::default();
+    assembler.set_bytes_max(MESSAGE_BYTES_MAX);
+    assembler
+}
+
+fn problem(error: StreamError) -> String {
+    match error {
+        StreamError::Syntax(error) => error.to_string(),
+        StreamError::TooLong(_) => "message is too long".to_owned(),
     }
 }
 

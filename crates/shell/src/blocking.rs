@@ -3,12 +3,14 @@
 //! Every wait ends at its deadline, and a fatal signal (also the alarm of `--timeout`) ends the program. The socket is
 //! non-blocking underneath, so a deadline holds during each single read and write.
 
+use std::borrow::Cow;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use corvid_json::frame::{Framed, Framer};
+use corvid_json::Assembler;
 
 use corvid_net::listener::Listener;
 use corvid_net::socket::DSCP_DEFAULT;
@@ -25,11 +27,10 @@ const READ_BYTES: usize = 64 * 1024;
 pub struct Connection {
     stream: Stream,
     name: String,
-    framer: Framer,
-    /// Bytes of a text that is not complete, then bytes not yet scanned.
-    buffer: Vec<u8>,
-    /// How much of `buffer` was scanned.
-    scanned: usize,
+    assembler: Assembler,
+    buffer: Box<[u8]>,
+    /// Which bytes of `buffer` the assembler has not taken yet.
+    unscanned: Range<usize>,
 }
 
 impl Connection {
@@ -111,9 +112,9 @@ impl Connection {
         Ok(Connection {
             stream,
             name,
-            framer: Framer::default(),
-            buffer: Vec::new(),
-            scanned: 0,
+            assembler: Assembler::default(),
+            buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            unscanned: 0..0,
         })
     }
 
@@ -163,14 +164,9 @@ impl Connection {
             if let Some(frame) = self.cut()? {
                 return Ok(Some(frame));
             }
-            let length = self.buffer.len();
-            self.buffer.resize(length + READ_BYTES, 0);
-            let received = self.stream.read(&mut self.buffer[length..]);
-            self.buffer
-                .truncate(length + received.as_ref().map_or(0, |&count| count));
-            match received {
+            match self.stream.read(&mut self.buffer) {
                 Ok(0) => return Ok(None),
-                Ok(_) => {}
+                Ok(received) => self.unscanned = 0..received,
                 Err(error) if errno::is_again(&error) => {
                     wait(self.stream.as_raw_fd(), libc::POLLIN, deadline_ms)?;
                 }
@@ -183,7 +179,7 @@ impl Connection {
     /// Whether unread bytes are buffered.
     #[must_use]
     pub fn has_unscanned(&self) -> bool {
-        self.scanned < self.buffer.len()
+        !self.unscanned.is_empty()
     }
 
     /// The descriptor, for programs that also wait for others.
@@ -196,36 +192,14 @@ impl Connection {
         if !self.has_unscanned() {
             return Ok(None);
         }
-        let invalid = |error: corvid_json::Error| {
-            io::Error::new(io::ErrorKind::InvalidData, error.to_string())
-        };
-        let was_mid_text = self.framer.is_mid_text();
-        match self
-            .framer
-            .advance(&self.buffer[self.scanned..])
-            .map_err(invalid)?
-        {
-            Framed::Complete { start, end } => {
-                let begin = if was_mid_text {
-                    0
-                } else {
-                    self.scanned + start
-                };
-                let end = self.scanned + end;
-                let rest = self.buffer.split_off(end);
-                let mut frame = std::mem::replace(&mut self.buffer, rest);
-                frame.drain(..begin);
-                self.scanned = 0;
-                Ok(Some(frame))
-            }
-            Framed::Partial { start } => {
-                if !was_mid_text {
-                    self.buffer.drain(..self.scanned + start);
-                }
-                self.scanned = self.buffer.len();
-                Ok(None)
-            }
-        }
+        let mut rest = &self.buffer[self.unscanned.clone()];
+        let text = self
+            .assembler
+            .next(&mut rest)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?
+            .map(Cow::into_owned);
+        self.unscanned.start = self.unscanned.end - rest.len();
+        Ok(text)
     }
 }
 

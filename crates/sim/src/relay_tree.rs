@@ -11,8 +11,7 @@ pub mod plot;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use corvid_json::Framer;
-use corvid_json::frame::Framed;
+use corvid_json::Assembler;
 use corvid_monitor::SessionId;
 use corvid_session::Input;
 
@@ -129,7 +128,7 @@ struct Tree {
     timers_ns: Vec<Option<u64>>,
     /// The session of a relay at its source.
     uplinks: Vec<Option<SessionId>>,
-    framers: BTreeMap<(usize, SessionId), (Framer, Vec<u8>)>,
+    assemblers: BTreeMap<(usize, SessionId), Assembler>,
     /// The last arrival of each direction of a connection, so that bytes keep their order.
     last_ns: BTreeMap<(usize, SessionId, bool), u64>,
     clients: Vec<Client>,
@@ -229,7 +228,7 @@ impl Tree {
             peers: vec![BTreeMap::new(); count],
             timers_ns: vec![None; count],
             uplinks: vec![None; count],
-            framers: BTreeMap::new(),
+            assemblers: BTreeMap::new(),
             last_ns: BTreeMap::new(),
             clients: Vec::new(),
             queue: BinaryHeap::new(),
@@ -325,26 +324,11 @@ impl Tree {
                 session,
                 bytes,
             } => {
-                let (framer, partial) = self.framers.entry((node, session)).or_default();
-                let mut texts = Vec::new();
-                let mut rest = &bytes[..];
-                while !rest.is_empty() {
-                    match framer.advance(rest).map_err(|error| error.to_string())? {
-                        Framed::Complete { start, end } => {
-                            let mut text = std::mem::take(partial);
-                            text.extend_from_slice(&rest[start..end]);
-                            texts.push(text);
-                            rest = &rest[end..];
-                        }
-                        Framed::Partial { start } => {
-                            partial.extend_from_slice(&rest[start..]);
-                            rest = &[];
-                        }
-                    }
-                }
-                for text in texts {
+                let assembler = self.assemblers.entry((node, session)).or_default();
+                let texts: Result<Vec<_>, _> = assembler.texts(&bytes).collect();
+                for text in texts.map_err(|error| error.to_string())? {
                     let start_ns = self.execute(node, at_ns, costs);
-                    self.nodes[node].text(start_ns, session, text);
+                    self.nodes[node].text(start_ns, session, text.into_owned());
                     self.drain(node, start_ns, costs)?;
                 }
                 Ok(())

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use corvid_json::Framer;
-use corvid_json::frame::Framed;
+use corvid_json::Assembler;
 use hdrhistogram::Histogram;
 use memchr::memmem;
 
@@ -176,17 +175,14 @@ fn client(
 /// A connection that waits for replies and skips updates.
 struct Replies {
     stream: Box<dyn ReadWrite>,
-    framer: Framer,
-    /// The received bytes after the last complete message.
-    text: Vec<u8>,
+    assembler: Assembler,
 }
 
 impl Replies {
     fn new(address: &Address) -> Result<Replies, Error> {
         Ok(Replies {
             stream: address.open()?,
-            framer: Framer::new(),
-            text: Vec::new(),
+            assembler: Assembler::default(),
         })
     }
 
@@ -206,25 +202,15 @@ impl Replies {
 
     /// Whether one of the messages that `bytes` complete is a reply. With one request in flight there is at most one.
     fn has_reply(&mut self, bytes: &[u8]) -> Result<bool, Error> {
-        let (mut rest, mut is_answered) = (bytes, false);
-        while !rest.is_empty() {
-            let (start, end) = match self.framer.advance(rest)? {
-                Framed::Complete { start, end } => (start, end),
-                Framed::Partial { start } => {
-                    self.text.extend_from_slice(&rest[start..]);
-                    break;
-                }
-            };
-            self.text.extend_from_slice(&rest[start..end]);
-            if memmem::find(&self.text, br#""method":"#).is_none() {
-                if requests::is_error(&self.text) {
-                    let text = String::from_utf8_lossy(&self.text).into_owned();
-                    return Err(Error::Refused(text));
+        let mut is_answered = false;
+        for text in self.assembler.texts(bytes) {
+            let text = &*text?;
+            if memmem::find(text, br#""method":"#).is_none() {
+                if requests::is_error(text) {
+                    return Err(Error::Refused(String::from_utf8_lossy(text).into_owned()));
                 }
                 is_answered = true;
             }
-            self.text.clear();
-            rest = &rest[end..];
         }
         Ok(is_answered)
     }

@@ -1,12 +1,12 @@
 //! One established connection.
 
 use corvid_json::unfinished::Growth;
+use corvid_json::{Assembler, Framer, PEER_DEPTH_MAX};
 use corvid_log::cluster::Sid;
 use corvid_rpc::Session;
 use corvid_rpc::session::Action;
 
 use super::BacklogLimits;
-use super::assembler::Assembler;
 use super::backlog::{Backlog, Report};
 use super::long_messages::{InboundParts, OutboundQueue};
 
@@ -60,7 +60,9 @@ impl Connection {
             identified: 0,
             is_vouched: false,
             answer_until_ms: None,
-            assembler: Assembler::default(),
+            // A forwarded transaction may nest as deeply as a client's message may, and is wrapped
+            // here.
+            assembler: Assembler::new(Framer::with_depth_max(PEER_DEPTH_MAX)),
             session: Session::new(now_ms, probe_ms),
             backlog: Backlog::default(),
             outbound: OutboundQueue::default(),
@@ -71,7 +73,7 @@ impl Connection {
 
     /// Bytes of messages that have begun to arrive.
     pub(super) fn begun_bytes(&self) -> usize {
-        self.assembler.begun_bytes() + self.inbound.bytes()
+        self.assembler.begun().len() + self.inbound.bytes()
     }
 
     /// When the peer must have identified itself.

@@ -1,12 +1,13 @@
 //! Bytes to messages of identified servers.
 
 use bytes::Bytes;
+use corvid_json::StreamError;
 use corvid_json::unfinished::Growth;
 use corvid_log::cluster::ids::short;
 use corvid_log::cluster::{Cid, Sid};
 use corvid_rpc::session::Received;
 use corvid_rpc::wire_log::Direction;
-use corvid_rpc::{Level, Message};
+use corvid_rpc::{Level, Message, MessageError};
 
 use super::connection::Connection;
 use super::{ACCEPTED_PER_SERVER_MAX, ConnectionNumber, Peers, PeersOutput, unfinished, vouching};
@@ -39,13 +40,19 @@ impl Peers {
                 Some(_) => self.settings.message_bytes_max,
                 None => HELLO_BYTES_MAX.min(self.settings.message_bytes_max),
             };
-            match connection.assembler.next(&mut rest, bytes_max) {
-                Ok(Some(text)) => self.receive_text(now_ms, number, &text, false),
-                Ok(None) => {
-                    return self.limit_begun(now_ms, number);
+            connection.assembler.set_bytes_max(bytes_max);
+            match connection.assembler.next(&mut rest) {
+                Ok(Some(text)) => {
+                    let text = Bytes::from(text.into_owned());
+                    self.receive_text(now_ms, number, &text, false);
                 }
+                Ok(None) => return self.limit_begun(now_ms, number),
                 Err(error) => {
-                    return self.refuse_connection(now_ms, number, Level::Warn, &error.to_string());
+                    let problem = match error {
+                        StreamError::Syntax(error) => MessageError::from(error).log_text(),
+                        StreamError::TooLong(_) => error.to_string(),
+                    };
+                    return self.refuse_connection(now_ms, number, Level::Warn, &problem);
                 }
             }
         }

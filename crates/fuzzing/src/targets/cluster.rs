@@ -1,6 +1,6 @@
 //! Records of a cluster member's file.
 
-use corvid_json::frame::{Framed, Framer};
+use corvid_json::frame::whole_texts;
 use corvid_log::cluster::{
     ClusterReader, Header, Index, Kind, Promises, Record, Recovered, RecoveredMembership, Replay,
     SnapshotBody, StoredEntry, Term, recover,
@@ -18,13 +18,10 @@ pub fn cluster_records(input: &[u8]) {
         return open(input);
     }
     let mut file = Vec::new();
-    let mut framer = Framer::new();
-    let mut rest = input;
-    while let Ok(Framed::Complete { start, end }) = framer.advance(rest) {
+    for text in whole_texts(input) {
         let mut record = Framing::begin(&mut file, Magic::Clustered);
-        record.body().extend_from_slice(&rest[start..end]);
+        record.body().extend_from_slice(text);
         record.finish();
-        rest = &rest[end..];
     }
     read(&file);
     open(&file);

@@ -3,7 +3,7 @@
 use corvid_data::uuid::UuidSource;
 use corvid_data::{AtomType, ColumnSchema, HashSeed, Schema, Uuid, wire};
 use corvid_engine::{Context, Database, LockOwner, Outcome};
-use corvid_json::frame::{Framed, Framer};
+use corvid_json::frame::whole_texts;
 use corvid_json::{Reader, Value};
 use corvid_log::{Load, write_schema, write_transaction};
 
@@ -93,17 +93,9 @@ fn commits(input: &[u8]) -> usize {
 
 /// The valid JSON arrays at the beginning of an input.
 fn arrays(input: &[u8]) -> Vec<&[u8]> {
-    let mut framer = Framer::new();
-    let mut arrays = Vec::new();
-    let mut rest = input;
-    while let Ok(Framed::Complete { start, end }) = framer.advance(rest) {
-        let text = &rest[start..end];
-        rest = &rest[end..];
-        if text[0] == b'[' && Reader::new(text).skip().is_ok() {
-            arrays.push(text);
-        }
-    }
-    arrays
+    whole_texts(input)
+        .filter(|text| text[0] == b'[' && Reader::new(text).skip().is_ok())
+        .collect()
 }
 
 fn audit(database: &Database) {

@@ -1,26 +1,17 @@
 //! Framing and reading of JSON.
 
-use corvid_json::frame::{Framed, Framer};
-use corvid_json::{Reader, Value};
+use corvid_json::{Assembler, Reader, Value};
 
 /// All frames of a stream, and whether it ended in an error. `cuts` gives the lengths of its pieces.
 fn frames(stream: &[u8], mut cuts: impl FnMut() -> usize) -> (Vec<Vec<u8>>, bool) {
-    let mut framer = Framer::new();
-    let (mut frames, mut kept) = (Vec::new(), Vec::new());
+    let mut assembler = Assembler::default();
+    let mut frames = Vec::new();
     let mut rest = stream;
     while !rest.is_empty() {
-        let (mut input, later) = rest.split_at(cuts().clamp(1, rest.len()));
-        while !input.is_empty() {
-            match framer.advance(input) {
-                Ok(Framed::Complete { start, end }) => {
-                    kept.extend_from_slice(&input[start..end]);
-                    frames.push(std::mem::take(&mut kept));
-                    input = &input[end..];
-                }
-                Ok(Framed::Partial { start }) => {
-                    kept.extend_from_slice(&input[start..]);
-                    input = &[];
-                }
+        let (input, later) = rest.split_at(cuts().clamp(1, rest.len()));
+        for text in assembler.texts(input) {
+            match text {
+                Ok(text) => frames.push(text.into_owned()),
                 Err(_) => return (frames, true),
             }
         }

@@ -3,7 +3,7 @@
 use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Uuid};
 use corvid_engine::Database;
-use corvid_json::frame::{Framed, Framer};
+use corvid_json::frame::whole_texts;
 use corvid_log::{Load, Magic, Record};
 
 /// Row versions in sequence; row UUIDs come from the log.
@@ -26,13 +26,10 @@ pub fn log_records(input: &[u8]) {
         return load(input);
     }
     let mut file = Vec::new();
-    let mut framer = Framer::new();
-    let mut rest = input;
-    while let Ok(Framed::Complete { start, end }) = framer.advance(rest) {
+    for text in whole_texts(input) {
         let mut record = Record::begin(&mut file, Magic::Standalone);
-        record.body().extend_from_slice(&rest[start..end]);
+        record.body().extend_from_slice(text);
         record.finish();
-        rest = &rest[end..];
     }
     load(&file);
 }

@@ -9,7 +9,7 @@ use corvid_consensus::{
     Settings,
 };
 use corvid_data::Uuid;
-use corvid_json::frame::{Framed, Framer};
+use corvid_json::frame::whole_texts;
 use corvid_log::RecordReader;
 use corvid_log::cluster::{
     Cid, Data, Eid, Header, Index, Membership, Record, Replay, Servers, Sid, Snapshot, Term,
@@ -35,11 +35,8 @@ pub fn member_messages(input: &[u8]) {
         sid: MEMBER,
         cid: Cid::new(Uuid([0xcc; 16])),
     };
-    let mut framer = Framer::new();
-    let mut rest = input;
-    while let Ok(Framed::Complete { start, end }) = framer.advance(rest) {
-        let text = Bytes::copy_from_slice(&rest[start..end]);
-        rest = &rest[end..];
+    for text in whole_texts(input) {
+        let text = Bytes::copy_from_slice(text);
         if let Ok(Incoming::Message { from, message, .. }) = wire::decode(&text, &receiver) {
             world.handle(Input::Peer { from, message });
         }

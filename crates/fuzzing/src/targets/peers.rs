@@ -5,7 +5,7 @@ use corvid_consensus::guard::{self, CommittedLog, GuardView};
 use corvid_consensus::wire::{self, Envelope, Incoming, Receiver};
 use corvid_consensus::{ConnectionNumber, PeerMessage, Peers, PeersOutput, PeersSettings};
 use corvid_data::Uuid;
-use corvid_json::frame::{Framed, Framer};
+use corvid_json::frame::whole_texts;
 use corvid_log::cluster::{Cid, Eid, Index, Sid, Term};
 
 /// The receiver and the sender of the seeds.
@@ -18,11 +18,8 @@ const SENDER: Sid = Sid(Uuid([0xaa; 16]));
 /// # Panics
 /// One of these invariants is broken.
 pub fn peer_messages(input: &[u8]) {
-    let mut framer = Framer::new();
-    let mut rest = input;
-    while let Ok(Framed::Complete { start, end }) = framer.advance(rest) {
-        read(&Bytes::copy_from_slice(&rest[start..end]));
-        rest = &rest[end..];
+    for text in whole_texts(input) {
+        read(&Bytes::copy_from_slice(text));
     }
     for piece in [input.len().max(1), 61] {
         receive(input, piece);

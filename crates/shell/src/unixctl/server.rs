@@ -12,8 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use corvid_json::frame::{Framed, Framer};
-use corvid_json::{Object, Value};
+use corvid_json::{Assembler, Object, Value};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use slab::Slab;
@@ -114,8 +113,7 @@ struct Connection {
     serial: u64,
     name: String,
     stream: Stream,
-    framer: Framer,
-    partial: Vec<u8>,
+    assembler: Assembler,
     frames: VecDeque<Vec<u8>>,
     pending_bytes: usize,
     format: Format,
@@ -352,8 +350,7 @@ impl<C: 'static> Server<C> {
             serial: self.next_serial,
             name,
             stream,
-            framer: Framer::default(),
-            partial: Vec::new(),
+            assembler: Assembler::default(),
             frames: VecDeque::new(),
             pending_bytes: 0,
             format: Format::Text,
@@ -521,28 +518,14 @@ impl Connection {
         Ok(())
     }
 
-    fn cut(&mut self, mut input: &[u8]) -> Result<(), String> {
+    fn cut(&mut self, input: &[u8]) -> Result<(), String> {
         self.pending_bytes += input.len();
         if self.pending_bytes > PENDING_BYTES_MAX {
             return Err("too many requests".to_owned());
         }
-        while !input.is_empty() {
-            match self
-                .framer
-                .advance(input)
-                .map_err(|error| error.to_string())?
-            {
-                Framed::Complete { start, end } => {
-                    let mut frame = std::mem::take(&mut self.partial);
-                    frame.extend_from_slice(&input[start..end]);
-                    self.frames.push_back(frame);
-                    input = &input[end..];
-                }
-                Framed::Partial { start } => {
-                    self.partial.extend_from_slice(&input[start..]);
-                    break;
-                }
-            }
+        for text in self.assembler.texts(input) {
+            let text = text.map_err(|error| error.to_string())?;
+            self.frames.push_back(text.into_owned());
         }
         Ok(())
     }

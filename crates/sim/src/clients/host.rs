@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 
 use corvid_data::{HashSeed, Uuid};
-use corvid_json::frame::Framed;
-use corvid_json::{Framer, Pieces};
+use corvid_json::{Assembler, Pieces};
 use corvid_monitor::SessionId;
 use corvid_service::Now;
 use corvid_service::replication::{
@@ -24,38 +23,9 @@ use crate::server::trace::Trace;
 /// Delay before a backup reconnects.
 const RETRY_MS: u64 = 1000;
 
-/// Messages from a stream.
-#[derive(Debug, Default)]
-struct Texts {
-    framer: Framer,
-    partial: Vec<u8>,
-}
-
-impl Texts {
-    fn take(&mut self, mut bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
-        let mut texts = Vec::new();
-        while !bytes.is_empty() {
-            let framed = self.framer.advance(bytes);
-            match framed.map_err(|error| error.to_string())? {
-                Framed::Complete { start, end } => {
-                    let mut text = std::mem::take(&mut self.partial);
-                    text.extend_from_slice(&bytes[start..end]);
-                    texts.push(text);
-                    bytes = &bytes[end..];
-                }
-                Framed::Partial { start } => {
-                    self.partial.extend_from_slice(&bytes[start..]);
-                    break;
-                }
-            }
-        }
-        Ok(texts)
-    }
-}
-
 struct Session {
     conn: ConnId,
-    texts: Texts,
+    assembler: Assembler,
     is_paused: bool,
     /// Output was written to it and not reported as drained.
     is_full: bool,
@@ -66,7 +36,7 @@ struct Source {
     id: SourceId,
     host: usize,
     conn: Option<ConnId>,
-    texts: Texts,
+    assembler: Assembler,
     connections: u64,
     retry_ms: u64,
 }
@@ -156,7 +126,7 @@ impl Host {
                     id,
                     host,
                     conn: None,
-                    texts: Texts::default(),
+                    assembler: Assembler::default(),
                     connections: 0,
                     retry_ms: now_ms,
                 });
@@ -223,7 +193,7 @@ impl Host {
     pub(super) fn call(&mut self, now_ms: u64, network: &mut Network) {
         if let Some(source) = &mut self.source {
             source.retry_ms = now_ms + RETRY_MS;
-            source.texts = Texts::default();
+            source.assembler = Assembler::default();
             source.conn = Some(network.dial(now_ms, Caller::Host(self.number), source.host));
         }
     }
@@ -274,7 +244,7 @@ impl Host {
             (Parcel::Open, _) => {
                 let session = Session {
                     conn,
-                    texts: Texts::default(),
+                    assembler: Assembler::default(),
                     is_paused: false,
                     is_full: false,
                 };
@@ -282,11 +252,11 @@ impl Host {
                 network.send(now.mono_ms, conn, To::Caller, Parcel::Open);
             }
             (Parcel::Bytes(bytes), Some(id)) => {
-                let texts = self
-                    .sessions
-                    .get_mut(&id)
-                    .map(|session| session.texts.take(&bytes));
-                for text in texts.transpose()?.into_iter().flatten() {
+                let Some(session) = self.sessions.get_mut(&id) else {
+                    return Ok(true);
+                };
+                for text in session.assembler.texts(&bytes) {
+                    let text = text.map_err(|error| error.to_string())?.into_owned();
                     self.trace.line(format_args!(
                         "host {} {conn:?} <- {}",
                         self.number,
@@ -326,7 +296,8 @@ impl Host {
                 machine.source(source.id, SourceEvent::Connected(source.connections));
             }
             Parcel::Bytes(bytes) => {
-                for text in source.texts.take(&bytes)? {
+                for text in source.assembler.texts(&bytes) {
+                    let text = text.map_err(|error| error.to_string())?.into_owned();
                     machine.source(source.id, SourceEvent::Message(Pieces::from(text)));
                 }
             }

@@ -2,12 +2,12 @@
 //!
 //! Invariant: nothing is read from a session whose shard has paused it. A session whose other end is silent for two intervals ends.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use corvid_consensus::ConnectionNumber;
-use corvid_json::Framer;
-use corvid_json::frame::Framed;
+use corvid_json::Assembler;
 use corvid_monitor::SessionId;
 use corvid_service::Now;
 
@@ -24,8 +24,7 @@ const PROBE: &[u8] = br#"{"id":"echo","method":"echo","params":[]}"#;
 #[derive(Debug)]
 struct Socket {
     session: SessionId,
-    framer: Framer,
-    partial: Vec<u8>,
+    assembler: Assembler,
     /// Bytes that have arrived and are not read.
     unread: VecDeque<Bytes>,
     is_paused: bool,
@@ -107,8 +106,7 @@ impl Sockets {
                 if wires.accept(end, number) {
                     let socket = Socket {
                         session: machine.connect(),
-                        framer: Framer::default(),
-                        partial: Vec::new(),
+                        assembler: Assembler::default(),
                         unread: VecDeque::new(),
                         is_paused: false,
                         unsent: 0,
@@ -151,18 +149,13 @@ impl Sockets {
             return Ok(());
         };
         while let Some(bytes) = socket.unread.front_mut().filter(|_| !socket.is_paused) {
-            let framed = socket.framer.advance(bytes);
-            match framed.map_err(|error| error.to_string())? {
-                Framed::Complete { start, end } => {
-                    let mut text = std::mem::take(&mut socket.partial);
-                    text.extend_from_slice(&bytes[start..end]);
-                    let _ = bytes.split_to(end);
-                    machine.text(now, socket.session, text);
-                }
-                Framed::Partial { start } => {
-                    socket.partial.extend_from_slice(&bytes[start..]);
-                    bytes.clear();
-                }
+            let mut rest = &bytes[..];
+            let text = socket.assembler.next(&mut rest);
+            let text = text.map_err(|error| error.to_string())?;
+            let (text, left) = (text.map(Cow::into_owned), rest.len());
+            let _ = bytes.split_to(bytes.len() - left);
+            if let Some(text) = text {
+                machine.text(now, socket.session, text);
             }
             if bytes.is_empty() {
                 socket.unread.pop_front();
