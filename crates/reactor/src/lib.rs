@@ -1,13 +1,18 @@
 //! Many connections on a few threads: poll loops, timers, limits of output, and mailboxes between threads.
 //!
-//! A [`shard`] is a thread with a poll loop that carries framed JSON texts for its connections; a [`mailbox`] brings work to a thread. It
+//! A [`shard`] is a thread with a poll loop that carries framed JSON texts for its connections; a [`mailbox`] brings work to a thread. A
+//! [`channel`] is one stream of a poll loop, [`listening`] the socket that accepts: shards are made of them, and so is the poll loop of a
+//! cluster's member, which has rules of its own. The crate
 //! knows nothing of OVSDB: no database, schema, monitor or transaction is named here. Servers are its users; a client has one connection
 //! and uses `net` alone.
 
+pub mod channel;
 pub mod events;
 #[cfg(all(test, interleavings))]
 mod interleavings;
+pub mod listening;
 pub mod mailbox;
+pub mod output;
 pub mod pipeline;
 pub mod poll_interval;
 pub mod priority;

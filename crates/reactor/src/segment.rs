@@ -42,6 +42,12 @@ impl Segment {
     }
 }
 
+impl AsRef<[u8]> for Segment {
+    fn as_ref(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
 impl From<Arc<[u8]>> for Segment {
     fn from(bytes: Arc<[u8]>) -> Segment {
         Segment::Shared(bytes)

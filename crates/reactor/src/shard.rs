@@ -20,7 +20,6 @@ mod group;
 mod inbox;
 mod io;
 mod limits;
-mod output;
 mod run;
 mod timers;
 mod unfinished;

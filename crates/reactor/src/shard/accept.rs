@@ -3,15 +3,12 @@
 //! A listener that cannot be opened is never fatal: the shard tries again every [`RETRY_MS`] and logs each new reason once. Only the first
 //! shard accepts; it distributes connections over all shards in turn.
 
-use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use mio::unix::SourceFd;
-use mio::{Interest, Registry, Token};
-
 use super::ConnInfo;
 use super::limits::{Accounts, Permit};
+use crate::listening::Listening;
 use corvid_net::errno;
 use corvid_net::listener::{ListenError, Listener};
 use corvid_net::logging::{self, Module, RateLimit};
@@ -19,8 +16,6 @@ use corvid_net::stream::Stream;
 use corvid_net::target::Passive;
 use corvid_net::tls::Credentials;
 
-/// Between two checks whether a host name is resolved, ms.
-const RESOLVE_MS: u64 = 100;
 /// Between attempts to open a listener, ms.
 pub(super) const RETRY_MS: u64 = 2500;
 /// Pause after accepting failed (no descriptor left), ms: readiness is edge-triggered, so no event would wake the shard.
@@ -105,16 +100,11 @@ pub(super) struct Accepted {
 pub(super) struct Acceptor {
     pub(super) id: ListenerId,
     pub(super) status: Arc<ListenerStatus>,
+    pub(super) listening: Listening,
     name: Arc<str>,
-    target: Passive,
-    dscp: u8,
-    /// For TLS.
-    credentials: Option<Arc<Credentials>>,
     accounts: Arc<Accounts>,
     /// The text of the last failure, so that it is logged once.
     failure: Option<String>,
-    /// When to try again to open or accept, monotonic ms.
-    pub(super) retry_ms: Option<u64>,
 }
 
 impl Acceptor {
@@ -129,13 +119,10 @@ impl Acceptor {
         Acceptor {
             id,
             status,
+            listening: Listening::new(target, dscp, credentials, RETRY_MS),
             name: name.into(),
-            target,
-            dscp,
-            credentials,
             accounts: Arc::default(),
             failure: None,
-            retry_ms: None,
         }
     }
 
@@ -144,25 +131,24 @@ impl Acceptor {
         self.accounts = Arc::clone(accounts);
     }
 
-    /// Tries to open it; after a failure, schedules the next attempt.
-    pub(super) fn open(&mut self, now_ms: u64) {
-        let Some(target) = self.target.resolved() else {
-            // Not logged: the name is resolved soon, or the resolver has logged its failure.
-            self.retry_ms = Some(now_ms + RESOLVE_MS);
-            return;
-        };
-        match Listener::open(&target, self.dscp, self.credentials.as_ref()) {
-            Ok(listener) => {
-                self.retry_ms = None;
-                self.failure = None;
-                self.status.listener.get_or_init(|| Arc::new(listener));
+    /// Tries to open it, if that is due. True when it has just been opened.
+    pub(super) fn open(&mut self, now_ms: u64) -> bool {
+        match self.listening.open(now_ms) {
+            Ok(is_opened) => {
+                if let Some(listener) = self.listening.listener() {
+                    self.failure = None;
+                    self.status.listener.get_or_init(|| Arc::clone(listener));
+                }
+                is_opened
             }
-            Err(error) => self.failed(&error, now_ms),
+            Err(error) => {
+                self.failed(&error);
+                false
+            }
         }
     }
 
-    fn failed(&mut self, error: &ListenError, now_ms: u64) {
-        self.retry_ms = Some(now_ms + RETRY_MS);
+    fn failed(&mut self, error: &ListenError) {
         let text = errno::text(&error.error);
         if self.failure.as_ref() != Some(&text) {
             error.log();
@@ -174,45 +160,19 @@ impl Acceptor {
         }
     }
 
-    /// Registers the socket with the poll. A failure is logged: no connection can be accepted there.
-    pub(super) fn register(&self, registry: &Registry, token: Token) {
-        let Some(listener) = self.status.listener.get() else {
-            return;
-        };
-        let fd = listener.as_raw_fd();
-        if let Err(error) = registry.register(&mut SourceFd(&fd), token, Interest::READABLE) {
-            logging::err(
-                Module::PollLoop,
-                format_args!("register: {}", errno::text(&error)),
-            );
-        }
-    }
-
-    pub(super) fn close(&self, registry: &Registry) {
-        if let Some(listener) = self.status.listener.get() {
-            let _ = registry.deregister(&mut SourceFd(&listener.as_raw_fd()));
-            listener.close();
-        }
-    }
-
-    /// Whether the listener is open.
-    pub(super) fn is_open(&self) -> bool {
-        self.status.listener.get().is_some()
-    }
-
     /// Accepts pending connections, and closes those beyond the limit at once. When the limit of one wake-up is reached, the next attempt is
     /// due at once.
     pub(super) fn accept(&mut self, now_ms: u64) -> Vec<Accepted> {
         static LIMIT: RateLimit = RateLimit::new(1, 5);
         let mut accepted = Vec::new();
-        let Some(listener) = self.status.listener.get() else {
+        let Some(listener) = self.listening.listener().cloned() else {
             return accepted;
         };
-        self.retry_ms = None;
+        self.listening.accept_at(None);
         let mut count = 0;
         while !listener.is_closed() {
             if count == ACCEPTS_MAX {
-                self.retry_ms = Some(now_ms);
+                self.listening.accept_at(Some(now_ms));
                 break;
             }
             match listener.accept() {
@@ -252,7 +212,7 @@ impl Acceptor {
                         Module::OvsdbJsonrpcServer,
                         format_args!("{name}: accept failed: {text}"),
                     );
-                    self.retry_ms = Some(now_ms + ACCEPT_PAUSE_MS);
+                    self.listening.accept_at(Some(now_ms + ACCEPT_PAUSE_MS));
                     break;
                 }
             }

@@ -5,14 +5,15 @@
 
 use std::collections::VecDeque;
 
-use super::output::Output;
+use crate::output::Output;
+use crate::segment::Segment;
 
 /// Bytes freed in one wake-up: some 100 us.
 const BYTES_PER_STEP: usize = 2 << 20;
 
 /// Output to be freed.
 #[derive(Debug, Default)]
-pub(super) struct ClosedQueue(VecDeque<Output>);
+pub(super) struct ClosedQueue(VecDeque<Output<Segment>>);
 
 impl ClosedQueue {
     pub(super) fn is_empty(&self) -> bool {
@@ -20,7 +21,7 @@ impl ClosedQueue {
     }
 
     /// Queues the unsent output of a closed connection. Short output is freed at once.
-    pub(super) fn push(&mut self, output: Output) {
+    pub(super) fn push(&mut self, output: Output<Segment>) {
         if output.bytes() > BYTES_PER_STEP {
             self.0.push_back(output);
         }

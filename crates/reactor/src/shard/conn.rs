@@ -1,20 +1,22 @@
-//! One connection of a shard: its stream, the texts that arrived and its unsent output.
+//! One connection of a shard: its channel and the texts that arrived.
 //!
 //! Holds the state; the rules of the loop are in `run`.
 
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io;
 use std::sync::Arc;
 
-use corvid_json::frame::{Framed, Framer, unfinishable};
-use corvid_json::{DEPTH_MAX, PEER_DEPTH_MAX, Pieces, Reader, WRAPPING_BYTES};
+use corvid_json::frame::unfinishable;
+use corvid_json::{Assembler, DEPTH_MAX, Framer, PEER_DEPTH_MAX, Pieces, Reader, WRAPPING_BYTES};
 
 use super::accept::ConnGuard;
 use super::limits::Charge;
-use super::output::{Output, Progress};
 use super::timers::Timer;
 use super::unfinished::Turn;
 use super::{BEGINNING_BYTES, CloseReason, ConnId, ConnInfo};
+use crate::channel::{Channel, Received};
+use crate::output::Progress;
+use crate::segment::Segment;
 use corvid_net::stream::Stream;
 
 /// The beginning of a text is checked for faults up to this length.
@@ -59,15 +61,7 @@ pub(super) type IsPassedOn = fn(&[u8]) -> bool;
 pub(super) struct Conn {
     pub(super) id: ConnId,
     pub(super) info: ConnInfo,
-    pub(super) stream: Stream,
-    /// Whether the connection is open; before, its handshake is under way.
-    pub(super) is_open: bool,
-    /// The kernel may have input: an edge was reported, and no read has returned EAGAIN since.
-    pub(super) may_read: bool,
-    /// The peer has closed its sending side: input must be read to its end, because no further edge comes.
-    pub(super) is_read_closed: bool,
-    /// The peer has closed both sides, so nobody will read what is sent. A Unix socket tells this at once, TCP when something was sent.
-    pub(super) is_hung_up: bool,
+    pub(super) channel: Channel<Segment>,
     /// The handler does not want texts now.
     pub(super) is_paused: bool,
     /// A write left bytes unsent: nothing is read until they are sent.
@@ -91,17 +85,12 @@ pub(super) struct Conn {
     pub(super) timer: Timer,
     /// Ends the count of this connection when it is dropped.
     pub(super) guard: Option<ConnGuard>,
-    pub(super) output: Output,
     /// Texts cut but not delivered.
     pub(super) frames: VecDeque<Frame>,
     pub(super) input_end: Option<InputEnd>,
     /// The end was reported to the handler, which may close later.
     pub(super) is_end_reported: bool,
-    framer: Framer,
-    /// The beginning of an incomplete text.
-    partial: Pieces,
-    /// Its length.
-    partial_bytes: usize,
+    assembler: Assembler,
     /// The incomplete text is too long: only its beginning is kept.
     is_overlong: bool,
     /// The charge for it, and for earlier texts until they are handled.
@@ -124,11 +113,7 @@ impl Conn {
         Conn {
             id,
             info,
-            stream,
-            is_open,
-            may_read: is_open,
-            is_read_closed: false,
-            is_hung_up: false,
+            channel: Channel::new(stream, is_open),
             is_paused: false,
             is_blocked: false,
             finish: None,
@@ -141,13 +126,10 @@ impl Conn {
             sent_bytes: 0,
             timer: Timer::default(),
             guard: None,
-            output: Output::default(),
             frames: VecDeque::new(),
             input_end: None,
             is_end_reported: false,
-            framer: Framer::with_depth_max(PEER_DEPTH_MAX),
-            partial: Pieces::default(),
-            partial_bytes: 0,
+            assembler: Assembler::new(Framer::with_depth_max(PEER_DEPTH_MAX)),
             is_overlong: false,
             charge,
             is_trusted: false,
@@ -157,7 +139,7 @@ impl Conn {
 
     /// Whether texts may be delivered now.
     pub(super) fn is_reading(&self) -> bool {
-        self.is_open
+        self.channel.is_open
             && !self.is_paused
             && !self.is_blocked
             && self.finish.is_none()
@@ -166,25 +148,20 @@ impl Conn {
 
     /// Reads once and cuts texts; returns how many bytes came. Zero means that there is nothing more now.
     pub(super) fn read(&mut self, scratch: &mut [u8], is_passed_on: IsPassedOn) -> usize {
-        let received = loop {
-            match self.stream.read(scratch) {
-                Ok(0) => {
-                    self.input_end = Some(InputEnd::EndOfFile);
-                    break 0;
-                }
-                Ok(received) => break received,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break 0,
-                Err(error) => {
-                    self.input_end =
-                        Some(InputEnd::Failed(error.raw_os_error().unwrap_or(libc::EIO)));
-                    break 0;
-                }
+        let received = match self.channel.read(scratch) {
+            Ok(Received::Bytes(received)) => received,
+            Ok(Received::Nothing) => 0,
+            Ok(Received::End) => {
+                self.input_end = Some(InputEnd::EndOfFile);
+                0
+            }
+            Err(error) => {
+                let code = error.raw_os_error().unwrap_or(libc::EIO);
+                self.input_end = Some(InputEnd::Failed(code));
+                0
             }
         };
         self.received_bytes += received as u64;
-        // A short read has emptied the socket: the next edge reports further input.
-        self.may_read = received == scratch.len() || (self.is_read_closed && received > 0);
         self.charge.arrive(received);
         if let Err(end) = self.cut(&scratch[..received], is_passed_on) {
             self.input_end = Some(end);
@@ -211,12 +188,13 @@ impl Conn {
         }
         let before = self.charge.bytes();
         let waiting: usize = self.frames.iter().map(Frame::len).sum();
-        let is_clients_turn = self.partial_bytes > 0 && !self.is_paused && !self.is_blocked;
+        let is_clients_turn =
+            self.assembler.begun().len() > 0 && !self.is_paused && !self.is_blocked;
         let turn = match is_clients_turn {
             true => Turn::Client,
             false => Turn::Server,
         };
-        let bytes = self.partial_bytes + waiting + held_bytes;
+        let bytes = self.assembler.begun().len() + waiting + held_bytes;
         self.charge.set(now_ms, bytes, turn);
         !self.is_trusted && self.charge.bytes() > before
     }
@@ -225,40 +203,35 @@ impl Conn {
     /// and their charge is not lowered here.
     pub(super) fn charge_partial(&mut self, now_ms: u64) -> bool {
         let before = self.charge.bytes();
-        if self.partial_bytes > before {
-            self.charge.set(now_ms, self.partial_bytes, Turn::Client);
+        if self.assembler.begun().len() > before {
+            self.charge
+                .set(now_ms, self.assembler.begun().len(), Turn::Client);
         }
         !self.is_trusted && self.charge.bytes() > before
     }
 
     /// Frees the incomplete text of a connection that is being closed.
     pub(super) fn drop_unfinished(&mut self) {
-        self.partial = Pieces::default();
-        self.partial_bytes = 0;
+        self.assembler.take();
         self.charge.set(self.received_ms, 0, Turn::Server);
     }
 
     fn cut(&mut self, mut input: &[u8], is_passed_on: IsPassedOn) -> Result<(), InputEnd> {
         while !input.is_empty() {
-            let framed = self.framer.advance(input);
-            let (part, rest, is_whole) = match framed.map_err(|error| bad_framing(&error))? {
-                Framed::Complete { start, end } => (&input[start..end], &input[end..], true),
-                Framed::Partial { start } => (&input[start..], &input[input.len()..], false),
-            };
-            self.add(part, is_passed_on)?;
+            let part = self.assembler.part(&mut input);
+            let part = part.map_err(|error| bad_framing(&error))?;
+            self.add(part.bytes, is_passed_on)?;
             self.check_depth(is_passed_on)?;
-            if !is_whole {
+            if !part.is_last {
                 return self.check_partial();
             }
-            let text = std::mem::take(&mut self.partial);
-            self.partial_bytes = 0;
+            let text = self.assembler.take();
             self.checked = 0;
             let is_overlong = std::mem::take(&mut self.is_overlong);
             self.frames.push_back(match is_overlong {
                 true => Frame::Overlong(text),
                 false => Frame::Whole(text),
             });
-            input = rest;
         }
         Ok(())
     }
@@ -268,10 +241,9 @@ impl Conn {
         if self.is_overlong {
             return Ok(());
         }
-        let bytes = self.partial_bytes + part.len();
+        let bytes = self.assembler.begun().len() + part.len();
         if !self.charge.forbids(bytes) {
-            self.partial_bytes = bytes;
-            self.partial.extend(part);
+            self.assembler.keep(part);
             return Ok(());
         }
         let mut begun = self.beginning().to_vec();
@@ -284,28 +256,27 @@ impl Conn {
             // Its peer would send it again over the next connection, so the connection stays. The
             // bytes that were kept are freed now, and nothing more of the text is kept.
             self.is_overlong = true;
-            self.partial_bytes = begun.len();
-            self.partial = begun.into();
+            self.assembler.take();
+            self.assembler.keep(&begun);
         } else {
-            self.partial_bytes = bytes;
-            self.partial.extend(part);
+            self.assembler.keep(part);
         }
         Ok(())
     }
 
     /// The beginning of the incomplete text, as far as [`BEGINNING_BYTES`].
     fn beginning(&self) -> &[u8] {
-        let first = self.partial.first();
+        let first = self.assembler.begun().first();
         &first[..first.len().min(BEGINNING_BYTES)]
     }
 
     /// Refuses a text that nests deeper than a client's may.
     fn check_depth(&self, is_passed_on: IsPassedOn) -> Result<(), InputEnd> {
-        if !self.framer.is_deep() || is_passed_on(self.beginning()) {
+        if !self.assembler.is_deep() || is_passed_on(self.beginning()) {
             return Ok(());
         }
         // In the words of the fault that a shallower framer would have found.
-        let text = self.partial.clone().into_bytes();
+        let text = self.assembler.begun().clone().into_bytes();
         match Reader::new(&text).skip() {
             Err(error) => Err(bad_framing(&error)),
             Ok(_) => Ok(()),
@@ -315,16 +286,16 @@ impl Conn {
     /// Finds bad bytes before the end of their text arrives, which may be never. Checks again only when the beginning has grown by a
     /// thousandth, which keeps the cost below that of the reads; long texts are checked when they are complete.
     fn check_partial(&mut self) -> Result<(), InputEnd> {
-        let length = self.partial_bytes;
+        let length = self.assembler.begun().len();
         if length > PARTIAL_CHECKED_BYTES_MAX || length < self.checked + self.checked / 1024 {
             return Ok(());
         }
         self.checked = length;
-        let depth_max = match self.framer.is_deep() {
+        let depth_max = match self.assembler.is_deep() {
             true => PEER_DEPTH_MAX,
             false => DEPTH_MAX,
         };
-        let begun = self.partial.first();
+        let begun = self.assembler.begun().first();
         match unfinishable(begun, depth_max) {
             Some(error) => Err(bad_framing(&error)),
             None => Ok(()),
@@ -333,11 +304,9 @@ impl Conn {
 
     /// Writes queued output. A write counts as activity of the peer only when earlier output was unsent.
     pub(super) fn write(&mut self, now_ms: u64, limit: &mut usize) -> io::Result<Progress> {
-        let before = self.output.bytes();
-        let progress = self.output.write_to(&mut self.stream, limit)?;
-        self.sent_bytes += before.saturating_sub(self.output.bytes()) as u64;
-        let is_less = self.output.bytes() < before || progress == Progress::Drained;
-        if self.is_blocked && is_less {
+        let (sent, progress) = self.channel.write(limit)?;
+        self.sent_bytes += sent as u64;
+        if self.is_blocked && (sent > 0 || progress == Progress::Drained) {
             self.received_ms = now_ms;
         }
         Ok(progress)

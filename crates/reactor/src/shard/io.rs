@@ -82,7 +82,7 @@ impl Io {
         let Some(found) = self.conn(conn) else { return };
         segments
             .into_iter()
-            .for_each(|segment| found.output.push(segment));
+            .for_each(|segment| found.channel.output.push(segment));
         if found.is_blocked {
             self.check_backlog(conn);
         } else {
@@ -141,7 +141,8 @@ impl Io {
     /// Bytes queued and not yet taken by the kernel.
     #[must_use]
     pub fn backlog_bytes(&self, conn: ConnId) -> usize {
-        self.get(conn).map_or(0, |found| found.output.bytes())
+        self.get(conn)
+            .map_or(0, |found| found.channel.output.bytes())
     }
 
     /// When the peer was last active (any byte received, or unsent output accepted), monotonic ms.
@@ -269,7 +270,7 @@ impl Io {
             Interest::READABLE
         };
         self.registry
-            .reregister(found.stream.source(), Token(conn.slot()), interest)
+            .reregister(found.channel.stream.source(), Token(conn.slot()), interest)
     }
 
     pub(super) fn close_listener(&mut self, listener: ListenerId) {

@@ -19,9 +19,10 @@ use super::group::WAKER;
 use super::inbox::Envelope;
 use super::io::Io;
 use super::limits::Accounts;
-use super::output::Progress;
 use super::{CloseReason, ConnId, Handler, ListenerId, ShardHandle};
+use crate::channel::may_write;
 use crate::events;
+use crate::output::Progress;
 use crate::poll_interval::PollInterval;
 use corvid_net::clock::Now;
 use corvid_net::errno;
@@ -128,7 +129,7 @@ impl<H: Handler> Shard<H> {
         let retry = self
             .acceptors
             .iter()
-            .filter_map(|(_, acceptor)| acceptor.retry_ms)
+            .filter_map(|(_, acceptor)| acceptor.listening.retry_ms())
             .min();
         let deadlines = [self.io.timers.next_ms(), self.handler.next_timeout(), retry];
         deadlines
@@ -185,20 +186,15 @@ impl<H: Handler> Shard<H> {
                 continue;
             };
             let id = conn.id;
-            let has_failed = event.is_error();
-            if !conn.is_open {
-                conn.is_read_closed |= event.is_read_closed();
+            if !conn.channel.is_open {
+                conn.channel.record(event);
                 self.finish_connecting(id, now);
                 continue;
             }
-            if event.is_readable() || event.is_read_closed() || has_failed {
-                conn.may_read = true;
-                conn.is_read_closed |= event.is_read_closed();
-                conn.is_hung_up |= event.is_read_closed() && event.is_write_closed();
+            if conn.channel.record(event) {
                 self.io.schedule(id);
             }
-            let may_write = event.is_writable() || event.is_write_closed() || has_failed;
-            if may_write && self.io.get(id).is_some_and(|conn| conn.is_blocked) {
+            if may_write(event) && self.io.get(id).is_some_and(|conn| conn.is_blocked) {
                 self.io.mark_dirty(id);
             }
         }
@@ -253,14 +249,11 @@ impl<H: Handler> Shard<H> {
 
     fn finish_connecting(&mut self, id: ConnId, now: Now) {
         let Some(conn) = self.io.conn(id) else { return };
-        match conn.stream.connect_result() {
-            Ok(None) => {}
-            Ok(Some(())) => {
-                conn.is_open = true;
-                // Bytes that came right after the handshake were read with it, so no further edge reports them.
-                conn.may_read = true;
+        match conn.channel.finish_opening() {
+            Ok(false) => {}
+            Ok(true) => {
                 conn.received_ms = now.mono_ms;
-                conn.info.identity = conn.stream.peer_identity().map(Arc::from);
+                conn.info.identity = conn.channel.stream.peer_identity().map(Arc::from);
                 let info = conn.info.clone();
                 if let Err(error) = self.io.want_writable(id, false) {
                     self.io.close_with(id, failed(&error));
@@ -315,14 +308,14 @@ impl<H: Handler> Shard<H> {
                     Frame::Overlong(begun) => self.refuse_overlong(id, begun, now),
                 }
             } else if let Some(end) = conn.input_end.clone() {
-                if conn.is_hung_up && end == InputEnd::EndOfFile {
+                if conn.channel.is_hung_up && end == InputEnd::EndOfFile {
                     // The handler must not wait until the last request is answered: that may be never.
                     self.io.close_with(id, CloseReason::EndOfFile);
                 } else if !conn.is_end_reported {
                     self.input_ended(id, end, now);
                 }
                 return;
-            } else if conn.may_read {
+            } else if conn.channel.may_read {
                 let received = conn.read(&mut self.scratch, H::is_passed_on);
                 bytes += received;
                 if received > 0 {
@@ -422,7 +415,7 @@ impl<H: Handler> Shard<H> {
                 continue;
             };
             if timers.fires(id, &mut conn.timer, at_ms, now.mono_ms) {
-                if conn.is_open {
+                if conn.channel.is_open {
                     self.handler.timer(now, id, &mut self.io);
                 } else {
                     self.connecting_failed(id, libc::ETIMEDOUT);
@@ -462,7 +455,7 @@ impl<H: Handler> Shard<H> {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
         let conn = self.io.conn(id)?;
         conn.is_dirty = false;
-        if !conn.is_open || conn.closing.is_some() {
+        if !conn.channel.is_open || conn.closing.is_some() {
             return None;
         }
         let progress = conn.write(now.mono_ms, limit);
@@ -526,9 +519,10 @@ impl<H: Handler> Shard<H> {
             else {
                 continue;
             };
-            let _ = self.io.registry.deregister(conn.stream.source());
+            let _ = self.io.registry.deregister(conn.channel.stream.source());
             let reason = conn.closing.take().unwrap_or(CloseReason::Local);
-            self.closed_queue.push(std::mem::take(&mut conn.output));
+            self.closed_queue
+                .push(std::mem::take(&mut conn.channel.output));
             // The socket is closed before the handler learns of it.
             drop(conn);
             self.handler.closed(now, id, reason, &mut self.io);
@@ -544,10 +538,11 @@ fn failed(error: &io::Error) -> CloseReason {
 impl<H: Handler> Shard<H> {
     fn listen(&mut self, mut acceptor: Acceptor, now: Now) {
         let token = Token(LISTENER_TOKENS + self.acceptors.vacant_key());
-        acceptor.register(&self.io.registry, token);
-        if acceptor.is_open() {
+        let listening = &mut acceptor.listening;
+        listening.register(&self.io.registry, token);
+        if listening.listener().is_some() {
             // No edge reports clients that connected before the registration.
-            acceptor.retry_ms = Some(now.mono_ms);
+            listening.accept_at(Some(now.mono_ms));
         }
         self.acceptors.insert(acceptor);
     }
@@ -559,7 +554,8 @@ impl<H: Handler> Shard<H> {
             .find(|(_, acceptor)| acceptor.id == listener)
             .map(|(key, _)| key);
         if let Some(key) = key {
-            self.acceptors.remove(key).close(&self.io.registry);
+            let acceptor = self.acceptors.remove(key);
+            acceptor.listening.close(&self.io.registry);
         }
         // Connections that were distributed earlier arrive at their shards before this.
         for shard in &self.group {
@@ -568,20 +564,14 @@ impl<H: Handler> Shard<H> {
     }
 
     fn retry_listeners(&mut self, now: Now) {
-        let due = |(key, acceptor): (usize, &Acceptor)| {
-            acceptor
-                .retry_ms
-                .filter(|&at_ms| at_ms <= now.mono_ms)
-                .map(|_| key)
-        };
-        let keys: Vec<usize> = self.acceptors.iter().filter_map(due).collect();
+        let acceptors = self.acceptors.iter();
+        let due = acceptors.filter(|(_, acceptor)| acceptor.listening.is_due(now.mono_ms));
+        let keys: Vec<usize> = due.map(|(key, _)| key).collect();
         for key in keys {
             let acceptor = &mut self.acceptors[key];
-            if !acceptor.is_open() {
-                acceptor.open(now.mono_ms);
-                if acceptor.is_open() {
-                    acceptor.register(&self.io.registry, Token(LISTENER_TOKENS + key));
-                }
+            if acceptor.open(now.mono_ms) {
+                let token = Token(LISTENER_TOKENS + key);
+                acceptor.listening.register(&self.io.registry, token);
             }
             self.accept(key, now);
         }

@@ -5,25 +5,24 @@ use std::sync::Arc;
 
 use corvid_net::listener::Listener;
 use corvid_net::logging::{self, Module};
-use corvid_net::target::{Passive, Target};
+use corvid_net::target::Target;
 use corvid_net::tls::Credentials;
 use corvid_net::{errno, socket};
+use corvid_reactor::listening::Listening;
+use mio::{Registry, Token};
 use rustix::io::Errno;
 
 /// Between two attempts to open the socket, and after a failure to accept, ms.
 const RETRY_MS: u64 = 1000;
-/// Between two checks whether the host's name is resolved, ms.
-const RESOLVE_MS: u64 = 100;
 
 /// The socket, open or not.
 pub(super) struct Acceptor {
     /// The passive form of the address: `ptcp:6643:10.0.0.1`.
     name: String,
-    target: Option<Passive>,
-    credentials: Arc<Credentials>,
-    listener: Option<Listener>,
-    /// When to try again, monotonic ms.
-    retry_ms: Option<u64>,
+    /// `None`: the address has no passive form.
+    listening: Option<Listening>,
+    /// That was told.
+    is_refusal_told: bool,
 }
 
 impl Acceptor {
@@ -38,47 +37,47 @@ impl Acceptor {
                 None
             }
         };
+        let listening = target.map(|target| {
+            Listening::new(target, socket::DSCP_DEFAULT, Some(credentials), RETRY_MS)
+        });
         Acceptor {
             name,
-            target,
-            credentials,
-            listener: None,
-            retry_ms: Some(0),
+            listening,
+            is_refusal_told: false,
         }
     }
 
     /// The open socket.
     pub(super) fn listener(&self) -> Option<&Listener> {
-        self.listener.as_ref()
+        Some(self.listening.as_ref()?.listener()?)
     }
 
     /// When [`Acceptor::retry`] is due, monotonic ms.
     pub(super) fn deadline_ms(&self) -> Option<u64> {
-        self.retry_ms
+        self.listening.as_ref()?.retry_ms()
     }
 
-    /// Tries to open the socket, if it is time. True when it has just been opened, and must be registered.
-    pub(super) fn retry(&mut self, now_ms: u64) -> bool {
-        if self.listener.is_some() || self.retry_ms.is_none_or(|at_ms| at_ms > now_ms) {
-            return false;
-        }
-        let Some(target) = &self.target else {
-            self.retry_ms = None;
-            self.warn(&errno::text_of(Errno::AFNOSUPPORT.raw_os_error()));
+    /// Opens the socket and registers it, or ends a pause, if it is time. True when accepting is to be tried although no event comes.
+    pub(super) fn retry(&mut self, now_ms: u64, registry: &Registry, token: Token) -> bool {
+        let Some(listening) = &mut self.listening else {
+            if !std::mem::replace(&mut self.is_refusal_told, true) {
+                self.warn(&errno::text_of(Errno::AFNOSUPPORT.raw_os_error()));
+            }
             return false;
         };
-        let Some(target) = target.resolved() else {
-            self.retry_ms = Some(now_ms + RESOLVE_MS);
-            return false;
-        };
-        match Listener::open(&target, socket::DSCP_DEFAULT, Some(&self.credentials)) {
-            Ok(listener) => {
-                self.listener = Some(listener);
-                self.retry_ms = None;
+        match listening.open(now_ms) {
+            Ok(true) => {
+                listening.register(registry, token);
                 true
             }
+            Ok(false) => {
+                let is_over = listening.listener().is_some() && listening.is_due(now_ms);
+                if is_over {
+                    listening.accept_at(None);
+                }
+                is_over
+            }
             Err(error) => {
-                self.retry_ms = Some(now_ms + RETRY_MS);
                 error.log();
                 self.warn(&errno::text(&error.error));
                 false
@@ -88,16 +87,9 @@ impl Acceptor {
 
     /// Accepting has failed, perhaps because no descriptor is left: no event reports when it would succeed.
     pub(super) fn pause(&mut self, now_ms: u64) {
-        self.retry_ms = Some(now_ms + RETRY_MS);
-    }
-
-    /// Whether a pause is over, so that accepting is to be tried again.
-    pub(super) fn end_pause(&mut self, now_ms: u64) -> bool {
-        let is_over = self.listener.is_some() && self.retry_ms.is_some_and(|at_ms| at_ms <= now_ms);
-        if is_over {
-            self.retry_ms = None;
+        if let Some(listening) = &mut self.listening {
+            listening.accept_at(Some(now_ms + RETRY_MS));
         }
-        is_over
     }
 
     fn warn(&self, reason: &str) {

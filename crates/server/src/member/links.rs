@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,14 +16,14 @@ use corvid_net::stream::{Resolve, Stream};
 use corvid_net::target::{Active, Target};
 use corvid_net::tls::Credentials;
 use corvid_net::{errno, socket};
+use corvid_reactor::channel::Received;
 use corvid_rpc::log_event::End;
-use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use rustix::io::Errno;
 use slab::Slab;
 
 use super::acceptor::Acceptor;
-use super::link::{Link, Received};
+use super::link::Link;
 
 /// The token of the thread's waker.
 pub(super) const WAKER: Token = Token(usize::MAX);
@@ -119,12 +118,8 @@ impl Links {
                     let Some(link) = self.links.get_mut(slot) else {
                         continue;
                     };
-                    if link.is_open {
-                        link.is_read_closed |= event.is_read_closed() || event.is_error();
-                        link.may_read |= event.is_readable() || link.is_read_closed;
-                        if event.is_writable() || event.is_write_closed() || event.is_error() {
-                            link.unblock();
-                        }
+                    if link.channel.is_open {
+                        link.record(event);
                     } else {
                         opening.push(slot);
                     }
@@ -135,23 +130,15 @@ impl Links {
         for slot in opening {
             self.finish_opening(now_ms, slot, peers);
         }
-        if self.acceptor.retry(now_ms) {
-            self.register_listener();
-        }
-        self.may_accept |= self.acceptor.end_pause(now_ms);
+        let registry = self.poll.registry();
+        self.may_accept |= self.acceptor.retry(now_ms, registry, LISTENER);
         if self.is_stopped {
             return;
         }
         self.accept(now_ms, peers);
         self.end_handshakes(now_ms);
         self.has_more = false;
-        let slots: Vec<usize> = self
-            .links
-            .iter()
-            .filter(|(_, link)| link.may_read)
-            .map(|(slot, _)| slot)
-            .collect();
-        for slot in slots {
+        for slot in self.slots_of(|link| link.channel.may_read) {
             self.read(now_ms, slot, peers);
         }
     }
@@ -167,13 +154,7 @@ impl Links {
         if self.is_stopped {
             return;
         }
-        let slots: Vec<usize> = self
-            .links
-            .iter()
-            .filter(|(_, link)| link.may_write())
-            .map(|(slot, _)| slot)
-            .collect();
-        for slot in slots {
+        for slot in self.slots_of(Link::may_write) {
             let Some(link) = self.links.get_mut(slot) else {
                 continue;
             };
@@ -219,7 +200,7 @@ impl Links {
     /// Queues output of a connection.
     pub(super) fn write(&mut self, number: ConnectionNumber, bytes: Bytes) {
         if let Some(link) = self.slots.get(&number).map(|slot| &mut self.links[*slot]) {
-            link.push(bytes);
+            link.channel.output.push(bytes);
         }
     }
 
@@ -238,7 +219,7 @@ impl Links {
         let slot = entry.key();
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registry = self.poll.registry();
-        registry.register(link.stream.source(), Token(slot), interest)?;
+        registry.register(link.channel.stream.source(), Token(slot), interest)?;
         if let Some(number) = link.number {
             self.slots.insert(number, slot);
         }
@@ -261,7 +242,10 @@ impl Links {
     fn remove(&mut self, slot: usize) -> Option<ConnectionNumber> {
         let mut link = self.links.try_remove(slot)?;
         // Closing the socket would do it too, unless the descriptor was shared.
-        let _ = self.poll.registry().deregister(link.stream.source());
+        let _ = self
+            .poll
+            .registry()
+            .deregister(link.channel.stream.source());
         let number = link.number?;
         self.slots.remove(&number);
         Some(number)
@@ -277,20 +261,13 @@ impl Links {
         let Some(link) = self.links.get_mut(slot) else {
             return;
         };
-        match link.stream.connect_result() {
-            Ok(None) => {}
-            Ok(Some(())) => {
-                link.is_open = true;
-                // Bytes that came right after a handshake were read with it, so no further event reports them.
-                link.may_read = true;
+        match link.channel.finish_opening() {
+            Ok(false) => {}
+            Ok(true) => {
                 link.handshake_until_ms = None;
                 match link.number {
                     Some(number) => peers.connected(now_ms, number),
-                    None => {
-                        let number = peers.accepted(now_ms, &link.name);
-                        link.number = Some(number);
-                        self.slots.insert(number, slot);
-                    }
+                    None => self.accepted(now_ms, slot, peers),
                 }
             }
             Err(error) => {
@@ -305,12 +282,8 @@ impl Links {
     }
 
     fn end_handshakes(&mut self, now_ms: u64) {
-        let links = self.links.iter();
-        let late: Vec<usize> = links
-            .filter(|(_, link)| link.handshake_until_ms.is_some_and(|at_ms| at_ms <= now_ms))
-            .map(|(slot, _)| slot)
-            .collect();
-        for slot in late {
+        let is_late = |link: &Link| link.handshake_until_ms.is_some_and(|at_ms| at_ms <= now_ms);
+        for slot in self.slots_of(is_late) {
             warn_of_handshake(
                 &self.links[slot].name,
                 &errno::text_of(Errno::TIMEDOUT.raw_os_error()),
@@ -319,17 +292,20 @@ impl Links {
         }
     }
 
-    fn register_listener(&mut self) {
-        let Some(listener) = self.acceptor.listener() else {
-            return;
-        };
-        let fd = listener.as_raw_fd();
-        let registry = self.poll.registry();
-        if let Err(error) = registry.register(&mut SourceFd(&fd), LISTENER, Interest::READABLE) {
-            let reason = errno::text(&error);
-            logging::err(Module::PollLoop, format_args!("register: {reason}"));
-        }
-        self.may_accept = true;
+    /// Tells the peers of an accepted connection that is open.
+    fn accepted(&mut self, now_ms: u64, slot: usize, peers: &mut Peers) {
+        let link = &mut self.links[slot];
+        let number = peers.accepted(now_ms, &link.name);
+        link.number = Some(number);
+        self.slots.insert(number, slot);
+    }
+
+    fn slots_of(&self, is_wanted: impl Fn(&Link) -> bool) -> Vec<usize> {
+        let links = self.links.iter();
+        links
+            .filter(|(_, link)| is_wanted(link))
+            .map(|(slot, _)| slot)
+            .collect()
     }
 
     fn accept(&mut self, now_ms: u64, peers: &mut Peers) {
@@ -342,13 +318,9 @@ impl Links {
                 Ok(None) => self.may_accept = false,
                 Ok(Some((stream, name))) => {
                     let link = Link::accepted(name.clone(), stream, now_ms + HANDSHAKE_MS_MAX);
-                    let is_open = link.is_open;
+                    let is_open = link.channel.is_open;
                     match self.insert(link) {
-                        Ok(slot) if is_open => {
-                            let number = peers.accepted(now_ms, &name);
-                            self.links[slot].number = Some(number);
-                            self.slots.insert(number, slot);
-                        }
+                        Ok(slot) if is_open => self.accepted(now_ms, slot, peers),
                         Ok(_) => {}
                         Err(error) => warn_of_handshake(&name, &errno::text(&error)),
                     }
@@ -372,14 +344,14 @@ impl Links {
             let Some(link) = self.links.get_mut(slot) else {
                 return;
             };
-            let Some(number) = link.number.filter(|_| link.may_read) else {
+            let Some(number) = link.number.filter(|_| link.channel.may_read) else {
                 return;
             };
             if received >= READ_BYTES_PER_TURN {
                 self.has_more = true;
                 return;
             }
-            match link.read(&mut self.scratch) {
+            match link.channel.read(&mut self.scratch) {
                 Ok(Received::Bytes(count)) => {
                     received += count;
                     peers.received(now_ms, number, &self.scratch[..count]);

@@ -3,8 +3,6 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
 
-use crate::segment::Segment;
-
 /// Segments per vectored write; more gain nothing, and the kernel's limit is 1024.
 const SLICES_MAX: usize = 64;
 
@@ -14,7 +12,7 @@ const GATHERED_MAX: usize = 2048;
 
 /// How far a write got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
+pub enum Progress {
     /// Nothing is left.
     Drained,
     /// The kernel accepts no more bytes now.
@@ -23,46 +21,61 @@ pub(super) enum Progress {
     Paused,
 }
 
-/// An outbound queue. Not limited here: replies are bounded by the requests that are read (none while this is blocked) and
+/// An outbound queue. Not limited here. In a shard replies are bounded by the requests that are read (none while this is blocked) and
 /// updates by the handler, which merges them while the connection is not drained.
-#[derive(Debug, Default)]
-pub(super) struct Output {
-    segments: VecDeque<Segment>,
+#[derive(Debug)]
+pub struct Output<S> {
+    segments: VecDeque<S>,
     /// Bytes of the first segment that are sent.
     sent: usize,
     /// Bytes not yet sent.
     bytes: usize,
 }
 
-impl Output {
-    pub(super) fn push(&mut self, segment: Segment) {
+impl<S> Default for Output<S> {
+    fn default() -> Output<S> {
+        Output {
+            segments: VecDeque::new(),
+            sent: 0,
+            bytes: 0,
+        }
+    }
+}
+
+impl<S: AsRef<[u8]>> Output<S> {
+    /// Queues a segment.
+    pub fn push(&mut self, segment: S) {
+        let length = segment.as_ref().len();
         // Empty segments are not queued, so that a write of zero bytes always means a problem.
-        if !segment.is_empty() {
-            self.bytes += segment.len();
+        if length > 0 {
+            self.bytes += length;
             self.segments.push_back(segment);
         }
     }
 
     /// Removes the first segment of a closed connection, sent or not.
-    pub(super) fn pop(&mut self) -> Option<Segment> {
+    pub fn pop(&mut self) -> Option<S> {
         self.segments.pop_front()
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    /// Bytes not yet sent.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether everything is sent.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
     /// Writes until all output is sent, also the stream's own, or the kernel accepts no more, or at least `limit` bytes are written. Subtracts
     /// the written bytes from `limit`.
-    pub(super) fn write_to(
-        &mut self,
-        stream: &mut impl Write,
-        limit: &mut usize,
-    ) -> io::Result<Progress> {
+    ///
+    /// # Errors
+    /// The stream has failed.
+    pub fn write_to(&mut self, stream: &mut impl Write, limit: &mut usize) -> io::Result<Progress> {
         while !self.is_empty() {
             if *limit == 0 {
                 return Ok(Progress::Paused);
@@ -89,7 +102,7 @@ impl Output {
 
     /// Writes once, as much as one call takes.
     fn write_once(&self, stream: &mut impl Write) -> io::Result<usize> {
-        let mut segments = self.segments.iter().map(Segment::as_bytes);
+        let mut segments = self.segments.iter().map(S::as_ref);
         // Most replies are one segment, and a plain write costs the kernel less.
         if let (1, Some(only)) = (self.segments.len(), segments.clone().next()) {
             return stream.write(&only[self.sent..]);
@@ -123,10 +136,11 @@ impl Output {
         self.bytes -= written;
         self.sent += written;
         while let Some(first) = self.segments.front() {
-            if self.sent < first.len() {
+            let length = first.as_ref().len();
+            if self.sent < length {
                 break;
             }
-            self.sent -= first.len();
+            self.sent -= length;
             self.segments.pop_front();
         }
     }
@@ -135,6 +149,7 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segment::Segment;
     use std::sync::Arc;
 
     /// Accepts a few bytes at a time and then refuses.
@@ -169,7 +184,7 @@ mod tests {
 
     #[test]
     fn segments_keep_their_order_under_partial_writes() {
-        let mut output = Output::default();
+        let mut output: Output<Segment> = Output::default();
         let mut expected = Vec::new();
         for i in 0..200u8 {
             // Too long to be copied into one buffer at first.

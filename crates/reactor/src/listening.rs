@@ -1,0 +1,117 @@
+//! A listening socket of a poll loop: opened again and again until that succeeds, and paused after
+//! accepting has failed, because no event reports when it would succeed.
+//!
+//! Shards have one for each remote, the member of a cluster has one. It logs nothing: the owner
+//! knows the words.
+
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use corvid_net::errno;
+use corvid_net::listener::{ListenError, Listener};
+use corvid_net::logging::{self, Module};
+use corvid_net::target::Passive;
+use corvid_net::tls::Credentials;
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token};
+
+/// Between two checks whether a host name is resolved, ms.
+const RESOLVE_MS: u64 = 100;
+
+/// The socket, open or not.
+#[derive(Debug)]
+pub struct Listening {
+    target: Passive,
+    dscp: u8,
+    /// For TLS.
+    credentials: Option<Arc<Credentials>>,
+    /// Between two attempts to open it, ms.
+    interval_ms: u64,
+    listener: Option<Arc<Listener>>,
+    /// When to try again to open or accept, monotonic ms.
+    retry_ms: Option<u64>,
+}
+
+impl Listening {
+    /// A socket that is not open; the first attempt is due at once.
+    #[must_use]
+    pub fn new(
+        target: Passive,
+        dscp: u8,
+        credentials: Option<Arc<Credentials>>,
+        interval_ms: u64,
+    ) -> Listening {
+        Listening {
+            target,
+            dscp,
+            credentials,
+            interval_ms,
+            listener: None,
+            retry_ms: Some(0),
+        }
+    }
+
+    /// The open socket.
+    #[must_use]
+    pub fn listener(&self) -> Option<&Arc<Listener>> {
+        self.listener.as_ref()
+    }
+
+    /// When to call [`Listening::open`], or to accept again, monotonic ms.
+    #[must_use]
+    pub fn retry_ms(&self) -> Option<u64> {
+        self.retry_ms
+    }
+
+    /// Whether that time has come.
+    #[must_use]
+    pub fn is_due(&self, now_ms: u64) -> bool {
+        self.retry_ms.is_some_and(|at_ms| at_ms <= now_ms)
+    }
+
+    /// Tries to open the socket, if it is closed and an attempt is due. True when it has just been
+    /// opened, and must be registered.
+    ///
+    /// # Errors
+    /// It cannot be opened now. The next attempt is scheduled.
+    pub fn open(&mut self, now_ms: u64) -> Result<bool, ListenError> {
+        if self.listener.is_some() || !self.is_due(now_ms) {
+            return Ok(false);
+        }
+        let Some(target) = self.target.resolved() else {
+            // Not an error: the name is resolved soon, or the resolver has logged its failure.
+            self.retry_ms = Some(now_ms + RESOLVE_MS);
+            return Ok(false);
+        };
+        self.retry_ms = Some(now_ms + self.interval_ms);
+        let listener = Listener::open(&target, self.dscp, self.credentials.as_ref())?;
+        self.listener = Some(Arc::new(listener));
+        self.retry_ms = None;
+        Ok(true)
+    }
+
+    /// Registers the socket with the poll. A failure is logged: no connection can be accepted there.
+    pub fn register(&self, registry: &Registry, token: Token) {
+        let Some(listener) = &self.listener else {
+            return;
+        };
+        let fd = listener.as_raw_fd();
+        if let Err(error) = registry.register(&mut SourceFd(&fd), token, Interest::READABLE) {
+            let reason = errno::text(&error);
+            logging::err(Module::PollLoop, format_args!("register: {reason}"));
+        }
+    }
+
+    /// Removes the socket from the poll and closes it.
+    pub fn close(&self, registry: &Registry) {
+        if let Some(listener) = &self.listener {
+            let _ = registry.deregister(&mut SourceFd(&listener.as_raw_fd()));
+            listener.close();
+        }
+    }
+
+    /// Has the owner accept at this time although no event comes; `None`: only after an event.
+    pub fn accept_at(&mut self, at_ms: Option<u64>) {
+        self.retry_ms = at_ms;
+    }
+}
