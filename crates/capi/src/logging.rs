@@ -5,20 +5,15 @@
 //! the handler of the program, or to standard error until the program says that it wants messages.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::ffi::{CString, c_char, c_int};
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use corvid::json::shown::Shown;
-use log::{Level, LevelFilter, Log, Metadata, Record};
+use corvid::{LogQueue, QueuedMessage};
+use log::{Level, LevelFilter};
 
 use crate::error::{self, Failure, corvid_error, guard, guard_find};
 use crate::pointer::{Out, copy_text};
-
-/// Messages that are kept; of more the oldest are dropped.
-const KEPT_MAX: usize = 1000;
 
 /// Levels of log messages.
 #[repr(C)]
@@ -47,74 +42,30 @@ enum Sink {
     Handler(extern "C" fn(level: c_int, text: *const c_char)),
 }
 
-struct Message {
-    level: c_int,
-    /// Whether standard error shows it.
-    is_urgent: bool,
-    text: String,
-}
+static QUEUE: LogQueue = LogQueue::new();
+static SINK: Mutex<Sink> = Mutex::new(Sink::StandardError);
 
-/// Messages that are kept, and where they go.
-struct Backlog {
-    messages: VecDeque<Message>,
-    sink: Sink,
-}
-
-static LOG: Mutex<Backlog> = Mutex::new(Backlog {
-    messages: VecDeque::new(),
-    sink: Sink::StandardError,
-});
-static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
-/// Whether [`deliver`] has something to look at.
-static HAS_NEWS: AtomicBool = AtomicBool::new(false);
-
-struct Queue;
-
-impl Log for Queue {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("corvid")
-    }
-
-    fn log(&self, record: &Record<'_>) {
-        if !self.enabled(record.metadata()) {
-            return;
-        }
-        let level = match record.level() {
-            Level::Error => 1,
-            Level::Warn => 2,
-            Level::Info => 3,
-            Level::Debug | Level::Trace => 4,
-        };
-        let is_urgent = level <= corvid_level::CORVID_LEVEL_WARN as c_int;
-        // For a program with a log it is one more message about the connection, and daemons of Open
-        // vSwitch have no warning there.
-        let is_outage = record.target() == corvid::OUTAGE_TARGET;
-        let level = if is_outage { 3 } else { level };
-        let mut backlog = lock();
-        if backlog.messages.len() == KEPT_MAX {
-            backlog.messages.pop_front();
-        }
-        // Programs print what they take.
-        let text = Shown(record.args()).to_string();
-        backlog.messages.push_back(Message {
-            level,
-            is_urgent,
-            text,
-        });
-        HAS_NEWS.store(true, Ordering::Release);
-    }
-
-    fn flush(&self) {}
-}
-
-fn lock() -> MutexGuard<'static, Backlog> {
-    LOG.lock().unwrap_or_else(PoisonError::into_inner)
+fn sink() -> MutexGuard<'static, Sink> {
+    SINK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Installs the queue once. Another logger of this process is left in place.
 pub(crate) fn install() {
-    if !IS_INSTALLED.swap(true, Ordering::Relaxed) && log::set_logger(&Queue).is_ok() {
-        log::set_max_level(LevelFilter::Info);
+    QUEUE.install();
+}
+
+/// The [`corvid_level`] of a message.
+fn number_of(message: &QueuedMessage) -> c_int {
+    // For a program with a log it is one more message about the connection, and daemons of Open
+    // vSwitch have no warning there.
+    if message.target == corvid::OUTAGE_TARGET {
+        return corvid_level::CORVID_LEVEL_INFO as c_int;
+    }
+    match message.level {
+        Level::Error => 1,
+        Level::Warn => 2,
+        Level::Info => 3,
+        Level::Debug | Level::Trace => 4,
     }
 }
 
@@ -125,29 +76,28 @@ thread_local! {
 
 /// Passes the messages on that are queued. The caller holds no lock.
 pub(crate) fn deliver() {
-    if !HAS_NEWS.load(Ordering::Acquire) || IS_DELIVERING.replace(true) {
+    if IS_DELIVERING.get() || !QUEUE.take_news() {
         return;
     }
-    HAS_NEWS.store(false, Ordering::Release);
+    IS_DELIVERING.set(true);
     // The failure of the call that ends here stays the last one, whatever a handler calls.
     let text = error::take_text();
     // One at a time: a handler may choose another one, and may end the program.
     while let Some((handler, message)) = next_for_handler() {
         let text = CString::new(message.text.replace('\0', " ")).unwrap_or_default();
-        handler(message.level, text.as_ptr());
+        handler(number_of(&message), text.as_ptr());
     }
     error::put_text(text);
-    if matches!(lock().sink, Sink::StandardError) {
+    if matches!(*sink(), Sink::StandardError) {
         write_to_standard_error();
     }
     IS_DELIVERING.set(false);
 }
 
 /// The next message for the program's handler, with that handler.
-fn next_for_handler() -> Option<(extern "C" fn(c_int, *const c_char), Message)> {
-    let mut backlog = lock();
-    match backlog.sink {
-        Sink::Handler(handler) => Some((handler, backlog.messages.pop_front()?)),
+fn next_for_handler() -> Option<(extern "C" fn(c_int, *const c_char), QueuedMessage)> {
+    match *sink() {
+        Sink::Handler(handler) => Some((handler, QUEUE.messages().pop_front()?)),
         Sink::StandardError | Sink::Taken => None,
     }
 }
@@ -155,11 +105,12 @@ fn next_for_handler() -> Option<(extern "C" fn(c_int, *const c_char), Message)> 
 /// Writes what needs attention, and keeps the rest for a program that asks later.
 fn write_to_standard_error() {
     let mut urgent = Vec::new();
-    lock().messages.retain(|message| {
-        if message.is_urgent {
+    QUEUE.messages().retain(|message| {
+        let is_urgent = message.level <= Level::Warn;
+        if is_urgent {
             urgent.push(message.text.clone());
         }
-        !message.is_urgent
+        !is_urgent
     });
     for text in urgent {
         // Nobody can be told that standard error is closed.
@@ -177,8 +128,8 @@ fn write_to_standard_error() {
 pub extern "C" fn corvid_log_set_handler(handler: corvid_log_handler) -> corvid_error {
     guard("corvid_log_set_handler", || {
         install();
-        lock().sink = handler.map_or(Sink::StandardError, Sink::Handler);
-        HAS_NEWS.store(true, Ordering::Release);
+        *sink() = handler.map_or(Sink::StandardError, Sink::Handler);
+        QUEUE.announce();
         Ok(())
     })
 }
@@ -211,24 +162,22 @@ pub extern "C" fn corvid_log_next(
     size: usize,
 ) -> corvid_error {
     guard_find("corvid_log_next", || {
-        let level = (!level.is_null()).then(|| Out::new(level, "level"));
-        let level = level.transpose()?;
+        let out = (!level.is_null()).then(|| Out::new(level, "level"));
+        let out = out.transpose()?;
         if buffer.is_null() {
             return Err(Failure::null("buffer"));
         }
-        let message = {
-            let mut backlog = lock();
-            if matches!(backlog.sink, Sink::StandardError) {
-                backlog.sink = Sink::Taken;
-            }
-            backlog.messages.pop_front()
-        };
-        let Some(message) = message else {
+        let mut sink = sink();
+        if matches!(*sink, Sink::StandardError) {
+            *sink = Sink::Taken;
+        }
+        drop(sink);
+        let Some(message) = QUEUE.messages().pop_front() else {
             return Ok(None);
         };
         copy_text(&message.text, buffer, size)?;
-        if let Some(level) = level {
-            level.set(message.level);
+        if let Some(out) = out {
+            out.set(number_of(&message));
         }
         Ok(Some(()))
     })

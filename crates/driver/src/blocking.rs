@@ -7,12 +7,13 @@
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use corvid_idl::{Class, FetchId, FetchOutcome, Idl, Misuse, Status, TableCondition};
+use corvid_idl::{Class, FetchId, FetchOutcome, Idl, Status, TableCondition};
 use corvid_net::readiness;
 
 use crate::abort::Abort;
+use crate::calls::{self, Front, block};
 use crate::committed::Committed;
-use crate::error::{self, Error};
+use crate::error::Error;
 use crate::polled::{self, millis};
 use crate::session::SessionState;
 use crate::setup::Setup;
@@ -56,9 +57,9 @@ impl Client {
     pub fn wait_until(
         &mut self,
         timeout: Option<Duration>,
-        mut holds: impl FnMut(&Idl) -> bool,
+        holds: impl FnMut(&Idl) -> bool,
     ) -> Result<(), Error> {
-        self.wait_for(timeout, |client| holds(client.idl()))
+        block(calls::until(&mut self.within(timeout), holds))
     }
 
     /// Waits until the state of the session is as wanted: connected, without a server, at the leader.
@@ -68,37 +69,17 @@ impl Client {
     pub fn wait_for_session(
         &mut self,
         timeout: Option<Duration>,
-        mut is_wanted: impl FnMut(&SessionState) -> bool,
+        is_wanted: impl FnMut(&SessionState) -> bool,
     ) -> Result<(), Error> {
-        self.wait_for(timeout, |client| is_wanted(&client.session()))
+        block(calls::session(&mut self.within(timeout), is_wanted))
     }
 
-    fn wait_for(
-        &mut self,
-        timeout: Option<Duration>,
-        mut holds: impl FnMut(&polled::Client) -> bool,
-    ) -> Result<(), Error> {
+    /// The front of one call, which fails when the time has passed.
+    fn within(&mut self, timeout: Option<Duration>) -> Timed<'_> {
         let begin_ms = self.inner.now_ms();
-        let end_ms = timeout.map(|timeout| begin_ms.saturating_add(millis(timeout)));
-        loop {
-            self.inner.run()?;
-            if holds(&self.inner) {
-                return Ok(());
-            }
-            if !self.inner.idl().session_state().is_alive() {
-                return Err(Error::Dead(self.inner.last_failure()));
-            }
-            let left_ms = end_ms.map(|end_ms| end_ms.saturating_sub(self.inner.now_ms()));
-            if left_ms == Some(0) {
-                return Err(Error::TimedOut(self.inner.last_failure()));
-            }
-            let mut wanted = self.inner.wanted();
-            let left = left_ms.map(Duration::from_millis);
-            wanted.timeout = match (wanted.timeout, left) {
-                (Some(one), Some(other)) => Some(one.min(other)),
-                (one, other) => one.or(other),
-            };
-            readiness::wait(&wanted)?;
+        Timed {
+            client: &mut self.inner,
+            end_ms: timeout.map(|timeout| begin_ms.saturating_add(millis(timeout))),
         }
     }
 
@@ -115,8 +96,7 @@ impl Client {
     /// # Errors
     /// As [`Client::wait_until`].
     pub fn wait_for_change(&mut self, seqno: u64, timeout: Option<Duration>) -> Result<u64, Error> {
-        self.wait_until(timeout, |idl| idl.change_seqno() != seqno)?;
-        Ok(self.idl().change_seqno())
+        block(calls::new_seqno(&mut self.within(timeout), seqno))
     }
 
     /// Sets the condition of a table and waits until the server applies it: as [`polled::Client::set_condition`].
@@ -129,9 +109,7 @@ impl Client {
         condition: impl Into<TableCondition>,
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
-        let promise = self.inner.set_condition(condition)?;
-        self.wait_until(timeout, |idl| idl.condition_seqno() >= promise)?;
-        error::condition_outcome(self.idl(), promise)
+        block(calls::set_condition(&mut self.within(timeout), condition))
     }
 
     /// Waits until the lock is held that [`polled::Client::set_lock`] asked for.
@@ -139,12 +117,7 @@ impl Client {
     /// # Errors
     /// As [`Client::wait_until`]; [`Error::LockRefused`].
     pub fn wait_for_lock(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
-        let mut outcome = None;
-        self.wait_until(timeout, |idl| {
-            outcome = error::lock_outcome(idl);
-            outcome.is_some()
-        })?;
-        outcome.unwrap_or(Ok(()))
+        block(calls::lock(&mut self.within(timeout)))
     }
 
     /// Waits for the end of a fetch.
@@ -156,18 +129,7 @@ impl Client {
         fetch: FetchId,
         timeout: Option<Duration>,
     ) -> Result<FetchOutcome, Error> {
-        let begin = self.inner.now_ms();
-        loop {
-            match self.idl_mut().take_fetch_outcome(fetch) {
-                Some(FetchOutcome::Pending) => {}
-                Some(outcome) => return Ok(outcome),
-                None => return Err(Error::Misuse(Misuse::RowGone)),
-            }
-            let seqno = self.idl().change_seqno();
-            let passed = Duration::from_millis(self.inner.now_ms().saturating_sub(begin));
-            let left = timeout.map(|timeout| timeout.saturating_sub(passed));
-            self.wait_for_change(seqno, left)?;
-        }
+        block(calls::finish_fetch(&mut self.within(timeout), fetch))
     }
 
     /// Commits the open transaction and waits for its outcome. After a timeout the outcome is unknown.
@@ -175,15 +137,8 @@ impl Client {
     /// # Errors
     /// None is open; as [`Client::wait_until`] otherwise.
     pub fn commit(&mut self, timeout: Option<Duration>) -> Result<Status, Error> {
-        let txn = self.idl().open_txn().ok_or(Misuse::NoTransaction)?;
-        self.idl_mut().commit()?;
-        let is_final = |idl: &Idl| idl.status(txn) != Some(Status::Incomplete);
-        if !is_final(self.idl()) {
-            self.wait_until(timeout, is_final)?;
-        }
-        self.idl()
-            .status(txn)
-            .ok_or(Error::Misuse(Misuse::NoTransaction))
+        let (_, status) = block(calls::commit(&mut self.within(timeout)))?;
+        Ok(status)
     }
 
     /// Makes a transaction and commits it. After a failed verification or a lost connection it calls `make` again, on the replica's new
@@ -199,28 +154,46 @@ impl Client {
     pub fn transact<T, E: Abort>(
         &mut self,
         timeout: Option<Duration>,
-        mut make: impl FnMut(&mut Idl) -> Result<T, E>,
+        make: impl FnMut(&mut Idl) -> Result<T, E>,
     ) -> Result<Committed<T>, E::Error> {
-        let begin = self.inner.now_ms();
+        block(calls::transact(&mut self.within(timeout), make))
+    }
+}
+
+/// A client that blocks until a moment.
+struct Timed<'c> {
+    client: &'c mut polled::Client,
+    /// Monotonic; `None` is for ever.
+    end_ms: Option<u64>,
+}
+
+impl Front for Timed<'_> {
+    fn look<T>(&self, look: impl FnOnce(&polled::Client) -> T) -> T {
+        look(self.client)
+    }
+
+    fn change<T>(&mut self, act: impl FnOnce(&mut polled::Client) -> T) -> T {
+        act(self.client)
+    }
+
+    async fn wait<T>(
+        &mut self,
+        mut found: impl FnMut(&polled::Client) -> Option<T>,
+    ) -> Result<T, Error> {
         loop {
-            let passed = Duration::from_millis(self.inner.now_ms().saturating_sub(begin));
-            let left = timeout.map(|timeout| timeout.saturating_sub(passed));
-            let seqno = self.idl().change_seqno();
-            let txn = self.idl_mut().begin().map_err(Error::from)?;
-            let value = make(self.idl_mut()).map_err(|error| {
-                self.inner.idl_mut().forget(txn);
-                error.into_error()
-            })?;
-            let outcome = self.commit(left);
-            let finished = self.idl_mut().finish(txn);
-            let (_, Some(finished)) = (outcome?, finished) else {
-                return Err(Error::Misuse(Misuse::NoTransaction).into());
-            };
-            if finished.status == Status::TryAgain {
-                self.wait_for_change(seqno, left)?;
-            } else {
-                return Ok(Committed::of(value, finished)?);
+            self.client.run()?;
+            if let Some(found) = found(self.client) {
+                return Ok(found);
             }
+            self.client.check_alive()?;
+            let left_ms = (self.end_ms).map(|end_ms| end_ms.saturating_sub(self.client.now_ms()));
+            if left_ms == Some(0) {
+                return Err(Error::TimedOut(self.client.last_failure()));
+            }
+            let mut wanted = self.client.wanted();
+            let left = left_ms.map(Duration::from_millis);
+            wanted.timeout = wanted.timeout.into_iter().chain(left).min();
+            readiness::wait(&wanted)?;
         }
     }
 }

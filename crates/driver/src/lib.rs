@@ -38,9 +38,11 @@
 
 mod abort;
 pub mod blocking;
+mod calls;
 mod committed;
 mod error;
 mod failure;
+mod log_queue;
 mod logging;
 mod outage;
 pub mod polled;
@@ -62,6 +64,7 @@ pub use corvid_net::tls::{Authority, Settings};
 pub use corvid_session::{Failure as ServerFailure, Missing, ServerStatus};
 pub use error::Error;
 pub use failure::{Failure, Reason};
+pub use log_queue::{LogQueue, QueuedMessage};
 pub use logging::{OUTAGE_TARGET, TARGET as LOG_TARGET};
 pub use remotes::RemoteError;
 pub use session::{LockState, SessionState};

@@ -356,6 +356,14 @@ impl Client {
         }
     }
 
+    /// Fails if no remote is left to try, so that no wait would end.
+    pub(crate) fn check_alive(&self) -> Result<(), Error> {
+        match self.idl.session_state().is_alive() {
+            true => Ok(()),
+            false => Err(Error::Dead(self.last_failure())),
+        }
+    }
+
     /// The events to wait for before the next [`Client::run`]. May be called while a transaction is open; the transaction must end before
     /// that run.
     #[must_use]

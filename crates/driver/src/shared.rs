@@ -32,13 +32,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use corvid_idl::{Class, Idl, Metrics, Misuse, Status, TableCondition, TxnId};
+use corvid_idl::{Class, Idl, Metrics, Misuse, TableCondition};
 use corvid_net::fork::Home;
 use corvid_net::waker::{self, Sleeper, Waker};
 
 use crate::abort::Abort;
+use crate::calls::{self, Front, block};
 use crate::committed::Committed;
-use crate::error::{self, Error};
+use crate::error::Error;
 use crate::polled;
 use crate::remotes::RemoteError;
 use crate::session::SessionState;
@@ -162,20 +163,20 @@ impl Client {
     /// # Panics
     /// As [`Client::read`].
     pub fn with<T>(&self, act: impl FnOnce(&mut Idl) -> T) -> T {
-        self.change(|client| {
-            let tidied = Tidied(client.idl_mut());
-            act(&mut *tidied.0)
-        })
+        self.change(|client| act(client.idl_mut()))
     }
 
-    /// Does something that the thread is to follow up. It must not do input or output.
+    /// Does something that the thread is to follow up. It must not do input or output. A
+    /// transaction that it leaves open is aborted.
     fn change<T>(&self, act: impl FnOnce(&mut polled::Client) -> T) -> T {
         let common = self.common();
         common.assert_process();
         let value = {
             let _held = HeldLock::new(common);
             let client = common.client.write();
-            act(&mut client.unwrap_or_else(PoisonError::into_inner))
+            let mut client = client.unwrap_or_else(PoisonError::into_inner);
+            let tidied = Tidied(&mut client);
+            act(&mut *tidied.0)
         };
         common.waker.wake();
         value
@@ -220,9 +221,9 @@ impl Client {
     pub fn wait_until(
         &self,
         timeout: Option<Duration>,
-        mut holds: impl FnMut(&Idl) -> bool,
+        holds: impl FnMut(&Idl) -> bool,
     ) -> Result<(), Error> {
-        self.wait_for(timeout, |client| holds(client.idl()))
+        block(calls::until(&mut self.within(timeout)?, holds))
     }
 
     /// Waits until the state of the session is as wanted, as [`crate::blocking::Client::wait_for_session`].
@@ -232,39 +233,18 @@ impl Client {
     pub fn wait_for_session(
         &self,
         timeout: Option<Duration>,
-        mut is_wanted: impl FnMut(&SessionState) -> bool,
+        is_wanted: impl FnMut(&SessionState) -> bool,
     ) -> Result<(), Error> {
-        self.wait_for(timeout, |client| is_wanted(&client.session()))
+        block(calls::session(&mut self.within(timeout)?, is_wanted))
     }
 
-    fn wait_for(
-        &self,
-        timeout: Option<Duration>,
-        mut holds: impl FnMut(&polled::Client) -> bool,
-    ) -> Result<(), Error> {
+    /// The front of one call, which fails when the time has passed.
+    fn within(&self, timeout: Option<Duration>) -> Result<Timed<'_>, Misuse> {
         self.common().check_process()?;
-        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        loop {
-            let round = self.common().progress().round;
-            let (is_met, is_alive) = self.look(|client| {
-                let is_alive = client.idl().session_state().is_alive();
-                (holds(client), is_alive)
-            });
-            if is_met {
-                return Ok(());
-            }
-            if !is_alive {
-                return Err(Error::Dead(self.look(polled::Client::last_failure)));
-            }
-            match self.common().wait_for_round(round, end) {
-                Waited::Progress => {}
-                Waited::TimeOut => {
-                    return Err(Error::TimedOut(self.look(polled::Client::last_failure)));
-                }
-                Waited::End(None) => return Err(Error::Dead(None)),
-                Waited::End(Some(kind)) => return Err(Error::Io(kind.into())),
-            }
-        }
+        Ok(Timed {
+            client: self,
+            end: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+        })
     }
 
     /// Waits for the initial contents, of this connection or an earlier one.
@@ -280,12 +260,7 @@ impl Client {
     /// # Errors
     /// As [`Client::wait_until`].
     pub fn wait_for_change(&self, seqno: u64, timeout: Option<Duration>) -> Result<u64, Error> {
-        let mut now = seqno;
-        self.wait_until(timeout, |idl| {
-            now = idl.change_seqno();
-            now != seqno
-        })?;
-        Ok(now)
+        block(calls::new_seqno(&mut self.within(timeout)?, seqno))
     }
 
     /// Sets the condition of a table and waits until the server applies it: as [`polled::Client::set_condition`].
@@ -298,14 +273,7 @@ impl Client {
         condition: impl Into<TableCondition>,
         timeout: Option<Duration>,
     ) -> Result<(), Error> {
-        self.common().check_process()?;
-        let promise = self.change(|client| client.set_condition(condition))?;
-        let mut refusal = None;
-        self.wait_until(timeout, |idl| {
-            refusal = idl.condition_refusal(promise).map(str::to_owned);
-            idl.condition_seqno() >= promise
-        })?;
-        refusal.map_or(Ok(()), |error| Err(Error::ConditionRefused(error)))
+        block(calls::set_condition(&mut self.within(timeout)?, condition))
     }
 
     /// Waits until the lock is held that [`Client::set_lock`] asked for.
@@ -313,12 +281,7 @@ impl Client {
     /// # Errors
     /// As [`Client::wait_until`]; [`Error::LockRefused`].
     pub fn wait_for_lock(&self, timeout: Option<Duration>) -> Result<(), Error> {
-        let mut outcome = None;
-        self.wait_until(timeout, |idl| {
-            outcome = error::lock_outcome(idl);
-            outcome.is_some()
-        })?;
-        outcome.unwrap_or(Ok(()))
+        block(calls::lock(&mut self.within(timeout)?))
     }
 
     /// Makes a transaction, commits it, and retries it; as [`crate::blocking::Client::transact`]. Several threads
@@ -332,34 +295,51 @@ impl Client {
     pub fn transact<T, E: Abort>(
         &self,
         timeout: Option<Duration>,
-        mut make: impl FnMut(&mut Idl) -> Result<T, E>,
+        make: impl FnMut(&mut Idl) -> Result<T, E>,
     ) -> Result<Committed<T>, E::Error> {
-        self.common().check_process().map_err(Error::from)?;
-        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let left = || end.map(|end| end.saturating_duration_since(Instant::now()));
-        loop {
-            let (txn, seqno, value) = self.with(|idl| {
-                let seqno = idl.change_seqno();
-                let txn = idl.begin().map_err(Error::from)?;
-                let value = make(idl).map_err(Abort::into_error)?;
-                idl.commit().map_err(Error::from)?;
-                Ok::<_, E::Error>((txn, seqno, value))
-            })?;
-            let outcome = self.wait_for_end(txn, left());
-            let finished = self.with(|idl| idl.finish(txn));
-            let ((), Some(finished)) = (outcome?, finished) else {
-                return Err(Error::Misuse(Misuse::NoTransaction).into());
-            };
-            if finished.status == Status::TryAgain {
-                self.wait_for_change(seqno, left())?;
-            } else {
-                return Ok(Committed::of(value, finished)?);
-            }
-        }
+        let front = self.within(timeout).map_err(Error::from);
+        block(calls::transact(&mut front?, make))
+    }
+}
+
+/// A client that waits for its thread until a moment.
+struct Timed<'c> {
+    client: &'c Client,
+    /// `None` is for ever.
+    end: Option<Instant>,
+}
+
+impl Front for Timed<'_> {
+    fn look<T>(&self, look: impl FnOnce(&polled::Client) -> T) -> T {
+        self.client.look(look)
     }
 
-    fn wait_for_end(&self, txn: TxnId, timeout: Option<Duration>) -> Result<(), Error> {
-        self.wait_until(timeout, |idl| idl.status(txn) != Some(Status::Incomplete))
+    fn change<T>(&mut self, act: impl FnOnce(&mut polled::Client) -> T) -> T {
+        self.client.change(act)
+    }
+
+    async fn wait<T>(
+        &mut self,
+        mut found: impl FnMut(&polled::Client) -> Option<T>,
+    ) -> Result<T, Error> {
+        let common = self.client.common();
+        loop {
+            // Read before the look, so that a change after the look ends the wait.
+            let round = common.progress().round;
+            let (found, is_alive) = self.look(|client| (found(client), client.check_alive()));
+            if let Some(found) = found {
+                return Ok(found);
+            }
+            is_alive?;
+            match common.wait_for_round(round, self.end) {
+                Waited::Progress => {}
+                Waited::TimeOut => {
+                    return Err(Error::TimedOut(self.look(polled::Client::last_failure)));
+                }
+                Waited::End(None) => return Err(Error::Dead(None)),
+                Waited::End(Some(kind)) => return Err(Error::Io(kind.into())),
+            }
+        }
     }
 }
 
@@ -460,12 +440,12 @@ impl Drop for Owner {
 }
 
 /// Aborts a transaction that a closure left open, also by a panic.
-struct Tidied<'a>(&'a mut Idl);
+struct Tidied<'a>(&'a mut polled::Client);
 
 impl Drop for Tidied<'_> {
     fn drop(&mut self) {
         if let Some(txn) = self.0.open_txn() {
-            self.0.forget(txn);
+            self.0.idl_mut().forget(txn);
         }
     }
 }

@@ -6,12 +6,13 @@
 
 use std::ops::{Deref, DerefMut};
 
-use corvid_idl::{Class, FetchId, FetchOutcome, Idl, Misuse, Status, TableCondition, TxnId};
+use corvid_idl::{Class, FetchId, FetchOutcome, Idl, Status, TableCondition, TxnId};
 use corvid_net::readiness;
 
 use crate::abort::Abort;
+use crate::calls::{self, Front};
 use crate::committed::Committed;
-use crate::error::{self, Error};
+use crate::error::Error;
 use crate::polled;
 use crate::session::SessionState;
 use crate::setup::Setup;
@@ -50,8 +51,8 @@ impl Client {
     ///
     /// # Errors
     /// A transaction is open, or no remote is left to try.
-    pub async fn wait_until(&mut self, mut holds: impl FnMut(&Idl) -> bool) -> Result<(), Error> {
-        self.wait_for(|client| holds(client.idl())).await
+    pub async fn wait_until(&mut self, holds: impl FnMut(&Idl) -> bool) -> Result<(), Error> {
+        calls::until(self, holds).await
     }
 
     /// Waits until the state of the session is as wanted: connected, without a server, at the leader.
@@ -60,25 +61,9 @@ impl Client {
     /// As [`Client::wait_until`].
     pub async fn wait_for_session(
         &mut self,
-        mut is_wanted: impl FnMut(&SessionState) -> bool,
+        is_wanted: impl FnMut(&SessionState) -> bool,
     ) -> Result<(), Error> {
-        self.wait_for(|client| is_wanted(&client.session())).await
-    }
-
-    async fn wait_for(
-        &mut self,
-        mut holds: impl FnMut(&polled::Client) -> bool,
-    ) -> Result<(), Error> {
-        loop {
-            self.inner.run()?;
-            if holds(&self.inner) {
-                return Ok(());
-            }
-            if !self.inner.idl().session_state().is_alive() {
-                return Err(Error::Dead(self.inner.last_failure()));
-            }
-            readiness::ready(self.inner.wanted()).await?;
-        }
+        calls::session(self, is_wanted).await
     }
 
     /// Waits for the initial contents, of this connection or an earlier one.
@@ -94,8 +79,7 @@ impl Client {
     /// # Errors
     /// As [`Client::wait_until`].
     pub async fn wait_for_change(&mut self, seqno: u64) -> Result<u64, Error> {
-        self.wait_until(|idl| idl.change_seqno() != seqno).await?;
-        Ok(self.idl().change_seqno())
+        calls::new_seqno(self, seqno).await
     }
 
     /// Sets the condition of a table and waits until the server applies it: as [`polled::Client::set_condition`].
@@ -107,10 +91,7 @@ impl Client {
         &mut self,
         condition: impl Into<TableCondition>,
     ) -> Result<(), Error> {
-        let promise = self.inner.set_condition(condition)?;
-        self.wait_until(|idl| idl.condition_seqno() >= promise)
-            .await?;
-        error::condition_outcome(self.idl(), promise)
+        calls::set_condition(self, condition).await
     }
 
     /// Waits until the lock is held that [`polled::Client::set_lock`] asked for.
@@ -118,13 +99,7 @@ impl Client {
     /// # Errors
     /// As [`Client::wait_until`]; [`Error::LockRefused`].
     pub async fn wait_for_lock(&mut self) -> Result<(), Error> {
-        let mut outcome = None;
-        self.wait_until(|idl| {
-            outcome = error::lock_outcome(idl);
-            outcome.is_some()
-        })
-        .await?;
-        outcome.unwrap_or(Ok(()))
+        calls::lock(self).await
     }
 
     /// Waits for the end of a fetch.
@@ -132,15 +107,7 @@ impl Client {
     /// # Errors
     /// As [`Client::wait_until`]; [`Misuse::RowGone`] when its end was told before.
     pub async fn finish_fetch(&mut self, fetch: FetchId) -> Result<FetchOutcome, Error> {
-        loop {
-            match self.idl_mut().take_fetch_outcome(fetch) {
-                Some(FetchOutcome::Pending) => {}
-                Some(outcome) => return Ok(outcome),
-                None => return Err(Error::Misuse(Misuse::RowGone)),
-            }
-            let seqno = self.idl().change_seqno();
-            self.wait_for_change(seqno).await?;
-        }
+        calls::finish_fetch(self, fetch).await
     }
 
     /// Commits the open transaction and waits for its outcome.
@@ -148,14 +115,7 @@ impl Client {
     /// # Errors
     /// None is open; as [`Client::wait_until`] otherwise.
     pub async fn commit(&mut self) -> Result<(TxnId, Status), Error> {
-        let txn = self.idl().open_txn().ok_or(Misuse::NoTransaction)?;
-        self.idl_mut().commit()?;
-        let is_final = |idl: &Idl| idl.status(txn) != Some(Status::Incomplete);
-        if !is_final(self.idl()) {
-            self.wait_until(is_final).await?;
-        }
-        let status = self.idl().status(txn).ok_or(Misuse::NoTransaction)?;
-        Ok((txn, status))
+        calls::commit(self).await
     }
 
     /// Makes a transaction, commits it, and retries it; as
@@ -165,25 +125,32 @@ impl Client {
     /// As there, without a time limit.
     pub async fn transact<T, E: Abort>(
         &mut self,
-        mut make: impl FnMut(&mut Idl) -> Result<T, E>,
+        make: impl FnMut(&mut Idl) -> Result<T, E>,
     ) -> Result<Committed<T>, E::Error> {
+        calls::transact(self, make).await
+    }
+}
+
+impl Front for Client {
+    fn look<T>(&self, look: impl FnOnce(&polled::Client) -> T) -> T {
+        look(&self.inner)
+    }
+
+    fn change<T>(&mut self, act: impl FnOnce(&mut polled::Client) -> T) -> T {
+        act(&mut self.inner)
+    }
+
+    async fn wait<T>(
+        &mut self,
+        mut found: impl FnMut(&polled::Client) -> Option<T>,
+    ) -> Result<T, Error> {
         loop {
-            let seqno = self.idl().change_seqno();
-            let txn = self.idl_mut().begin().map_err(Error::from)?;
-            let value = make(self.idl_mut()).map_err(|error| {
-                self.inner.idl_mut().forget(txn);
-                error.into_error()
-            })?;
-            let outcome = self.commit().await;
-            let finished = self.idl_mut().finish(txn);
-            let (_, Some(finished)) = (outcome?, finished) else {
-                return Err(Error::Misuse(Misuse::NoTransaction).into());
-            };
-            if finished.status == Status::TryAgain {
-                self.wait_for_change(seqno).await?;
-            } else {
-                return Ok(Committed::of(value, finished)?);
+            self.inner.run()?;
+            if let Some(found) = found(&self.inner) {
+                return Ok(found);
             }
+            self.inner.check_alive()?;
+            readiness::ready(self.inner.wanted()).await?;
         }
     }
 }

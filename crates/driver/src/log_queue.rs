@@ -1,0 +1,120 @@
+//! A logger for bindings to other languages, which cannot be called where a message is written:
+//! under the lock of a client, or on a thread that the language does not know.
+//!
+//! The queue keeps the messages of this library until the binding takes them on a thread of the
+//! program. It keeps the newest [`KEPT_MAX`]. It does not know where they go.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use corvid_net::logging::Shown;
+use log::{Level, LevelFilter, Log, Metadata, Record};
+
+/// Messages that are kept; of more the oldest are dropped.
+const KEPT_MAX: usize = 1000;
+
+/// A log message of the library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedMessage {
+    /// Its level.
+    pub level: Level,
+    /// The part of the library, for example [`crate::LOG_TARGET`].
+    pub target: String,
+    /// One line, with control characters as escapes of JSON.
+    pub text: String,
+}
+
+/// Messages that wait to be taken.
+#[derive(Debug, Default)]
+pub struct LogQueue {
+    messages: Mutex<VecDeque<QueuedMessage>>,
+    has_news: AtomicBool,
+}
+
+impl LogQueue {
+    /// An empty queue.
+    #[must_use]
+    pub const fn new() -> LogQueue {
+        LogQueue {
+            messages: Mutex::new(VecDeque::new()),
+            has_news: AtomicBool::new(false),
+        }
+    }
+
+    /// Makes it the logger of this process, for messages down to [`Level::Info`]. Another logger is
+    /// left in place.
+    pub fn install(&'static self) {
+        if log::set_logger(self).is_ok() {
+            log::set_max_level(LevelFilter::Info);
+        }
+    }
+
+    /// The messages, oldest first, to be taken. Loggers of other threads wait for the guard.
+    pub fn messages(&self) -> MutexGuard<'_, VecDeque<QueuedMessage>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is a new message since the last call: one atomic load if not.
+    pub fn take_news(&self) -> bool {
+        self.has_news.load(Ordering::Acquire) && self.has_news.swap(false, Ordering::AcqRel)
+    }
+
+    /// Makes the next [`LogQueue::take_news`] return true.
+    pub fn announce(&self) {
+        self.has_news.store(true, Ordering::Release);
+    }
+}
+
+impl Log for LogQueue {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("corvid")
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        let message = QueuedMessage {
+            level: record.level(),
+            target: record.target().to_owned(),
+            // Programs print what they take.
+            text: Shown(record.args()).to_string(),
+        };
+        let mut messages = self.messages();
+        if messages.len() == KEPT_MAX {
+            messages.pop_front();
+        }
+        messages.push_back(message);
+        drop(messages);
+        self.announce();
+    }
+
+    fn flush(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(queue: &LogQueue, target: &str, text: &str) {
+        let args = format_args!("{text}");
+        let record = Record::builder().target(target).args(args).build();
+        queue.log(&record);
+    }
+
+    #[test]
+    fn the_newest_messages_of_the_library_are_kept_as_lines() {
+        let queue = LogQueue::new();
+        write(&queue, "other", "not ours");
+        assert!(!queue.take_news());
+        for number in 0..=KEPT_MAX {
+            write(&queue, crate::LOG_TARGET, &format!("{number}\n"));
+        }
+        assert!(queue.take_news() && !queue.take_news());
+        let messages = queue.messages();
+        assert_eq!(messages.len(), KEPT_MAX);
+        let texts = (&messages[0].text, &messages[KEPT_MAX - 1].text);
+        assert_eq!((texts.0.as_str(), texts.1.as_str()), ("1\\n", "1000\\n"));
+    }
+}
