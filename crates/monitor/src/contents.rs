@@ -16,7 +16,6 @@ use crate::condition::TableCondition;
 use crate::frame::{Guard, SharedBody};
 use crate::group::{Encoding, GroupId};
 use crate::subscription::{Event, Subscription, TableSubscription};
-use crate::{encode_v1, encode_v2};
 
 /// Numbers contents that are being written; numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,10 +103,7 @@ impl Contents {
 
     /// Writes another slice; true when everything is written. In total O(rows of the subscribed tables).
     pub fn advance(&mut self, slice: &mut Slice) -> bool {
-        let encode = match self.encoding {
-            Encoding::Rows => encode_v1::initial,
-            Encoding::Differences => encode_v2::initial,
-        };
+        let encoding = self.encoding;
         let body = &mut self.body;
         while let Some(asked) = self.subscription.tables().get(self.tables) {
             if is_written(asked) {
@@ -119,7 +115,7 @@ impl Contents {
                     }
                     let length = body.len();
                     if asked.condition.matches(table, row) {
-                        encode(body, table, asked, row);
+                        encoding.initial(body, table, asked, row);
                     }
                     slice.spend(steps, body.len() - length);
                     body.cut();
@@ -166,17 +162,13 @@ pub(crate) fn write_whole(
     database: &Database,
 ) -> Vec<u8> {
     let mut body = Body::new();
-    let encode = match encoding {
-        Encoding::Rows => encode_v1::initial,
-        Encoding::Differences => encode_v2::initial,
-    };
     for asked in subscription.tables() {
         let table = schema.table(asked.table);
         if asked.select.has(Event::Initial)
             && let Some(query) = asked.condition.query()
         {
             database.for_each_matching_any(asked.table, &query, &mut |row| {
-                encode(&mut body, table, asked, row);
+                encoding.initial(&mut body, table, asked, row);
                 body.cut();
             });
             body.end_table();

@@ -13,7 +13,6 @@ use crate::change_set::ChangeSet;
 use crate::frame::Guard;
 use crate::group::Encoding;
 use crate::subscription::Subscription;
-use crate::{encode_v1, encode_v2};
 
 /// A text that may not be written yet.
 pub trait DeferredBody: Debug + Send + Sync {
@@ -122,10 +121,6 @@ impl UpdateWriter {
         delta: Option<&Delta>,
         slice: &mut Slice,
     ) -> Option<Vec<StdArc<[u8]>>> {
-        let encode = match encoding {
-            Encoding::Rows => encode_v1::change,
-            Encoding::Differences => encode_v2::change,
-        };
         let body = &mut self.body;
         while let Some(of_table) = changes.tables().get(self.tables) {
             if let Some(asked) = subscription.table(of_table.table) {
@@ -136,7 +131,7 @@ impl UpdateWriter {
                     }
                     let length = body.len();
                     if asked.select.has(entry.event()) {
-                        encode(body, table, asked, entry, delta);
+                        encoding.change(body, table, asked, entry, delta);
                     }
                     slice.spend(1, body.len() - length);
                     body.cut();

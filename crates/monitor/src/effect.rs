@@ -7,7 +7,7 @@ use corvid_data::Schema;
 use corvid_engine::Database;
 
 use crate::body::Body;
-use crate::encode_v2;
+use crate::group::Encoding;
 use crate::subscription::{Event, Subscription, TableSubscription};
 
 /// `<table-updates2>` that lead from the view of `old` to that of `new`, which differ in conditions only; `{}` without visible effect.
@@ -42,7 +42,7 @@ fn encode_table(
         database.want_index(new.table, &query);
         database.for_each_matching_any(new.table, &query, &mut |row| {
             if !new.condition.matches(table, row) {
-                encode_v2::delete(body, table, row.uuid);
+                Encoding::Differences.delete(body, table, new, row);
             }
         });
     }
@@ -52,7 +52,7 @@ fn encode_table(
         database.want_index(new.table, &query);
         database.for_each_matching_any(new.table, &query, &mut |row| {
             if !old.condition.matches(table, row) {
-                encode_v2::insert(body, table, new, row);
+                Encoding::Differences.insert(body, table, new, row);
             }
         });
     }

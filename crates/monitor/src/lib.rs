@@ -14,7 +14,7 @@
 //!                     --> groups --> dispatch --> group        the groups that can see a changed row
 //!                                    view --> segments --> change_set    the pending changes of their members
 //! updates    monitors (session): which sessions have pending changes
-//!            group --> encode_v1, encode_v2 --> body           encoded once for a group
+//!            group --> encode --> body                         encoded once for a group
 //!                      precomputed, deferred_body              long updates, written by another thread
 //!                  --> frame                                   a head for each client, the body shared
 //! ```
@@ -27,8 +27,7 @@ mod contents;
 mod deferred_body;
 mod dispatch;
 mod effect;
-mod encode_v1;
-mod encode_v2;
+mod encode;
 pub mod frame;
 mod group;
 mod groups;
