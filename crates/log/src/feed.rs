@@ -71,7 +71,8 @@ impl Records {
         // Of this batch alone: threads that share a string contend for its reference count.
         let mut order = FieldOrderCache::default();
         for index in self.from..self.batch.len() {
-            match read_transaction(&self.batch, index, schema, &mut order) {
+            let raw = self.batch.raw(index).map_err(Cause::Read);
+            match raw.and_then(|raw| read_transaction(&raw, schema, &mut order)) {
                 Ok(recorded) => transactions.push((make(recorded), self.batch.end(index))),
                 Err(cause) => {
                     return Decoded {

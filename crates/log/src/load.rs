@@ -10,9 +10,8 @@
 use corvid_data::{Arc, Recorded, Schema, Tag, WireError};
 
 use crate::decode::{DecodeError, FieldOrderCache, decode};
-use crate::reader::parse_object;
-use crate::split::{Batch, Splitter};
-use crate::{Feed, Magic, ReadError, Source};
+use crate::split::Raw;
+use crate::{Feed, Magic, ReadError, RecordReader, Source};
 
 /// Why and where a log ends before its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,11 +86,8 @@ impl Extent {
 /// Reads a standalone log from its beginning, one transaction after the other. Several threads read through a [`Feed`] instead.
 #[derive(Debug)]
 pub struct Load<S> {
-    splitter: Splitter<S>,
+    records: RecordReader<S>,
     schema: Arc<Schema>,
-    batch: Batch,
-    /// The next record of the batch.
-    next: usize,
     extent: Extent,
     /// The extent before the transaction that was handed out last, until [`Load::reject`] uses it.
     before: Option<Extent>,
@@ -106,14 +102,12 @@ impl<S: Source> Load<S> {
     /// Record 0 is absent, damaged or no schema.
     pub fn open(source: S) -> Result<Load<S>, Damage> {
         let mut extent = Extent::default();
-        let mut splitter = Splitter::new(source, Magic::Standalone);
-        let (batch, schema) = read_schema(&mut splitter).map_err(|cause| extent.damage(cause))?;
-        extent.accept(batch.end(0));
+        let mut records = RecordReader::new(source, Magic::Standalone);
+        let schema = read_schema(&mut records).map_err(|cause| extent.damage(cause))?;
+        extent.accept(records.good_end());
         Ok(Load {
-            splitter,
+            records,
             schema: Arc::new(schema),
-            batch,
-            next: 1,
             extent,
             before: None,
             damage: None,
@@ -136,19 +130,15 @@ impl<S: Source> Load<S> {
             return Err(damage.clone());
         }
         self.before = None;
-        if self.next == self.batch.len() {
-            match self.splitter.batch() {
-                Ok(None) => return Ok(None),
-                Ok(Some(batch)) => self.batch = batch,
-                Err(error) => return Err(self.damaged(Cause::Read(error))),
-            }
-            self.next = 0;
-        }
-        match read_transaction(&self.batch, self.next, &self.schema, &mut self.order) {
+        let read = match self.records.next() {
+            Ok(None) => return Ok(None),
+            Ok(Some(raw)) => read_transaction(&raw, &self.schema, &mut self.order),
+            Err(error) => Err(Cause::Read(error)),
+        };
+        match read {
             Ok(recorded) => {
                 self.before = Some(self.extent);
-                self.extent.accept(self.batch.end(self.next));
-                self.next += 1;
+                self.extent.accept(self.records.good_end());
                 Ok(Some(recorded))
             }
             Err(cause) => Err(self.damaged(cause)),
@@ -187,28 +177,20 @@ impl<S: Source> Load<S> {
     /// Bytes that remain to be read, if the source can tell.
     #[must_use]
     pub fn bytes_left(&self) -> Option<u64> {
-        self.splitter.bytes_left()
+        self.records.bytes_left()
     }
 
     /// The source, read to its end or to the damage.
     #[must_use]
     pub fn into_source(self) -> S {
-        self.splitter.into_source()
+        self.records.into_source()
     }
 
     /// The rest of the log as work for several threads, and the extent read so far.
     #[must_use]
     pub fn into_feed(self) -> (Feed<S>, Extent) {
-        let Load {
-            splitter,
-            schema,
-            batch,
-            next,
-            extent,
-            ..
-        } = self;
-        let rest = (next < batch.len()).then_some((batch, next));
-        (Feed::new(splitter, schema, rest), extent)
+        let (splitter, rest) = self.records.into_rest();
+        (Feed::new(splitter, self.schema, rest), self.extent)
     }
 
     fn damaged(&mut self, cause: Cause) -> Damage {
@@ -252,26 +234,20 @@ impl Damage {
     }
 }
 
-fn read_schema<S: Source>(splitter: &mut Splitter<S>) -> Result<(Batch, Schema), Cause> {
-    let Some(batch) = splitter.batch().map_err(Cause::Read)? else {
+fn read_schema<S: Source>(records: &mut RecordReader<S>) -> Result<Schema, Cause> {
+    let Some(json) = records.next_object().map_err(Cause::Read)? else {
         let details = "unexpected end of file reading schema";
         return Err(Cause::Content(WireError::new(Tag::OvsdbError, details)));
     };
-    let raw = batch.raw(0).map_err(Cause::Read)?;
-    let json = parse_object(raw.body)
-        .map_err(|reason| Cause::Read(reason.of_body(raw.body.len() as u64, raw.offset)))?;
-    let schema = Schema::from_json(&json).map_err(Cause::Content)?;
-    Ok((batch, schema))
+    Schema::from_json(&json).map_err(Cause::Content)
 }
 
-/// Checks and decodes the record at `index` of a batch.
+/// Decodes a record.
 pub(crate) fn read_transaction(
-    batch: &Batch,
-    index: usize,
+    raw: &Raw<'_>,
     schema: &Schema,
     order: &mut FieldOrderCache,
 ) -> Result<Recorded, Cause> {
-    let raw = batch.raw(index).map_err(Cause::Read)?;
     decode(raw.body, schema, order).map_err(|error| match error {
         DecodeError::Body(reason) => Cause::Read(reason.of_body(raw.body.len() as u64, raw.offset)),
         DecodeError::Content(error) => Cause::Content(error),

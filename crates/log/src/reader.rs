@@ -1,7 +1,7 @@
 //! Iterating the records of a log, one after the other.
 //!
 //! Invariant: [`RecordReader::good_end`] is the offset just past the last record that was handed out. An error is sticky: every later call
-//! repeats it. Called by tools that show raw records; does not interpret bodies.
+//! repeats it. Called by tools that show raw records, and by [`crate::Load`]; does not interpret bodies.
 
 use corvid_json::{Kind, Reader, Value};
 
@@ -115,6 +115,18 @@ impl<S: Source> RecordReader<S> {
     #[must_use]
     pub fn good_end(&self) -> u64 {
         self.good_end
+    }
+
+    /// Bytes that remain to be read, if the source can tell.
+    pub(crate) fn bytes_left(&self) -> Option<u64> {
+        self.splitter.bytes_left()
+    }
+
+    /// The records that were not handed out: those of the present batch, from this one on, and
+    /// those that are not split yet.
+    pub(crate) fn into_rest(self) -> (Splitter<S>, Option<(Batch, usize)>) {
+        let batch = self.batch.filter(|batch| self.next < batch.len());
+        (self.splitter, batch.map(|batch| (batch, self.next)))
     }
 
     /// The source. It has been read past the last record by at most one read.

@@ -191,12 +191,6 @@ impl<F: DiskFile> FileContent for ReceivedContent<F> {
         &self.name
     }
 
-    fn with_tail(&self) -> bool {
-        false
-    }
-
-    fn write_schema(&self, _: &mut Vec<u8>) {}
-
     fn write_rows(
         &self,
         sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>,

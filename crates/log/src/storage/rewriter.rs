@@ -28,10 +28,14 @@ pub trait FileContent: Send + fmt::Debug {
     fn database(&self) -> &str;
 
     /// Whether records appended to the present file meanwhile belong in the new one too.
-    fn with_tail(&self) -> bool;
+    fn with_tail(&self) -> bool {
+        false
+    }
 
     /// Appends the record of the schema, if it has one of its own.
-    fn write_schema(&self, out: &mut Vec<u8>);
+    fn write_schema(&self, out: &mut Vec<u8>) {
+        let _ = out;
+    }
 
     /// Passes the record of all rows to `sink`, in pieces.
     ///

@@ -50,12 +50,6 @@ impl FileContent for MemberContent {
         &self.identity.name
     }
 
-    fn with_tail(&self) -> bool {
-        false
-    }
-
-    fn write_schema(&self, _: &mut Vec<u8>) {}
-
     fn write_rows(
         &self,
         sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>,
