@@ -1,6 +1,6 @@
-//! The effects of a program of this repository beside connections: options, manuals, logs, daemons, signals, files, the control socket.
+//! The effects of a program of this repository beside connections and databases: options, manuals, logs, daemons, signals, the control socket.
 //!
-//! Every effect has one home: [`log_file`] for files of records, [`vlog`] for logging, [`daemon`] and [`signals`] for the process,
+//! Every effect has one home: [`vlog`] for logging, [`daemon`] and [`signals`] for the process,
 //! [`unixctl`] for the control socket, [`args`] and [`manual`] for the command line. It knows nothing of OVSDB: no database, schema, monitor
 //! or transaction is named here. No library for other programs depends on it.
 
@@ -15,17 +15,13 @@ pub mod durations;
 pub mod events;
 pub mod hangup;
 pub mod json_file;
-pub mod lockfile;
-pub mod log_file;
 pub mod manual;
 pub mod memory;
-mod open_file;
 pub mod output;
 pub mod pidfile;
 pub mod program;
 #[cfg(feature = "progress")]
 pub mod progress;
-pub mod replacement;
 pub mod service_manager;
 pub mod signals;
 pub mod size;
@@ -33,4 +29,3 @@ pub mod timeout;
 pub mod tls_options;
 pub mod unixctl;
 pub mod vlog;
-mod write_back;

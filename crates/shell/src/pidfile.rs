@@ -28,12 +28,18 @@ pub fn path(name: Option<&str>) -> PathBuf {
 }
 
 /// Acquires the write lock on a whole file without waiting.
-pub(crate) fn lock(file: &File) -> io::Result<()> {
+///
+/// # Errors
+/// Another process holds it (EAGAIN or EACCES), or the file system has no locks.
+pub fn lock(file: &File) -> io::Result<()> {
     fcntl_lock(file, FlockOperation::NonBlockingLockExclusive).map_err(Into::into)
 }
 
 /// The process that holds a lock on a file, if any other does. The descriptor need not be writable.
-pub(crate) fn lock_holder(file: &File) -> io::Result<Option<i32>> {
+///
+/// # Errors
+/// The file system has no locks.
+pub fn lock_holder(file: &File) -> io::Result<Option<i32>> {
     let holder = fcntl_getlk(file, &Flock::from(FlockType::WriteLock))?;
     Ok(holder.map(|lock| Pid::as_raw(lock.pid)))
 }

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 const PAGE: &str = "docs/design/bounds.md";
 
 /// Crates whose queues the page lists.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "server",
     "service",
     "net",
     "reactor",
     "shell",
+    "disk",
     "monitor",
     "engine",
     "log",

@@ -193,7 +193,7 @@ fn built_with(features: &str) -> BTreeSet<String> {
 }
 
 /// Parts of servers and their tools: HTTP, daemons, the process's log, files of databases.
-const UNWANTED: [&str; 12] = [
+const UNWANTED: [&str; 13] = [
     "hyper",
     "http",
     "httparse",
@@ -205,6 +205,7 @@ const UNWANTED: [&str; 12] = [
     "corvid-log",
     "corvid-reactor",
     "corvid-shell",
+    "corvid-disk",
     "corvid-server",
 ];
 

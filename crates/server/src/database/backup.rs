@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use corvid_disk::replacement::Replacement;
 use corvid_engine::Snapshot;
 use corvid_log::{Stamp, write_schema, write_snapshot};
 use corvid_net::{clock, errno, os_name};
 use corvid_reactor::priority;
-use corvid_shell::replacement::Replacement;
 
 use crate::main_handle::MainHandle;
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Tag, Uuid, WireError};
+use corvid_disk::log_file::{self, Handle, LogFile, OpenMode};
 use corvid_engine::Database;
 use corvid_log::header::LINE_BYTES_MAX;
 use corvid_log::storage::FileSize;
@@ -12,7 +13,6 @@ use corvid_net::random::{PseudoRandom, Random};
 use corvid_net::{errno, os_name};
 use corvid_service::storage::FileState;
 use corvid_service::storage::loading::Loaded;
-use corvid_shell::log_file::{self, Handle, LogFile, OpenMode};
 
 mod damage;
 mod decoding;

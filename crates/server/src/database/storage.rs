@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use corvid_disk::log_file::{Location, LogFile};
 use corvid_log::Disk;
 use corvid_net::coverage::Counter;
 use corvid_net::logging::{self, Level, Module};
 use corvid_reactor::mailbox::{MailSender, Mailbox};
 use corvid_reactor::priority;
 use corvid_service::message::ToDatabase;
-use corvid_shell::log_file::{Location, LogFile};
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::coverage;
@@ -28,7 +28,7 @@ use crate::member::handle::{MemberHandle, ToMember};
 use crate::metrics::database::DatabaseFigures;
 
 /// Handles of replaced files, which the receiver closes.
-type ReplacedFiles = Vec<corvid_log::writer::Replaced<corvid_shell::log_file::Handle>>;
+type ReplacedFiles = Vec<corvid_log::writer::Replaced<corvid_disk::log_file::Handle>>;
 
 /// A message to the disk thread.
 enum ToDisk {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use corvid_data::{HashSeed, WireError};
+use corvid_disk::log_file::{Handle, Location, LogFile};
 use corvid_log::cluster::snapshot_header::is_snapshot_intact;
 use corvid_log::cluster::{BodyLocation, Eid, Index, Recovered, Sid};
 use corvid_log::storage::{StorageReply, StorageRequest, StoreError};
@@ -12,7 +13,6 @@ use corvid_net::os_name;
 use corvid_net::random::PseudoRandom;
 use corvid_reactor::priority;
 use corvid_service::member::{BodyPart, Contents, FileEffects};
-use corvid_shell::log_file::{Handle, Location, LogFile};
 
 use super::handle::{MemberHandle, ToMember};
 use crate::database::open::{self, Progress, RandomUuids};

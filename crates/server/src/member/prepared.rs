@@ -7,13 +7,13 @@ use corvid_consensus::limits::MESSAGE_BYTES_MAX;
 use corvid_consensus::member::{KeptEntries, ServerRow};
 use corvid_consensus::{Member, Peers, PeersSettings, Recovered as MemberState, Settings};
 use corvid_data::HashSeed;
+use corvid_disk::log_file::LogFile;
 use corvid_log::cluster::{Cid, Recovered, Sid};
 use corvid_net::clock;
 use corvid_net::random::Random;
 use corvid_net::tls::Credentials;
 use corvid_service::member::{MemberEffects as _, MemberPump};
 use corvid_service::message::DatabaseId;
-use corvid_shell::log_file::LogFile;
 use mio::{Poll, Waker};
 
 use super::effects::ThreadEffects;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 
 use corvid_data::Schema;
+use corvid_disk::log_file::{LogFile, UnforcedName};
 use corvid_engine::Database;
 use corvid_log::cluster::{Eid, Index};
 use corvid_net::{errno, os_name};
@@ -20,7 +21,6 @@ use corvid_service::replication::SourceId;
 use corvid_service::served_databases::ServedDatabases;
 use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Model, Options, Pump, member_row, server_db};
-use corvid_shell::log_file::{LogFile, UnforcedName};
 use corvid_shell::vlog::{self, Module};
 
 use super::Server;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use corvid_disk::log_file::OpenMode;
 use corvid_log::Magic;
 use corvid_log::cluster::{ClusterReader, Header, Record};
-use corvid_shell::log_file::OpenMode;
 
 use crate::failure::Failure;
 use crate::tool::database::DatabaseFile;

@@ -7,11 +7,11 @@
 use std::path::Path;
 
 use corvid_data::{Arc, Schema, Tag, WireError};
+use corvid_disk::log_file::{self, LogFile, OpenError, OpenMode};
 use corvid_engine::Database;
 use corvid_log::header::LINE_BYTES_MAX;
 use corvid_log::{Disk, Load, Magic, Source};
 use corvid_net::errno;
-use corvid_shell::log_file::{self, LogFile, OpenError, OpenMode};
 use corvid_shell::progress::Progress;
 
 use crate::failure::{Failure, shown};

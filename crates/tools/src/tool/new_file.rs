@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use corvid_disk::log_file::{self, LogFile, OpenMode, sync_directory_of};
 use corvid_log::DiskError;
-use corvid_shell::log_file::{self, LogFile, OpenMode, sync_directory_of};
 use corvid_shell::progress::Spinner;
 
 use crate::failure::{Failure, shown};

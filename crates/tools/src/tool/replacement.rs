@@ -5,12 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
+use corvid_disk::lockfile::{Lockfile, follow_links};
+use corvid_disk::replacement::Replacement;
 use corvid_engine::Database;
 use corvid_log::{Stamp, write_schema, write_snapshot};
 use corvid_net::{clock, errno};
-use corvid_shell::lockfile::{Lockfile, follow_links};
 use corvid_shell::progress::{Progress, Spinner};
-use corvid_shell::replacement::Replacement;
 
 use crate::failure::{Failure, shown};
 

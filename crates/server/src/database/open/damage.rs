@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use corvid_data::{Tag, WireError};
+use corvid_disk::log_file::{Handle, LogFile};
 use corvid_log::load::Cause;
 use corvid_log::salvage::Bytes;
 use corvid_log::{Damage, DiskFile, Ending, ReadError, Rot, ending};
 use corvid_net::errno;
-use corvid_shell::log_file::{Handle, LogFile};
 use corvid_shell::vlog::{self, Module};
 
 use super::{Progress, salvage_copy};

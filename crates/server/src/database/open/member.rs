@@ -6,6 +6,7 @@
 //! contents: it gets them from its leader.
 
 use corvid_data::{HashSeed, Tag, UuidSource, WireError};
+use corvid_disk::log_file::{Handle, LogFile};
 use corvid_engine::Database;
 use corvid_log::cluster::{BodyLocation, Obstacle, Recovered, RecoveryError, StoredEntry, recover};
 use corvid_log::{DiskFile, Extent};
@@ -13,7 +14,6 @@ use corvid_net::errno;
 use corvid_net::logging::{self, Module};
 use corvid_service::member::Contents;
 use corvid_service::storage::member_loading::load_member;
-use corvid_shell::log_file::{Handle, LogFile};
 
 use super::damage::Offsets;
 use super::load::{load_feed, useful_workers};

@@ -10,8 +10,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use corvid_disk::log_file::sync_directory_of;
 use corvid_shell::date::utc_text;
-use corvid_shell::log_file::sync_directory_of;
 
 use super::Progress;
 

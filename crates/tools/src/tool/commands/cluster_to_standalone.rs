@@ -11,11 +11,11 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use corvid_data::{Arc, Schema};
+use corvid_disk::log_file::OpenMode;
 use corvid_json::{Reader, Value};
 use corvid_log::cluster::{Data, Index, Kind, Parts, Replay};
 use corvid_log::{Magic, ReadError, Record, write_schema};
 use corvid_net::os_name;
-use corvid_shell::log_file::OpenMode;
 use corvid_shell::{output, program};
 
 use super::{Invocation, Outcome};

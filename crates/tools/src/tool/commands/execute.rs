@@ -1,12 +1,12 @@
 //! `query` and `transact`: one transaction on a file that no server has open.
 
 use corvid_data::{Delta, Tag, WireError};
+use corvid_disk::log_file::{LogFile, OpenMode};
 use corvid_engine::{Context, Database, Identity, LockOwner};
 use corvid_json::Value;
 use corvid_log::DiskError;
 use corvid_log::write_transaction;
 use corvid_net::{clock, os_name};
-use corvid_shell::log_file::{LogFile, OpenMode};
 use corvid_shell::output::Output;
 
 use super::{Invocation, Outcome, default_database};

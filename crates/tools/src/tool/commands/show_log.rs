@@ -7,12 +7,12 @@ use std::io::{self, Write};
 
 use bstr::BStr;
 use corvid_data::{ColumnType, Schema, TableSchema, text, wire};
+use corvid_disk::log_file::OpenMode;
 use corvid_json::shown::Shown;
 use corvid_json::{Object, Reader, Value};
 use corvid_log::decode::date_to_ms;
 use corvid_log::{Magic, RecordReader};
 use corvid_shell::date::utc_text;
-use corvid_shell::log_file::OpenMode;
 use corvid_shell::output::{self, Output};
 
 use super::{Invocation, Outcome};

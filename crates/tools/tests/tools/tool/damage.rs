@@ -94,7 +94,7 @@ fn refused(held: &str, args: &[&str]) {
     let sandbox = with_database();
     sandbox.write("c.db", &member('A', &[]));
     let before = sandbox.read("a.db");
-    let _held = corvid_shell::lockfile::Lockfile::lock(&sandbox.path(held)).expect("the lock");
+    let _held = corvid_disk::lockfile::Lockfile::lock(&sandbox.path(held)).expect("the lock");
     let run = sandbox.run(args);
     assert_eq!(run.status, Some(1), "{args:?}");
     let lines: Vec<&str> = run.stderr.lines().collect();
@@ -147,7 +147,7 @@ fn readers_need_no_lock() {
     let sandbox = with_database();
     sandbox.write("c.db", &member('A', &[r#"{"term":1,"index":2}"#]));
     let locks: Vec<_> = ["a.db", "c.db"]
-        .map(|name| corvid_shell::lockfile::Lockfile::lock(&sandbox.path(name)).expect("the lock"))
+        .map(|name| corvid_disk::lockfile::Lockfile::lock(&sandbox.path(name)).expect("the lock"))
         .into();
     assert_eq!(sandbox.ok(&["query", "a.db", r#"["Demo"]"#]), "[]\n");
     for args in [

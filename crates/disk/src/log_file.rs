@@ -13,13 +13,13 @@ use std::sync::{Arc, OnceLock};
 use corvid_log::LogWriter;
 use corvid_log::disk::{Disk, DiskError, DiskFile, Fault};
 
-use crate::durations::Durations;
-use crate::events;
 use crate::lockfile::{Lockfile, follow_links};
 use crate::open_file::OpenFile;
-use crate::vlog::{self, Module, RateLimit};
 use crate::write_back::write_back;
 use corvid_net::{clock, errno, os_name};
+use corvid_shell::durations::Durations;
+use corvid_shell::events;
+use corvid_shell::vlog::{self, Module, RateLimit};
 
 /// Mode of database files, less the umask.
 const MODE: u32 = 0o660;
@@ -103,7 +103,7 @@ fn open_file(path: &Path, mode: OpenMode) -> io::Result<File> {
 }
 
 /// An open file. Handles that were [shared](DiskFile::share) have one descriptor. The last one on a large file without a name leaves the
-/// closing to another thread: see `crates/shell/src/open_file.rs`.
+/// closing to another thread: see `crates/disk/src/open_file.rs`.
 #[derive(Debug)]
 pub struct Handle {
     file: Arc<OpenFile>,

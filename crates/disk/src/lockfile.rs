@@ -12,10 +12,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::events;
-use crate::pidfile;
-use crate::vlog::{self, Module};
 use corvid_net::errno;
+use corvid_shell::events;
+use corvid_shell::pidfile;
+use corvid_shell::vlog::{self, Module};
 
 /// Device and inode of the lock files that this process holds.
 static HELD: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
