@@ -188,13 +188,13 @@ impl Conn {
         }
         let before = self.charge.bytes();
         let waiting: usize = self.frames.iter().map(Frame::len).sum();
-        let is_clients_turn =
-            self.assembler.begun().len() > 0 && !self.is_paused && !self.is_blocked;
+        let begun_bytes = self.assembler.begun().len();
+        let is_clients_turn = begun_bytes > 0 && !self.is_paused && !self.is_blocked;
         let turn = match is_clients_turn {
             true => Turn::Client,
             false => Turn::Server,
         };
-        let bytes = self.assembler.begun().len() + waiting + held_bytes;
+        let bytes = begun_bytes + waiting + held_bytes;
         self.charge.set(now_ms, bytes, turn);
         !self.is_trusted && self.charge.bytes() > before
     }
@@ -203,9 +203,9 @@ impl Conn {
     /// and their charge is not lowered here.
     pub(super) fn charge_partial(&mut self, now_ms: u64) -> bool {
         let before = self.charge.bytes();
-        if self.assembler.begun().len() > before {
-            self.charge
-                .set(now_ms, self.assembler.begun().len(), Turn::Client);
+        let begun_bytes = self.assembler.begun().len();
+        if begun_bytes > before {
+            self.charge.set(now_ms, begun_bytes, Turn::Client);
         }
         !self.is_trusted && self.charge.bytes() > before
     }
