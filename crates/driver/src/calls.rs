@@ -21,7 +21,7 @@ pub(crate) trait Front {
     /// Reads the client.
     fn look<T>(&self, look: impl FnOnce(&polled::Client) -> T) -> T;
 
-    /// Changes the client. What it queues for the server leaves during the next wait.
+    /// Changes the client. Requests to the server leave during the next wait.
     fn change<T>(&mut self, act: impl FnOnce(&mut polled::Client) -> T) -> T;
 
     /// Waits until `found` returns something. It is called after every change.
