@@ -83,6 +83,10 @@ impl<'a> Record<'a> {
             self.out[self.start..new_start].copy_from_slice(&line);
         }
         self.finished = true;
+        debug_assert!(
+            self.out[self.start..].starts_with(b"OVSDB ") && self.out.ends_with(b"\n"),
+            "a record is a header and a line"
+        );
         self.out.len() - self.start
     }
 }

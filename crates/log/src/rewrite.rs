@@ -155,6 +155,10 @@ impl<D: Disk> Rewrite<D> {
     /// The disk failed; drop the value.
     pub fn write_back(&mut self) -> Result<(), DiskError> {
         let from = self.written_back.max(self.synced);
+        assert!(
+            from <= self.written,
+            "the disk has no more than was written"
+        );
         let Some(file) = &mut self.file else {
             return Ok(());
         };

@@ -68,6 +68,7 @@ impl<D: Disk> LogWriter<D> {
 
     /// Sets where the last good record ends. Bytes beyond are damaged; they remain until the first append.
     pub fn set_end(&mut self, end: u64) {
+        assert!(self.synced <= end, "what is on disk is not cut off");
         self.end = end;
         self.has_tail = true;
     }
@@ -162,6 +163,11 @@ impl<D: Disk> LogWriter<D> {
             return Err(poison.clone());
         }
         assert!(unsafe_from <= self.end, "taking back what was not appended");
+        // Records before were acknowledged, perhaps as durable.
+        assert!(
+            self.synced <= unsafe_from,
+            "what was promised is not taken back"
+        );
         let synced = match self.file.sync() {
             Ok(()) => {
                 self.synced = self.end;
@@ -261,7 +267,16 @@ impl<D: Disk> LogWriter<D> {
         if self.poison.is_some() || !rewrite.holds_synced(self.synced) {
             rewrite.sync()?;
         }
+        // From the rename on, a crash leads to the new file.
+        assert!(
+            rewrite.holds_synced(self.synced),
+            "the new file has on disk what the old one had"
+        );
         let renamed = rewrite.put_in_place()?;
+        assert!(
+            renamed.synced <= renamed.end,
+            "nothing is on disk before it is written"
+        );
         let old = std::mem::replace(&mut self.file, renamed.file);
         self.end = renamed.end;
         self.synced = renamed.synced;

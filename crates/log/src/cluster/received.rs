@@ -67,6 +67,10 @@ impl<D: Disk> ReceivedBody<D> {
             .write_at(&[bytes], offset)
             .map_err(|fault| failed(&*self.disk, Operation::Write, fault))?;
         self.end += bytes.len() as u64;
+        assert!(
+            self.end <= self.length,
+            "a body is as long as its snapshot says"
+        );
         Ok(self.end)
     }
 
@@ -102,6 +106,7 @@ impl<D: Disk> ReceivedBody<D> {
         snapshot: &SnapshotMeta,
         records: Vec<u8>,
     ) -> Result<ReceivedContent<D::Handle>, DiskError> {
+        assert!(self.is_complete(), "only a whole snapshot is installed");
         let file = self
             .file
             .share()

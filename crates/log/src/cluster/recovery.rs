@@ -340,11 +340,20 @@ impl Log {
                     self.entries
                         .truncate(usize::try_from(kept).unwrap_or(usize::MAX));
                     self.entries.push(StoredEntry::of(entry));
+                    assert_eq!(
+                        self.start.0 + self.entries.len() as u64,
+                        replay.end().0,
+                        "the entries are those of the log, each in its place"
+                    );
                 }
             }
             None => self.apply_joining(&record.kind)?,
         }
         self.recovered.records += 1;
+        assert!(
+            self.recovered.good_end < end,
+            "every record takes the log further"
+        );
         self.recovered.good_end = end;
         Ok(())
     }

@@ -30,6 +30,8 @@ pub struct Committer<D: Disk> {
     writer: LogWriter<D>,
     pace: Pace,
     status: Arc<FileStatus>,
+    /// The last record that was to be appended.
+    last: LogPosition,
     /// Why the last append failed. Appends are refused until the database sends [`StorageRequest::Recover`].
     failure: Option<StoreError>,
     /// A file that was renamed into place and whose directory is not synced yet.
@@ -55,6 +57,7 @@ impl<D: Disk> Committer<D> {
             writer,
             pace: Pace::default(),
             status,
+            last: LogPosition::OPENING,
             failure: None,
             in_place: None,
             replaced: Vec::new(),
@@ -92,6 +95,11 @@ impl<D: Disk> Committer<D> {
         &mut self,
         requests: Vec<StorageRequest>,
     ) -> Result<Option<StorageReply>, Box<DiskTask<D>>> {
+        // The disk is not quick again before appends have succeeded.
+        assert!(
+            self.failure.is_none(),
+            "appends are refused until the failed one is undone"
+        );
         let mut batch = Batch {
             records: Vec::with_capacity(requests.len()),
             ..Batch::default()
@@ -101,6 +109,7 @@ impl<D: Disk> Committer<D> {
                 position, record, ..
             } = request
             {
+                self.advance(position);
                 batch.last = Some(position);
                 batch.records.push(record);
             }
@@ -128,6 +137,7 @@ impl<D: Disk> Committer<D> {
                     record,
                     durable,
                 }) => {
+                    self.advance(position);
                     batch.last = Some(position);
                     batch.records.push(record);
                     batch.is_durable |= durable;
@@ -163,6 +173,16 @@ impl<D: Disk> Committer<D> {
         replies.extend(self.name_reply());
         self.publish();
         replies
+    }
+
+    /// A record is to be appended.
+    fn advance(&mut self, position: LogPosition) {
+        // The reply to a batch names its last position, and stands for all before it.
+        assert!(
+            self.last < position,
+            "records are appended in the order of their positions"
+        );
+        self.last = position;
     }
 
     fn write(&mut self, batch: &Batch) -> Option<StorageReply> {
@@ -221,6 +241,10 @@ impl<D: Disk> Committer<D> {
         let (number, base) = (rewriter.number(), rewriter.base());
         let stage = match self.writer.swap(rewriter.into_rewrite()) {
             Ok(replaced) => {
+                assert!(
+                    self.in_place.is_none(),
+                    "a new file lasts before the next one is put in place"
+                );
                 self.replaced.push(replaced);
                 self.in_place = Some(number);
                 Ok(RewriteStage::InPlace(FileSize {

@@ -89,6 +89,10 @@ impl<D: Disk> Rewriter<D> {
     }
 
     pub(super) fn into_rewrite(self) -> Rewrite<D> {
+        assert!(
+            self.content.is_none(),
+            "a file is put in place with its content"
+        );
         self.rewrite
     }
 
@@ -127,6 +131,7 @@ impl<D: Disk> Rewriter<D> {
     /// # Errors
     /// The disk failed; drop the value.
     pub fn extend(&mut self, records: &[Vec<u8>]) -> Result<(), StoreError> {
+        assert!(self.content.is_none(), "records follow the content");
         for record in records {
             self.rewrite.write(record)?;
         }

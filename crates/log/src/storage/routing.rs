@@ -102,6 +102,12 @@ impl Routing {
 
     /// Records a reply of the disk thread that is about to be delivered to the database.
     pub fn observe_reply(&mut self, reply: &StorageReply) {
+        if let (StorageReply::Appended(position, _), Some(last)) = (reply, self.unanswered) {
+            assert!(
+                *position <= last,
+                "the disk thread answers what it was asked"
+            );
+        }
         match reply {
             StorageReply::Appended(position, _) if self.unanswered == Some(*position) => {
                 self.unanswered = None;
