@@ -109,6 +109,13 @@ impl MemoryLog {
     }
 
     pub(super) fn set_snapshot(&mut self, index: Index, term: Term) {
+        // An entry that is in neither the snapshot nor the log could be given to no peer.
+        assert!(
+            self.base.0 <= index.0 && index.0 <= self.last(),
+            "a snapshot through {index}, and entries from {} to {}",
+            self.base.0,
+            self.last()
+        );
         self.snapshot = (index.0, term.0);
     }
 

@@ -205,6 +205,48 @@ impl LogFile {
     /// Requests the records of this work. Returns messages that may leave at once.
     pub(crate) fn store(
         &mut self,
+        work: Work,
+        node: &RaftNode,
+        requests: &mut Vec<StorageRequest>,
+    ) -> Stored {
+        let stored = self.request(work, node, requests);
+        self.check();
+        stored
+    }
+
+    /// The answers of the storage, and the messages that wait for them, rely on this.
+    fn check(&self) {
+        // A file that commits an entry without having it does not open.
+        assert!(
+            self.mark.commit <= self.mark.last,
+            "the file commits what it has, not {:?}",
+            self.mark
+        );
+        assert!(
+            self.released <= self.number,
+            "work {} is stored, but {} is the newest",
+            self.released,
+            self.number
+        );
+        assert!(
+            self.obsolete <= self.position,
+            "no request after {} was made that could be obsolete",
+            self.position
+        );
+        if let (Some(first), Some(last)) = (self.waiting.front(), self.waiting.back()) {
+            assert!(
+                self.released <= first.number && last.number <= self.number,
+                "what waits is not stored yet"
+            );
+            assert!(
+                last.position <= self.position,
+                "nothing waits for a request that was not made"
+            );
+        }
+    }
+
+    fn request(
+        &mut self,
         mut work: Work,
         node: &RaftNode,
         requests: &mut Vec<StorageRequest>,
@@ -303,6 +345,11 @@ impl LogFile {
         );
         self.mark.last = self.mark.last.min(before);
         for waiting in &mut self.waiting {
+            assert!(
+                before >= waiting.mark.commit,
+                "entries behind {before} are replaced, but a record commits {}",
+                waiting.mark.commit
+            );
             waiting.mark.last = waiting.mark.last.min(before);
         }
         if let Some(rewriting) = &mut self.rewriting {
@@ -409,6 +456,7 @@ impl LogFile {
         {
             self.list = ListState::Stored;
         }
+        self.check();
         stored
     }
 
@@ -475,6 +523,9 @@ impl LogFile {
             retry_ms: u64::MAX,
             delay_ms,
         };
+        // Its answer ends the trouble, or begins it anew: nothing else is under way.
+        assert_eq!(self.waiting.len(), 1, "one request has everything");
+        self.check();
     }
 
     /// The records between a mark and the log in memory; at least one.

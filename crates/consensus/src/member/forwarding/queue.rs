@@ -159,14 +159,26 @@ impl Queue {
             if waiting.as_ref().is_some_and(|forward| forward.id == id)
                 && let Some(forward) = waiting.take()
             {
-                let bytes = limits::forward_bytes(&forward);
-                self.sent_bytes = self.sent_bytes.saturating_sub(bytes);
+                // One that has been sent, and not again since, does not count.
+                if at < self.sent {
+                    self.sent_bytes -= limits::forward_bytes(&forward);
+                }
                 cx.tell_database(MemberEvent::Outcome { id, outcome });
             }
         }
         self.drop_answered();
+        debug_assert_eq!(
+            self.sent_bytes,
+            self.count_sent_bytes(),
+            "the bytes under way are those of the transactions"
+        );
         self.delay_resend(cx, timer_ms);
         self.send(cx, term, timer_ms);
+    }
+
+    fn count_sent_bytes(&self) -> usize {
+        let sent = self.waiting.iter().take(self.sent).flatten();
+        sent.map(limits::forward_bytes).sum()
     }
 
     /// The first number without an outcome is the one of `first`, because answered ones are dropped

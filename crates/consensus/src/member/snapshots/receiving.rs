@@ -153,7 +153,14 @@ impl Receiving {
             return false;
         };
         match end {
-            Ok(end) => incoming.written = end,
+            Ok(end) => {
+                assert!(
+                    end <= incoming.requested && end <= incoming.meta.body_bytes,
+                    "{end} bytes of a snapshot are written, {} requested",
+                    incoming.requested
+                );
+                incoming.written = end;
+            }
             Err(error) => {
                 self.incoming = None;
                 cx.log(
