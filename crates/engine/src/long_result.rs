@@ -44,6 +44,10 @@ impl LongResult {
     /// A result of the parts that an execution yields.
     #[must_use]
     pub fn new(around: Vec<u8>, deferred_selections: Vec<DeferredSelection>) -> LongResult {
+        assert!(
+            deferred_selections.is_sorted_by_key(|deferred| deferred.at),
+            "results are in the order of their operations"
+        );
         LongResult {
             around,
             deferred_selections,

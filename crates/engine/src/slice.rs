@@ -74,7 +74,8 @@ impl<W, T> Resumable<W, T> {
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(outcome) = work.as_mut().and_then(advance) {
             *work = None;
-            let _ = self.outcome.set(outcome);
+            let is_first = self.outcome.set(outcome).is_ok();
+            assert!(is_first, "work is finished once");
         }
         work.is_none()
     }

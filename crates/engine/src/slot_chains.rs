@@ -50,6 +50,11 @@ impl SlotChains {
         if index >= self.links.len() {
             self.links.resize(index + 1, ALONE);
         }
+        let Link { before, after } = self.links[index];
+        assert!(
+            before == NONE && after == NONE,
+            "a slot is in at most one chain"
+        );
         self.links[index] = match self.heads.candidate_mut(hash) {
             Some(head) => {
                 let after = std::mem::replace(head, slot);
@@ -70,10 +75,14 @@ impl SlotChains {
     pub(crate) fn remove(&mut self, hash: u64, slot: Slot) {
         let Link { before, after } = std::mem::replace(&mut self.links[slot.number()], ALONE);
         if after != NONE {
-            self.links[after as usize].before = before;
+            let next = &mut self.links[after as usize];
+            assert_eq!(next.before, number(slot), "neighbours know each other");
+            next.before = before;
         }
         if before != NONE {
-            self.links[before as usize].after = after;
+            let previous = &mut self.links[before as usize];
+            assert_eq!(previous.after, number(slot), "neighbours know each other");
+            previous.after = after;
         } else if after == NONE {
             self.heads.remove(hash, slot);
         } else {

@@ -81,6 +81,7 @@ impl Table {
 
     /// Gives an empty table these pages and free slots.
     pub(crate) fn set_pages(&mut self, pages: Vec<Arc<Page>>, free: Vec<Slot>) {
+        assert!(self.pages.is_empty(), "only an empty table is given pages");
         self.pages = pages;
         self.free = free;
     }
@@ -239,6 +240,12 @@ impl Table {
             "row {} inserted twice",
             row.uuid
         );
+        // A row that is missing in an index would allow a second one with its key.
+        assert_eq!(
+            keys.len(),
+            self.indexes.len(),
+            "a row has a key for each index"
+        );
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => self.grow(),
@@ -249,8 +256,14 @@ impl Table {
         }
         self.column_indexes.inserted(slot, &row);
         self.slots_by_uuid.insert(hash, slot);
+        assert_eq!(
+            self.strong_at(slot),
+            0,
+            "nothing refers to the row of a free slot"
+        );
         self.set_strong(slot, strong);
-        *self.entry(slot) = Some(row);
+        let before = self.entry(slot).replace(row);
+        assert!(before.is_none(), "a row goes into a free slot");
         slot
     }
 
@@ -284,6 +297,7 @@ impl Table {
         let new = self.pages[slot.page()]
             .get(slot.offset())
             .expect("filled just now");
+        assert_eq!(old.uuid, new.uuid, "a row keeps its identity");
         self.column_indexes.replaced(slot, &old, new);
         for index in &mut self.indexes {
             if !index.same_key(&old, new) {

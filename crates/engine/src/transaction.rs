@@ -119,7 +119,13 @@ impl<'d> Transaction<'d> {
         let content = &mut self.database.tables[usize::from(table.0)];
         let touched = touch(&mut self.journal, content, table, slot);
         touched.slot = None;
-        content.remove(touched.id.uuid);
+        let removed = content.remove(touched.id.uuid);
+        // A rollback gives the row this count back.
+        assert_eq!(
+            removed.map(|(_, strong)| strong),
+            Some(touched.strong),
+            "counts of references are those of the last commit"
+        );
     }
 
     /// Restores every row as it was.
@@ -134,7 +140,8 @@ impl<'d> Transaction<'d> {
                     table.insert(old, touched.strong);
                 }
                 (Some(_), None) => {
-                    table.remove(touched.id.uuid);
+                    let removed = table.remove(touched.id.uuid);
+                    assert!(removed.is_some(), "a row that was inserted is there");
                 }
                 (None, None) => {}
             }

@@ -48,6 +48,13 @@ fn restore(database: &mut Database, change: &RowChange) {
         change.new.is_some(),
         "deltas are undone newest first"
     );
+    if let (Some(slot), Some(new)) = (slot, &change.new) {
+        assert_eq!(
+            table.at(slot).version,
+            new.version,
+            "the newest version of a row is undone"
+        );
+    }
     match (slot, &change.old) {
         (Some(slot), Some(old)) => {
             table.replace(slot, old.clone());

@@ -10,7 +10,17 @@ use crate::journal::{Effect, Touched};
 impl Commit<'_, '_> {
     /// Turns the checked state into the committed one.
     pub(super) fn finish(self, uuids: &mut dyn UuidSource) -> Delta {
-        let Commit { txn, strong, .. } = self;
+        let Commit {
+            txn,
+            strong,
+            deleted,
+            suspects,
+            ..
+        } = self;
+        assert!(
+            deleted.is_empty() && suspects.is_empty(),
+            "no garbage and no reference to a deleted row are committed"
+        );
         let touched = txn.journal.take();
         let database = &mut *txn.database;
         let mut changes = Vec::with_capacity(touched.len());
@@ -45,6 +55,21 @@ fn row_change(row: Touched, new: Option<corvid_data::Arc<corvid_data::Row>>) -> 
     if row.effect == Effect::None {
         return None;
     }
+    let versions = match row.effect {
+        Effect::None | Effect::Inserted => (false, true),
+        Effect::Modified => (true, true),
+        Effect::Deleted => (true, false),
+    };
+    // An undo and every reader of the delta rely on it.
+    assert_eq!(
+        (row.old.is_some(), new.is_some()),
+        versions,
+        "a change has the versions of its kind"
+    );
+    debug_assert!(
+        row.diffs.is_sorted_by_key(|diff| diff.column),
+        "differences are in the order of columns"
+    );
     Some(RowChange {
         table: row.id.table,
         uuid: row.id.uuid,
