@@ -147,6 +147,34 @@ impl ChangeSet {
         &self.tables
     }
 
+    /// Checks the order of tables, and that a row has one entry. O(rows): for simulations.
+    ///
+    /// # Panics
+    /// They are wrong.
+    pub(crate) fn check(&self) {
+        assert!(
+            self.tables.is_sorted_by(|one, next| one.table < next.table),
+            "each table is there once, in order"
+        );
+        for changes in &self.tables {
+            let entries = &changes.entries;
+            assert!(
+                changes.index.is_empty() || changes.index.len() == entries.len(),
+                "the index has every entry"
+            );
+            let mut rows: Vec<Uuid> = entries.iter().map(|entry| entry.uuid).collect();
+            rows.sort_unstable();
+            rows.dedup();
+            assert_eq!(rows.len(), entries.len(), "a row has one entry");
+            assert!(
+                entries
+                    .iter()
+                    .all(|entry| entry.old.is_some() || entry.new.is_some()),
+                "an entry changes something"
+            );
+        }
+    }
+
     fn table_mut(&mut self, table: TableId) -> &mut TableChanges {
         let found = self
             .tables

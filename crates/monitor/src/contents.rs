@@ -141,6 +141,11 @@ impl Contents {
     /// The result, when everything is written. `guard` is kept as long as the text.
     #[must_use]
     pub fn finish(self, guard: Guard) -> Written {
+        assert_eq!(
+            self.tables,
+            self.subscription.tables().len(),
+            "contents are sent whole"
+        );
         Written {
             group: self.group,
             id: self.id,

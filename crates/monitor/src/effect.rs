@@ -20,7 +20,10 @@ pub(crate) fn encode(
 ) -> Vec<u8> {
     let mut body = Body::new();
     for (old, new) in old.tables().iter().zip(new.tables()) {
-        debug_assert_eq!(old.table, new.table);
+        assert_eq!(
+            old.table, new.table,
+            "a change leaves the tables as they are"
+        );
         if old.condition != new.condition {
             encode_table(&mut body, schema, database, old, new);
         }

@@ -6,7 +6,7 @@
 //! Cost of a commit: the rows in view, plus one step per clean member, which becomes behind; members that are behind already cost nothing.
 //! Owned by `groups`; knows no sessions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc as StdArc, Weak};
 
 use corvid_data::{Arc, Delta, HashSeed, Schema, TableId, TrustedKeys, Uuid};
@@ -205,6 +205,7 @@ impl Group {
 
     /// Removes a member. Returns the clean member that moved to its index, if one did.
     pub(crate) fn leave(&mut self, state: MemberState) -> Option<(MonitorKey, MemberState)> {
+        assert!(self.members > 0, "only members leave");
         self.members -= 1;
         match state {
             MemberState::Behind(segment) => {
@@ -217,6 +218,43 @@ impl Group {
                 Some((*moved, MemberState::Clean(position)))
             }
         }
+    }
+
+    /// Whether a member in this state is one of the group.
+    pub(crate) fn has(&self, key: MonitorKey, state: MemberState) -> bool {
+        match state {
+            MemberState::Clean(position) => self.clean.get(position) == Some(&key),
+            // Its segment is checked when it is released.
+            MemberState::Behind(_) => self.clean.len() < self.members,
+        }
+    }
+
+    /// Checks the group, whose members are in these `states`. O(members and their changes): for
+    /// simulations.
+    ///
+    /// # Panics
+    /// They are not.
+    pub(crate) fn check(&self, states: &[(MonitorKey, MemberState)]) {
+        assert!(self.members > 0, "a group has members");
+        assert_eq!(self.members, states.len(), "each member is counted once");
+        let mut held = BTreeMap::new();
+        let mut clean = 0;
+        for (key, state) in states {
+            assert!(
+                self.has(*key, *state),
+                "the group knows its members' states"
+            );
+            match state {
+                MemberState::Clean(_) => clean += 1,
+                MemberState::Behind(segment) => *held.entry(*segment).or_insert(0) += 1,
+            }
+        }
+        assert_eq!(self.clean.len(), clean, "only clean members are listed");
+        self.segments.check(&held);
+        assert!(
+            self.bodies.keys().all(|segment| held.contains_key(segment)),
+            "texts are kept for segments that members hold"
+        );
     }
 
     /// Whether there are no members.
@@ -235,6 +273,7 @@ impl Group {
     ) {
         let Commit { number, txn, delta } = commit;
         if self.commit != number {
+            assert!(self.commit < number, "commits are recorded in order");
             self.commit = number;
             self.version += 1;
             self.bodies.clear();
@@ -252,7 +291,13 @@ impl Group {
                 }
             }
         }
-        if let Some(last) = self.segments.last_mut() {
+        let last = self.segments.last_mut();
+        // Members that are behind hold one, and for clean ones it was opened.
+        assert!(
+            last.is_some(),
+            "a change has a segment, so members are sent it"
+        );
+        if let Some(last) = last {
             last.add(table, entry);
         }
     }
@@ -486,7 +531,7 @@ impl Group {
         limits: UpdateLimits,
     ) -> (Option<SharedBody>, Option<SegmentId>) {
         let Some(unsent) = self.segments.unsent(segment, limits.step_bytes) else {
-            return (None, None);
+            unreachable!("a member holds a segment that exists");
         };
         let next = unsent.next;
         (self.encode(schema, unsent, limits), next)

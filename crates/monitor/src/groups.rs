@@ -2,6 +2,7 @@
 //!
 //! Invariant: no two groups have the same subscription and encoding; a group without members is removed. Knows no sessions and no ids.
 
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 use std::sync::Arc as StdArc;
 
@@ -76,6 +77,23 @@ impl Groups {
         id
     }
 
+    /// Checks that every group is found, and none twice; `members` are the members of all.
+    /// O(members and their changes): for simulations.
+    ///
+    /// # Panics
+    /// It is not so.
+    pub(crate) fn check(&self, members: &BTreeMap<usize, Vec<(MonitorKey, MemberState)>>) {
+        assert_eq!(
+            self.by_subscription.len(),
+            self.slab.len(),
+            "each group is found by its subscription"
+        );
+        assert_eq!(members.len(), self.slab.len(), "each group has members");
+        for (id, states) in members {
+            self.slab[*id].check(states);
+        }
+    }
+
     /// A group by id.
     pub(crate) fn get(&self, id: GroupId) -> &Group {
         &self.slab[id.0]
@@ -109,10 +127,12 @@ impl Groups {
             let group = self.slab.remove(id.0);
             let subscription = group.subscription();
             let hash = self.seed.hash_one((group.encoding(), &**subscription));
-            if let Ok(entry) = self
+            let entry = self
                 .by_subscription
-                .find_entry(hash, |(_, other)| *other == id)
-            {
+                .find_entry(hash, |(_, other)| *other == id);
+            // The next monitor would join a group that does not exist.
+            assert!(entry.is_ok(), "a group is found by its subscription");
+            if let Ok(entry) = entry {
                 entry.remove();
             }
             self.dispatch.remove(schema, subscription, id);

@@ -91,7 +91,22 @@ impl History {
         {
             self.drop_first();
         }
+        assert!(self.entries.len() <= ENTRIES_MAX, "the history is bounded");
         self.release_first();
+    }
+
+    /// Checks the account of atoms, and that no changes are missing. O(entries): for simulations.
+    ///
+    /// # Panics
+    /// They are wrong.
+    pub(crate) fn check(&self) {
+        let atoms: u64 = self.entries.iter().map(|entry| entry.atoms).sum();
+        assert_eq!(self.atoms, atoms, "the atoms are their sum");
+        let mut later = self.entries.iter().skip(1);
+        assert!(
+            later.all(|entry| entry.delta.is_some()),
+            "a client that reconnects misses no commit"
+        );
     }
 
     /// Lets go of the changes of the first entry: the history begins with the state after it, so
@@ -158,6 +173,10 @@ impl History {
     pub(crate) fn since(&self, txn: Uuid) -> Option<impl Iterator<Item = &Arc<Delta>>> {
         let found = self.entries.iter().rposition(|entry| entry.txn == txn)?;
         let later = self.entries.iter().skip(found + 1);
+        debug_assert!(
+            later.clone().all(|entry| entry.delta.is_some()),
+            "only the first entry is without its changes"
+        );
         Some(later.filter_map(|entry| entry.delta.as_ref()))
     }
 }

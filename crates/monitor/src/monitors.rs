@@ -14,7 +14,7 @@
 mod change;
 mod start;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc as StdArc;
 
 use corvid_data::{Arc, Delta, HashSeed, Schema, TrustedKeys, Uuid, WireError};
@@ -179,7 +179,7 @@ impl Monitors {
             return false;
         };
         let monitor = &mut self.monitors[key.0];
-        debug_assert!(monitor.awaits_reply, "its reply comes before its updates");
+        assert!(monitor.awaits_reply, "its reply comes before its updates");
         if let MemberState::Behind(segment) = monitor.state {
             monitor.state = self
                 .groups
@@ -198,6 +198,7 @@ impl Monitors {
             return;
         };
         let monitor = &mut self.monitors[key.0];
+        assert!(monitor.awaits_reply, "a request is answered once");
         monitor.awaits_reply = false;
         if matches!(monitor.state, MemberState::Behind(_)) {
             state.dirty.push(*key);
@@ -217,7 +218,12 @@ impl Monitors {
         self.sessions.get(&session)?.monitors.get(id).copied()
     }
 
-    fn leave(&mut self, group: GroupId, state: MemberState) {
+    fn leave(&mut self, key: MonitorKey, group: GroupId, state: MemberState) {
+        // Another member would be taken for the one that leaves, and get no updates any more.
+        assert!(
+            self.groups.get(group).has(key, state),
+            "a group knows the states of its members"
+        );
         if let Some((moved, state)) = self.groups.leave(&self.schema, group, state) {
             self.monitors[moved.0].state = state;
         }
@@ -248,7 +254,7 @@ impl Monitors {
     fn remove(&mut self, key: MonitorKey) {
         let monitor = self.monitors.remove(key.0);
         self.update3_monitors -= usize::from(monitor.version == Version::V3);
-        self.leave(monitor.group, monitor.state);
+        self.leave(key, monitor.group, monitor.state);
     }
 
     /// Removes every monitor (database removed or converted) and returns them as (session, canonical id). Nothing is pending afterwards;
@@ -278,7 +284,7 @@ impl Monitors {
         schema: Arc<Schema>,
         last_txn: Uuid,
     ) -> Vec<(SessionId, StdArc<[u8]>)> {
-        debug_assert!(self.speculation.is_empty(), "every commit is stored");
+        assert!(self.speculation.is_empty(), "every commit is stored");
         self.speculation = Speculation::new(&schema);
         self.schema = schema;
         self.history = History::new(last_txn);
@@ -328,11 +334,17 @@ impl Monitors {
         self.groups.commit(&self.schema, commit, &mut woken);
         for (key, segment) in woken.drain(..) {
             let monitor = &mut self.monitors[key.0];
+            assert!(
+                matches!(monitor.state, MemberState::Clean(_)),
+                "a member that is behind keeps its segment"
+            );
             monitor.state = MemberState::Behind(segment);
             if monitor.awaits_reply {
                 continue;
             }
-            if let Some(session) = self.sessions.get_mut(&monitor.session) {
+            let session = self.sessions.get_mut(&monitor.session);
+            assert!(session.is_some(), "a monitor is one of a session");
+            if let Some(session) = session {
                 session.dirty.push(key);
                 if session.list() {
                     self.listed.push(monitor.session);
@@ -429,8 +441,12 @@ impl Monitors {
         };
         session.dirty.retain(|key| {
             let monitor = &mut self.monitors[key.0];
+            assert!(
+                !monitor.awaits_reply,
+                "a monitor is sent nothing before its reply"
+            );
             let MemberState::Behind(segment) = monitor.state else {
-                return false;
+                unreachable!("only monitors that are behind have pending updates");
             };
             let group = self.groups.get_mut(monitor.group);
             let update = group.update_for(&self.schema, *key, segment, self.limits);
@@ -462,6 +478,54 @@ impl Monitors {
     #[must_use]
     pub fn notification_counts(&self) -> [u64; 3] {
         self.notification_counts
+    }
+
+    /// Checks that monitors, their groups and their sessions agree, between two calls. O(monitors
+    /// and their changes): for simulations.
+    ///
+    /// # Panics
+    /// They do not.
+    pub fn check(&self) {
+        let mut members: BTreeMap<usize, Vec<(MonitorKey, MemberState)>> = BTreeMap::new();
+        for (key, monitor) in &self.monitors {
+            let key = MonitorKey(key);
+            let of_group = members.entry(monitor.group.0).or_default();
+            of_group.push((key, monitor.state));
+            assert_eq!(
+                self.find(monitor.session, &monitor.id),
+                Some(key),
+                "a session finds its monitor"
+            );
+            let session = &self.sessions[&monitor.session];
+            let times = session.dirty.iter().filter(|dirty| **dirty == key).count();
+            let is_due = !monitor.awaits_reply && matches!(monitor.state, MemberState::Behind(_));
+            assert_eq!(
+                times,
+                usize::from(is_due),
+                "a monitor is in line once while it is behind and answered"
+            );
+        }
+        self.groups.check(&members);
+        self.speculation.check();
+        self.history.check();
+        let versions = self.monitors.iter().map(|(_, monitor)| monitor.version);
+        let update3 = versions.filter(|version| *version == Version::V3).count();
+        assert_eq!(self.update3_monitors, update3, "those with ids are counted");
+        let of_sessions = self.sessions.values();
+        let monitors: usize = of_sessions.map(|session| session.monitors.len()).sum();
+        assert_eq!(monitors, self.monitors.len(), "each is one of a session");
+        for (id, session) in &self.sessions {
+            let times = self.listed.iter().filter(|listed| *listed == id).count();
+            assert_eq!(
+                times,
+                usize::from(session.is_listed),
+                "{id:?}: it is listed once"
+            );
+            assert!(
+                session.is_listed || !session.is_ready || session.dirty.is_empty(),
+                "{id:?}: a flush is due while it is ready and has pending updates"
+            );
+        }
     }
 
     /// Number of monitors, for `memory/show`.

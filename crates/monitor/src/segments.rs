@@ -80,7 +80,7 @@ impl Segments {
 
     /// Begins a segment with the commit `delta` of that id, held by `holders` members (at least one).
     pub(crate) fn open(&mut self, delta: &Arc<Delta>, txn: Uuid, holders: usize) -> SegmentId {
-        debug_assert!(holders > 0);
+        assert!(holders > 0, "a segment has a holder");
         let id = SegmentId(self.next);
         self.next += 1;
         let segment = Segment {
@@ -104,7 +104,9 @@ impl Segments {
     /// The changes of the next update from `from` on: everything, or a step of `step_bytes` or more. `None` when no member holds it.
     pub(crate) fn unsent(&self, from: SegmentId, step_bytes: u64) -> Option<Unsent> {
         let mut segments = self.by_id.range(from..);
-        let (_, first) = segments.next()?;
+        let (begin, first) = segments.next()?;
+        // A later one would leave changes out that the member has not been sent.
+        assert_eq!(*begin, from, "a member holds a segment that exists");
         let mut unsent = Unsent {
             changes: first.changes.clone(),
             delta: first.delta.clone(),
@@ -137,6 +139,7 @@ impl Segments {
 
     /// Remembers a step, for other members at `from`.
     pub(crate) fn keep_step(&mut self, from: SegmentId, body: &SharedBody, next: SegmentId) {
+        assert!(from < next, "a step goes forward");
         if let Some(segment) = self.by_id.get_mut(&from) {
             segment.step = body.downgrade().map(|body| (body, next));
         }
@@ -167,9 +170,9 @@ impl Segments {
     /// Releases one hold of `id`. Returns whether it was the last, which removes the segment.
     pub(crate) fn release(&mut self, id: SegmentId) -> bool {
         let Some(segment) = self.by_id.get_mut(&id) else {
-            debug_assert!(false, "a member holds a segment that does not exist");
-            return false;
+            unreachable!("a member holds a segment that exists");
         };
+        assert!(segment.holders > 0, "a segment has a holder");
         segment.holders -= 1;
         if segment.holders > 0 {
             return false;
@@ -183,6 +186,23 @@ impl Segments {
             before.txn = retired.txn;
         }
         true
+    }
+
+    /// Checks every segment: `held` has, for each, how many members begin there. O(changes): for
+    /// simulations.
+    ///
+    /// # Panics
+    /// They differ.
+    pub(crate) fn check(&self, held: &BTreeMap<SegmentId, usize>) {
+        let own = self
+            .by_id
+            .iter()
+            .map(|(id, segment)| (id, &segment.holders));
+        assert!(own.eq(held), "each member that is behind holds a segment");
+        for (id, segment) in &self.by_id {
+            assert!(id.0 < self.next, "later segments have greater ids");
+            segment.changes.check();
+        }
     }
 
     /// Number of segments.

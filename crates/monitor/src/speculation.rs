@@ -68,6 +68,10 @@ impl Speculation {
     /// The oldest commit is stored: its number, id and changes.
     pub(crate) fn pop_stored(&mut self) -> Option<(u64, Uuid, Arc<Delta>)> {
         let Commit { number, txn, delta } = self.commits.pop_front()?;
+        assert!(
+            self.stored < number && number <= self.executed,
+            "commits are stored in order, after their execution"
+        );
         self.stored = number;
         Some((number, txn, delta))
     }
@@ -90,6 +94,28 @@ impl Speculation {
             stored: self.stored,
             touched: changed.copied().max().unwrap_or(0),
         }
+    }
+
+    /// Checks the numbers. O(commits): for simulations.
+    ///
+    /// # Panics
+    /// They contradict each other.
+    pub(crate) fn check(&self) {
+        let numbers = || self.commits.iter().map(|commit| commit.number);
+        assert!(
+            numbers().is_sorted_by(|one, next| one < next),
+            "commits are in the order of their execution"
+        );
+        assert!(
+            numbers().next().is_none_or(|first| self.stored < first),
+            "what is stored is not speculative"
+        );
+        let newest = numbers().next_back().unwrap_or(self.stored);
+        assert!(
+            self.changed.iter().all(|changed| *changed <= newest),
+            "no table was changed by a commit that is undone"
+        );
+        assert!(newest <= self.executed, "numbers are not reused");
     }
 
     /// Whether every commit is stored.

@@ -11,7 +11,7 @@ use corvid_engine::Database;
 use super::{Monitors, RequestContext, SessionId};
 use crate::change_request::ChangeRequest;
 use crate::frame::{Guard, SharedBody};
-use crate::group::{Encoding, MonitorKey};
+use crate::group::{Encoding, MemberState, MonitorKey};
 use crate::session::Monitor;
 use crate::subscription::Subscription;
 use crate::{Frame, effect, params};
@@ -131,8 +131,10 @@ impl Monitors {
     fn rename(&mut self, key: MonitorKey, id: &StdArc<[u8]>) {
         let monitor = &mut self.monitors[key.0];
         if let Some(session) = self.sessions.get_mut(&monitor.session) {
-            session.monitors.remove(&monitor.id);
-            session.monitors.insert(id.clone(), key);
+            let renamed = session.monitors.remove(&monitor.id);
+            assert_eq!(renamed, Some(key), "a session finds its monitor");
+            let before = session.monitors.insert(id.clone(), key);
+            assert!(before.is_none(), "an id names one monitor");
         }
         monitor.id = id.clone();
     }
@@ -145,7 +147,12 @@ impl Monitors {
             state,
             ..
         } = self.monitors[key.0];
-        self.leave(group, state);
+        // The changes before belong to the old conditions.
+        assert!(
+            matches!(state, MemberState::Clean(_)),
+            "pending updates are sent before conditions change"
+        );
+        self.leave(key, group, state);
         let encoding = Encoding::from(version);
         let group = self
             .groups

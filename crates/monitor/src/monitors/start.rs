@@ -151,7 +151,9 @@ impl Monitors {
             awaits_reply: true,
         });
         let session = self.sessions.entry(session).or_insert_with(Session::new);
-        session.monitors.insert(id.clone(), key);
+        let before = session.monitors.insert(id.clone(), key);
+        // The other one would stay in its group for ever.
+        assert!(before.is_none(), "an id names one monitor");
     }
 
     /// Whether the commits after `txn` are available, stored or not.
