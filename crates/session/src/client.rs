@@ -688,6 +688,10 @@ impl Client {
         if is_attempt_over {
             self.lost_relay.disconnected();
         }
+        assert!(
+            !self.link.is_connected(),
+            "the state of a connection lives as long as the connection"
+        );
         self.version = 0;
         self.lagging = None;
         self.server_db = None;
@@ -751,6 +755,10 @@ impl Client {
     }
 
     fn send(&mut self, bytes: Vec<u8>) {
+        assert!(
+            self.link.is_connected(),
+            "a message goes over the connection that it is meant for"
+        );
         self.show_message(Direction::Sent, &bytes);
         self.metrics.bytes_sent += bytes.len() as u64;
         self.outputs.push_back(Output::Send(bytes));
@@ -762,7 +770,8 @@ impl Client {
         self.next_id += 1;
         let mut text = Vec::with_capacity(params.len() + method.len() + 48);
         message::write_request(&mut text, method, params, id.to_string().as_bytes());
-        self.pending.insert(id, purpose);
+        let before = self.pending.insert(id, purpose);
+        assert!(before.is_none(), "an answer belongs to one request");
         self.send(text);
         id
     }

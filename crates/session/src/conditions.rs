@@ -153,6 +153,7 @@ impl Conditions {
                     .raw("where", &new.to_json())
                     .end();
                 requests.end();
+                assert!(slots.requested.is_none(), "one change is in flight");
                 slots.requested = Some(new);
             }
         }
@@ -163,6 +164,10 @@ impl Conditions {
 
     /// The server acknowledged the change in flight.
     pub(crate) fn acknowledged(&mut self) {
+        assert!(
+            self.lands_at.is_some_and(|lands_at| self.seqno < lands_at),
+            "a change in flight takes the number further"
+        );
         for slots in self.tables.values_mut() {
             if let Some(requested) = slots.requested.take() {
                 slots.acked = requested;
@@ -178,6 +183,7 @@ impl Conditions {
     /// shows.
     #[must_use]
     pub(crate) fn refused(&mut self, error: &str) -> bool {
+        assert!(self.lands_at.is_some(), "a change in flight is refused");
         if self.is_restoring {
             return false;
         }

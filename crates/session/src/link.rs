@@ -211,6 +211,11 @@ impl Link {
     pub(crate) fn pop_frame(&mut self) -> Option<Vec<u8>> {
         let frame = self.frames.pop_front()?;
         self.waiting_bytes -= frame.len();
+        // Bytes that nothing holds would stop the driver from reading.
+        assert!(
+            !self.frames.is_empty() || self.waiting_bytes == 0,
+            "waiting bytes are those of the messages"
+        );
         Some(frame)
     }
 

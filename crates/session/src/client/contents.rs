@@ -40,6 +40,11 @@ impl Client {
 
     /// The contents have been handed over.
     pub(super) fn contents_came(&mut self, version: u8, is_found: bool) {
+        assert_eq!(
+            self.state,
+            State::DataMonitor,
+            "contents are asked for before they come"
+        );
         let resyncs = match is_found {
             true => &mut self.metrics.resyncs_fast,
             false => &mut self.metrics.resyncs_full,
@@ -80,6 +85,14 @@ impl Client {
     }
 
     pub(super) fn hand_over(&mut self, update: Update) {
+        assert!(
+            matches!(self.state, State::DataMonitor | State::Monitoring),
+            "contents come from a server that is accepted"
+        );
+        assert!(
+            update.clear || update.is_reply || self.has_contents,
+            "an update continues contents"
+        );
         self.last_id = update.last_id;
         self.seen_ms = self.now_ms;
         self.seen = (update.last_id, self.link.seqno());

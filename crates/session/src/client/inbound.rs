@@ -49,6 +49,10 @@ impl Client {
         else {
             return;
         };
+        // The contents of a server that is being left may be the reason why.
+        if self.state == State::Retry && !matches!(purpose, Purpose::User | Purpose::Courtesy) {
+            return;
+        }
         match (purpose, answer) {
             (Purpose::User, answer) => {
                 let outcome = match answer {

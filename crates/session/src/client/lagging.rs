@@ -47,6 +47,7 @@ impl Client {
         if !may_be_behind {
             return Err(update);
         }
+        assert!(self.lagging.is_none(), "contents are held back once");
         self.version = version;
         self.lagging = Some(Lagging {
             awaited: seen,

@@ -93,8 +93,14 @@ impl Play {
 
     /// Answers the oldest request that was not answered.
     pub(crate) fn reply(&mut self, result: &str) {
+        let reply = self.reply_text(result);
+        self.bytes(&reply);
+    }
+
+    /// The answer to the oldest request that was not answered.
+    pub(crate) fn reply_text(&mut self, result: &str) -> String {
         let id = self.oldest();
-        self.bytes(&format!(r#"{{"id":{id},"result":{result},"error":null}}"#));
+        format!(r#"{{"id":{id},"result":{result},"error":null}}"#)
     }
 
     /// Answers the oldest request with an error.

@@ -103,6 +103,29 @@ fn a_server_that_becomes_unfit_is_left_at_once() {
 }
 
 #[test]
+fn a_server_that_is_left_hands_over_no_contents() {
+    let mut play = Play::new();
+    play.client.set_shuffle_remotes(false);
+    play.client.set_remote(0, "tcp:a:1,tcp:b:1", true);
+    play.connect();
+    play.go_to_contents(&server_row("clustered", LEADER));
+    play.take();
+    // Both come with one read: the server has lost its leadership, and then the contents.
+    let contents = play.reply_text(&format!(r#"[false,"{}",{{}}]"#, id(5)));
+    let update = format!(
+        r#"{{"id":null,"method":"update2","params":[["monid","_Server"],{{"Database":{{"{SERVER_ROW}":{{"modify":{{"leader":false}}}}}}}}]}}"#
+    );
+    play.bytes(&(update + &contents));
+    expect![[r#"
+        * disconnected
+        disconnect
+        connect tcp:b:1
+    "#]]
+    .assert_eq(&play.take());
+    assert_eq!(play.client.last_failure(), Some(&Failure::NotLeader));
+}
+
+#[test]
 fn leadership_matters_only_where_it_is_asked_for() {
     let mut play = clustered("tcp:a:1,tcp:b:1");
     play.client.set_leader_only(0, false);
