@@ -226,8 +226,15 @@ impl Retained {
 
 impl Drop for Retained {
     fn drop(&mut self) {
-        self.memory.kept.fetch_sub(self.bytes, Ordering::Relaxed);
+        release(&self.memory.kept, self.bytes);
     }
+}
+
+/// Takes bytes off an account.
+fn release(account: &AtomicUsize, bytes: usize) {
+    let before = account.fetch_sub(bytes, Ordering::Relaxed);
+    // The account would be full for ever.
+    assert!(bytes <= before, "bytes are released once");
 }
 
 /// The bytes of one reply.
@@ -309,7 +316,7 @@ impl Charge {
     /// Frees the bytes of a reply that is refused.
     pub fn give_up(&self) {
         let bytes = self.bytes.swap(0, Ordering::Relaxed);
-        self.memory.held.fetch_sub(bytes, Ordering::Relaxed);
+        release(&self.memory.held, bytes);
         self.memory.refuse();
     }
 }
@@ -317,7 +324,7 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         let bytes = self.bytes.load(Ordering::Relaxed);
-        self.memory.held.fetch_sub(bytes, Ordering::Relaxed);
+        release(&self.memory.held, bytes);
     }
 }
 

@@ -173,7 +173,13 @@ impl Frontend {
     /// A client connected.
     pub fn opened(&mut self, session: SessionId, mut info: SessionInfo) {
         info.epoch = self.epochs.current();
-        self.sessions.insert(session, Session::new(Arc::new(info)));
+        assert_eq!(
+            shard_of(session),
+            self.shard,
+            "the number of a session tells its shard"
+        );
+        let before = self.sessions.insert(session, Session::new(Arc::new(info)));
+        assert!(before.is_none(), "numbers of sessions are not used again");
     }
 
     /// A client has disconnected: its locks pass on, its monitors and blocked transactions are dropped.
@@ -227,6 +233,10 @@ impl Frontend {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
+        assert!(
+            session.is_parsing,
+            "a message that was handed out comes back once"
+        );
         session.is_parsing = false;
         session.parsing_bytes = 0;
         session.waiting.push_front(inbound);
@@ -409,6 +419,10 @@ impl Frontend {
     fn step(&mut self, now_ms: u64, id: SessionId, inbound: InboundFrame) -> Step {
         if inbound.len() > PARSE_HERE_BYTES_MAX && !inbound.is_parsed() {
             if let Some(session) = self.sessions.get_mut(&id) {
+                assert!(
+                    !session.is_parsing,
+                    "the messages of a session stay in order"
+                );
                 session.is_parsing = true;
                 session.parsing_bytes = inbound.len();
                 self.outputs.to_parse.push((id, inbound));

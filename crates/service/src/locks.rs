@@ -165,6 +165,10 @@ impl Locks {
             lock: lock.to_owned(),
             _retained: Retained::new(&self.memory, bytes),
         });
+        assert!(
+            requested.len() <= LOCKS_MAX,
+            "the locks of a session are bounded"
+        );
         let mut notified = None;
         if mode == Mode::Steal {
             notified = self.displace(lock);
@@ -182,6 +186,10 @@ impl Locks {
         let decision = if is_at_source {
             Decision::AtSource
         } else {
+            assert!(
+                self.owns(session, lock),
+                "the first session in line owns the lock"
+            );
             Decision::Owned
         };
         Ok((decision, notified))
@@ -241,6 +249,30 @@ impl Locks {
             list.push(name.clone());
         }
         requests
+    }
+
+    /// Checks that each session in line has requested the lock. O(requests): for simulations.
+    ///
+    /// # Panics
+    /// One has not.
+    pub fn check(&self) {
+        for (lock, queue) in &self.queues {
+            assert!(!queue.requests.is_empty(), "{lock}: somebody is in line");
+            let mut sessions = Vec::new();
+            for request in &queue.requests {
+                let requested = self.requested.get(&request.session).into_iter().flatten();
+                let times = requested.filter(|requested| requested.lock == *lock);
+                assert_eq!(times.count(), 1, "{lock}: a session requests a lock once");
+                sessions.push(request.session);
+            }
+            sessions.sort_unstable();
+            sessions.dedup();
+            assert_eq!(
+                sessions.len(),
+                queue.requests.len(),
+                "{lock}: a session is in line once"
+            );
+        }
     }
 
     /// Whether no lock is requested and no notification waits.
@@ -312,6 +344,7 @@ impl Locks {
             self.queues.remove(lock);
         }
         let owner = next?;
+        assert!(self.owns(owner, lock), "the next in line owns the lock");
         self.notify_change(owner, "locked", lock);
         Some(owner)
     }

@@ -331,6 +331,10 @@ impl OnceTable {
             self.remove_known(oldest);
         }
         self.commits.push_back(id);
+        assert!(
+            self.commits.len() <= IDS_MAX,
+            "remembered commits are bounded"
+        );
         if let Some(known) = &mut self.known {
             known.insert(Key::of_commit(id).fingerprint());
         }
@@ -347,15 +351,14 @@ impl OnceTable {
             // Where no history is kept, the commits before it have the same id.
             return;
         }
-        debug_assert_eq!(
+        // A commit that stays would answer its transaction as executed though it is undone.
+        assert_eq!(
             self.commits.back(),
             Some(&id),
             "commits are undone in order"
         );
-        if self.commits.back() == Some(&id) {
-            self.commits.pop_back();
-            self.remove_known(id);
-        }
+        self.commits.pop_back();
+        self.remove_known(id);
         self.forget(Key::of_commit(id));
     }
 
@@ -398,6 +401,36 @@ impl OnceTable {
         if let Some(remembered) = self.outcomes.remove(&key) {
             self.bytes -= len(&remembered.outcome);
         }
+    }
+
+    /// Checks that the commits, their fingerprints and the account of bytes agree. O(commits): for
+    /// simulations.
+    ///
+    /// # Panics
+    /// They differ.
+    pub(crate) fn check(&self) {
+        if let Some(known) = &self.known {
+            let mut commits = self.commits.iter();
+            assert!(
+                commits.all(|id| known.contains(&Key::of_commit(*id).fingerprint())),
+                "a remembered commit is known"
+            );
+            assert!(
+                known.len() <= self.commits.len(),
+                "only remembered commits are known"
+            );
+        }
+        let outcomes = self.outcomes.values();
+        let bytes: usize = outcomes.map(|remembered| len(&remembered.outcome)).sum();
+        assert_eq!(self.bytes, bytes, "the bytes of outcomes are their sum");
+        assert!(
+            self.bytes <= RESULTS_BYTES_MAX && self.results.len() <= IDS_MAX,
+            "remembered outcomes are bounded"
+        );
+        assert!(
+            self.outcomes.len() <= self.results.len(),
+            "each outcome is forgotten in its turn"
+        );
     }
 }
 

@@ -33,7 +33,7 @@ use crate::locks::Locks;
 use crate::message::{Control, Deliver, Event, Report, ToDatabase};
 use crate::recording::{self, Tape};
 use crate::schema_epoch::SchemaEpochs;
-use crate::{DatabaseService, Now, Options};
+use crate::{DatabaseService, Now, Options, database};
 
 /// The holder's part while inputs are executed.
 pub trait Holder {
@@ -209,7 +209,7 @@ impl Pump {
         holder: &mut impl Holder,
         inputs: &mut impl Iterator<Item = ToDatabase>,
     ) {
-        debug_assert_eq!(self.stage, Stage::Idle, "the last batch is over");
+        assert_eq!(self.stage, Stage::Idle, "the last batch is over");
         self.tape.begin(None);
         let mut now = self.read_clock(holder);
         let postponed = self.postponed.take();
@@ -256,7 +256,7 @@ impl Pump {
         inputs: &mut Vec<ToDatabase>,
         budget: &mut WorkBudget,
     ) {
-        debug_assert_eq!(self.stage, Stage::Idle, "the last batch is over");
+        assert_eq!(self.stage, Stage::Idle, "the last batch is over");
         let mut left = Vec::new();
         let mut arrived = inputs.drain(..);
         left.extend(self.execute_inline_from(holder, &mut arrived, budget));
@@ -274,7 +274,7 @@ impl Pump {
         inputs: &mut impl Iterator<Item = ToDatabase>,
         budget: &mut WorkBudget,
     ) -> Option<ToDatabase> {
-        debug_assert!(
+        assert!(
             self.postponed.is_none(),
             "only the database thread keeps one"
         );
@@ -314,7 +314,7 @@ impl Pump {
     /// [`Pump::execute_inline`] left, or for work that takes longer.
     #[must_use]
     pub fn end_inline(&mut self) -> bool {
-        debug_assert_eq!(self.stage, Stage::Idle, "every output has been carried out");
+        assert_eq!(self.stage, Stage::Idle, "every output has been carried out");
         self.is_done
     }
 
@@ -334,6 +334,11 @@ impl Pump {
             match self.stage {
                 Stage::Idle => return None,
                 Stage::End => {
+                    // The order of outputs is the order of batches.
+                    assert!(
+                        self.service.outputs().are_taken(),
+                        "every output of a batch leaves with it"
+                    );
                     self.tape.finish();
                     self.stage = Stage::Idle;
                 }
@@ -388,7 +393,7 @@ impl Pump {
     /// The replies to the last [`Output::Store`] that came at once. The pump handles them as inputs of this batch. A failed append has no reply
     /// at once: the disk thread cuts the file first, and its reply is an input of a later batch.
     pub fn stored(&mut self, holder: &mut impl Holder, answers: Vec<ToDatabase>) {
-        debug_assert_eq!(self.stage, Stage::Storing, "something is being stored");
+        assert_eq!(self.stage, Stage::Storing, "something is being stored");
         self.tape.answers(&answers);
         // Replies that the database thread handles may cause further requests to the storage.
         self.stage = match self.is_inline || answers.is_empty() {
@@ -415,6 +420,16 @@ impl Pump {
     /// Stamps of transactions whose replies have been delivered since the last call, except those without a stamp and those that blocked.
     pub fn answered_stamps(&mut self) -> &mut Vec<u64> {
         &mut self.service.outputs().answered
+    }
+
+    /// Checks what the parts of the database rely on of each other, between two batches. Costs in
+    /// proportion to all that waits: for simulations.
+    ///
+    /// # Panics
+    /// One does not hold.
+    pub fn check(&self) {
+        assert_eq!(self.stage, Stage::Idle, "no batch is under way");
+        database::check_parts(&self.service);
     }
 
     /// The counters of the database, with the updates that it has composed.
@@ -461,7 +476,7 @@ impl Pump {
             let entries = std::mem::take(&mut outputs.audit);
             self.ready.push_back(Output::Audit(entries));
         }
-        debug_assert!(self.deliveries.is_empty(), "they have been posted");
+        assert!(self.deliveries.is_empty(), "they have been posted");
         std::mem::swap(&mut self.deliveries, &mut outputs.deliveries);
         if !outputs.source_orders.is_empty() {
             let orders = outputs.source_orders.drain(..);

@@ -117,6 +117,10 @@ impl Backup {
     }
 
     fn begin_message(&mut self, text: Vec<u8>, schema: &Schema) {
+        assert!(
+            self.message_bytes.is_none() && self.steps.is_empty(),
+            "a message of the source follows the steps of the one before"
+        );
         self.message_bytes = Some(text.len());
         self.take_steps(|replication, steps| replication.receive(&text, schema, steps));
         self.text = text;

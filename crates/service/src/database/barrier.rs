@@ -95,6 +95,17 @@ const ALL: [UnderWay; 14] = [
     UnderWay::Removed,
 ];
 
+const _: () = {
+    let mut next = 0;
+    while next < ALL.len() {
+        assert!(
+            ALL[next] as usize == next,
+            "a state has the bit of its place"
+        );
+        next += 1;
+    }
+};
+
 impl UnderWay {
     /// Whether it answers a question with no.
     const fn prevents(self, question: Question) -> bool {

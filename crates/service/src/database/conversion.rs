@@ -120,6 +120,27 @@ impl Conversions {
         }
     }
 
+    /// Checks the conversion under way, between two inputs. O(commits to be carried over): for
+    /// simulations.
+    ///
+    /// # Panics
+    /// It contradicts itself.
+    pub(super) fn check(&self) {
+        let Some(conversion) = &self.current else {
+            return;
+        };
+        let changes = conversion.commits.iter();
+        let changes: usize = changes.map(|commit| commit.delta.changes.len()).sum();
+        assert_eq!(
+            conversion.changes, changes,
+            "the rows to be carried over are those of the commits"
+        );
+        assert!(
+            !matches!(conversion.work, Work::NotStarted) || conversion.commits.is_empty(),
+            "a conversion begins with the present state"
+        );
+    }
+
     /// Whether the conversion under way has been proposed as this entry.
     pub(super) fn is_entry(&self, eid: Eid) -> bool {
         let current = self.current.as_ref();
@@ -311,9 +332,18 @@ impl Conversion {
             self.carry_over_rest(parts);
             return Step::Taken;
         }
+        // Inputs are held and nothing is pending: the new contents are those of this moment.
+        assert!(
+            self.is_held && self.commits.is_empty() && self.changes == 0,
+            "what is swapped lacks no commit"
+        );
         if !parts.file.exists() {
             return Step::Complete;
         }
+        assert!(
+            self.records.is_empty(),
+            "the new file has every commit since its snapshot"
+        );
         self.file = NewFile::Swapping;
         parts.file.swap();
         Step::Waits
@@ -398,6 +428,10 @@ impl Conversion {
     /// Starts again from the present state as soon as nothing is pending, because a commit could not be carried over. The state as a whole
     /// may still be convertible.
     fn start_again(&mut self, parts: &mut Parts<'_>) {
+        assert!(
+            self.is_cancelable(),
+            "a file that is being put in place is not given up"
+        );
         self.records.clear();
         self.commits.clear();
         self.changes = 0;
@@ -411,6 +445,11 @@ impl Conversion {
 
     /// The new file holds everything that it was given.
     pub(super) fn mark_written(&mut self) {
+        assert_eq!(
+            self.file,
+            NewFile::Writing,
+            "the new file was being written"
+        );
         self.file = NewFile::Written;
     }
 

@@ -65,6 +65,15 @@ impl Executor {
         seqno
     }
 
+    /// Checks what belongs together. O(blocked transactions): for simulations.
+    ///
+    /// # Panics
+    /// It contradicts itself.
+    pub(super) fn check(&self) {
+        self.triggers.check();
+        self.once.check();
+    }
+
     /// Sets how many steps the database spends on the selections of one transaction.
     pub(super) fn set_select_steps_max(&mut self, steps: u64) {
         self.select_steps_max = steps;

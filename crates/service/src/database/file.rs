@@ -119,6 +119,15 @@ impl DatabaseFile {
         self.growth?.next_check_ms(now.mono_ms)
     }
 
+    /// Checks what belongs together, between two inputs. O(requests to the storage): for simulations.
+    ///
+    /// # Panics
+    /// It contradicts itself.
+    pub(super) fn check(&self) {
+        self.records.check(&self.requests);
+        self.rewrites.check();
+    }
+
     /// The state of the file, if there is one.
     pub(super) fn report(&self) -> Option<FileReport> {
         let (size, base, records) = self.growth?.figures();

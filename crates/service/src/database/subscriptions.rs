@@ -188,8 +188,24 @@ impl Subscriptions {
         self.monitors.remove_session(session);
     }
 
+    /// Checks monitors, groups and quota, between two inputs. O(monitors and their changes): for
+    /// simulations.
+    ///
+    /// # Panics
+    /// They contradict themselves or one another.
+    pub(super) fn check(&self) {
+        self.monitors.check();
+        self.quota.check();
+        assert_eq!(
+            self.monitors.len(),
+            self.quota.len(),
+            "each monitor counts once for its session"
+        );
+    }
+
     /// The database is removed, and its monitors have been canceled.
     pub(super) fn forget_sessions(&mut self) {
+        assert!(self.monitors.is_empty(), "its monitors have been canceled");
         self.sessions.clear();
         self.quota = MonitorQuota::default();
     }

@@ -266,6 +266,11 @@ impl DatabaseService {
                     self.observers.counts.blocked += 1;
                     self.outputs.complete(request.session, Completion::Request);
                 }
+                // Without one it would be dropped, and never answered.
+                assert!(
+                    request.seqno.is_some(),
+                    "a transaction is numbered before it is executed"
+                );
                 let seqno = request
                     .seqno
                     .filter(|_| !self.environment.is_closed(&request.info))?;
@@ -319,6 +324,8 @@ impl DatabaseService {
             }
         }
         let commit = delta.map(|delta| {
+            // Readers of the history would be told of a change, and find none.
+            debug_assert!(!delta.is_empty(), "a commit changes something");
             let once = origin.once_id();
             let txn = match (&origin, once) {
                 (_, Some(id)) => self

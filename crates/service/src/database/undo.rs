@@ -22,6 +22,8 @@ impl DatabaseService {
         let affected = self.undo_commits(&undone);
         // Entries before the failed ones wait for no record any more.
         self.release();
+        // Replies that are made from here on see the tables without the failed commits.
+        assert!(self.pending.is_empty(), "nothing is pending across an undo");
         self.subscriptions.undo();
         for entry in &undone {
             self.undo_monitor_change(entry);

@@ -133,7 +133,14 @@ impl Frontend {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        session.held.sent = session.held.awaited.take().or(session.held.sent);
+        let passed = session.held.awaited.take().or(session.held.sent);
+        if let (Some((database, index)), Some((of, sent))) = (passed, session.held.sent) {
+            assert!(
+                database != of || sent <= index,
+                "a session is not sent an older index"
+            );
+        }
+        session.held.sent = passed;
         while let Some(session) = self.sessions.get_mut(&id) {
             let held = &mut session.held;
             let Some((_, preceding)) = held.queue.front() else {

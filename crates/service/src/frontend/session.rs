@@ -100,8 +100,13 @@ impl InFlight {
     }
 
     pub(super) fn end(&mut self) {
-        debug_assert!(!self.is_empty(), "a request completes once");
+        // The next request would be handled before the ones under way.
+        assert!(!self.is_empty(), "a request completes once");
         self.bytes -= self.sizes.pop_front().unwrap_or(0);
+        assert!(
+            !self.is_empty() || self.bytes == 0,
+            "the bytes in flight are those of the requests"
+        );
     }
 }
 

@@ -206,9 +206,15 @@ impl BodyScheduler {
                 self.by_size.insert(key);
             }
             None => {
+                assert_eq!(queue.rows_left, 0, "the rows left are those of the bodies");
                 self.queues.remove(&session);
             }
         }
+        assert_eq!(
+            self.by_size.len(),
+            self.queues.len(),
+            "each queue has its place among the others"
+        );
     }
 
     fn write(&mut self, session: SessionId, arrival: Arrival, answers: &mut Vec<ToDatabase>) {
@@ -216,11 +222,18 @@ impl BodyScheduler {
         let mut done = None;
         self.change(session, |queue| done = queue.advance(arrival, slice));
         let Some(body) = done else { return };
-        self.by_age.remove(&arrival);
+        let owner = self.by_age.remove(&arrival);
+        assert_eq!(owner, Some(session), "a body is written once");
         match body {
             Body::Contents(contents_task) => answers.push(contents_task.finish()),
             Body::Deferred(body, waiting) => {
-                self.bodies.remove(&address(&body));
+                // A session that asks for the body again would wait for ever.
+                let known = self.bodies.remove(&address(&body));
+                assert_eq!(
+                    known,
+                    Some((session, arrival)),
+                    "a body that sessions wait for is known"
+                );
                 let done =
                     |session| ToDatabase::JobDone(JobNumber(0), JobResult::DeferredBody(session));
                 answers.extend(waiting.into_iter().map(done));
@@ -249,7 +262,8 @@ impl SessionQueue {
     /// Writes a slice of one body; returns the body when it is complete.
     fn advance(&mut self, arrival: Arrival, slice: &mut Slice) -> Option<Body> {
         let writing = self.tasks.get_mut(&arrival)?;
-        self.by_size.remove(&(writing.rows_left, arrival));
+        let was_there = self.by_size.remove(&(writing.rows_left, arrival));
+        assert!(was_there, "a body has its place among the others");
         self.rows_left -= writing.rows_left;
         writing.rows_left = writing.body.advance(slice);
         if writing.rows_left == 0 {

@@ -84,6 +84,11 @@ impl<C> DatabaseQueue<C> {
 
     /// A snapshot through this entry of this term has been installed, and is being loaded.
     pub fn begin_load(&mut self, index: Index, term: Term) {
+        let before = self.behind.iter().rev().find_map(|item| match item {
+            Item::Snapshot(before, ..) => Some(*before),
+            Item::Event(_) => None,
+        });
+        assert!(before < Some(index), "a snapshot replaces older ones only");
         self.behind
             .push_back(Item::Snapshot(index, term, Load::UnderWay));
         self.skip_failed();
@@ -103,6 +108,8 @@ impl<C> DatabaseQueue<C> {
             }
             _ => None,
         });
+        // Its events would wait for ever.
+        assert!(found.is_some(), "a snapshot is loaded once");
         if let Some(load) = found {
             *load = contents.map_or(Load::Failed, Load::Done);
         }
@@ -124,6 +131,10 @@ impl<C> DatabaseQueue<C> {
                 }
             }
         }
+        assert!(
+            !matches!(self.behind.front(), Some(Item::Event(_))),
+            "an event waits for a snapshot before it"
+        );
         first
     }
 

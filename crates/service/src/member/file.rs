@@ -271,6 +271,10 @@ impl<E: FileEffects> MemberFile<E> {
             let error = error_of("the database has made no snapshot");
             return vec![StorageReply::Rewrite(number, Err(error))];
         };
+        assert!(
+            self.installing.is_none(),
+            "one new file is put in place at a time"
+        );
         self.identity.cluster_id = rewrite.cid;
         self.rewriting = Some((number, rewrite.index));
         let content = MemberContent {

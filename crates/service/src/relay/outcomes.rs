@@ -211,8 +211,10 @@ impl Outcomes {
     }
 
     fn begin(&mut self, request: RequestId, sent: Sent) {
-        self.by_id.insert(sent.forward.id, request);
-        self.sent.insert(request, sent);
+        let known = self.by_id.insert(sent.forward.id, request);
+        assert!(known.is_none(), "the source has a request once");
+        let before = self.sent.insert(request, sent);
+        assert!(before.is_none(), "a reply belongs to one request");
     }
 
     /// No client waits for a request any more. Returns its outcome if it was not sent, or is given up.
@@ -275,7 +277,8 @@ impl Outcomes {
         sent.accusations += u32::from(self.repetition.accuses(request));
         let (id, method) = (sent.forward.id, sent.forward.method);
         let contents = sent.contents;
-        self.by_id.remove(&id);
+        let known = self.by_id.remove(&id);
+        assert_eq!(known, Some(request), "a request has one outcome");
         let outcome = match outcome {
             Outcome::Result(result) if sent.is_guarded => {
                 Outcome::Result(without_guards(&sent.forward, result))

@@ -22,6 +22,8 @@ pub(super) struct Unapplied {
 impl Unapplied {
     /// The database is about to get a change.
     pub(super) fn push(&mut self, index: Index, bytes: usize) {
+        let last = self.changes.back().map(|(last, _)| *last);
+        assert!(last < Some(index), "changes come in order");
         self.changes.push_back((index, bytes));
         self.bytes += bytes;
     }
@@ -34,6 +36,11 @@ impl Unapplied {
             self.bytes -= bytes;
             self.changes.pop_front();
         }
+        // Nothing would be read from the source any more.
+        assert!(
+            !self.changes.is_empty() || self.bytes == 0,
+            "the bytes are those of the changes"
+        );
     }
 
     /// Whether the changes through this one have been applied, or will not be.

@@ -116,6 +116,7 @@ impl World {
                 | Output::CloseFile => {}
             }
         }
+        served.pump.check();
         served.recording.extend(served.pump.drain_tape());
     }
 }

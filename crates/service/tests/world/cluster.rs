@@ -409,6 +409,7 @@ impl Cluster {
                 _ => {}
             }
         }
+        self.nodes[node].pump.check();
     }
 
     fn member_request(&mut self, node: usize, request: MemberRequest) {

@@ -10,7 +10,7 @@ use corvid_consensus::MemberRequest;
 use corvid_consensus::member::ServerRow;
 use corvid_log::storage::{Rewriter, StorageReply, StorageRequest, StoreError};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Uuid};
@@ -715,6 +715,11 @@ impl Machine {
                 | Output::CloseFile => {}
             }
         }
+        served.pump.check();
+        self.locks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .check();
         // Nothing else has acted since the output.
         if let Some(applied) = shown {
             self.post(SERVER, ToDatabase::Control(Control::ShowIndex(applied)));

@@ -213,6 +213,14 @@ impl OnceState {
         self.forwarded.remove(&once.id).unwrap_or_default()
     }
 
+    /// Checks what belongs together. O(remembered commits): for simulations.
+    ///
+    /// # Panics
+    /// It contradicts itself.
+    pub(in super::super) fn check(&self) {
+        self.table.check();
+    }
+
     /// Takes all transactions that wait for outcomes: the database is removed, and nothing is
     /// forwarded any more.
     pub(in super::super) fn take_waiting(&mut self) -> Vec<Request> {

@@ -103,26 +103,47 @@ impl Triggers {
                 }
             }
         }
-        self.blocked.insert(seqno, trigger);
+        assert_eq!(
+            trigger.request.seqno,
+            Some(seqno),
+            "a blocked transaction keeps its number"
+        );
+        let before = self.blocked.insert(seqno, trigger);
+        assert!(before.is_none(), "a number is that of one transaction");
     }
 
     /// Removes and returns a transaction, to be retried or dropped.
     pub(in super::super) fn remove(&mut self, seqno: u64) -> Option<Trigger> {
         let trigger = self.blocked.remove(&seqno)?;
         if let Some(deadline_ms) = trigger.deadline_ms {
-            self.deadlines.remove(&(deadline_ms, seqno));
+            let was_there = self.deadlines.remove(&(deadline_ms, seqno));
+            assert!(was_there, "a deadline is kept until its transaction ends");
         }
         let session = trigger.request.session;
         if let Some(of) = self.by_session.get_mut(&session) {
+            let before = of.seqnos.len();
             of.seqnos.retain(|found| *found != seqno);
+            assert_eq!(
+                of.seqnos.len() + 1,
+                before,
+                "a session has each blocked transaction once"
+            );
             of.bytes -= trigger.request.frame.len();
             if of.seqnos.is_empty() {
+                assert_eq!(
+                    of.bytes, 0,
+                    "the bytes of a session are those of its requests"
+                );
                 self.by_session.remove(&session);
             }
         }
         match &trigger.reads {
             ReadSet::Anything => {
-                self.always.remove(&seqno);
+                let was_there = self.always.remove(&seqno);
+                assert!(
+                    was_there,
+                    "a transaction waits for any commit until it ends"
+                );
             }
             ReadSet::Rows(read) => {
                 for RowsRead { table, .. } in read {
@@ -136,6 +157,47 @@ impl Triggers {
             }
         }
         Some(trigger)
+    }
+
+    /// Checks that all indexes have the same transactions. O(blocked transactions): for simulations.
+    ///
+    /// # Panics
+    /// They differ.
+    pub(in super::super) fn check(&self) {
+        let (mut deadlines, mut always, mut tables) = (0, 0, BTreeSet::new());
+        for (seqno, trigger) in &self.blocked {
+            deadlines += usize::from(trigger.deadline_ms.is_some());
+            let of = self.by_session.get(&trigger.request.session);
+            assert!(
+                of.is_some_and(|of| of.seqnos.contains(seqno)),
+                "a session knows its blocked transactions"
+            );
+            match &trigger.reads {
+                ReadSet::Anything => always += 1,
+                ReadSet::Rows(read) => {
+                    tables.extend(read.iter().map(|read| (read.table, *seqno)));
+                }
+            }
+        }
+        let of_sessions = self.by_session.values();
+        let counted: usize = of_sessions.clone().map(|of| of.seqnos.len()).sum();
+        assert_eq!(counted, self.blocked.len(), "each is of one session");
+        let bytes: usize = of_sessions.map(|of| of.bytes).sum();
+        let requests = self.blocked.values().map(|trigger| &trigger.request);
+        let lengths: usize = requests.map(|request| request.frame.len()).sum();
+        assert_eq!(bytes, lengths, "their bytes are those of the requests");
+        assert_eq!(
+            deadlines,
+            self.deadlines.len(),
+            "each deadline is kept once"
+        );
+        assert_eq!(
+            always,
+            self.always.len(),
+            "any commit retries the same ones"
+        );
+        let by_table: usize = self.by_table.values().map(BTreeSet::len).sum();
+        assert_eq!(by_table, tables.len(), "each waits for the tables it read");
     }
 
     /// Removes and returns all of them, oldest first.

@@ -29,6 +29,8 @@ const RESERVED_BYTES_MAX: usize = 64 << 20;
 pub(super) struct Records {
     /// Records of long commits, whose requests to the storage are made and still empty.
     uncomposed: Vec<Uncomposed>,
+    /// The position of the last record that has left.
+    taken: LogPosition,
     /// See [`LONG_ATOMS`].
     long_atoms: u64,
 }
@@ -46,8 +48,32 @@ impl Default for Records {
     fn default() -> Records {
         Records {
             uncomposed: Vec::new(),
+            taken: LogPosition(0),
             long_atoms: LONG_ATOMS,
         }
+    }
+}
+
+impl Records {
+    /// Checks that the requests are in order and lack the records that are composed later.
+    pub(super) fn check(&self, requests: &[StorageRequest]) {
+        let mut last = self.taken;
+        let mut empty = Vec::new();
+        for request in requests {
+            if let StorageRequest::Append {
+                position, record, ..
+            } = request
+            {
+                assert!(last < *position, "records are requested in order");
+                last = *position;
+                empty.extend(record.is_empty().then_some(*position));
+            }
+        }
+        let uncomposed = self.uncomposed.iter().map(|long| long.position);
+        assert!(
+            uncomposed.eq(empty),
+            "the requests that are empty are those of long commits"
+        );
     }
 }
 
@@ -130,8 +156,17 @@ impl DatabaseFile {
                 } if *position == long.position => Some(record),
                 _ => None,
             });
+            assert!(
+                composed.is_some(),
+                "a long commit has a request to the storage"
+            );
             let Some(record) = composed else { continue };
+            assert!(record.is_empty(), "a record is composed once");
             let entry = pending.find_mut(long.position);
+            assert!(
+                entry.is_some(),
+                "a commit is pending until its record is stored"
+            );
             let request_len = entry
                 .as_ref()
                 .map_or(0, |entry| request_bytes(&entry.origin));
@@ -145,6 +180,20 @@ impl DatabaseFile {
                 *record_bytes = bytes;
             }
             self.count(bytes, counts);
+        }
+        for request in &requests {
+            if let StorageRequest::Append {
+                position, record, ..
+            } = request
+            {
+                // The storage reports the last of several records, which stands for all before it.
+                assert!(
+                    self.records.taken < *position,
+                    "records leave in the order of their positions"
+                );
+                assert!(!record.is_empty(), "a record that leaves is complete");
+                self.records.taken = *position;
+            }
         }
         requests
     }

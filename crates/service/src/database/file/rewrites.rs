@@ -67,6 +67,20 @@ impl Rewrites {
     pub(super) fn is_idle(&self) -> bool {
         self.current.is_none() && self.wanted.is_empty()
     }
+
+    /// Checks the new file, if there is one.
+    pub(super) fn check(&self) {
+        if let Some(current) = &self.current {
+            assert_eq!(current.number.0, self.last, "the last one begun is written");
+            assert!(
+                current.is_swapping || !current.is_in_place,
+                "a file is in place because that was asked for"
+            );
+            if let Purpose::Compaction(tokens) = &current.purpose {
+                assert!(!tokens.is_empty(), "a compaction was asked for");
+            }
+        }
+    }
 }
 
 impl DatabaseFile {
@@ -187,6 +201,18 @@ impl DatabaseFile {
         let Some(current) = current.filter(|current| current.number == number) else {
             return Progress::UnderWay;
         };
+        if let Ok(stage) = &outcome {
+            let has_reached = match stage {
+                RewriteStage::Written => !current.is_swapping,
+                // Commits are appended to the new file from here on.
+                RewriteStage::InPlace(_) => current.is_swapping && !current.is_in_place,
+                RewriteStage::Lasting => current.is_in_place,
+            };
+            assert!(
+                has_reached,
+                "a new file is written, put in place when that is asked for, and then lasting"
+            );
+        }
         match outcome {
             Ok(RewriteStage::Written) if matches!(current.purpose, Purpose::Conversion) => {
                 Progress::Written
@@ -233,6 +259,11 @@ impl DatabaseFile {
 
     /// Appends to the new file of the conversion.
     pub(in super::super) fn extend(&mut self, records: Vec<Vec<u8>>) {
+        // From the swap on, commits are appended: an extension would come between two of them.
+        assert!(
+            !self.is_swapping(),
+            "a new file is extended before it is put in place"
+        );
         if let Some(current) = &self.rewrites.current {
             let extension = StorageRequest::Extend(current.number, records);
             self.requests.push(extension);
@@ -242,6 +273,7 @@ impl DatabaseFile {
     /// Requests that the new file replace the present one. From here on it cannot be given up.
     pub(in super::super) fn swap(&mut self) {
         if let Some(current) = &mut self.rewrites.current {
+            assert!(!current.is_swapping, "a new file is put in place once");
             current.is_swapping = true;
             self.requests.push(StorageRequest::Swap(current.number));
         }
@@ -252,6 +284,11 @@ impl DatabaseFile {
         let is_conversion =
             |current: &mut Rewriting| matches!(current.purpose, Purpose::Conversion);
         if let Some(current) = self.rewrites.current.take_if(is_conversion) {
+            // After a crash the file might have the new schema, and the commits since the old one.
+            assert!(
+                !current.is_swapping,
+                "a file that is being put in place is not given up"
+            );
             self.requests.push(StorageRequest::Abandon(current.number));
         }
     }

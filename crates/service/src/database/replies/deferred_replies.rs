@@ -91,6 +91,8 @@ impl Outputs {
         let body = SharedBody::Deferred(Arc::new(DeferredResult { result, charge }));
         let mut reply = vec![reply_around(&request.id, body)];
         self.defer_bodies(request.session, &mut reply, monitors, environment);
+        // Only updates cancel out.
+        assert_eq!(reply.len(), 1, "every request is answered once");
         for reply in reply {
             let completion = Completion::of(&request);
             if is_refused(&reply) {
@@ -165,6 +167,7 @@ impl Outputs {
             let result = self.deliver(deliver, request, monitors);
             written.results.extend(result.map(|request| *request));
         }
+        // Every delivery has left, so the session's later ones may leave as they come.
         self.end_bodies(session, monitors);
         written.ended.push(session);
         written
@@ -226,6 +229,7 @@ impl Outputs {
                 outbox.is_ready = false;
             }
         }
+        debug_assert!(!is_unwritten(&deliver), "no shard waits for a body");
         self.deliveries.push_back(deliver);
         request
     }

@@ -127,14 +127,25 @@ impl Outboxes {
 
     /// Keeps an input of a blocked session.
     pub(in super::super) fn push_request(&mut self, input: ToDatabase) {
-        if let Some(session) = sender(&input) {
-            self.0.entry(session).or_default().requests.push_back(input);
+        let outbox = sender(&input).and_then(|session| self.0.get_mut(&session));
+        // Nothing else takes the input out again: it would be lost.
+        assert!(
+            outbox.as_ref().is_some_and(|outbox| outbox.reasons != 0),
+            "only inputs of blocked sessions wait"
+        );
+        if let Some(outbox) = outbox {
+            outbox.requests.push_back(input);
         }
     }
 
     /// Keeps an input before all others of its session.
     pub(in super::super) fn put_back(&mut self, input: ToDatabase) {
-        if let Some(session) = sender(&input) {
+        let session = sender(&input);
+        assert!(
+            session.is_some(),
+            "only inputs of sessions wait in outboxes"
+        );
+        if let Some(session) = session {
             let outbox = self.0.entry(session).or_default();
             outbox.requests.push_front(input);
         }
@@ -148,6 +159,11 @@ impl Outboxes {
     /// Clears a reason. [`Outboxes::take_unblocked`] must follow when the session's requests may be executed.
     pub(in super::super) fn clear(&mut self, session: SessionId, reason: Reason) {
         if let Some(outbox) = self.0.get_mut(&session) {
+            // Later messages would overtake those that wait for a body.
+            assert!(
+                reason != Reason::DeferredReply || outbox.deliveries.is_empty(),
+                "a session is blocked while its deliveries wait for a body"
+            );
             outbox.reasons &= !(reason as u8);
         }
     }
@@ -160,6 +176,10 @@ impl Outboxes {
         if outbox.reasons != 0 {
             return VecDeque::new();
         }
+        assert!(
+            outbox.deliveries.is_empty(),
+            "a request is executed after the deliveries before it"
+        );
         let requests = std::mem::take(&mut outbox.requests);
         if outbox.is_idle() {
             self.0.remove(&session);
@@ -186,6 +206,11 @@ impl Outboxes {
             return Some(deliver);
         }
         let Some(outbox) = self.awaiting_body(deliver.session) else {
+            let outbox = self.0.get(&deliver.session);
+            assert!(
+                outbox.is_none_or(|outbox| outbox.deliveries.is_empty()),
+                "deliveries of a session leave in order"
+            );
             return Some(deliver);
         };
         // An update makes the session unready until it is drained.
@@ -258,6 +283,37 @@ impl Outboxes {
     /// A pending entry changes the session's monitors when it leaves.
     pub(in super::super) fn begin_monitor_change(&mut self, session: SessionId) {
         self.0.entry(session).or_default().monitor_changes += 1;
+    }
+
+    /// Checks each outbox, between two inputs. O(outboxes): for simulations.
+    ///
+    /// # Panics
+    /// An outbox contradicts itself.
+    pub(in super::super) fn check(&self) {
+        for (session, outbox) in &self.0 {
+            let is_blocked = |reason| outbox.is_blocked_by(reason);
+            assert!(!outbox.is_idle(), "{session:?}: an outbox holds something");
+            assert!(
+                outbox.requests.is_empty() || outbox.reasons != 0,
+                "{session:?}: requests wait for a reason"
+            );
+            assert!(
+                outbox.deliveries.is_empty() || is_blocked(Reason::DeferredReply),
+                "{session:?}: deliveries wait for a body"
+            );
+            assert!(
+                outbox.monitor_changes > 0 || !is_blocked(Reason::MonitorChange),
+                "{session:?}: a pending entry changes its monitors"
+            );
+            assert!(
+                outbox.forwards > 0 || !is_blocked(Reason::Cluster),
+                "{session:?}: a transaction depends on the rest of the cluster"
+            );
+            assert!(
+                outbox.unread_bytes <= UNREAD_BYTES_MAX,
+                "{session:?}: more unread bytes block it"
+            );
+        }
     }
 
     /// Such an entry has left, or is undone. [`Outboxes::take_unblocked`] must follow.

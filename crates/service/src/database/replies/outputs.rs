@@ -75,6 +75,15 @@ impl Outputs {
         activity.report(UnderWay::Outboxes, !outboxes.is_empty());
     }
 
+    /// Whether the pump has taken everything.
+    pub(crate) fn are_taken(&self) -> bool {
+        self.deliveries.is_empty()
+            && self.jobs.is_empty()
+            && self.events.is_empty()
+            && self.audit.is_empty()
+            && self.source_orders.is_empty()
+    }
+
     /// The number of the next job that has one.
     pub(in super::super) fn number_job(&mut self) -> JobNumber {
         self.last_job += 1;

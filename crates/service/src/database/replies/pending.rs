@@ -213,6 +213,12 @@ impl PendingQueue {
 
     /// Removes and returns the first entry, if everything up to its own record is stored when the records up to `stored` are.
     pub(in super::super) fn pop_stored(&mut self, stored: LogPosition) -> Option<Pending> {
+        // Zero is the position before all records. A later one that no entry has had would release
+        // replies whose records do not exist yet.
+        assert!(
+            stored == LogPosition(0) || self.last >= Some(stored),
+            "nothing is stored before it is executed"
+        );
         let first = self.entries.front()?;
         if first.position().is_some_and(|position| position > stored) {
             return None;
@@ -231,11 +237,17 @@ impl PendingQueue {
         let failed = first.map(|first| self.entries.split_off(first));
         let failed: Vec<Pending> = failed.into_iter().flatten().collect();
         self.bytes -= failed.iter().map(|entry| entry.answer.len()).sum::<usize>();
+        // The replies that stay leave next, and nothing that they could have seen is undone.
+        assert!(
+            self.entries.iter().all(|entry| entry.position().is_none()) || failed.is_empty(),
+            "a record before a failed one is stored"
+        );
         failed
     }
 
     /// Removes and returns all entries.
     pub(in super::super) fn take_all(&mut self) -> Vec<Pending> {
+        self.check();
         self.bytes = 0;
         std::mem::take(&mut self.entries).into()
     }
@@ -244,6 +256,24 @@ impl PendingQueue {
     pub(in super::super) fn commits(&self) -> impl DoubleEndedIterator<Item = &Commit> {
         let entries = self.entries.iter();
         entries.filter_map(|entry| entry.commit.as_ref())
+    }
+
+    /// Checks the account of bytes and the order of positions. O(entries): for simulations.
+    ///
+    /// # Panics
+    /// The queue contradicts itself.
+    pub(in super::super) fn check(&self) {
+        let bytes: usize = self.entries.iter().map(|entry| entry.answer.len()).sum();
+        assert_eq!(self.bytes, bytes, "the bytes of replies are their sum");
+        let positions = || self.entries.iter().filter_map(Pending::position);
+        assert!(
+            positions().zip(positions().skip(1)).all(|(a, b)| a < b),
+            "entries leave in the order of their positions"
+        );
+        assert!(
+            positions().next_back() <= self.last,
+            "the last position is remembered"
+        );
     }
 
     /// The entry with this record.

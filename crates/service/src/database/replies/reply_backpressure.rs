@@ -37,6 +37,11 @@ impl Outputs {
         let Some(reply) = self.deliveries.back_mut() else {
             return;
         };
+        // The report of another session would end the wait of this one, or nobody would.
+        assert_eq!(
+            reply.session, session,
+            "a reply is counted right after it was composed"
+        );
         let bytes: usize = reply.pieces.iter().map(Piece::len).sum();
         if bytes >= COUNTED_BYTES && self.outboxes.count_unread(session, bytes) {
             reply.report_drained = true;

@@ -102,24 +102,31 @@ impl Subscriptions {
         outputs: &mut Outputs,
         environment: &Environment,
     ) {
-        let mut frames = Vec::new();
-        while self.monitors.flush_step(session, &mut frames) && frames.is_empty() {}
-        self.send_frames(session, frames, outputs, environment);
+        let mut is_left = true;
+        // An update whose changes cancel out is not sent, so nobody will report that it was read.
+        while is_left {
+            let mut frames = Vec::new();
+            is_left = self.monitors.flush_step(session, &mut frames);
+            is_left &= !self.send_frames(session, frames, outputs, environment);
+        }
     }
 
+    /// Returns whether there is anything to send.
     fn send_frames(
         &mut self,
         session: SessionId,
         mut frames: Vec<Frame>,
         outputs: &mut Outputs,
         environment: &Environment,
-    ) {
+    ) -> bool {
         outputs.defer_bodies(session, &mut frames, &mut self.monitors, environment);
-        if !frames.is_empty() {
+        let is_sent = !frames.is_empty();
+        if is_sent {
             // Later changes merge until the session has read these.
             self.monitors.set_ready(session, false);
             outputs.updates(session, frames);
         }
+        is_sent
     }
 
     /// Sets how many changed rows an update may have before its body is deferred to a job, and by

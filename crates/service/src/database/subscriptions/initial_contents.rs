@@ -97,6 +97,11 @@ impl InitialContents {
     /// A pending entry that refers to these contents has left, or is undone. Returns the contents, if they are written.
     fn end_pending(&mut self, contents: ContentsId) -> Option<Option<SharedBody>> {
         let pending_contents = self.pending_contents.get_mut(&contents)?;
+        // Contents that are given up too early leave a session blocked for ever.
+        assert!(
+            pending_contents.pending > 0,
+            "each pending entry leaves its contents once"
+        );
         pending_contents.pending -= 1;
         let written = pending_contents.written.clone()?;
         if pending_contents.pending == 0 {
@@ -237,6 +242,10 @@ impl Subscriptions {
         written: &Written,
     ) -> Option<WrittenContents> {
         let pending_contents = self.contents.pending_contents.get_mut(&written.id)?;
+        assert!(
+            pending_contents.written.is_none(),
+            "one job writes the contents"
+        );
         let answers = std::mem::take(&mut pending_contents.answers);
         let later = std::mem::take(&mut pending_contents.later);
         pending_contents.written = Some(written.text.clone());
@@ -302,7 +311,7 @@ impl Subscriptions {
         pending_contents.sort_unstable_by_key(|(contents, _)| *contents);
         let mut requests = Vec::new();
         for (_, pending_contents) in pending_contents {
-            debug_assert_eq!(pending_contents.pending, 0, "everything is stored");
+            assert_eq!(pending_contents.pending, 0, "everything is stored");
             let answers = pending_contents.answers.into_iter();
             requests.extend(answers.map(|reply| *reply.request));
             requests.extend(pending_contents.later);

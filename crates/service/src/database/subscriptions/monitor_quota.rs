@@ -74,6 +74,10 @@ impl MonitorQuota {
         let bytes = of.sizes.remove(id).unwrap_or(0);
         of.bytes -= bytes;
         if of.sizes.is_empty() {
+            assert_eq!(
+                of.bytes, 0,
+                "the bytes of a session are those of its monitors"
+            );
             self.0.remove(&session);
         }
         bytes
@@ -81,6 +85,27 @@ impl MonitorQuota {
 
     pub(super) fn remove_session(&mut self, session: SessionId) {
         self.0.remove(&session);
+    }
+
+    /// How many monitors are counted. O(sessions).
+    pub(super) fn len(&self) -> usize {
+        self.0.values().map(|of| of.sizes.len()).sum()
+    }
+
+    /// Checks the account of bytes. O(monitors): for simulations.
+    ///
+    /// # Panics
+    /// It is wrong.
+    pub(super) fn check(&self) {
+        for (session, of) in &self.0 {
+            let bytes: usize = of.sizes.values().sum();
+            assert_eq!(of.bytes, bytes, "{session:?}: the bytes are their sum");
+            assert!(!of.sizes.is_empty(), "{session:?}: it has a monitor");
+            assert!(
+                of.sizes.len() <= MONITORS_MAX,
+                "{session:?}: its monitors are bounded"
+            );
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use corvid_rpc::message;
 
 use super::super::environment::Environment;
 use super::super::replies::{Answer, Joining, Outputs};
-use super::Subscriptions;
+use super::{MonitorQuota, Subscriptions};
 use crate::client_memory::{self, COUNTED_BYTES, Retained};
 use crate::message::{Completion, Request};
 use crate::session_limits;
@@ -207,8 +207,9 @@ impl Subscriptions {
         outputs: &mut Outputs,
         environment: &Environment,
     ) {
+        // Those that are not notified count no more either: monitors whose replies have not left.
+        self.quota = MonitorQuota::default();
         for (session, id) in canceled {
-            self.quota.remove(session, &id);
             match self.sessions.get(&session) {
                 Some(info) if environment.is_aware(info) => {
                     let params = [b"[", &*id, b"]"].concat();

@@ -24,6 +24,10 @@ impl<E: FileEffects> MemberFile<E> {
         cid: Option<Cid>,
         records: Vec<u8>,
     ) -> Consequences {
+        assert!(
+            self.installing.is_none(),
+            "one snapshot is installed at a time"
+        );
         let mut consequences = Consequences::default();
         self.identity.cluster_id = cid;
         let index = snapshot.index;
@@ -74,6 +78,11 @@ impl<E: FileEffects> MemberFile<E> {
             return;
         };
         let index = snapshot.index;
+        // A vote that the old file gets meanwhile would be forgotten.
+        assert!(
+            self.held.is_some(),
+            "no request reaches the file that is being replaced"
+        );
         match stage {
             Ok(RewriteStage::Written) => {
                 let replies = self.effects.store(vec![StorageRequest::Swap(number)]);

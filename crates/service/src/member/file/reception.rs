@@ -98,6 +98,7 @@ impl<E: FileEffects> MemberFile<E> {
         if receiving.number != number {
             return None;
         }
+        assert!(receiving.is_under_way, "a part is handed to the disk once");
         receiving.is_under_way = false;
         let (index, handed, arrived) =
             (receiving.meta.index, receiving.handed, receiving.body.end());
@@ -118,7 +119,12 @@ impl<E: FileEffects> MemberFile<E> {
         let Some(receiving) = &mut self.receiving else {
             return false;
         };
+        assert!(!receiving.is_under_way, "one part is under way at a time");
         let (file, end) = (receiving.body.file().0.share(), receiving.body.end());
+        assert!(
+            receiving.handed <= end,
+            "the disk is handed bytes that have arrived"
+        );
         let Ok(file) = file else {
             return false;
         };
