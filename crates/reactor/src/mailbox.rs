@@ -119,7 +119,7 @@ impl<M> Mailbox<M> {
     /// Moves all messages into `into`, which must be empty, and stays empty when no message came. Returns false when the queue is empty and
     /// there is no sender.
     pub fn receive(&self, into: &mut Vec<M>, deadline_ms: Option<u64>) -> bool {
-        debug_assert!(into.is_empty());
+        assert!(into.is_empty(), "a message is handled before the next ones");
         let mut queue = self.0.lock();
         queue.is_held = false;
         queue.deadline_ms = deadline_ms;
@@ -237,8 +237,12 @@ impl<M> MailSender<M> {
     /// Releases the mailbox, unless messages have arrived: then moves them into `messages`, which must be empty, and returns true.
     /// `deadline_ms` is the receiver's new deadline.
     pub fn release(&self, messages: &mut Vec<M>, deadline_ms: Option<u64>) -> bool {
-        debug_assert!(messages.is_empty());
+        assert!(
+            messages.is_empty(),
+            "a message is handled before the next ones"
+        );
         let mut queue = self.0.lock();
+        assert!(queue.is_held, "only its holder releases a mailbox");
         if !queue.messages.is_empty() {
             std::mem::swap(&mut queue.messages, messages);
             return true;
@@ -257,6 +261,7 @@ impl<M> MailSender<M> {
     /// Releases the mailbox and hands `messages`, the messages queued after them and all other work off to the receiver.
     pub fn hand_off(&self, messages: &mut Vec<M>) {
         let mut queue = self.0.lock();
+        assert!(queue.is_held, "only its holder hands a mailbox off");
         messages.append(&mut queue.messages);
         std::mem::swap(&mut queue.messages, messages);
         queue.is_held = false;

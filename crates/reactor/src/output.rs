@@ -143,6 +143,15 @@ impl<S: AsRef<[u8]>> Output<S> {
             self.sent -= length;
             self.segments.pop_front();
         }
+        assert_eq!(
+            self.bytes == 0,
+            self.segments.is_empty(),
+            "unsent bytes are those of the segments"
+        );
+        assert!(
+            self.sent == 0 || self.bytes > 0,
+            "only a segment that is left is sent in part"
+        );
     }
 }
 

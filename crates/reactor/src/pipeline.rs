@@ -112,6 +112,7 @@ impl<J: Jobs, T> Pipeline<J, T> {
             {
                 line.first += 1;
                 line.room += 1;
+                assert!(line.room <= self.limit, "an outcome is consumed once");
                 self.room.notify_one();
                 return outcome;
             }
@@ -157,6 +158,7 @@ impl<J: Jobs, T> Pipeline<J, T> {
         while line.outcomes.len() <= at {
             line.outcomes.push_back(None);
         }
+        assert!(line.outcomes[at].is_none(), "a job is carried out once");
         line.outcomes[at] = Some(outcome);
         self.ready.notify_one();
     }

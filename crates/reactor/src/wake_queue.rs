@@ -47,7 +47,10 @@ impl<T> WakeQueue<T> {
 
     /// Moves all messages into `spare`, which must be empty. Until [`WakeQueue::sleep`] the consumer is awake.
     pub fn take(&self, spare: &mut Vec<T>) {
-        debug_assert!(spare.is_empty());
+        assert!(
+            spare.is_empty(),
+            "a message is handled before the next ones"
+        );
         let mut state = self.lock();
         state.is_awake = true;
         std::mem::swap(&mut state.messages, spare);

@@ -215,7 +215,11 @@ fn run(mut trail: Trail, mut exclusions: Exclusions, arrived: &Receiver<ToTrail>
                     }
                     // Entries may hold the last references to versions of rows, so they are freed before the next wait.
                     drop(entries);
-                    trail.shared.queued.fetch_sub(weight, Ordering::Relaxed);
+                    let before = trail.shared.queued.fetch_sub(weight, Ordering::Relaxed);
+                    assert!(
+                        weight <= before,
+                        "entries are counted while they are queued"
+                    );
                 }
                 ToTrail::Reopen(finish) => {
                     trail.write_out(&mut text);

@@ -204,7 +204,8 @@ pub(super) struct Permit(Arc<Accounts>);
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        let before = self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        assert!(before > 0, "a permit is given back once");
     }
 }
 

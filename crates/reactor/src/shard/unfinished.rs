@@ -125,6 +125,10 @@ impl Unfinished {
         }
         entry.turn = turn;
         if !entry.is_evicted {
+            assert!(
+                entry.bytes <= self.bytes,
+                "the bytes of a connection are among all"
+            );
             self.bytes = self.bytes - entry.bytes + bytes;
             entry.bytes = bytes;
         }
@@ -141,6 +145,10 @@ impl Unfinished {
     /// Chooses the connections to be closed so that the others hold at most `bytes_max`.
     pub(super) fn evict(&mut self, now_ms: u64, bytes_max: usize) -> Vec<Evicted> {
         let mut evicted = Vec::new();
+        // Choosing one costs as much.
+        let counting = self.entries.iter().filter(|(_, entry)| !entry.is_evicted);
+        let sum: usize = counting.map(|(_, entry)| entry.bytes).sum();
+        assert_eq!(self.bytes, sum, "the bytes are those of the connections");
         while self.bytes > bytes_max {
             let Some(key) = self.choose(now_ms) else {
                 break;

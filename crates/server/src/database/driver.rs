@@ -223,6 +223,10 @@ impl Effects {
             progress.to_shards.resize_with(self.shards.len(), Vec::new);
         }
         let shard = usize::from(shard_of(deliver.session));
+        assert!(
+            shard < progress.to_shards.len(),
+            "the number of a session tells its shard"
+        );
         if let Some(messages) = progress.to_shards.get_mut(shard) {
             messages.push(ShardMessage::Service(ToShard::Deliver(deliver)));
             progress.has_deliveries = true;

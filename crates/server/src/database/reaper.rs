@@ -68,7 +68,8 @@ fn run(queue: &Receiver<Garbage>, queued_bytes: &AtomicUsize) {
     for garbage in queue {
         let bytes = garbage.bytes();
         drop(garbage);
-        queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let before = queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(bytes <= before, "garbage is counted while it is queued");
     }
 }
 

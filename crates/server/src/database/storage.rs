@@ -160,7 +160,9 @@ impl Storage {
                 rewrite.is_wanted.store(false, Ordering::Relaxed);
                 ToRewriter::Abandon
             }
-            StorageRequest::Recover | StorageRequest::Append { .. } => return None,
+            StorageRequest::Recover | StorageRequest::Append { .. } => {
+                unreachable!("records go to the present file")
+            }
         };
         if let Some(rewrite) = &self.rewrite {
             // A thread that has failed has reported it.
@@ -174,6 +176,10 @@ impl Storage {
         number: RewriteNumber,
         content: Box<dyn FileContent>,
     ) -> Result<(), StoreError> {
+        assert!(
+            (self.rewrite.as_ref()).is_none_or(|rewrite| rewrite.number != number),
+            "each new file has a number of its own"
+        );
         // The previous thread may still be closing the replaced file, or removing an abandoned one.
         let predecessor = self.rewrite.take().map(|rewrite| rewrite.thread);
         // A rewrite begins when nothing is pending, so the content ends at the end of the file.

@@ -111,6 +111,10 @@ impl PendingReplies {
 
     /// Marks this token as a change of role.
     pub(super) fn await_role(&mut self, token: u64) {
+        assert!(
+            self.answers.contains_key(&token),
+            "a change of role is answered"
+        );
         self.roles.insert(token);
     }
 
@@ -148,6 +152,7 @@ impl PendingReplies {
     ) -> Option<(Vec<ListedSession>, Replier)> {
         let (all, left, _) = self.lists.get_mut(&token)?;
         all.extend(sessions);
+        assert!(*left > 0, "each shard answers once");
         *left -= 1;
         if *left > 0 {
             return None;
@@ -179,6 +184,7 @@ impl PendingReplies {
 
 impl Countdown {
     fn complete_one(&mut self, outcome: Result<(), StoreError>) {
+        assert!(self.databases_left > 0, "each database answers once");
         self.databases_left -= 1;
         let error = outcome.err().map(|error| match error.io_error.as_str() {
             REFUSED => format!("ovsdb error: {}", error.details),
