@@ -1,13 +1,15 @@
-//! `corvid-xtask lines`: lines of product code, by crate.
+//! `corvid-xtask lines`: lines of product code by crate, and its assertions: those that releases
+//! check, and those that only debug builds do.
 //!
-//! A line counts unless it is blank or a comment. Left out are crates for development, the folders
+//! A line counts unless it is blank or a comment. An assertion begins its line. Left out are crates for development, the folders
 //! `tests`, `examples` and `benches`, and everything under `#[cfg(test)]`: items, modules, and
 //! their files. Sources are read as text and must be formatted: an item ends at the bracket below
 //! its first line.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use corvid_shell::output;
 
@@ -30,16 +32,45 @@ pub(crate) fn print(root: &Path) -> Outcome {
         }
     }
     crates.sort_unstable_by(|one, other| other.cmp(one));
-    for (lines, name) in &crates {
-        output::line(format_args!("{lines:7} {name}"));
+    let mut together = Counts::default();
+    output::line(format_args!("  lines assert  debug"));
+    for (counts, name) in &crates {
+        together += *counts;
+        output::line(format_args!("{counts} {name}"));
     }
-    let sum: usize = crates.iter().map(|(lines, _)| lines).sum();
-    output::line(format_args!("{sum:7} together"));
+    output::line(format_args!("{together} together"));
     Ok(())
 }
 
+/// The counts of a source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Counts {
+    lines: usize,
+    assertions: usize,
+    debug_assertions: usize,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.lines += other.lines;
+        self.assertions += other.assertions;
+        self.debug_assertions += other.debug_assertions;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counts {
+            lines,
+            assertions,
+            debug_assertions,
+        } = self;
+        write!(f, "{lines:7} {assertions:6} {debug_assertions:6}")
+    }
+}
+
 /// The lines of all sources below a folder.
-fn count_folder(folder: &Path) -> Outcome<usize> {
+fn count_folder(folder: &Path) -> Outcome<Counts> {
     let mut files = Vec::new();
     collect(folder, &mut files)?;
     let mut counted = Vec::new();
@@ -51,13 +82,15 @@ fn count_folder(folder: &Path) -> Outcome<usize> {
             tests.insert(place.with_extension("rs"));
             tests.insert(place);
         }
-        counted.push((file, source.lines));
+        counted.push((file, source.counts));
     }
-    let product = counted.iter().filter(|(file, _)| {
-        let mut above = file.ancestors();
-        !above.any(|path| tests.contains(path))
-    });
-    Ok(product.map(|(_, lines)| lines).sum())
+    let mut together = Counts::default();
+    for (file, counts) in counted {
+        if !file.ancestors().any(|path| tests.contains(path)) {
+            together += counts;
+        }
+    }
+    Ok(together)
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Outcome {
@@ -86,7 +119,7 @@ fn folder_of_modules(file: &Path) -> PathBuf {
 /// A source as far as it is counted.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Source {
-    lines: usize,
+    counts: Counts,
     /// Modules for tests that are files of their own.
     test_modules: Vec<String>,
 }
@@ -103,7 +136,10 @@ impl Source {
                 }
                 source.skip_item(&mut lines, line.len() - code.len());
             } else if !code.is_empty() && !code.starts_with("//") {
-                source.lines += 1;
+                source.counts.lines += 1;
+                source.counts.assertions += usize::from(is_assertion(code));
+                let debug = code.strip_prefix("debug_");
+                source.counts.debug_assertions += usize::from(debug.is_some_and(is_assertion));
             }
         }
         source
@@ -132,6 +168,12 @@ impl Source {
     }
 }
 
+fn is_assertion(code: &str) -> bool {
+    ["assert!(", "assert_eq!(", "assert_ne!("]
+        .iter()
+        .any(|word| code.starts_with(word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,6 +191,8 @@ use c::d;
 fn f() {
     // Why.
     g(); // Counted.
+    assert!(h());
+    debug_assert_eq!(1, 1);
 
     #[cfg(test)]
     h();
@@ -157,7 +201,7 @@ fn f() {
 #[cfg(test)]
 impl F {
     fn i() {
-        j();
+        assert!(j());
     }
 }
 
@@ -175,9 +219,15 @@ mod tests {
 const L: u8 = 1;
 ";
         let source = Source::read(text);
-        assert_eq!(source.lines, 5, "{source:?}");
+        let expected = Counts {
+            lines: 7,
+            assertions: 1,
+            debug_assertions: 1,
+        };
+        assert_eq!(source.counts, expected, "{source:?}");
         assert_eq!(source.test_modules, ["more"]);
-        assert_eq!(Source::read("#![cfg(test)]\nfn f() {}\n").lines, 0);
+        let tests = Source::read("#![cfg(test)]\nfn f() {}\n");
+        assert_eq!(tests.counts, Counts::default());
     }
 
     #[test]
