@@ -5,7 +5,7 @@
 //! one connection are answered in order, one at a time.
 
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +27,7 @@ use corvid_net::listener::Listener;
 use corvid_net::stream::Stream;
 use corvid_net::target::Passive;
 use corvid_net::{clock, dirs, errno};
+use corvid_reactor::channel::{Channel, Received};
 use corvid_reactor::poll_interval::PollInterval;
 use corvid_rpc::wire_log::Direction;
 
@@ -112,14 +113,13 @@ impl Drop for Replier {
 struct Connection {
     serial: u64,
     name: String,
-    stream: Stream,
+    channel: Channel<Vec<u8>>,
     assembler: Assembler,
     frames: VecDeque<Vec<u8>>,
     pending_bytes: usize,
     format: Format,
     /// The id of the request whose reply is deferred.
     current: Option<Value>,
-    output: Vec<u8>,
     /// The peer sends no more.
     is_ended: bool,
     is_dead: bool,
@@ -290,12 +290,12 @@ impl<C: 'static> Server<C> {
         let deadline = clock::mono_ms() + 1000;
         for (_, connection) in &mut self.connections {
             while connection.flush().is_ok()
-                && !connection.output.is_empty()
+                && !connection.channel.output.is_empty()
                 && clock::mono_ms() < deadline
             {
                 let left = Duration::from_millis(deadline.saturating_sub(clock::mono_ms()));
                 if corvid_net::poll::wait(
-                    Some((connection.stream.as_raw_fd(), libc::POLLOUT)),
+                    Some((connection.channel.stream.as_raw_fd(), libc::POLLOUT)),
                     Some(left),
                 )
                 .is_err()
@@ -349,13 +349,12 @@ impl<C: 'static> Server<C> {
         entry.insert(Connection {
             serial: self.next_serial,
             name,
-            stream,
+            channel: Channel::new(stream, true),
             assembler: Assembler::default(),
             frames: VecDeque::new(),
             pending_bytes: 0,
             format: Format::Text,
             current: None,
-            output: Vec::new(),
             is_ended: false,
             is_dead: false,
         });
@@ -386,10 +385,11 @@ impl<C: 'static> Server<C> {
         {
             connection.refuse(&Refusal::Syntax(text));
         }
-        let is_idle = connection.current.is_none() && connection.output.is_empty();
+        let is_idle = connection.current.is_none() && connection.channel.output.is_empty();
         if sent.is_err() || connection.is_dead || (connection.is_ended && is_idle) {
             let mut connection = self.connections.remove(slot);
-            let _ = self.poll.registry().deregister(connection.stream.source());
+            let stream = &mut connection.channel.stream;
+            let _ = self.poll.registry().deregister(stream.source());
         }
     }
 
@@ -452,7 +452,7 @@ impl<C: 'static> Server<C> {
             events::UNIXCTL_REPLIED.bump();
             let reply = message::encode_reply(id, reply, connection.format);
             log_message(&connection.name, Direction::Sent, &reply);
-            connection.output.extend(reply);
+            connection.channel.output.push(reply);
         }
     }
 
@@ -504,11 +504,10 @@ impl Connection {
     fn read(&mut self) -> Result<(), String> {
         let mut buffer = [0; 4096];
         while !self.is_ended {
-            match self.stream.read(&mut buffer) {
-                Ok(0) => self.is_ended = true,
-                Ok(count) => self.cut(&buffer[..count])?,
-                Err(error) if errno::is_again(&error) => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            match self.channel.read(&mut buffer) {
+                Ok(Received::Bytes(count)) => self.cut(&buffer[..count])?,
+                Ok(Received::Nothing) => break,
+                Ok(Received::End) => self.is_ended = true,
                 Err(_) => {
                     self.is_ended = true;
                     self.is_dead = true;
@@ -540,19 +539,11 @@ impl Connection {
     }
 
     fn is_full(&self) -> bool {
-        self.output.len() >= OUTPUT_BYTES_MAX
+        self.channel.output.bytes() >= OUTPUT_BYTES_MAX
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        while !self.output.is_empty() {
-            match io::Write::write(&mut self.stream, &self.output) {
-                Ok(count) => drop(self.output.drain(..count)),
-                Err(error) if errno::is_again(&error) => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        self.channel.write(&mut { usize::MAX }).map(|_| ())
     }
 
     fn refuse(&mut self, refusal: &Refusal) {
@@ -581,7 +572,7 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
 
     use super::*;
@@ -601,7 +592,7 @@ mod tests {
             let mut connections = server.connections.iter();
             connections
                 .next()
-                .map(|(_, connection)| (connection.output.len(), connection.frames.len()))
+                .map(|(_, connection)| (connection.channel.output.bytes(), connection.frames.len()))
         };
         let mut unsent = requests.as_bytes();
         while !unsent.is_empty() {
