@@ -12,18 +12,19 @@
 
 mod backup;
 mod barrier;
+mod batch;
 mod clustered;
 mod control;
 mod conversion;
-mod conversion_request;
 mod environment;
 mod executor;
 mod file;
-mod inline_execution;
+mod following;
 mod model;
 mod observers;
 mod release;
 mod replies;
+mod requests;
 mod subscriptions;
 mod transactions;
 mod undo;
@@ -33,32 +34,28 @@ use std::sync::{Arc, Mutex};
 use corvid_data::Schema;
 use corvid_data::uuid::UuidSource;
 use corvid_engine::Database;
-use corvid_log::storage::{StorageReply, StorageRequest};
-use corvid_monitor::{Monitors, SessionId, Version};
+use corvid_log::storage::{LogPosition, StorageReply, StoreError};
+use corvid_monitor::{Monitors, SessionId};
 
 pub use model::Model;
 pub use replies::Outputs;
 
-use crate::client_memory::{self, ClientMemory};
 use crate::job::JobResult;
 use crate::job::garbage::Garbage;
 use crate::locks::Locks;
-use crate::message::{
-    Completion, Control, DatabaseId, DatabaseMethod, Request, SessionInfo, ToDatabase,
-};
-use crate::recording::{Setting, Tape};
+use crate::message::{Completion, Control, DatabaseId, Event, ToDatabase};
 use crate::schema_epoch::SchemaEpochs;
 use crate::storage::{FileState, Growth};
 use barrier::{
-    Activity, Barrier, BarrierQueue, Question, UnderWay, is_execution, outlives, replaces_something,
+    Activity, Barrier, BarrierQueue, UnderWay, is_execution, outlives, replaces_something,
 };
 use conversion::Conversions;
 use environment::Environment;
 use executor::Executor;
 use file::DatabaseFile;
 use observers::Observers;
-use replies::{Answer, Origin, PendingQueue, Reason};
-use subscriptions::{Begun, Subscriptions};
+use replies::{PendingQueue, Reason};
+use subscriptions::Subscriptions;
 
 /// The time of an input.
 #[derive(Clone, Copy, Debug, Default)]
@@ -149,17 +146,6 @@ impl DatabaseService {
         }
     }
 
-    /// Charges replies to this memory, which other databases share.
-    pub fn set_client_memory(&mut self, memory: Arc<ClientMemory>) {
-        self.outputs.set_client_memory(memory.clone());
-        self.environment.set_memory(memory);
-    }
-
-    /// Has values that are read beside inputs recorded, or replayed.
-    pub(crate) fn set_tape(&mut self, tape: Tape) {
-        self.environment.set_tape(tape);
-    }
-
     /// The present schema.
     #[must_use]
     pub fn schema(&self) -> &corvid_data::Arc<Schema> {
@@ -183,75 +169,15 @@ impl DatabaseService {
         &mut self.outputs
     }
 
-    /// Sets how many rows the database reads itself for the initial contents of a monitor; contents
-    /// of more are left to a job.
-    pub fn set_initial_rows_max(&mut self, rows: usize) {
-        let setting = Setting::InitialRowsMax;
-        self.environment.record_setting(setting, rows as u64);
-        self.subscriptions.set_initial_rows_max(rows);
-    }
-
-    /// Sets how many steps the database spends on the selections of one transaction; the rest is deferred to a job.
-    pub fn set_select_steps_max(&mut self, steps: u64) {
-        let setting = Setting::SelectStepsMax;
-        self.environment.record_setting(setting, steps);
-        self.executor.set_select_steps_max(steps);
-    }
-
-    /// Sets how many changed rows an update may have before its body is deferred to a job. A step of
-    /// a long update gets the text of so many rows of 1 KiB, and 4 KiB at least.
-    pub fn set_update_rows_max(&mut self, rows: usize) {
-        let setting = Setting::UpdateRowsMax;
-        self.environment.record_setting(setting, rows as u64);
-        self.subscriptions.set_update_rows_max(rows);
-    }
-
-    /// Whether composing updates may take long, so that finished replies should leave first.
-    #[must_use]
-    pub fn is_flush_long(&self) -> bool {
-        self.subscriptions.is_flush_long()
-    }
-
-    /// Whether a session that is ready has pending updates.
-    #[must_use]
-    pub fn has_pending_updates(&self) -> bool {
-        self.subscriptions.has_pending_updates()
-    }
-
-    /// Composes updates for every session that is ready, unless it is too early. Called once per batch of inputs.
-    pub fn flush_updates(&mut self, now: Now) {
-        let (outputs, environment) = (&mut self.outputs, &self.environment);
-        self.subscriptions.flush(now, outputs, environment);
-    }
-
-    /// The same if there are at most `sessions_max` sessions and few changes. Otherwise does
-    /// nothing and returns false.
-    pub fn flush_if_small(&mut self, now: Now, sessions_max: usize) -> bool {
-        let (outputs, environment) = (&mut self.outputs, &self.environment);
-        let subscriptions = &mut self.subscriptions;
-        subscriptions.flush_if_small(now, sessions_max, outputs, environment)
-    }
-
-    /// Sets from how many atoms on a commit is long.
-    pub fn set_long_atoms(&mut self, atoms: u64) {
-        self.environment.record_setting(Setting::LongAtoms, atoms);
-        self.file.set_long_atoms(atoms);
-    }
-
-    /// Takes the requests to the file. Call it after the jobs have been taken: composing long records may take long.
-    pub fn take_stores(&mut self) -> Vec<StorageRequest> {
-        let counts = &mut self.observers.counts;
-        self.file.take_requests(&mut self.pending, counts)
-    }
-
-    /// Whether there are requests to the file.
-    #[must_use]
-    pub fn has_stores(&self) -> bool {
-        self.file.has_requests()
-    }
-
     /// Executes one input, or queues it.
     pub fn handle(&mut self, now: Now, input: ToDatabase) {
+        let was_removed = self.is_removed;
+        self.route(now, input);
+        self.drain_barrier(now, was_removed);
+    }
+
+    /// Passes an input on to the part that it is for, or queues it.
+    fn route(&mut self, now: Now, input: ToDatabase) {
         match input {
             ToDatabase::Storage(StorageReply::Appended(position, result)) => {
                 self.handle_stored(now, position, result);
@@ -269,29 +195,55 @@ impl DatabaseService {
                 self.apply_compared(now, number, found);
             }
             ToDatabase::JobDone(number, done) => self.handle_job_done(now, number, done),
-            ToDatabase::Installed(installed) => self.install(now, *installed),
-            ToDatabase::Member(_) | ToDatabase::Relay(_) if !is_execution(&input) => {
-                self.handle_upstream(now, input);
-            }
+            ToDatabase::Installed(_) | ToDatabase::Relay(_) => self.handle_upstream(now, input),
+            ToDatabase::Member(_) if !is_execution(&input) => self.handle_upstream(now, input),
             ToDatabase::Drained(session) => self.handle_drained(session),
             ToDatabase::Closed(session) => self.close(now, session),
-            ToDatabase::LockClaims => self.claim_locks(),
+            ToDatabase::LockClaims => self.claim_locks(now),
             other if self.must_queue(&other) => self.barrier_queue.push(other),
             other => self.execute_input(now, other),
         }
-        self.resume(now);
     }
 
     /// Executes inputs at a barrier as far as the state allows. Called when a barrier may have fallen.
     fn resume(&mut self, now: Now) {
-        self.advance_due(now);
-        while let Some(input) = self.barrier_queue.pop() {
+        self.drain_barrier(now, self.is_removed);
+    }
+
+    fn drain_barrier(&mut self, now: Now, was_removed: bool) {
+        loop {
+            // Requests in flight came before those of their sessions that wait at the barrier.
+            self.advance_sessions(now);
+            let Some(input) = self.barrier_queue.pop() else {
+                break;
+            };
             if self.barrier(&input).is_some() {
                 self.barrier_queue.push_first([input]);
                 break;
             }
             self.execute_input(now, input);
         }
+        if self.is_removed && !was_removed {
+            // The inputs at the barrier are refused by now. The removal is reported last, so every
+            // earlier input is answered before.
+            self.outputs.events.push(Event::Removed(self.id));
+        }
+    }
+
+    /// Records are stored, or have failed.
+    fn handle_stored(&mut self, now: Now, position: LogPosition, result: Result<(), StoreError>) {
+        self.observers.slow.set_now(now);
+        match result {
+            Ok(()) => {
+                self.file.clear_error();
+                self.release_through(position);
+            }
+            Err(error) => {
+                self.undo_unstored(now, position, &error);
+                self.advance_backup(now, false);
+            }
+        }
+        self.advance_conversion(now);
     }
 
     /// Whether an input must queue: behind others, or at a barrier.
@@ -337,9 +289,9 @@ impl DatabaseService {
             self.outputs.outboxes.push_request(input);
             return;
         }
-        if let Some(session) = self.awaits_cluster(&input) {
+        if let Some(session) = self.awaited_session(&input) {
             if let ToDatabase::Cancel(session, id) = &input
-                && self.cancel_waiting(*session, id)
+                && self.cancel_waiting(now, *session, id)
             {
                 self.outputs.complete(*session, Completion::Request);
                 return;
@@ -373,74 +325,16 @@ impl DatabaseService {
             | ToDatabase::Installed(_)
             | ToDatabase::Drained(_)
             | ToDatabase::Closed(_)
-            | ToDatabase::LockClaims => self.handle(now, input),
+            | ToDatabase::LockClaims => unreachable!("these wait at no barrier"),
         }
-    }
-
-    fn execute_request(&mut self, now: Now, request: Box<Request>) {
-        if self.is_dismissed(&request.info) {
-            self.drop_request(&request);
-            return;
-        }
-        match request.method {
-            DatabaseMethod::Transact => self.transact(now, request),
-            DatabaseMethod::Convert => self.convert(now, request),
-            DatabaseMethod::GetSchema => {
-                let schema = self.database.schema().to_json().to_bytes();
-                if self.environment.has_room_for_schema(schema.len()) {
-                    self.reply(request, schema);
-                } else {
-                    self.refuse(request, client_memory::exhausted());
-                }
-            }
-            DatabaseMethod::Monitor(version) => self.begin_monitor(request, version),
-            DatabaseMethod::MonitorCondChange => self.change_condition(request),
-            DatabaseMethod::MonitorCancel => {
-                self.answer_when_stored(Answer::MonitorCanceled, Origin::Client(request));
-            }
-        }
-    }
-
-    fn begin_monitor(&mut self, request: Box<Request>, version: Version) {
-        let (outputs, environment) = (&mut self.outputs, &self.environment);
-        let database = &mut self.database;
-        let subscriptions = &mut self.subscriptions;
-        match subscriptions.begin(request, version, database, outputs, environment) {
-            Begun::Joined(request, answer) => {
-                self.answer_when_stored(answer, Origin::Client(request));
-            }
-            Begun::Refused(request, error) => self.refuse(request, error),
-            Begun::Waits => {}
-        }
-    }
-
-    fn change_condition(&mut self, request: Box<Request>) {
-        let (database, environment) = (&mut self.database, &self.environment);
-        let subscriptions = &mut self.subscriptions;
-        let answer = match subscriptions.change_condition(&request, database, environment) {
-            Ok(change) => Answer::ConditionChanged(Box::new(change)),
-            Err(error) => Answer::Error(Box::new(error)),
-        };
-        self.answer_when_stored(answer, Origin::Client(request));
-    }
-
-    /// Whether a session is about to be closed because this database has been removed, or converted since the session began. Nothing of it is
-    /// executed any more.
-    fn is_dismissed(&self, info: &SessionInfo) -> bool {
-        (self.is_removed || info.epoch < self.conversions.epoch) && !self.environment.is_aware(info)
-    }
-
-    /// Drops a request of a dismissed session without a reply.
-    fn drop_request(&mut self, request: &Request) {
-        request.info.miss_cancellation();
-        self.outputs
-            .complete(request.session, Completion::of(request));
     }
 
     fn close(&mut self, now: Now, session: SessionId) {
         self.subscriptions.remove_session(session);
         self.executor.triggers.remove_session(session);
-        self.withdraw_session(session);
+        if let Some((cluster, mut parts)) = self.following(now) {
+            cluster.withdraw_session(session, &mut parts);
+        }
         // A transaction that arrived before the end is executed, unless the session is blocked until it has read its replies. A conversion
         // is given up while that is possible.
         let is_wanted = |input: &ToDatabase| outlives(input, session);
@@ -462,16 +356,9 @@ impl DatabaseService {
         if let Some(conversion) = &mut self.conversions.current {
             conversion.queued_mut().retain(is_wanted);
             if conversion.is_cancelable() && conversion.request.session == session {
-                self.give_up_conversion(now, None);
+                self.give_up_conversion(None);
             }
         }
-        self.resume(now);
-    }
-
-    /// Whether no session has left anything behind: nothing is blocked, pending or queued, and nothing is monitored.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.activity().allows(Question::IsIdle)
     }
 
     /// Everything that is under way.

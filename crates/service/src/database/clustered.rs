@@ -2,11 +2,12 @@
 //! its source stands where the leader does ([`crate::relay`]).
 //!
 //! `corvid_consensus::database` has the messages between a database and its member and the rules that make each transaction exactly once.
-//! In this folder:
+//! [`crate::upstream`] has those between a relay and its source. In this folder:
 //!
 //! | File | Has |
 //! |---|---|
-//! | `leadership.rs` | the change between leading and following; the undo of speculative commits |
+//! | `steps.rs` | the steps that an event makes necessary, in order: the database's and this part's own |
+//! | `leadership.rs` | the change between leading and following; what becomes of speculative commits that are undone |
 //! | `forwarding.rs` | transactions of a follower's sessions: answered here, blocked here, or forwarded |
 //! | `identity.rs` | the client of a forwarded request, as access control sees it |
 //! | `in_flight.rs` | the requests that depend on the rest of the cluster |
@@ -21,6 +22,9 @@
 //! | `relaying.rs` | what a relay does otherwise |
 //! | `relayed_locks.rs` | locks that a relay's sessions have at its source |
 //! | `transaction_kind.rs` | whether a transaction may write, by its text |
+//!
+//! It is given the [`Parts`] of the database that it uses, and returns what the database is to do as [`Action`]s: answer, execute, publish,
+//! replace. `following.rs` carries them out. It knows no queue of pending replies, no monitors and no file.
 //!
 //! Invariants: while the member leads, every request is executed, and waits in the pending queue like those of a standalone database; only
 //! requests of a session that is blocked when the leadership begins stay in flight. While it follows, no commit is pending, so the tables are those after the last applied entry.
@@ -39,31 +43,46 @@ mod relaying;
 mod replacing;
 mod request_stage;
 mod seeking;
+mod steps;
+#[cfg(test)]
+mod tests;
 mod transaction_kind;
 
 use bytes::Bytes;
-use corvid_consensus::database::{Forward, MemberEvent, MemberRequest, Proposal};
-use corvid_data::{Arc, Delta, Recorded, Schema, Uuid, WireError};
-use corvid_engine::Outcome;
+use corvid_consensus::database::{Forward, ForwardOutcome, MemberEvent, MemberRequest, Proposal};
+use corvid_data::{Arc, Delta, Schema, Uuid};
+use corvid_engine::{Database, Outcome};
 use corvid_log::cluster::{Eid, Index, Sid, Term, TransactionReader, write_data};
-use corvid_log::storage::{LogPosition, StoreError};
 
-use super::replies::Forwarded;
-use super::{DatabaseService, Now};
-use crate::message::{Event, ToDatabase};
+use super::Now;
+use super::barrier::{Activity, BarrierQueue, UnderWay};
+use super::conversion::Conversions;
+use super::environment::Environment;
+use super::executor::OnceState;
+use super::file::DatabaseFile;
+use super::observers::AuditEntries;
+use super::replies::{Forwarded, Outputs, PendingQueue};
+use crate::message::{Event, SessionInfo, ToDatabase};
 use crate::relay::TERM;
 use crate::upstream::{SourceNews, SourceRequest};
 use entry_limit::EntryLimits;
 use replacing::Replacement;
+use steps::Steps;
 
 pub(super) use applying::{is_short, is_short_news};
-pub(super) use converting::check_persistence;
-pub(super) use executing::is_short_forward;
+pub(super) use converting::{check_persistence, request_of};
+pub(super) use executing::{Executed, event_of, is_short_forward};
 pub(super) use in_flight::InFlight;
+pub(super) use leadership::{Undone, is_behind};
+pub(super) use request_stage::{Entry, Stage};
+pub(super) use steps::{Action, Reply};
 pub(super) use transaction_kind::TransactionKind;
 
 /// Memory reserved for the data of a small entry, bytes: it need not grow.
 const RESERVED_BYTES: usize = 1024;
+
+/// The leader that a relay follows. It is never shown.
+const SOURCE: Sid = Sid(Uuid::ZERO);
 
 /// The part that the member has in its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +93,6 @@ pub(super) enum Part {
     Follows(Term, Option<Sid>),
 }
 
-/// The leader that a relay follows. It is never shown.
-const SOURCE: Sid = Sid(Uuid::ZERO);
-
 /// The requests of a batch for the server that decides the order of commits.
 enum Requests {
     /// A member of a cluster.
@@ -85,12 +101,43 @@ enum Requests {
     Relay(Vec<SourceRequest>),
 }
 
+/// The parts of the database that following another server uses.
+pub(super) struct Parts<'a> {
+    pub(super) now: Now,
+    pub(super) database: &'a mut Database,
+    pub(super) environment: &'a mut Environment,
+    pub(super) once: &'a mut OnceState,
+    pub(super) outputs: &'a mut Outputs,
+    pub(super) barrier_queue: &'a mut BarrierQueue,
+    pub(super) audit: &'a AuditEntries,
+    pub(super) conversions: &'a Conversions,
+    pub(super) file: &'a DatabaseFile,
+    pub(super) is_removed: bool,
+}
+
+impl Parts<'_> {
+    /// Whether a session is about to be closed ([`Conversions::is_dismissed`]).
+    fn is_dismissed(&self, info: &SessionInfo) -> bool {
+        let Parts {
+            conversions,
+            environment,
+            ..
+        } = self;
+        conversions.is_dismissed(self.is_removed, info, environment)
+    }
+
+    /// Whether all inputs wait for a conversion: its entry must be the only one under way.
+    fn is_converting(&self) -> bool {
+        self.conversions.is_waiting(self.file)
+    }
+}
+
 /// The state of a clustered database besides its rows.
 pub(super) struct Clustered {
     part: Part,
     /// The last entry that is applied.
     applied: Index,
-    /// The last entry that is applied, as [`DatabaseService::take_applied`] has told it.
+    /// The last entry that is applied, as [`Clustered::take_applied`] has told it.
     told: Index,
     /// The id of the last entry with data that is applied.
     applied_eid: Eid,
@@ -109,6 +156,7 @@ pub(super) struct Clustered {
     /// An entry that could not be applied: nothing is applied any more.
     is_broken: bool,
     limits: EntryLimits,
+    steps: Steps,
 }
 
 impl Clustered {
@@ -127,6 +175,7 @@ impl Clustered {
             replacement: None,
             is_broken: false,
             limits: EntryLimits::default(),
+            steps: Steps::default(),
         }
     }
 
@@ -139,9 +188,30 @@ impl Clustered {
         relay
     }
 
+    /// Whether it is a relay's.
+    pub(super) fn is_relay(&self) -> bool {
+        matches!(self.requests, Requests::Relay(_))
+    }
+
     /// Whether transactions that change something are for another member.
     pub(super) fn follows(&self) -> bool {
         matches!(self.part, Part::Follows(..))
+    }
+
+    /// The term in which this database leads.
+    pub(super) fn led_term(&self) -> Option<Term> {
+        match self.part {
+            Part::Leads(term) => Some(term),
+            Part::Follows(..) => None,
+        }
+    }
+
+    /// The member that leads, if this one follows it.
+    pub(super) fn leader(&self) -> Option<Sid> {
+        match self.part {
+            Part::Follows(_, leader) => leader,
+            Part::Leads(_) => None,
+        }
     }
 
     /// The id of the last entry with data that is applied.
@@ -149,24 +219,14 @@ impl Clustered {
         self.applied_eid
     }
 
-    /// Whether its contents are being replaced.
-    pub(super) fn is_replacing(&self) -> bool {
-        self.replacement.is_some()
+    /// How many requests depend on the rest of the cluster.
+    pub(super) fn requests_in_flight(&self) -> usize {
+        self.in_flight.len()
     }
 
-    /// Requests that depend on the rest of the cluster.
-    pub(super) fn in_flight(&self) -> &InFlight {
-        &self.in_flight
-    }
-
-    /// The same, to be changed.
+    /// Requests that depend on the rest of the cluster, to be changed.
     pub(super) fn in_flight_mut(&mut self) -> &mut InFlight {
         &mut self.in_flight
-    }
-
-    /// The part that the member has in its cluster.
-    pub(super) fn part(&self) -> Part {
-        self.part
     }
 
     /// The entry `index` is applied; the last one with data is `eid`.
@@ -175,20 +235,28 @@ impl Clustered {
         self.applied_eid = eid;
     }
 
-    /// Reads the rows of an entry.
-    ///
-    /// # Errors
-    /// They do not fit the schema.
-    pub(super) fn read_transaction(
-        &mut self,
-        text: &[u8],
-        schema: &Schema,
-    ) -> Result<Recorded, WireError> {
-        self.reader.read(text, schema)
+    /// Reports what is under way with the rest of the cluster.
+    pub(super) fn report_activity(&self, activity: &mut Activity) {
+        activity.report(UnderWay::InFlight, !self.in_flight.is_empty());
+        activity.report(UnderWay::LocalRequests, self.in_flight.has_local());
+        activity.report(UnderWay::Replacement, self.replacement.is_some());
     }
 
+    /// Sets whether conversions are proposed with their rows.
+    pub(super) fn set_data_conversion(&mut self, has_data: bool) {
+        self.has_data_conversion = has_data;
+    }
+
+    /// Sets smaller limits of entries and results than members take, for tests.
+    pub(super) fn lower_limits(&mut self, entry_bytes_max: usize, result_bytes_max: usize) {
+        self.limits.lower(entry_bytes_max, result_bytes_max);
+    }
+}
+
+/// Requests for the member, or for the source of a relay.
+impl Clustered {
     /// Adds a request for the member, after the commits of this batch. A relay has no member.
-    pub(super) fn push_request(&mut self, request: MemberRequest) {
+    fn push_request(&mut self, request: MemberRequest) {
         match &mut self.requests {
             Requests::Member(requests) => requests.push(request),
             Requests::Relay(_) => debug_assert!(false, "a relay asks for no such thing"),
@@ -212,20 +280,24 @@ impl Clustered {
     }
 
     /// Reports that all entries, or changes, through this one are applied.
-    pub(super) fn report_applied(&mut self, through: Index) {
+    fn report_applied(&mut self, through: Index) {
         match &mut self.requests {
             Requests::Member(requests) => requests.push(MemberRequest::Applied(through)),
             Requests::Relay(requests) => requests.push(SourceRequest::Applied(through)),
         }
     }
 
-    /// Adds a commit of this batch.
-    pub(super) fn propose(&mut self, proposal: Proposal) {
-        self.proposals.push(proposal);
+    /// Tells the member that has forwarded a transaction about its outcome.
+    pub(super) fn report_outcome(&mut self, forwarded: Forwarded, outcome: ForwardOutcome) {
+        self.push_request(MemberRequest::Outcome {
+            origin: forwarded.origin,
+            id: forwarded.id,
+            outcome,
+        });
     }
 
     /// Takes the requests for the member, in order.
-    fn take_requests(&mut self) -> Vec<MemberRequest> {
+    pub(super) fn take_requests(&mut self) -> Vec<MemberRequest> {
         let Requests::Member(requests) = &mut self.requests else {
             return Vec::new();
         };
@@ -238,167 +310,132 @@ impl Clustered {
     }
 
     /// Takes the requests for the source of a relay, in order.
-    fn take_source_requests(&mut self) -> Vec<SourceRequest> {
+    pub(super) fn take_source_requests(&mut self) -> Vec<SourceRequest> {
         match &mut self.requests {
             Requests::Relay(requests) => std::mem::take(requests),
             Requests::Member(_) => Vec::new(),
         }
     }
-}
 
-impl DatabaseService {
     /// The last entry that a member's database has applied, if that is news. A relay shows no
     /// index.
-    pub(crate) fn take_applied(&mut self) -> Option<Index> {
-        if self.model.is_relay() {
+    pub(super) fn take_applied(&mut self) -> Option<Index> {
+        if self.is_relay() {
             return None;
         }
-        let cluster = self.model.cluster_mut()?;
-        let before = std::mem::replace(&mut cluster.told, cluster.applied);
-        (before != cluster.applied).then_some(cluster.applied)
+        let before = std::mem::replace(&mut self.told, self.applied);
+        (before != self.applied).then_some(self.applied)
     }
+}
 
-    /// Takes the requests for the member of a clustered database, in order. No other database has any.
-    pub(crate) fn take_member_requests(&mut self) -> impl Iterator<Item = MemberRequest> + use<> {
-        let requests = self.model.cluster_mut().map(Clustered::take_requests);
-        requests.into_iter().flatten()
-    }
-
-    /// Takes the requests for the source of a relay, in order. No other database has any.
-    pub(crate) fn take_source_requests(&mut self) -> impl Iterator<Item = SourceRequest> + use<> {
-        let requests = self
-            .model
-            .cluster_mut()
-            .map(Clustered::take_source_requests);
-        requests.into_iter().flatten()
-    }
-
-    /// Sets smaller limits of entries and results than members take, for tests.
-    pub fn set_entry_limits(&mut self, entry_bytes_max: usize, result_bytes_max: usize) {
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.limits.lower(entry_bytes_max, result_bytes_max);
-        }
-    }
-
+/// The leader's commits.
+impl Clustered {
     /// The outcome of a transaction that was just executed. If this database leads and may not
     /// propose its commit, the commit is undone, and the transaction has failed at it.
-    pub(super) fn limit_entry(&mut self, outcome: Outcome) -> Outcome {
-        let (database, is_diff) = (&mut self.database, self.file.is_diff());
-        match self.model.cluster().filter(|cluster| !cluster.follows()) {
-            Some(cluster) => cluster.limits.limit_entry(outcome, database, is_diff),
-            None => outcome,
+    pub(super) fn limit_entry(
+        &self,
+        outcome: Outcome,
+        database: &mut Database,
+        is_diff: bool,
+    ) -> Outcome {
+        match self.part {
+            Part::Leads(_) => self.limits.limit_entry(outcome, database, is_diff),
+            Part::Follows(..) => outcome,
         }
     }
 
-    /// Handles an event of the member, or news of a relay's source.
-    pub(super) fn handle_upstream(&mut self, now: Now, input: ToDatabase) {
-        if self.model.cluster().is_none() || self.is_removed {
-            return;
-        }
-        self.observers.slow.set_now(now);
-        match self.hold(now, input) {
-            Some(ToDatabase::Member(event)) => self.handle_member_event(now, event),
-            Some(ToDatabase::Relay(news)) => match news {
-                SourceNews::Reachable(is_reachable) => {
-                    self.follow(now, TERM, is_reachable.then_some(SOURCE));
-                }
-                SourceNews::Changes { through, changes } => {
-                    self.apply_changes(now, through, changes);
-                }
-                SourceNews::Outcome { id, outcome } => self.handle_outcome(now, id, outcome),
-                SourceNews::Lock { name, number, news } => self.hear_of_lock(&name, number, news),
-            },
-            _ => return,
-        }
-        self.release();
-        self.advance_conversion(now);
-        self.resume(now);
-    }
-
-    fn handle_member_event(&mut self, now: Now, event: MemberEvent) {
-        match event {
-            MemberEvent::Leads { term } => self.lead(now, term),
-            MemberEvent::ElectionTimer { timer_ms } => {
-                if let Some(cluster) = self.model.cluster_mut() {
-                    cluster.limits.set_election_timer(timer_ms);
-                }
-            }
-            MemberEvent::Follows { term, leader } => self.follow(now, term, leader),
-            MemberEvent::Committed {
-                through,
-                term,
-                entries,
-            } => self.apply_committed(now, through, term, entries),
-            MemberEvent::Execute { origin, forwards } => {
-                self.execute_forwards(now, origin, forwards);
-            }
-            MemberEvent::Outcome { id, outcome } => self.handle_outcome(now, id, outcome),
-            MemberEvent::Found { through, findings } => {
-                self.judge_findings(now, through, &findings);
-            }
-            // The holder loads the database from the file and sends it as `ToDatabase::Installed`.
-            MemberEvent::Replaced { .. } => debug_assert!(false, "the holder loads the file"),
-            MemberEvent::Compacted { token, result } => {
-                self.outputs.events.push(Event::compacted(token, result));
-            }
-        }
-    }
-
-    /// Proposes a commit as an entry of the cluster's log. Returns its position, with the length of
-    /// its data.
+    /// Proposes a commit as an entry of the cluster's log. Returns the length of its data.
     pub(super) fn propose(
         &mut self,
         now: Now,
-        delta: &Arc<Delta>,
+        (schema, delta): (&Schema, &Arc<Delta>),
         txn: Uuid,
         result: Option<Bytes>,
-    ) -> (LogPosition, usize) {
+        is_diff: bool,
+    ) -> usize {
         let mut data = Vec::with_capacity(RESERVED_BYTES);
-        let schema = self.database.schema();
-        write_data(&mut data, schema, delta, now.wall_ms, self.file.is_diff());
+        write_data(&mut data, schema, delta, now.wall_ms, is_diff);
         let bytes = data.len();
-        self.observers.counts.recorded(bytes);
-        let position = self.file.take_position();
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.propose(Proposal {
-                eid: Eid(txn),
-                data: Bytes::from(data),
-                result,
-            });
-        }
-        (position, bytes)
+        self.proposals.push(Proposal {
+            eid: Eid(txn),
+            data: Bytes::from(data),
+            result,
+        });
+        bytes
     }
 
     /// Hands a snapshot of the applied state to the member. Speculative commits do not belong in it: they are undone for the moment of the
     /// snapshot, which costs as much as they changed. So no commit waits for it.
-    pub(super) fn compact_cluster(&mut self, token: Option<u64>) {
-        for commit in self.pending.commits().rev() {
-            self.database.undo(&commit.delta);
+    pub(super) fn compact(
+        &mut self,
+        token: Option<u64>,
+        database: &mut Database,
+        pending: &PendingQueue,
+    ) {
+        for commit in pending.commits().rev() {
+            database.undo(&commit.delta);
         }
-        let snapshot = self.database.snapshot();
-        for commit in self.pending.commits() {
-            self.database.redo(&commit.delta);
+        let snapshot = database.snapshot();
+        for commit in pending.commits() {
+            database.redo(&commit.delta);
         }
-        if let Some(cluster) = self.model.cluster_mut() {
-            let (index, eid) = (cluster.applied, cluster.applied_eid);
-            cluster.push_request(MemberRequest::Snapshot {
-                token,
-                index,
-                eid,
-                snapshot,
-            });
+        let (index, eid) = (self.applied, self.applied_eid);
+        self.push_request(MemberRequest::Snapshot {
+            token,
+            index,
+            eid,
+            snapshot,
+        });
+    }
+}
+
+/// Events.
+impl Clustered {
+    /// Handles an event of the member, or news of a relay's source. [`Clustered::next`] has what
+    /// follows from it. Requests that another member has forwarded are executed by
+    /// [`Clustered::execute_forward`].
+    pub(super) fn handle(&mut self, input: ToDatabase, parts: &mut Parts<'_>) {
+        match self.hold(input, parts) {
+            Some(ToDatabase::Member(event)) => self.handle_member_event(event, parts),
+            Some(ToDatabase::Relay(news)) => self.handle_news(news, parts),
+            Some(ToDatabase::Installed(installed)) => self.install(*installed, parts),
+            Some(_) | None => {}
         }
     }
 
-    /// The error of a clustered database that cannot continue, for operators.
-    fn break_off(&mut self, details: String) {
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.is_broken = true;
+    fn handle_news(&mut self, news: SourceNews, parts: &mut Parts<'_>) {
+        match news {
+            SourceNews::Reachable(is_reachable) => {
+                self.follow(TERM, is_reachable.then_some(SOURCE));
+            }
+            SourceNews::Changes { through, changes } => self.apply_changes(through, changes),
+            SourceNews::Outcome { id, outcome } => self.handle_outcome(id, outcome, parts),
+            SourceNews::Lock { name, number, news } => {
+                self.hear_of_lock(&name, number, news, parts);
+            }
         }
-        self.file.set_error(StoreError {
-            details: details.clone(),
-            io_error: String::new(),
-        });
-        self.outputs.events.push(Event::EntryRefused(details));
+    }
+
+    fn handle_member_event(&mut self, event: MemberEvent, parts: &mut Parts<'_>) {
+        match event {
+            MemberEvent::Leads { term } => self.lead(term),
+            MemberEvent::ElectionTimer { timer_ms } => self.limits.set_election_timer(timer_ms),
+            MemberEvent::Follows { term, leader } => self.follow(term, leader),
+            MemberEvent::Committed {
+                through,
+                term,
+                entries,
+            } => self.apply_committed(through, term, entries),
+            MemberEvent::Execute { origin, forwards } => {
+                self.steps.push(Action::ExecuteForwards(origin, forwards));
+            }
+            MemberEvent::Outcome { id, outcome } => self.handle_outcome(id, outcome, parts),
+            MemberEvent::Found { through, findings } => self.judge_findings(through, findings),
+            // The holder loads the database from the file and sends it as `ToDatabase::Installed`.
+            MemberEvent::Replaced { .. } => debug_assert!(false, "the holder loads the file"),
+            MemberEvent::Compacted { token, result } => {
+                parts.outputs.events.push(Event::compacted(token, result));
+            }
+        }
     }
 }

@@ -5,29 +5,69 @@
 //! removal nothing is executed: every later input gets the answer that its sender would get from a
 //! server without this database.
 
-use corvid_data::{Tag, WireError};
+use std::sync::Arc;
+
 use corvid_log::cluster::Index;
 use corvid_log::storage::{RewriteNumber, RewriteStage, StoreError};
 
 use super::backup::{Backup, Change};
-use super::barrier::Question;
-use super::conversion_request::canceled_because;
+use super::clustered::Clustered;
 use super::file::Progress;
-use super::replies::{Answer, Origin, Reason};
+use super::replies::Reason;
+use super::requests::canceled_because;
 use super::transactions::conversion_not_allowed;
 use super::{DatabaseService, Now};
+use crate::client_memory::ClientMemory;
 use crate::counters::Counters;
 use crate::job::JobNumber;
 use crate::job::garbage::Garbage;
 use crate::member_row;
-use crate::message::{
-    Completion, Control, ControlAnswer, DatabaseMethod, Event, Report, TableReport, ToDatabase,
-    Usage, database_removed,
-};
+use crate::message::{Control, ControlAnswer, Event, Report, TableReport, Usage, database_removed};
+use crate::recording::{Setting, Tape};
 use crate::remote_status::RemoteStatuses;
 use crate::replication::{Role, SourceEvent, SourceId};
 
 impl DatabaseService {
+    /// Charges replies to this memory, which other databases share.
+    pub fn set_client_memory(&mut self, memory: Arc<ClientMemory>) {
+        self.outputs.set_client_memory(memory.clone());
+        self.environment.set_memory(memory);
+    }
+
+    /// Has values that are read beside inputs recorded, or replayed.
+    pub(crate) fn set_tape(&mut self, tape: Tape) {
+        self.environment.set_tape(tape);
+    }
+
+    /// Sets how many rows the database reads itself for the initial contents of a monitor; contents
+    /// of more are left to a job.
+    pub fn set_initial_rows_max(&mut self, rows: usize) {
+        let setting = Setting::InitialRowsMax;
+        self.environment.record_setting(setting, rows as u64);
+        self.subscriptions.set_initial_rows_max(rows);
+    }
+
+    /// Sets how many steps the database spends on the selections of one transaction; the rest is deferred to a job.
+    pub fn set_select_steps_max(&mut self, steps: u64) {
+        let setting = Setting::SelectStepsMax;
+        self.environment.record_setting(setting, steps);
+        self.executor.set_select_steps_max(steps);
+    }
+
+    /// Sets how many changed rows an update may have before its body is deferred to a job. A step of
+    /// a long update gets the text of so many rows of 1 KiB, and 4 KiB at least.
+    pub fn set_update_rows_max(&mut self, rows: usize) {
+        let setting = Setting::UpdateRowsMax;
+        self.environment.record_setting(setting, rows as u64);
+        self.subscriptions.set_update_rows_max(rows);
+    }
+
+    /// Sets from how many atoms on a commit is long.
+    pub fn set_long_atoms(&mut self, atoms: u64) {
+        self.environment.record_setting(Setting::LongAtoms, atoms);
+        self.file.set_long_atoms(atoms);
+    }
+
     /// Turns the audit trail on or off; it is off at first.
     pub fn set_audited(&mut self, is_audited: bool) {
         self.observers.audit.set(is_audited);
@@ -38,26 +78,13 @@ impl DatabaseService {
         self.observers.slow.set_threshold_ms(threshold_ms);
     }
 
-    /// Reports the last answered transaction if it was slow. Called with the present time before the next input that takes time, and at the
-    /// end of each batch.
-    pub fn report_slow(&mut self, now: Now) {
-        let name = &self.database.schema().name;
-        let slow = self.observers.slow.report(now, name);
-        self.outputs.events.extend(slow);
-    }
-
     pub(super) fn handle_control(&mut self, now: Now, control: Control) {
         match control {
             Control::Transact(params) => self.transact_as_server(now, &params),
             Control::Compact(token) => self.compact(now, token),
             Control::EnableColumnDiff => self.file.enable_column_diff(),
             Control::EnableNoDataConversion => self.set_data_conversion(false),
-            Control::Snapshot(token) => {
-                let snapshot = ControlAnswer::Snapshot(Some(self.database.snapshot()));
-                let event = Event::Answered(token, snapshot);
-                let answer = Answer::Event(Box::new(event));
-                self.answer_when_stored(answer, Origin::Control(control));
-            }
+            Control::Snapshot(_) => self.take_snapshot(control),
             Control::Remove => self.remove(now),
             Control::WatchColumn {
                 name,
@@ -79,7 +106,7 @@ impl DatabaseService {
                 let update = member_row::update_index(applied.database(), index);
                 self.transact_as_server(now, &update);
             }
-            Control::SetRole(role, token) => self.set_role(now, role, token),
+            Control::SetRole(role, token) => self.set_role(role, token),
             Control::LogRows(table, is_logged) => self.observers.row_log.set(table, is_logged),
             Control::Report(token) => {
                 let report = ControlAnswer::Report(Box::new(self.report()));
@@ -106,8 +133,8 @@ impl DatabaseService {
         if token.is_none() {
             self.file.end_queued_compaction();
         }
-        if self.model.cluster().is_some() && !self.model.is_relay() {
-            self.compact_cluster(token);
+        if let Some(member) = self.model.cluster_mut().filter(|it| !it.is_relay()) {
+            member.compact(token, &mut self.database, &self.pending);
             return;
         }
         let snapshot = || {
@@ -117,26 +144,6 @@ impl DatabaseService {
         };
         let answer = self.file.compact(now, token, snapshot);
         self.outputs.events.extend(answer);
-    }
-
-    /// Whether growth alone may have the file compacted: nothing under way makes a compaction unnecessary.
-    pub(super) fn may_compact(&self) -> bool {
-        self.activity().allows(Question::MayCompact)
-    }
-
-    /// Compacts the file if it has grown enough.
-    pub(super) fn compact_if_due(&mut self, now: Now) {
-        if self.file.is_due(now) && self.may_compact() {
-            self.file.queue_compaction();
-            self.handle(now, ToDatabase::Control(Control::Compact(None)));
-        }
-    }
-
-    /// Begins the compaction that was asked for during another rewrite.
-    pub(super) fn compact_wanted(&mut self, now: Now) {
-        if let Some(token) = self.file.take_wanted() {
-            self.handle(now, ToDatabase::Control(Control::Compact(token)));
-        }
     }
 
     /// A new file has reached a stage, or has failed.
@@ -156,14 +163,13 @@ impl DatabaseService {
             Progress::Compacted(answers) => self.outputs.events.extend(answers),
             Progress::Converted(result) => self.finish_conversion(now, result),
         }
-        self.compact_wanted(now);
+        self.compact_wanted();
         // The conversion may have waited for the swap.
         self.advance_conversion(now);
-        self.resume(now);
     }
 
     /// Changes roles while nothing is pending. Blocked transactions are tried in the new role.
-    fn set_role(&mut self, now: Now, role: Role, token: u64) {
+    fn set_role(&mut self, role: Role, token: u64) {
         // The member decides the role of a clustered database.
         if self.model.cluster().is_none() {
             self.end_backup();
@@ -172,7 +178,7 @@ impl DatabaseService {
                 self.model
                     .begin_backup(Box::new(Backup::new(&name, *following)));
                 if self.conversions.current.is_some() {
-                    self.give_up_conversion(now, Some(&conversion_not_allowed(&name)));
+                    self.give_up_conversion(Some(&conversion_not_allowed(&name)));
                 }
             }
         }
@@ -206,7 +212,7 @@ impl DatabaseService {
     }
 
     /// Applies the changes of a backup's source that have come.
-    fn advance_backup(&mut self, now: Now, takes_messages: bool) {
+    pub(super) fn advance_backup(&mut self, now: Now, takes_messages: bool) {
         while let Some(backup) = self.model.source_mut()
             && let Some(change) = backup.advance(&self.database, &mut self.outputs, takes_messages)
         {
@@ -230,15 +236,6 @@ impl DatabaseService {
             backup.take_contents(applied);
         }
         self.advance_backup(now, true);
-        self.resume(now);
-    }
-
-    /// A commit from a backup's source could not be stored and is undone.
-    pub(super) fn report_unstored(&mut self, now: Now) {
-        if let Some(backup) = self.model.source_mut() {
-            backup.undo();
-            self.advance_backup(now, false);
-        }
     }
 
     /// Writes the status of remotes to the rows behind watched columns. The rows of a backup are copies and are not changed.
@@ -262,7 +259,8 @@ impl DatabaseService {
     fn remove(&mut self, now: Now) {
         self.is_removed = true;
         if let Some(request) = self.drop_conversion() {
-            if self.ends_forwarded_conversion() {
+            let cluster = self.model.cluster_mut();
+            if cluster.is_some_and(Clustered::ends_forwarded_conversion) {
                 // The member that has the session finds out.
             } else if self.is_dismissed(&request.info) {
                 self.drop_request(&request);
@@ -272,8 +270,7 @@ impl DatabaseService {
         }
         self.cancel_monitors();
         self.cancel_triggers();
-        self.cancel_in_flight();
-        self.give_up_replacement();
+        self.cancel_in_flight(now);
         self.observers.watched_columns.clear();
         self.end_backup();
         self.subscriptions.forget_sessions();
@@ -286,46 +283,6 @@ impl DatabaseService {
         let removed = Err(database_removed(&self.database.schema().name));
         let answers = self.file.answer_compactions(&removed);
         self.outputs.events.extend(answers);
-        // Inputs at the barrier are refused. The removal is reported last, so every earlier input is answered by then.
-        self.resume(now);
-        self.outputs.events.push(Event::Removed(self.id));
-    }
-
-    /// Answers an input that was sent before its sender knew of the removal.
-    pub(super) fn refuse_removed(&mut self, input: ToDatabase) {
-        match input {
-            ToDatabase::Request(request) if self.is_dismissed(&request.info) => {
-                self.drop_request(&request);
-            }
-            ToDatabase::Request(request) => {
-                let method = request.method.name();
-                let name = &self.database.schema().name;
-                let details = format!("{method} request specifies unknown database {name}");
-                let error =
-                    WireError::new(Tag::UnknownDatabase, details).with_fragment(request.params());
-                match request.method {
-                    // These name no database. Their monitors are gone, and the reply says so.
-                    DatabaseMethod::MonitorCancel => self.release_monitor_cancel(&request),
-                    DatabaseMethod::MonitorCondChange => self.change_condition(request),
-                    _ => self.fail(&request, &error),
-                }
-            }
-            ToDatabase::Fence(session, answer) => self.outputs.complete(session, answer),
-            ToDatabase::Cancel(session, _) => self.outputs.complete(session, Completion::Request),
-            ToDatabase::Control(control) => {
-                let name = &self.database.schema().name;
-                self.outputs.events.extend(control.refused(name));
-            }
-            ToDatabase::Source(..)
-            | ToDatabase::Drained(_)
-            | ToDatabase::Closed(_)
-            | ToDatabase::LockClaims
-            | ToDatabase::Storage(_)
-            | ToDatabase::Member(_)
-            | ToDatabase::Relay(_)
-            | ToDatabase::Installed(_)
-            | ToDatabase::JobDone(..) => {}
-        }
     }
 
     /// The report of this moment. Costs as much as there are tables.
@@ -340,8 +297,8 @@ impl DatabaseService {
                 name,
             }
         });
-        let in_flight = self.model.cluster();
-        let in_flight = in_flight.map_or(0, |cluster| cluster.in_flight().len());
+        let cluster = self.model.cluster();
+        let in_flight = cluster.map_or(0, Clustered::requests_in_flight);
         Report {
             usage: self.usage(),
             tables: tables.collect(),

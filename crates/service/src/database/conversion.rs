@@ -31,7 +31,7 @@ use super::file::DatabaseFile;
 use super::replies::Outputs;
 use crate::job::garbage::Garbage;
 use crate::job::{self, Carried, Commit, Job, JobNumber, JobResult};
-use crate::message::{DatabaseMethod, Request, ToDatabase};
+use crate::message::{DatabaseMethod, Request, SessionInfo, ToDatabase};
 use crate::schema_epoch::SchemaEpoch;
 
 /// Changed rows that the database carries over itself while inputs are held; more are left to a job.
@@ -139,6 +139,17 @@ impl Conversions {
             !matches!(conversion.work, Work::NotStarted) || conversion.commits.is_empty(),
             "a conversion begins with the present state"
         );
+    }
+
+    /// Whether a session is about to be closed because this database has been removed, or converted since the session began. Nothing of it is
+    /// executed any more.
+    pub(super) fn is_dismissed(
+        &self,
+        is_removed: bool,
+        info: &SessionInfo,
+        environment: &Environment,
+    ) -> bool {
+        (is_removed || info.epoch < self.epoch) && !environment.is_aware(info)
     }
 
     /// Whether the conversion under way has been proposed as this entry.
@@ -498,7 +509,7 @@ mod tests {
     use corvid_log::storage::FileSize;
 
     use super::*;
-    use crate::message::{DatabaseId, SessionInfo};
+    use crate::message::DatabaseId;
     use crate::schema_epoch::SchemaEpochs;
     use crate::storage::{FileState, Growth};
 

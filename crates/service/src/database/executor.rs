@@ -18,10 +18,9 @@ use corvid_engine::WorkBudget;
 
 use super::barrier::{Activity, UnderWay};
 use super::replies::SELECT_STEPS_MAX;
-use once_transactions::OnceState;
 use triggers::Triggers;
 
-pub(super) use once_transactions::Resolved;
+pub(super) use once_transactions::{OnceState, Resolved};
 pub(super) use triggers::{Trigger, trigger_bytes};
 
 /// The executor of one database.

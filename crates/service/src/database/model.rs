@@ -2,11 +2,11 @@
 //!
 //! | Question | Method | Where it is asked |
 //! |---|---|---|
-//! | May clients write and convert? | [`Model::accepts_client_writes`] | execution of a transaction (`transactions.rs`), checks of a conversion (`conversion_request.rs`) |
+//! | May clients write and convert? | [`Model::accepts_client_writes`] | execution of a transaction (`transactions.rs`), checks of a conversion (`requests.rs`) |
 //! | May the server itself write, to show the status of remotes? | [`Model::accepts_server_writes`] | `control.rs` |
 //! | Do commits come from another server? | [`Model::source`], [`Model::source_mut`] | replication (`backup.rs`), and through it the report (`control.rs`) |
-//! | Does a cluster, or a relay's source, decide the order of commits? | [`Model::cluster`], [`Model::cluster_mut`] | the folder `clustered`; see below |
-//! | Is it a relay? | [`Model::is_relay`] | where a relay differs from a follower: `clustered/relaying.rs`, `control.rs`, `conversion_request.rs` |
+//! | Does a cluster, or a relay's source, decide the order of commits? | [`Model::cluster`], [`Model::cluster_mut`] | `following.rs`, which takes its events; where a request is executed or passed on (`transactions.rs`, `requests.rs`); where replies of its requests leave (`release.rs`); compaction (`control.rs`) |
+//! | Is it a relay? | [`Model::is_relay`] | holders, which have the thread of its source; within the database, [`Clustered`] knows |
 //! | Which event makes a commit stored, so that it has a log position? | [`Model::stored_by`] | `transactions.rs`, and nowhere else |
 //! | Is a transaction history always kept? | [`Model::shares_history`] | `database.rs`, when the database is made, and `control.rs`, when the setting changes |
 //! | What does `_Server` show? | [`Model::server_row`] | the main thread, once: when it adds the database's row to `_Server` |
@@ -17,15 +17,8 @@
 //!
 //! | Place | Does |
 //! |---|---|
-//! | `server/serving.rs` of `corvid-server` | chooses the model of a new database: `_Server` without a file, standalone with one |
-//! | `server/roles.rs` of `corvid-server`, `control.rs` | make a database a backup, and a backup standalone; a clustered one or a relay stays what it is |
-//! | `release.rs` | releases replies when a position is stored; asks no model: the file's replies and `clustered/applying.rs` report positions |
-//! | `undo.rs` | undoes executed commits (`undo_unstored`) after a failed write; reports a source's commit to the backup |
-//! | `clustered/leadership.rs` | undoes executed commits after a loss of leadership, without an error to anyone |
-//! | `transactions.rs` | asks `clustered/forwarding.rs` whether a transaction is forwarded, before and after it is executed |
-//! | `replies/outbox.rs`, `database.rs`, `inline_execution.rs` | a session whose transactions depend on the cluster: its other requests wait |
-//! | `control.rs` | a compaction of a clustered database is a snapshot for its member (`clustered.rs`); a relay has nothing to compact |
-//! | `conversion.rs`, `conversion_request.rs` | the conversion of a clustered database ends with an entry instead of a file (`clustered/converting.rs`) |
+//! | `server/serving.rs` and `server/roles.rs` of `corvid-server` | choose the model of a new database, and make a database a backup, and a backup standalone |
+//! | `undo.rs`, `following.rs` | undo executed commits: after a failed write, with an error to their clients; after a loss of leadership, without |
 //! | `recording/head.rs` | writes and reads two models: `_Server` and standalone |
 //!
 //! To add a model: add a variant of [`Kind`] with the state that the model needs, answer each question above (the compiler names the places
@@ -37,14 +30,11 @@
 //! - The row in `_Server` changes: that needs an [`crate::message::Event`] for the main thread and an update in `server_db.rs`, unless the
 //!   main thread learns of it elsewhere, as from the member of a cluster.
 
-use corvid_consensus::database::{ForwardOutcome, MemberRequest};
-use corvid_data::{Recorded, Schema, Tag, WireError};
-use corvid_log::cluster::{Eid, Index, Sid, Term};
+use corvid_log::cluster::{Eid, Index};
 
 use super::backup::Backup;
-use super::barrier::{Activity, UnderWay};
-use super::clustered::{Clustered, InFlight, Part};
-use super::replies::Forwarded;
+use super::barrier::Activity;
+use super::clustered::{Clustered, InFlight};
 use crate::server_db::ServerRow;
 
 /// The service model of a database.
@@ -147,70 +137,9 @@ impl Model {
         Some(self.cluster_mut()?.in_flight_mut())
     }
 
-    /// The part that the member has in its cluster.
-    pub(super) fn part(&self) -> Option<Part> {
-        Some(self.cluster()?.part())
-    }
-
     /// Whether transactions that change something must be forwarded.
     pub(super) fn is_follower(&self) -> bool {
-        matches!(self.part(), Some(Part::Follows(..)))
-    }
-
-    /// The term in which this database leads.
-    pub(super) fn led_term(&self) -> Option<Term> {
-        match self.part()? {
-            Part::Leads(term) => Some(term),
-            Part::Follows(..) => None,
-        }
-    }
-
-    /// The member that leads, if this one follows it.
-    pub(super) fn leader(&self) -> Option<Sid> {
-        match self.part()? {
-            Part::Follows(_, leader) => leader,
-            Part::Leads(_) => None,
-        }
-    }
-
-    /// The entry `index` is applied; the last one with data is `eid`.
-    pub(super) fn mark_applied(&mut self, index: Index, eid: Eid) {
-        if let Some(cluster) = self.cluster_mut() {
-            cluster.mark_applied(index, eid);
-        }
-    }
-
-    /// Reports that all entries, or changes, through this one are applied.
-    pub(super) fn report_applied(&mut self, through: Index) {
-        if let Some(cluster) = self.cluster_mut() {
-            cluster.report_applied(through);
-        }
-    }
-
-    /// Reads the rows of an entry.
-    ///
-    /// # Errors
-    /// They do not fit the schema, or the database is not clustered.
-    pub(super) fn read_transaction(
-        &mut self,
-        text: &[u8],
-        schema: &Schema,
-    ) -> Result<Recorded, WireError> {
-        match self.cluster_mut() {
-            Some(cluster) => cluster.read_transaction(text, schema),
-            None => Err(WireError::new(Tag::InternalError, "no cluster")),
-        }
-    }
-
-    /// Tells the member that has forwarded a transaction about its outcome.
-    pub(super) fn report_outcome(&mut self, forwarded: Forwarded, outcome: ForwardOutcome) {
-        if let Some(cluster) = self.cluster_mut() {
-            cluster.push_request(MemberRequest::Outcome {
-                origin: forwarded.origin,
-                id: forwarded.id,
-                outcome,
-            });
-        }
+        self.cluster().is_some_and(Clustered::follows)
     }
 
     /// Whether a transaction history is always kept: members of a cluster know each other's transaction ids, relays those of their source.
@@ -271,10 +200,7 @@ impl Model {
             // No client waits for the messages of a backup's source.
             Kind::ServerDb | Kind::Standalone | Kind::Backup(_) => {}
             Kind::Clustered(cluster) | Kind::Relay(cluster) => {
-                let in_flight = cluster.in_flight();
-                activity.report(UnderWay::InFlight, !in_flight.is_empty());
-                activity.report(UnderWay::LocalRequests, in_flight.has_local());
-                activity.report(UnderWay::Replacement, cluster.is_replacing());
+                cluster.report_activity(activity);
             }
         }
     }

@@ -4,21 +4,62 @@
 //! batch.
 
 use corvid_data::WireError;
-use corvid_log::storage::{LogPosition, StoreError};
+use corvid_log::storage::LogPosition;
 use corvid_monitor::{SessionId, Written};
 
+use super::clustered::{Clustered, Parts};
 use super::observers::AuditEntries;
 use super::replies::{Answer, Commit, Origin, Pending, Reason, WrittenBodies};
 use super::subscriptions::{AwaitedReply, WrittenContents};
 use super::{DatabaseService, Now};
 use crate::client_memory::{self, COUNTED_BYTES};
 use crate::job::garbage::Garbage;
-use crate::message::{Completion, DatabaseMethod, Request, ToDatabase};
+use crate::message::{Completion, DatabaseMethod, Request, SessionInfo, ToDatabase};
 
 /// A longer request is freed by the reaper, bytes.
 const FREED_BYTES: usize = 1 << 20;
 
 impl DatabaseService {
+    /// The state of a clustered database or a relay, if it is one, and the parts that it uses.
+    pub(super) fn following(&mut self, now: Now) -> Option<(&mut Clustered, Parts<'_>)> {
+        let cluster = self.model.cluster_mut()?;
+        let parts = Parts {
+            now,
+            database: &mut self.database,
+            environment: &mut self.environment,
+            once: &mut self.executor.once,
+            outputs: &mut self.outputs,
+            barrier_queue: &mut self.barrier_queue,
+            audit: &self.observers.audit,
+            conversions: &self.conversions,
+            file: &self.file,
+            is_removed: self.is_removed,
+        };
+        Some((cluster, parts))
+    }
+
+    /// Whether a session is about to be closed ([`Conversions::is_dismissed`]).
+    ///
+    /// [`Conversions::is_dismissed`]: super::conversion::Conversions::is_dismissed
+    pub(super) fn is_dismissed(&self, info: &SessionInfo) -> bool {
+        let environment = &self.environment;
+        self.conversions
+            .is_dismissed(self.is_removed, info, environment)
+    }
+
+    /// The session of an input that must wait until its transactions in flight are answered.
+    pub(super) fn awaited_session(&self, input: &ToDatabase) -> Option<SessionId> {
+        let (outputs, environment) = (&self.outputs, &self.environment);
+        let cluster = self.model.cluster()?;
+        cluster.awaited_by(input, outputs, environment)
+    }
+
+    /// Drops a request of a dismissed session without a reply.
+    pub(super) fn drop_request(&mut self, request: &Request) {
+        request.info.miss_cancellation();
+        self.outputs.end_request(request);
+    }
+
     /// Queues a reply to a request that changes no rows. It leaves at once if everything before it is stored.
     pub(super) fn answer_when_stored(&mut self, answer: Answer, origin: Origin) {
         if let (true, Origin::Client(request)) = (answer.changes_monitors(), &origin) {
@@ -26,6 +67,20 @@ impl DatabaseService {
         }
         self.pending.push(Pending::answer(answer, origin));
         self.release();
+    }
+
+    /// Replies with an outcome that is certain, after what is pending.
+    pub(super) fn send_answer(&mut self, request: Box<Request>, reply: Answer, has_changed: bool) {
+        if self.is_dismissed(&request.info) {
+            self.drop_request(&request);
+        } else if self.pending.is_empty() {
+            self.answer(request, reply, has_changed);
+        } else {
+            let answer = Answer::Certain(Box::new(reply), has_changed);
+            let origin = Origin::Client(request);
+            self.pending.push(Pending::answer(answer, origin));
+            self.release();
+        }
     }
 
     /// Replies with a result when the commits that it could have seen are stored.
@@ -46,6 +101,13 @@ impl DatabaseService {
         self.send_refusal(request, &json);
     }
 
+    /// Replies that a request is canceled.
+    pub(super) fn cancel_request(&mut self, request: &Request, completion: Completion) {
+        self.send_updates(request.session);
+        self.outputs
+            .error_json(request.session, &request.id, b"\"canceled\"", completion);
+    }
+
     /// Replies with an error, which is JSON. Without room for a long one, the reply says only that.
     fn send_refusal(&mut self, request: &Request, error: &[u8]) {
         let (session, completion) = (request.session, Completion::of(request));
@@ -62,25 +124,6 @@ impl DatabaseService {
         if bytes >= COUNTED_BYTES && !self.is_removed {
             self.count_reply(request);
         }
-    }
-
-    /// Records are stored, or have failed.
-    pub(super) fn handle_stored(
-        &mut self,
-        now: Now,
-        position: LogPosition,
-        result: Result<(), StoreError>,
-    ) {
-        self.observers.slow.set_now(now);
-        match result {
-            Ok(()) => {
-                self.file.clear_error();
-                self.release_through(position);
-            }
-            Err(error) => self.undo_unstored(now, position, &error),
-        }
-        self.advance_conversion(now);
-        self.resume(now);
     }
 
     /// Releases replies that wait for no record.
@@ -116,7 +159,11 @@ impl DatabaseService {
                         self.outputs.events.push(*event);
                     }
                 }
-                Origin::Forwarded(forwarded) => self.release_forwarded(forwarded, answer),
+                Origin::Forwarded(forwarded) => {
+                    if let Some(cluster) = self.model.cluster_mut() {
+                        cluster.release_forwarded(forwarded, answer);
+                    }
+                }
                 Origin::Server(_) | Origin::Source | Origin::Member(_) => {}
             }
         }
@@ -263,7 +310,6 @@ impl DatabaseService {
         }
         self.requeue(later, &mut inputs);
         self.barrier_queue.push_first(inputs);
-        self.resume(now);
     }
 
     /// Refuses a request for a monitor whose contents had no room.
@@ -293,7 +339,13 @@ impl DatabaseService {
                 continue;
             }
             outboxes.clear(session, Reason::InitialContents);
-            if let Some(request) = self.keep_anew(Box::new(request)) {
+            let request = Box::new(request);
+            // One of a session with requests in flight is executed before those.
+            let left = match self.model.in_flight_mut() {
+                Some(in_flight) => in_flight.push_anew(request),
+                None => Some(request),
+            };
+            if let Some(request) = left {
                 let outboxes = &mut self.outputs.outboxes;
                 outboxes.put_back(ToDatabase::Request(request));
                 inputs.extend(self.take_unblocked(session));
@@ -312,6 +364,17 @@ impl DatabaseService {
     fn unblock(&mut self, session: SessionId, reason: Reason) {
         self.outputs.outboxes.clear(session, reason);
         self.resume_if_unblocked(session);
+    }
+
+    /// Takes the requests of a session's outbox, if nothing blocks it any more; what it has in flight may continue.
+    fn take_unblocked(
+        &mut self,
+        session: SessionId,
+    ) -> impl DoubleEndedIterator<Item = ToDatabase> + use<> {
+        if let Some(in_flight) = self.model.in_flight_mut() {
+            in_flight.set_due(session);
+        }
+        self.outputs.outboxes.take_unblocked(session).into_iter()
     }
 
     /// Resumes a session's requests, if nothing blocks it any more.

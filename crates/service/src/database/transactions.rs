@@ -4,8 +4,8 @@
 //!
 //! | Function | Called | Budget |
 //! |---|---|---|
-//! | `try_inline` (`inline_execution.rs`) | by the pump, on a shard | one for all inputs of the batch |
-//! | `handle_unless_long` (`inline_execution.rs`) | by the pump on the database thread, but for the first input of a batch | the steps after which a transaction is long |
+//! | `try_inline` (`batch.rs`) | by the pump, on a shard | one for all inputs of the batch |
+//! | `handle_unless_long` (`batch.rs`) | by the pump on the database thread, but for the first input of a batch | the steps after which a transaction is long |
 //! | `transact` | for the first input of a batch, or one that has waited | none |
 //! | `transact_within` | by those three: numbers the request, executes it, queues its reply, retries blocked transactions | theirs |
 //! | `attempt` | to retry a blocked transaction | none |
@@ -20,9 +20,8 @@ use bytes::Bytes;
 use corvid_data::{Arc, Delta, Recorded, Tag, Uuid, WireError};
 use corvid_engine::{Context, LockOwner, LongResult, Outcome, TooLong, WorkBudget};
 use corvid_log::storage::LogPosition;
-use corvid_monitor::SessionId;
 
-use super::clustered::TransactionKind;
+use super::clustered::{Clustered, TransactionKind};
 use super::executor::{Resolved, Trigger, trigger_bytes};
 use super::model::StoredBy;
 use super::replies::{Answer, Commit, Origin, Pending};
@@ -32,8 +31,10 @@ use crate::message::{Completion, Request};
 use crate::once;
 use crate::session_limits;
 
-/// Rows taken into an index between two batches of inputs: about a millisecond.
-const INDEXED_ROWS_PER_BATCH: usize = 8192;
+/// The term in which a database leads its cluster.
+fn led(cluster: &Clustered) -> Option<u64> {
+    cluster.led_term().map(|term| term.0)
+}
 
 /// The server itself holds no locks.
 struct NoLocks;
@@ -74,7 +75,9 @@ impl DatabaseService {
             self.arrive_once(&mut request);
         }
         let request = self.resolve_once(request)?;
-        if self.forwards_at_once(&request) {
+        let (outputs, environment) = (&self.outputs, &self.environment);
+        let cluster = self.model.cluster();
+        if cluster.is_some_and(|it| it.forwards_at_once(&request, outputs, environment)) {
             self.forward(now, request);
             return None;
         }
@@ -91,14 +94,17 @@ impl DatabaseService {
     /// A request has come. If its client had not sent it before, it has not been executed among the commits up to now; a leader that decides
     /// about it later need not know those.
     fn arrive_once(&self, request: &mut Request) {
-        if let Some(once) = request.once.as_mut().filter(|_| !self.model.is_relay()) {
-            let last = match self.model.cluster() {
-                // Speculative commits may come to nothing.
-                Some(cluster) => Some(cluster.applied_eid().0),
-                None => self.executor.once.last(),
-            };
-            once.after = once.after.or(last);
-        }
+        let Some(once) = &mut request.once else {
+            return;
+        };
+        let last = match self.model.cluster() {
+            // Its source judges it.
+            Some(cluster) if cluster.is_relay() => return,
+            // Speculative commits may come to nothing.
+            Some(cluster) => Some(cluster.applied_eid().0),
+            None => self.executor.once.last(),
+        };
+        once.after = once.after.or(last);
     }
 
     /// Returns a transaction that is to be executed, or passed on. One that was executed before, or may have been, is answered, or waits for the
@@ -109,13 +115,21 @@ impl DatabaseService {
         };
         if self.model.cluster().is_some() && request.info.is_closed() {
             // An earlier one of its session may have been dropped, and this one must not happen without it.
-            self.end_request(&request);
+            self.outputs.end_request(&request);
             return None;
         }
         let is_follower = self.model.is_follower();
         match self.executor.once.resolve(request, once, is_follower) {
             Resolved::New(request) => return Some(request),
-            Resolved::Answered(request, answer) => self.answer_in_order(request, answer),
+            Resolved::Answered(request, answer) => {
+                let left = match self.model.cluster_mut() {
+                    Some(cluster) => cluster.answer_in_order(request, answer, &mut self.outputs),
+                    None => Some((request, answer)),
+                };
+                if let Some((request, answer)) = left {
+                    self.answer_when_stored(answer, Origin::Client(request));
+                }
+            }
             Resolved::Waits(Some(session)) => self.outputs.complete(session, Completion::Request),
             Resolved::Waits(None) => {}
         }
@@ -205,7 +219,11 @@ impl DatabaseService {
         let outcome = self
             .database
             .execute_within(request.params(), &mut context, budget)?;
-        Ok(self.limit_entry(outcome))
+        let is_diff = self.file.is_diff();
+        Ok(match self.model.cluster() {
+            Some(cluster) => cluster.limit_entry(outcome, &mut self.database, is_diff),
+            None => outcome,
+        })
     }
 
     /// Queues the reply of an executed request, or blocks it. Returns its commit.
@@ -215,7 +233,8 @@ impl DatabaseService {
         mut request: Box<Request>,
         outcome: Outcome,
     ) -> Option<Arc<Delta>> {
-        if self.withdraw_trial(&request, &outcome) {
+        let (cluster, database) = (self.model.cluster(), &mut self.database);
+        if cluster.is_some_and(|it| it.withdraw_trial(&request, &outcome, database)) {
             self.forward(now, request);
             return None;
         }
@@ -331,7 +350,7 @@ impl DatabaseService {
                 (_, Some(id)) => self
                     .executor
                     .once
-                    .commit_id(id, self.model.led_term().map(|term| term.0)),
+                    .commit_id(id, self.model.cluster().and_then(led)),
                 (Origin::Forwarded(forwarded), None) => forwarded.id.0,
                 _ => self.environment.txn_id(self.subscriptions.keeps_history()),
             };
@@ -381,7 +400,13 @@ impl DatabaseService {
     ) -> Option<(LogPosition, usize)> {
         match self.model.stored_by(self.file.exists()) {
             StoredBy::Execution => None,
-            StoredBy::Cluster => Some(self.propose(now, delta, txn, result)),
+            StoredBy::Cluster => {
+                let (cluster, schema) = (self.model.cluster_mut()?, self.database.schema());
+                let is_diff = self.file.is_diff();
+                let bytes = cluster.propose(now, (schema, delta), txn, result, is_diff);
+                self.observers.counts.recorded(bytes);
+                Some((self.file.take_position(), bytes))
+            }
             StoredBy::Log => {
                 let (schema, counts) = (self.database.schema(), &mut self.observers.counts);
                 let recorded = self.file.record(now, schema, delta, durable, counts)?;
@@ -392,6 +417,13 @@ impl DatabaseService {
                 }
                 Some((recorded.position, recorded.bytes))
             }
+        }
+    }
+
+    /// Has the leader of the cluster, or a relay's source, execute a request.
+    pub(super) fn forward(&mut self, now: Now, request: Box<Request>) {
+        if let Some((cluster, mut parts)) = self.following(now) {
+            cluster.forward(request, &mut parts);
         }
     }
 
@@ -426,55 +458,6 @@ impl DatabaseService {
         }
     }
 
-    /// When [`DatabaseService::tick`] and [`DatabaseService::flush_updates`] must be called at the latest.
-    #[must_use]
-    pub fn next_deadline_ms(&self, now: Now) -> Option<u64> {
-        let updates = self.subscriptions.updates_due_ms();
-        if self.conversions.is_waiting(&self.file) {
-            return updates;
-        }
-        let check = self.file.next_check_ms(now);
-        let check = check.filter(|_| self.may_compact());
-        let trigger = self.executor.triggers.next_deadline();
-        let expiry = self.subscriptions.contents_expire_at_ms();
-        let index = self.database.is_indexing().then_some(now.mono_ms);
-        let deadlines = [trigger, check, expiry, index, updates];
-        deadlines.into_iter().flatten().min()
-    }
-
-    /// Retries blocked transactions whose deadline has come, compacts a file that has grown, continues building indexes for conditions.
-    /// Called once per batch of inputs.
-    pub fn tick(&mut self, now: Now) {
-        if self.conversions.is_waiting(&self.file) {
-            return;
-        }
-        let expired = self.executor.triggers.expired(now.mono_ms);
-        if !expired.is_empty() {
-            self.retry(now, expired);
-            self.release();
-            self.resume(now);
-        }
-        self.compact_if_due(now);
-        self.subscriptions.expire_contents(now);
-        if self.database.is_indexing() {
-            self.database.index(INDEXED_ROWS_PER_BATCH);
-        }
-    }
-
-    /// A `cancel`: completes like a request, behind the reply to the canceled request.
-    pub(super) fn cancel(&mut self, now: Now, session: SessionId, id: Box<[u8]>) {
-        if self.conversions.is_asked_by(session, &id) {
-            self.cancel_conversion(now);
-        } else if !self.cancel_waiting(session, &id) {
-            let seqno = self.executor.triggers.find(session, &id);
-            if let Some(trigger) = seqno.and_then(|seqno| self.executor.triggers.remove(seqno)) {
-                let origin = Origin::Client(trigger.request);
-                self.pending.push(Pending::answer(Answer::Canceled, origin));
-            }
-        }
-        self.answer_when_stored(Answer::Nothing, Origin::Cancel(session, id));
-    }
-
     /// Answers every blocked transaction with `canceled`, because the database is removed or has another schema. Sessions that are not
     /// aware of changes are about to be closed and get no reply.
     pub(super) fn cancel_triggers(&mut self) {
@@ -485,12 +468,6 @@ impl DatabaseService {
                 trigger.request.info.miss_cancellation();
             }
         }
-    }
-
-    pub(super) fn cancel_request(&mut self, request: &Request, completion: Completion) {
-        self.send_updates(request.session);
-        self.outputs
-            .error_json(request.session, &request.id, b"\"canceled\"", completion);
     }
 }
 

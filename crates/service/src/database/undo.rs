@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use corvid_data::WireError;
 
-use super::replies::{Answer, Origin, Pending};
+use super::replies::{Answer, Origin, Pending, Reason};
 use super::{DatabaseService, Now};
 use crate::message::{Request, ToDatabase};
 
@@ -41,7 +41,7 @@ impl DatabaseService {
                 let schema = self.database.schema();
                 let audited = self.observers.audit.of_unstored(schema, &entry, error);
                 self.outputs.audit.extend(audited);
-                self.answer_unstored(now, entry, error);
+                self.answer_unstored(entry, error);
             } else {
                 requeued.extend(self.execute_again(now, entry));
             }
@@ -87,7 +87,7 @@ impl DatabaseService {
     }
 
     /// The commit of this entry could not be stored.
-    fn answer_unstored(&mut self, now: Now, entry: Pending, error: &StoreError) {
+    fn answer_unstored(&mut self, entry: Pending, error: &StoreError) {
         // It is queued behind the requests that are executed again, because replies keep their order.
         let (origin, answer) = match (entry.origin, entry.answer) {
             (origin @ Origin::Client(_), Answer::Result(mut result)) => {
@@ -98,11 +98,43 @@ impl DatabaseService {
                 add_error(result.around_mut(), &error.to_wire());
                 (origin, Answer::Long(result, charge))
             }
-            (Origin::Source, _) => return self.report_unstored(now),
+            (Origin::Source, _) => {
+                self.undo_at_backup();
+                return;
+            }
             // Transactions of the server itself are dropped when they cannot be stored.
             _ => return,
         };
         self.pending.push(Pending::answer(answer, origin));
+    }
+
+    /// A commit from a backup's source could not be stored and is undone.
+    fn undo_at_backup(&mut self) {
+        if let Some(backup) = self.model.source_mut() {
+            backup.undo();
+        }
+    }
+
+    /// Executes an input again. Returns it if it must wait in the outbox of its session, before the later requests of that session.
+    pub(super) fn execute_again_unless_blocked(
+        &mut self,
+        now: Now,
+        input: ToDatabase,
+    ) -> Option<ToDatabase> {
+        if let Some(session) = self.awaited_session(&input) {
+            self.outputs.outboxes.block(session, Reason::Cluster);
+        }
+        let is_retry = matches!(&input, ToDatabase::Request(request) if request.blocked);
+        if !is_retry && self.outputs.outboxes.must_queue(&input) {
+            return Some(input);
+        }
+        match input {
+            ToDatabase::Request(request) => self.execute_request(now, request),
+            ToDatabase::Cancel(session, id) => self.cancel(now, session, id),
+            ToDatabase::Control(control) => self.take_snapshot(control),
+            _ => unreachable!("only these are pending"),
+        }
+        None
     }
 
     /// Executes the request of an undone entry again. Returns the request if it must wait for an earlier one of its session, whose reply
@@ -130,8 +162,8 @@ impl DatabaseService {
             (Origin::Client(request), _) => self.execute_request(now, request),
             (Origin::Cancel(session, id), _) => self.cancel(now, session, id),
             (Origin::Server(params), _) => self.transact_as_server(now, &params),
-            (Origin::Control(control), _) => self.handle_control(now, control),
-            (Origin::Source, _) => self.report_unstored(now),
+            (Origin::Control(control), _) => self.take_snapshot(control),
+            (Origin::Source, _) => self.undo_at_backup(),
             (Origin::Forwarded(_) | Origin::Member(_), _) => {
                 unreachable!("no record of a clustered database fails here")
             }

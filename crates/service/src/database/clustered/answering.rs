@@ -12,181 +12,156 @@
 use corvid_log::cluster::Eid;
 use corvid_monitor::SessionId;
 
-use super::super::replies::{Answer, Origin, Pending, Reason};
-use super::super::{DatabaseService, Now};
+use super::super::replies::{Answer, Outputs, Reason};
 use super::in_flight::Number;
-use super::request_stage::{Entry, Stage};
-use crate::message::{Completion, DatabaseMethod, Request, ToDatabase};
+use super::request_stage::{Entry, Stage, Turn};
+use super::steps::{Action, Reply, Task};
+use super::{Clustered, Parts};
+use crate::message::{DatabaseMethod, Request, ToDatabase};
 
-impl DatabaseService {
+/// Whether the reply to an earlier request of the session waits for initial contents.
+fn awaits_contents(outputs: &Outputs, session: SessionId) -> bool {
+    outputs
+        .outboxes
+        .is_blocked_by(session, Reason::InitialContents)
+}
+
+impl Clustered {
     /// The outcome of a request that was taken is known: answers it now, or when the earlier requests of its session are answered.
-    pub(super) fn finish(&mut self, entry: Entry, reply: Answer, has_changed: bool) {
-        let (session, number) = (entry.request.session, entry.number);
+    pub(in super::super) fn finish(
+        &mut self,
+        entry: Entry,
+        answer: Answer,
+        has_changed: bool,
+        parts: &mut Parts<'_>,
+    ) {
+        let (session, turn) = (entry.request.session, entry.turn());
         if entry.is_withdrawn() {
-            self.forget(session, number, entry.request.blocked);
-        } else if entry.request.blocked || self.is_next_reply(session, number) {
-            let was_blocked = entry.request.blocked;
-            self.send_answer(entry.request, reply, has_changed);
-            self.forget(session, number, was_blocked);
+            self.forget(turn, parts);
+        } else if entry.request.blocked
+            || (self.in_flight.is_first(session, entry.number)
+                && !awaits_contents(parts.outputs, session))
+        {
+            self.steps.push(Action::Answer(Reply {
+                request: entry.request,
+                answer,
+                has_changed,
+                turn: Some(turn),
+            }));
         } else {
+            let reply = answer;
             self.put_back(entry, Stage::Answered { reply, has_changed });
         }
     }
 
-    /// Replies to a request that was not forwarded, behind the earlier ones of its session.
-    pub(in super::super) fn answer_in_order(&mut self, request: Box<Request>, reply: Answer) {
-        let session = request.session;
-        // A leader executes a request when the earlier ones of its session are answered.
-        let is_behind = self.model.is_follower()
-            && !request.blocked
-            && self.outputs.outboxes.has_forwards(session);
-        match self.model.in_flight_mut().filter(|_| is_behind) {
-            Some(in_flight) => {
-                let has_changed = false;
-                in_flight.push(request, Stage::Answered { reply, has_changed });
-                self.outputs.outboxes.begin_forward(session);
-            }
-            None => self.answer_when_stored(reply, Origin::Client(request)),
-        }
-    }
-
-    /// Whether nothing of its session must leave before the reply to this request.
-    fn is_next_reply(&self, session: SessionId, number: Number) -> bool {
-        let cluster = self.model.cluster();
-        cluster.is_some_and(|cluster| cluster.in_flight.is_first(session, number))
-            && !self.awaits_contents(session)
-    }
-
-    /// Whether the reply to an earlier request of the session waits for initial contents.
-    fn awaits_contents(&self, session: SessionId) -> bool {
-        let outboxes = &self.outputs.outboxes;
-        outboxes.is_blocked_by(session, Reason::InitialContents)
-    }
-
-    /// Replies, behind what is pending.
-    pub(in super::super) fn send_answer(
+    /// Keeps the reply to a request that was not forwarded, if earlier ones of its session are in
+    /// flight. Otherwise returns both.
+    pub(in super::super) fn answer_in_order(
         &mut self,
         request: Box<Request>,
         reply: Answer,
-        has_changed: bool,
-    ) {
-        if self.is_dismissed(&request.info) {
-            self.drop_request(&request);
-        } else if self.pending.is_empty() {
-            self.answer(request, reply, has_changed);
-        } else {
-            let answer = Answer::Certain(Box::new(reply), has_changed);
-            let origin = Origin::Client(request);
-            self.pending.push(Pending::answer(answer, origin));
-            self.release();
+        outputs: &mut Outputs,
+    ) -> Option<(Box<Request>, Answer)> {
+        let session = request.session;
+        // A leader executes a request when the earlier ones of its session are answered.
+        let is_behind =
+            self.follows() && !request.blocked && outputs.outboxes.has_forwards(session);
+        if !is_behind {
+            return Some((request, reply));
         }
-    }
-
-    /// Ends a request of a closed session.
-    pub(in super::super) fn end_request(&mut self, request: &Request) {
-        let completion = Completion::of(request);
-        self.outputs.complete(request.session, completion);
+        let has_changed = false;
+        self.in_flight
+            .push(request, Stage::Answered { reply, has_changed });
+        outputs.outboxes.begin_forward(session);
+        None
     }
 
     /// Puts a request that was taken into its place again.
-    pub(super) fn put_back(&mut self, entry: Entry, stage: Stage) {
+    pub(in super::super) fn put_back(&mut self, entry: Entry, stage: Stage) {
         let session = entry.request.session;
-        if let Some(in_flight) = self.model.in_flight_mut() {
-            in_flight.put_back(entry, stage);
-            in_flight.set_due(session);
-        }
+        self.in_flight.put_back(entry, stage);
+        self.in_flight.set_due(session);
     }
 
     /// A request that was taken is not in flight any more.
-    pub(super) fn forget(&mut self, session: SessionId, number: Number, was_blocked: bool) {
-        if let Some(in_flight) = self.model.in_flight_mut() {
-            in_flight.forget(session, number);
-        }
-        self.end_forward(session, was_blocked);
+    pub(in super::super) fn forget(&mut self, turn: Turn, parts: &mut Parts<'_>) {
+        self.in_flight.forget(turn.session, turn.number);
+        self.end_forward(turn.session, turn.was_blocked, parts);
     }
 
-    /// A request is not in flight any more.
-    pub(super) fn end_forward(&mut self, session: SessionId, was_blocked: bool) {
-        if !was_blocked {
-            self.outputs.outboxes.end_forward(session);
-            self.resume_if_unblocked(session);
-        }
-    }
-
-    /// Takes the requests of a session's outbox, if nothing blocks it any more; what it has in flight may continue.
-    pub(in super::super) fn take_unblocked(
+    /// A request is not in flight any more: what its session has sent meanwhile may continue.
+    pub(in super::super) fn end_forward(
         &mut self,
         session: SessionId,
-    ) -> impl DoubleEndedIterator<Item = ToDatabase> + use<> {
-        if let Some(in_flight) = self.model.in_flight_mut() {
-            in_flight.set_due(session);
+        was_blocked: bool,
+        parts: &mut Parts<'_>,
+    ) {
+        if was_blocked {
+            return;
         }
-        self.outputs.outboxes.take_unblocked(session).into_iter()
-    }
-
-    /// Has a request that waited for initial contents executed anew before the others of its session in flight. Returns it if there are none.
-    pub(in super::super) fn keep_anew(&mut self, request: Box<Request>) -> Option<Box<Request>> {
-        match self.model.in_flight_mut() {
-            Some(in_flight) => in_flight.push_anew(request),
-            None => Some(request),
-        }
+        let outboxes = &mut parts.outputs.outboxes;
+        outboxes.end_forward(session);
+        self.in_flight.set_due(session);
+        parts
+            .barrier_queue
+            .push_first(outboxes.take_unblocked(session));
     }
 
     /// Continues the sessions whose first requests in flight may have become ready. While a conversion waits, they wait for its end, as all
     /// inputs do: its entry must be the only one under way.
-    pub(in super::super) fn advance_due(&mut self, now: Now) {
-        while !self.conversions.is_waiting(&self.file) {
-            let Some(session) = self
-                .model
-                .in_flight_mut()
-                .and_then(super::InFlight::take_due)
-            else {
-                return;
-            };
-            self.advance_session(now, session);
+    pub(super) fn advance_due(&mut self, parts: &Parts<'_>) {
+        if parts.is_converting() {
+            return;
+        }
+        if let Some(session) = self.in_flight.take_due() {
+            self.steps.plan(Task::AdvanceSession(session));
+            self.steps.plan(Task::Advance);
         }
     }
 
-    fn advance_session(&mut self, now: Now, session: SessionId) {
-        let outboxes = &self.outputs.outboxes;
+    pub(super) fn advance_session(&mut self, session: SessionId, parts: &Parts<'_>) {
+        let outboxes = &parts.outputs.outboxes;
         if !outboxes.is_blocked_except_by_cluster(session)
-            && let Some(request) = self
-                .model
-                .in_flight_mut()
-                .and_then(|it| it.take_anew(session))
+            && let Some(request) = self.in_flight.take_anew(session)
         {
-            self.execute_request(now, request);
+            self.steps.push(Action::Execute(request));
         }
-        while self.advance_first(now, session) {}
-        while let Some(number) = self
-            .model
-            .cluster()
-            .and_then(|cluster| cluster.in_flight.next_waiting(session))
-        {
-            if !self.send_forward(now, number) {
+        self.steps.plan(Task::AdvanceFirst(session));
+    }
+
+    /// Answers or executes the first request of a session, if it is ready; then the next one. Then
+    /// forwards those that may follow.
+    pub(super) fn advance_first(&mut self, session: SessionId, parts: &mut Parts<'_>) {
+        if self.begin_first(session, parts) {
+            self.steps.plan(Task::AdvanceFirst(session));
+            return;
+        }
+        while let Some(number) = self.in_flight.next_waiting(session) {
+            if !self.send_forward(number, parts) {
                 return;
             }
         }
     }
 
-    /// Answers or executes the first request of a session, if it is ready. True if the next one is the first then.
-    fn advance_first(&mut self, now: Now, session: SessionId) -> bool {
-        let in_flight = self.model.cluster().map(super::Clustered::in_flight);
-        let Some((first, stage)) = in_flight.and_then(|in_flight| in_flight.first(session)) else {
+    /// Answers or executes the first request of a session, if it is ready. True if the next one may
+    /// be the first then.
+    fn begin_first(&mut self, session: SessionId, parts: &mut Parts<'_>) -> bool {
+        let Some((first, stage)) = self.in_flight.first(session) else {
             return false;
         };
         let number = first.number;
         let method = first.request.method;
         match stage {
-            Stage::Answered { .. } if !self.awaits_contents(session) => {
-                let taken = self.model.in_flight_mut().and_then(|it| it.take(number));
-                if let Some((entry, Stage::Answered { reply, has_changed })) = taken {
-                    self.finish(entry, reply, has_changed);
+            Stage::Answered { .. } if !awaits_contents(parts.outputs, session) => {
+                if let Some((entry, Stage::Answered { reply, has_changed })) =
+                    self.in_flight.take(number)
+                {
+                    self.finish(entry, reply, has_changed, parts);
                 }
                 true
             }
             Stage::Local => {
-                let outboxes = &mut self.outputs.outboxes;
+                let outboxes = &mut parts.outputs.outboxes;
                 if outboxes.is_blocked_except_by_cluster(session) {
                     return false;
                 }
@@ -194,97 +169,89 @@ impl DatabaseService {
                     outboxes.block(session, Reason::MonitorChange);
                     return false;
                 }
-                self.execute_first(now, number)
+                self.execute_first(number, parts)
             }
             _ => false,
         }
     }
 
-    /// Executes the first request of a session, which no leader has. False if it waits for a leader after all.
-    fn execute_first(&mut self, now: Now, number: Number) -> bool {
-        let Some((entry, _)) = self.model.in_flight_mut().and_then(|it| it.take(number)) else {
+    /// Executes the first request of a session, which no leader has.
+    fn execute_first(&mut self, number: Number, parts: &mut Parts<'_>) -> bool {
+        let Some((entry, _)) = self.in_flight.take(number) else {
             return false;
         };
-        if self.model.is_follower() && entry.request.method == DatabaseMethod::Transact {
-            return self.execute_here(now, entry, Stage::Waiting);
+        if self.follows() && entry.request.method == DatabaseMethod::Transact {
+            self.steps.push(Action::TryHere {
+                entry,
+                otherwise: Stage::Waiting,
+                before: None,
+            });
+            return true;
         }
-        let session = entry.request.session;
+        let turn = Turn {
+            was_blocked: false,
+            ..entry.turn()
+        };
         let request = entry.request;
         if request.info.is_closed() {
-            self.end_request(&request);
+            parts.outputs.end_request(&request);
         } else if request.method == DatabaseMethod::Convert {
             // It waits until nothing is pending, before the later requests of its session.
-            let outboxes = &mut self.outputs.outboxes;
+            let outboxes = &mut parts.outputs.outboxes;
             outboxes.put_back(ToDatabase::Request(request));
         } else {
-            self.execute_request(now, request);
+            self.steps.push(Action::Execute(request));
         }
-        self.forget(session, number, false);
+        // Its place ends when it is executed: no later request of its session is forwarded before.
+        self.steps.plan(Task::Forget(turn));
         true
     }
 
-    /// Executes a transaction of a follower's session, of which no earlier request is in flight, unless it would change something: then it is
-    /// put back in this stage.
-    fn execute_here(&mut self, now: Now, entry: Entry, otherwise: Stage) -> bool {
-        let request = &entry.request;
-        let (session, number) = (request.session, entry.number);
-        if request.info.is_closed() {
-            self.end_request(&entry.request);
-            self.forget(session, number, false);
-            return true;
+    /// A transaction that was tried here has ended, and its place with it. If it came before a
+    /// request whose entry is about to be applied, the next one is tried.
+    pub(in super::super) fn end_trial(
+        &mut self,
+        turn: Turn,
+        before: Option<Number>,
+        parts: &mut Parts<'_>,
+    ) {
+        self.forget(turn, parts);
+        if let Some(number) = before {
+            self.plan_answers_before(turn.session, number);
         }
-        if self.is_dismissed(&request.info) {
-            self.drop_request(&entry.request);
-            self.forget(session, number, false);
-            return true;
-        }
-        let mut budget = self
-            .environment
-            .limit_selections(self.executor.work_budget());
-        let Ok(outcome) = self.execute(now, request, &mut budget) else {
-            unreachable!("nothing limits it")
-        };
-        if self.undo_for_leader(request, &outcome) {
-            self.put_back(entry, otherwise);
-            return false;
-        }
-        let committed = self.queue_outcome(now, entry.request, outcome);
-        debug_assert!(committed.is_none(), "a follower commits nothing");
-        self.release();
-        self.forget(session, number, false);
-        true
     }
 
     /// The entry with this id is about to be applied: the earlier requests of its session changed nothing, and are answered.
-    pub(super) fn answer_before(&mut self, now: Now, eid: Eid) {
-        let in_flight = self.model.cluster().map(super::Clustered::in_flight);
-        let behind = in_flight.and_then(|in_flight| in_flight.has_earlier(eid));
-        let Some((session, number)) = behind else {
+    pub(super) fn answer_before_entry(&mut self, eid: Eid) {
+        if let Some((session, number)) = self.in_flight.has_earlier(eid) {
+            self.plan_answers_before(session, number);
+        }
+    }
+
+    fn plan_answers_before(&mut self, session: SessionId, number: Number) {
+        self.steps.plan(Task::AdvanceSession(session));
+        self.steps.plan(Task::AnswerBefore(session, number));
+    }
+
+    /// Tries the first request of a session here, if it comes before that one and nothing is known
+    /// of it.
+    pub(super) fn answer_before(&mut self, session: SessionId, number: Number) {
+        let Some((first, stage)) = self.in_flight.first(session) else {
             return;
         };
-        loop {
-            self.advance_session(now, session);
-            let in_flight = self.model.cluster().map(super::Clustered::in_flight);
-            let Some((first, stage)) = in_flight.and_then(|in_flight| in_flight.first(session))
-            else {
-                return;
-            };
-            let (first, is_unknown) = (
-                first.number,
-                matches!(stage, Stage::Forwarded { result: None, .. })
-                    && !first.is_withdrawn()
-                    && first.request.once.is_none(),
-            );
-            if first >= number || !is_unknown {
-                return;
-            }
-            let Some((entry, stage)) = self.model.in_flight_mut().and_then(|it| it.take(first))
-            else {
-                return;
-            };
-            if !self.execute_here(now, entry, stage) {
-                return;
-            }
+        let is_unknown = matches!(stage, Stage::Forwarded { result: None, .. })
+            && !first.is_withdrawn()
+            && first.request.once.is_none();
+        let first = first.number;
+        if first >= number || !is_unknown {
+            return;
+        }
+        if let Some((entry, otherwise)) = self.in_flight.take(first) {
+            self.steps.push(Action::TryHere {
+                entry,
+                otherwise,
+                before: Some(number),
+            });
         }
     }
 }

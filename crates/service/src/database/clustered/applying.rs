@@ -6,15 +6,16 @@
 
 use bytes::Bytes;
 use corvid_consensus::database::{Committed, ForwardOutcome, MemberEvent};
-use corvid_data::{Arc, Delta, Recorded, Tag, WireError};
+use corvid_data::{Arc, Delta, Recorded, Schema, Tag, WireError};
 use corvid_engine::{Database, Outcome, WorkBudget};
-use corvid_log::cluster::{Eid, Index, Parts, Term};
+use corvid_log::cluster::{Eid, Index, Parts as EntryParts, Term};
 
-use super::super::replies::{Answer, Commit, Origin};
-use super::super::{DatabaseService, Now};
+use super::super::replies::Answer;
 use super::identity::identity_of;
 use super::replacing::Source;
 use super::request_stage::{Entry, Stage};
+use super::steps::{Action, Task};
+use super::{Clustered, Parts};
 use crate::job::Derived;
 use crate::message::ToDatabase;
 use crate::relay::TERM;
@@ -61,172 +62,198 @@ pub(in super::super) fn is_short_news(news: &SourceNews) -> bool {
     }
 }
 
-/// How far an entry is applied.
-enum Step {
-    Applied,
-    /// Its contents are being made. Later events of the member are held.
-    UnderWay,
+/// Committed entries that are being applied.
+pub(super) struct Batch {
+    through: Index,
+    term: Term,
+    /// The last entry that was applied before them.
+    before: Index,
+    entries: std::vec::IntoIter<Committed>,
 }
 
-/// The request behind an entry, and its reply.
-type Reply = Option<(Entry, Answer)>;
+/// The change of an entry.
+enum Change {
+    /// Nothing.
+    None,
+    /// Rows, and the request that asked for them with its reply.
+    Rows(Delta, Option<(Entry, Answer)>),
+    /// Contents of another schema.
+    Contents(Database),
+    /// The present contents under this schema.
+    Schema(Arc<Schema>),
+}
 
-impl DatabaseService {
+impl Clustered {
     /// These entries are committed.
-    pub(super) fn apply_committed(
-        &mut self,
-        now: Now,
-        through: Index,
-        term: Term,
-        entries: Vec<Committed>,
-    ) {
-        let cluster = self.model.cluster().filter(|cluster| !cluster.is_broken);
-        let Some(before) = cluster.map(|cluster| cluster.applied) else {
+    pub(super) fn apply_committed(&mut self, through: Index, term: Term, entries: Vec<Committed>) {
+        if self.is_broken {
             return;
-        };
-        let mut entries = entries.into_iter();
-        while let Some(entry) = entries.next() {
-            match entry {
-                Committed::Own { index, eid } if self.conversions.is_entry(eid) => {
-                    self.model.mark_applied(index, eid);
-                    self.finish_conversion(now, Ok(()));
-                }
-                Committed::Own { index, eid } => self.release_own(index, eid),
-                Committed::Data {
-                    index,
-                    eid,
-                    data,
-                    result,
-                } => {
-                    // Outcomes based on the entries before, some of which may have had no data.
-                    self.mark_reached(now, index.previous());
-                    self.answer_before(now, eid);
-                    if let Some(result) = result {
-                        self.executor.once.know_result(eid.0, &result);
-                    }
-                    self.executor.once.committed(eid.0);
-                    match self.apply_entry(now, index, eid, &data) {
-                        Ok(Step::Applied) => self.model.mark_applied(index, eid),
-                        Ok(Step::UnderWay) => {
-                            let done = index.previous();
-                            if done > before {
-                                self.model.report_applied(done);
-                            }
-                            let entries = entries.collect();
-                            let rest = MemberEvent::Committed {
-                                through,
-                                term,
-                                entries,
-                            };
-                            self.handle_upstream(now, ToDatabase::Member(rest));
-                            return;
-                        }
-                        Err(error) => {
-                            self.refuse_entry(index, &error);
-                            return;
-                        }
-                    }
-                }
-            }
         }
-        self.mark_reached(now, through);
-        self.model.report_applied(through);
-        self.end_doubt(now, term);
+        self.steps.plan(Task::ApplyNext(Box::new(Batch {
+            through,
+            term,
+            before: self.applied,
+            entries: entries.into_iter(),
+        })));
     }
 
-    /// The source of a relay has made these changes.
-    pub(super) fn apply_changes(&mut self, now: Now, through: Index, changes: Vec<SourceChange>) {
-        if self.model.cluster().is_none_or(|relay| relay.is_broken) {
-            return;
-        }
-        for change in changes {
-            // Outcomes based on the changes before, which a client sees before this one.
-            self.mark_reached(now, change.index.previous());
-            if !self.apply_change(now, change) {
-                return;
+    /// Applies the next entry, then the rest.
+    pub(super) fn apply_next(&mut self, mut batch: Box<Batch>, parts: &Parts<'_>) {
+        match batch.entries.next() {
+            None => {
+                self.mark_reached(batch.through);
+                self.steps.plan(Task::EndEvent(batch.through, batch.term));
+            }
+            Some(Committed::Own { index, eid }) => {
+                if parts.conversions.is_entry(eid) {
+                    self.mark_applied(index, eid);
+                    self.steps.push(Action::FinishConversion);
+                } else {
+                    self.steps.push(Action::ReleaseOwn(index, eid));
+                }
+                self.steps.plan(Task::ApplyNext(batch));
+            }
+            Some(Committed::Data {
+                index,
+                eid,
+                data,
+                result,
+            }) => {
+                // Outcomes based on the entries before, some of which may have had no data.
+                self.mark_reached(index.previous());
+                self.steps.plan(Task::AnswerBeforeEntry(eid));
+                let (entry, rest) = ((index, eid, data, result), batch);
+                self.steps.plan(Task::ApplyData { entry, rest });
             }
         }
-        self.mark_reached(now, through);
-        self.model.report_applied(through);
-        self.end_doubt(now, TERM);
+    }
+
+    /// Applies an entry that this database has not executed, then the rest.
+    pub(super) fn apply_data(
+        &mut self,
+        (index, eid, data, result): (Index, Eid, Bytes, Option<Bytes>),
+        rest: Box<Batch>,
+        parts: &mut Parts<'_>,
+    ) {
+        if let Some(result) = result {
+            parts.once.know_result(eid.0, &result);
+        }
+        parts.once.committed(eid.0);
+        match self.apply_entry(eid, &data, parts) {
+            Ok(Change::None) => self.mark_applied(index, eid),
+            Ok(Change::Rows(delta, reply)) => {
+                self.mark_applied(index, eid);
+                let delta = Arc::new(delta);
+                self.steps.push(Action::Publish { eid, delta, reply });
+            }
+            Ok(Change::Contents(database)) => self.plan_contents(database, index, eid),
+            Ok(Change::Schema(schema)) => {
+                self.begin_replacement(Source::Conversion(schema), index, eid, parts);
+                let done = index.previous();
+                if done > rest.before {
+                    self.report_applied(done);
+                }
+                let rest = ToDatabase::Member(MemberEvent::Committed {
+                    through: rest.through,
+                    term: rest.term,
+                    entries: rest.entries.collect(),
+                });
+                let left = self.hold(rest, parts);
+                debug_assert!(left.is_none(), "the contents are being replaced");
+                return;
+            }
+            // Nothing after it is applied.
+            Err(error) => return self.refuse_entry(index, &error, parts),
+        }
+        self.steps.plan(Task::ApplyNext(rest));
     }
 
     /// An entry cannot be applied: nothing behind it is.
-    pub(super) fn refuse_entry(&mut self, index: Index, error: &WireError) {
-        let database = &self.database.schema().name;
+    pub(super) fn refuse_entry(&mut self, index: Index, error: &WireError, parts: &Parts<'_>) {
+        let database = &parts.database.schema().name;
         self.break_off(format!(
             "{database}: committed entry {index} cannot be applied: {error}"
         ));
     }
 
-    /// An entry of this term is committed: requests that depend on earlier ones never happened.
-    pub(super) fn end_doubt(&mut self, now: Now, term: Term) {
-        let in_flight = self.model.in_flight_mut();
-        let blocked = in_flight.map(|in_flight| in_flight.end_doubt(term));
-        for number in blocked.into_iter().flatten() {
-            self.send_forward(now, number);
-        }
-        self.advance_due(now);
+    /// The database cannot continue, for this reason.
+    pub(super) fn break_off(&mut self, details: String) {
+        self.is_broken = true;
+        self.steps.push(Action::BreakOff(details));
     }
 
-    /// The oldest commit of this leadership is committed.
-    fn release_own(&mut self, index: Index, eid: Eid) {
-        let oldest = self.pending.commits().next();
-        let Some(oldest) = oldest else {
-            unreachable!("a leader's entries are its pending commits");
-        };
-        assert_eq!(oldest.txn, eid.0, "entries are committed in their order");
-        let Some(position) = oldest.position else {
-            unreachable!("every proposal has a position");
-        };
-        self.model.mark_applied(index, eid);
-        self.release_through(position);
+    /// Entries through this one are applied: outcomes that are based on them are certain.
+    pub(super) fn mark_reached(&mut self, index: Index) {
+        self.applied = self.applied.max(index);
+        self.steps.plan(Task::FinishDecided);
     }
 
-    /// Entries through this one are applied.
-    pub(super) fn mark_reached(&mut self, now: Now, index: Index) {
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.applied = cluster.applied.max(index);
-        }
-        self.finish_decided(now);
-    }
-
-    /// Applies an entry that this database has not executed.
+    /// Applies an entry to the rows, or says what contents it makes.
     fn apply_entry(
         &mut self,
-        now: Now,
-        index: Index,
         eid: Eid,
         data: &Bytes,
-    ) -> Result<Step, WireError> {
-        assert!(
-            self.pending.commits().next().is_none(),
-            "nothing is speculative while others' entries are applied"
-        );
-        let parts =
-            Parts::of(data).ok_or_else(|| WireError::syntax(data, "not the data of an entry"))?;
-        let schema = parts.schema()?.map(Arc::new);
-        match (schema, parts.transaction) {
-            (None, None) => {}
-            (None, Some(transaction)) => self.apply_transaction(now, eid, transaction)?,
-            (Some(schema), None) => {
-                self.begin_replacement(Source::Conversion(schema), index, eid);
-                return Ok(Step::UnderWay);
+        parts: &mut Parts<'_>,
+    ) -> Result<Change, WireError> {
+        let entry = EntryParts::of(data)
+            .ok_or_else(|| WireError::syntax(data, "not the data of an entry"))?;
+        let schema = entry.schema()?.map(Arc::new);
+        match (schema, entry.transaction) {
+            (None, None) => Ok(Change::None),
+            (None, Some(transaction)) => {
+                let schema = parts.database.schema().clone();
+                let recorded = self.reader.read(transaction, &schema)?;
+                let reply = self.reply_of_entry(eid, parts);
+                let uuids = parts.environment.uuids();
+                let delta = parts.database.apply_recorded(recorded, uuids)?;
+                Ok(Change::Rows(delta, reply))
             }
+            (Some(schema), None) => Ok(Change::Schema(schema)),
             (Some(schema), Some(rows)) => {
-                let mut database = Database::new(schema, self.database.hash_seed());
-                let recorded = self
-                    .model
-                    .read_transaction(rows, &database.schema().clone())?;
-                database.apply_recorded(recorded, self.environment.uuids())?;
-                self.apply_contents(now, database, eid);
+                let mut database = Database::new(schema.clone(), parts.database.hash_seed());
+                let recorded = self.reader.read(rows, &schema)?;
+                database.apply_recorded(recorded, parts.environment.uuids())?;
+                Ok(Change::Contents(database))
             }
         }
-        Ok(Step::Applied)
     }
 
-    /// Applies a change of a relay's source. False if it does not fit, and nothing has changed.
-    fn apply_change(&mut self, now: Now, change: SourceChange) -> bool {
+    /// The source of a relay has made these changes.
+    pub(super) fn apply_changes(&mut self, through: Index, changes: Vec<SourceChange>) {
+        if !self.is_broken {
+            self.steps
+                .plan(Task::ApplyChanges(through, changes.into_iter()));
+        }
+    }
+
+    /// Applies the next change, then the rest.
+    pub(super) fn apply_next_change(
+        &mut self,
+        through: Index,
+        mut changes: std::vec::IntoIter<SourceChange>,
+    ) {
+        match changes.next() {
+            None => {
+                self.mark_reached(through);
+                self.steps.plan(Task::EndEvent(through, TERM));
+            }
+            Some(change) => {
+                // Outcomes based on the changes before, which a client sees before this one.
+                self.mark_reached(change.index.previous());
+                self.steps
+                    .plan(Task::ApplyChange(through, Box::new(change), changes));
+            }
+        }
+    }
+
+    /// Applies a change of a relay's source, then the rest. If it does not fit, nothing has changed.
+    pub(super) fn apply_change(
+        &mut self,
+        through: Index,
+        change: SourceChange,
+        rest: std::vec::IntoIter<SourceChange>,
+        parts: &mut Parts<'_>,
+    ) {
         let SourceChange {
             index,
             eid,
@@ -234,100 +261,56 @@ impl DatabaseService {
             exists,
             ..
         } = change;
-        match self.apply_fitting(recorded, &exists) {
+        match apply_fitting(recorded, &exists, parts) {
             Ok(delta) => {
-                self.publish_applied(now, eid, &Arc::new(delta), None);
-                self.model.mark_applied(index, eid);
-                true
+                self.mark_applied(index, eid);
+                self.steps.push(Action::Publish {
+                    eid,
+                    delta: Arc::new(delta),
+                    reply: None,
+                });
+                self.steps.plan(Task::ApplyChanges(through, rest));
             }
-            Err(error) => {
-                if let Some(cluster) = self.model.cluster_mut() {
-                    cluster.report_misfit(&error);
-                }
-                false
-            }
+            Err(error) => self.report_misfit(&error),
         }
     }
 
-    fn apply_fitting(&mut self, recorded: Recorded, exists: &[bool]) -> Result<Delta, WireError> {
-        for (row, exists) in recorded.rows.iter().zip(exists) {
-            if self.database.get(row.table, row.uuid).is_some() != *exists {
-                let table = &self.database.schema().table(row.table).name;
-                let what = match exists {
-                    true => "changed and does not exist",
-                    false => "inserted and exists",
-                };
-                let details = format!("row {} of table {table} is {what}", row.uuid);
-                return Err(WireError::new(Tag::ConsistencyViolation, details));
-            }
+    /// An applied change is shown to the sessions: those whose replies depend on it are answered.
+    /// `reply`: that of the request that asked for it, and whether it has changed something.
+    pub(in super::super) fn answer_published(
+        &mut self,
+        eid: Eid,
+        reply: Option<(Entry, Answer, bool)>,
+        delta: Arc<Delta>,
+        parts: &mut Parts<'_>,
+    ) {
+        if let Some((entry, answer, has_changed)) = reply {
+            self.finish(entry, answer, has_changed, parts);
         }
-        self.database
-            .apply_recorded(recorded, self.environment.uuids())
+        self.steps.plan(Task::FinishSeen(eid));
+        self.steps.plan(Task::Advance);
+        // Requests of sessions come first: they may change what blocked transactions wait for.
+        self.steps.push(Action::RetryAffected(delta));
     }
 
-    fn apply_transaction(&mut self, now: Now, eid: Eid, text: &[u8]) -> Result<(), WireError> {
-        let schema = self.database.schema().clone();
-        let recorded = self.model.read_transaction(text, &schema)?;
-        let reply = self.reply_of_entry(eid);
-        let delta = self
-            .database
-            .apply_recorded(recorded, self.environment.uuids())?;
-        self.publish_applied(now, eid, &Arc::new(delta), reply);
-        Ok(())
-    }
-
-    /// Publishes an applied change, then its reply.
-    pub(super) fn publish_applied(&mut self, now: Now, eid: Eid, delta: &Arc<Delta>, reply: Reply) {
-        debug_assert!(
-            self.pending.is_empty(),
-            "a follower releases everything at once"
-        );
-        let commit = (!delta.is_empty()).then(|| Commit {
-            position: None,
-            record_bytes: 0,
-            txn: eid.0,
-            delta: delta.clone(),
-        });
-        let has_changed = commit.is_some();
-        if has_changed {
-            self.subscriptions.execute(delta, eid.0);
+    /// Answers the requests that have seen this entry, which is committed.
+    pub(super) fn finish_seen(&mut self, eid: Eid, parts: &mut Parts<'_>) {
+        if let Some((entry, reply)) = self.in_flight.take_seen(eid) {
+            self.finish(entry, reply, false, parts);
+            self.steps.plan(Task::FinishSeen(eid));
         }
-        let (origin, slot, answer) = match reply {
-            Some((entry, answer)) => {
-                let (slot, request) = entry.split();
-                (Origin::Client(request), Some(slot), answer)
-            }
-            None if self.model.is_relay() => (Origin::Source, None, Answer::Nothing),
-            None => (Origin::Member(self.model.leader()), None, Answer::Nothing),
-        };
-        if let Some(commit) = commit {
-            self.release_commit(&commit, now.wall_ms, &origin);
-        }
-        if let (Origin::Client(request), Some(slot)) = (origin, slot) {
-            self.finish(slot.with(request), answer, has_changed);
-        }
-        while let Some((entry, reply)) = self
-            .model
-            .in_flight_mut()
-            .and_then(|in_flight| in_flight.take_seen(eid))
-        {
-            self.finish(entry, reply, false);
-        }
-        self.advance_due(now);
-        self.retry_affected(now, Some(delta));
-        self.release();
     }
 
     /// The request whose entry this is, before the entry is applied.
-    fn reply_of_entry(&mut self, eid: Eid) -> Reply {
-        let (entry, stage) = self.model.in_flight_mut()?.take_committed(eid)?;
+    fn reply_of_entry(&mut self, eid: Eid, parts: &mut Parts<'_>) -> Option<(Entry, Answer)> {
+        let (entry, stage) = self.in_flight.take_committed(eid)?;
         let answer = match stage {
             Stage::Proposed { reply, .. } => reply,
             Stage::Forwarded {
                 result: Some(result),
                 ..
             } => Answer::Result(result.into()),
-            Stage::Forwarded { id, locks, .. } => self.compute_reply(&entry, id, locks),
+            Stage::Forwarded { id, locks, .. } => self.compute_reply(&entry, id, locks, parts),
             _ => unreachable!("it has no entry"),
         };
         Some((entry, answer))
@@ -335,18 +318,24 @@ impl DatabaseService {
 
     /// The leader's message is lost: executes the transaction on the state before its entry, which is the state that the leader had, with
     /// the same UUIDs. Then undoes it: the entry itself is applied.
-    fn compute_reply(&mut self, entry: &Entry, id: Eid, locks: Vec<String>) -> Answer {
+    fn compute_reply(
+        &self,
+        entry: &Entry,
+        id: Eid,
+        locks: Vec<String>,
+        parts: &mut Parts<'_>,
+    ) -> Answer {
         let client = identity_of(&entry.request, locks);
         let mut uuids = Derived::from(id.0);
         let mut budget = WorkBudget::unlimited();
         let params = entry.request.params();
-        match self.run_forward(params, &client, 0, &mut uuids, &mut budget) {
+        match self.run_forward((params, &client, 0), &mut uuids, &mut budget, parts) {
             Ok(Outcome::Done {
                 result,
                 delta: Some(delta),
                 ..
             }) => {
-                self.database.undo(&delta);
+                parts.database.undo(&delta);
                 Answer::Result(result)
             }
             _ => {
@@ -356,4 +345,28 @@ impl DatabaseService {
             }
         }
     }
+}
+
+/// Applies a change of a relay's source.
+///
+/// # Errors
+/// A row exists, or does not, against the source's word. Nothing has changed.
+fn apply_fitting(
+    recorded: Recorded,
+    exists: &[bool],
+    parts: &mut Parts<'_>,
+) -> Result<Delta, WireError> {
+    let database = &mut *parts.database;
+    for (row, exists) in recorded.rows.iter().zip(exists) {
+        if database.get(row.table, row.uuid).is_some() != *exists {
+            let table = &database.schema().table(row.table).name;
+            let what = match exists {
+                true => "changed and does not exist",
+                false => "inserted and exists",
+            };
+            let details = format!("row {} of table {table} is {what}", row.uuid);
+            return Err(WireError::new(Tag::ConsistencyViolation, details));
+        }
+    }
+    database.apply_recorded(recorded, parts.environment.uuids())
 }

@@ -8,15 +8,13 @@ use bytes::Bytes;
 use corvid_consensus::database::{
     ClientIdentity, Forward, ForwardMethod, ForwardOnce, ForwardOrigin, ForwardOutcome, MemberEvent,
 };
-use corvid_data::UuidSource;
-use corvid_engine::{Context, LockOwner, Outcome, TooLong, WorkBudget};
+use corvid_data::{Arc, Delta, UuidSource};
+use corvid_engine::{Context, LockOwner, Outcome, Tally, TooLong, WorkBudget};
 
-use super::super::replies::{Answer, Forwarded, Origin, Pending};
-use super::super::{DatabaseService, Now};
-use super::Part;
+use super::super::replies::{Answer, Forwarded};
 use super::identity::identities_in;
+use super::{Clustered, Part, Parts};
 use crate::job::Derived;
-use crate::message::ToDatabase;
 use crate::once::{CANCELED, Once};
 
 /// The locks that the session held when its transaction was forwarded.
@@ -37,106 +35,66 @@ pub(in super::super) fn is_short_forward(forward: &Forward) -> bool {
 }
 
 /// The event with these requests, if there are any.
-fn event_of(origin: ForwardOrigin, forwards: impl Iterator<Item = Forward>) -> Option<MemberEvent> {
+pub(in super::super) fn event_of(
+    origin: ForwardOrigin,
+    forwards: impl Iterator<Item = Forward>,
+) -> Option<MemberEvent> {
     let forwards: Vec<Forward> = forwards.collect();
     (!forwards.is_empty()).then_some(MemberEvent::Execute { origin, forwards })
 }
 
-impl DatabaseService {
-    /// Executes requests that another member has forwarded, unless this leadership is over.
-    /// Requests that must wait for others are queued.
-    pub(super) fn execute_forwards(
-        &mut self,
-        now: Now,
-        origin: ForwardOrigin,
-        forwards: Vec<Forward>,
-    ) {
-        let mut budget = WorkBudget::unlimited();
-        let left = self.execute_forwards_within(now, origin, forwards, &mut budget);
-        self.barrier_queue.push_first(left.map(ToDatabase::Member));
-    }
+/// A transaction that another member has forwarded, when it has been executed.
+pub(in super::super) struct Executed {
+    pub(in super::super) answer: Answer,
+    /// Its commit, whether that is durable, and the result that the other member is told at once.
+    pub(in super::super) commit: Option<(Arc<Delta>, bool, Option<ForwardOutcome>)>,
+    /// `None`: it was executed before.
+    pub(in super::super) tally: Option<Tally>,
+}
 
-    /// The same within a budget. Returns the event with the requests that are left: the first one
-    /// exceeds the budget and has changed nothing, or it is a conversion or comes after one. A
-    /// conversion and the requests after it need events of their own, because barriers are judged
-    /// once for each event.
-    pub(in super::super) fn execute_forwards_within(
-        &mut self,
-        now: Now,
-        origin: ForwardOrigin,
-        forwards: Vec<Forward>,
-        budget: &mut WorkBudget,
-    ) -> Option<MemberEvent> {
-        let mut forwards = forwards.into_iter();
-        let mut is_first = true;
-        while let Some(forward) = forwards.next() {
-            // A transaction of an earlier term is in doubt where it came from.
-            let is_present = |cluster: &super::Clustered| cluster.part == Part::Leads(origin.term);
-            if !self.model.cluster().is_some_and(is_present) {
-                return None;
-            }
-            let forwarded = Forwarded {
-                origin,
-                id: forward.id,
-                once: forward.once.map(|once| once.id.0),
-            };
-            match forward.method {
-                ForwardMethod::Transact => {
-                    if let Err(TooLong) = self.execute_forward(now, forwarded, &forward, budget) {
-                        return event_of(origin, std::iter::once(forward).chain(forwards));
-                    }
-                }
-                ForwardMethod::Convert if is_first => {
-                    self.convert_forward(now, forwarded, &forward);
-                    return event_of(origin, forwards);
-                }
-                ForwardMethod::Convert => {
-                    return event_of(origin, std::iter::once(forward).chain(forwards));
-                }
-            }
-            is_first = false;
+impl Executed {
+    fn without_commit(answer: Answer, tally: Option<Tally>) -> Executed {
+        Executed {
+            answer,
+            commit: None,
+            tally,
         }
-        None
+    }
+}
+
+impl Clustered {
+    /// Whether a forwarded transaction may be executed: this leadership is the one that it was
+    /// forwarded to. One of an earlier term is in doubt where it came from.
+    pub(in super::super) fn executes_for(&self, origin: ForwardOrigin) -> bool {
+        self.part == Part::Leads(origin.term)
     }
 
-    fn execute_forward(
+    /// Executes a transaction that another member has forwarded.
+    ///
+    /// # Errors
+    /// It exceeds the budget, and has changed nothing.
+    pub(in super::super) fn execute_forward(
         &mut self,
-        now: Now,
-        forwarded: Forwarded,
         forward: &Forward,
         budget: &mut WorkBudget,
-    ) -> Result<(), TooLong> {
-        let origin = Origin::Forwarded(forwarded);
+        parts: &mut Parts<'_>,
+    ) -> Result<Executed, TooLong> {
         let once = forward.once.map(|ForwardOnce { id, after }| Once {
             id: id.0,
             after: after.map(|after| after.0),
         });
-        if let Some(answer) = once.and_then(|once| self.executor.once.judge(once)) {
-            self.pending.push(Pending::answer(answer, origin));
-            self.release();
-            return Ok(());
+        if let Some(answer) = once.and_then(|once| parts.once.judge(once)) {
+            return Ok(Executed::without_commit(answer, None));
         }
         let mut uuids = Derived::from(forward.id.0);
-        let outcome = self.run_forward(
-            &forward.params,
-            &forward.client,
-            forward.elapsed_ms,
-            &mut uuids,
-            budget,
-        )?;
-        let limits = self.model.cluster().map(|cluster| cluster.limits);
-        let limits = limits.unwrap_or_default();
-        let outcome = match limits.limit_result(outcome, &mut self.database) {
+        let text = (&*forward.params, &forward.client, forward.elapsed_ms);
+        let outcome = self.run_forward(text, &mut uuids, budget, parts)?;
+        let outcome = match self.limits.limit_result(outcome, parts.database) {
             Ok(outcome) => outcome,
-            Err(error) => {
-                // Nothing has changed and nothing is remembered: sent again, it fails again.
-                self.pending
-                    .push(Pending::answer(Answer::Error(error), origin));
-                self.release();
-                return Ok(());
-            }
+            // Nothing has changed and nothing is remembered: sent again, it fails again.
+            Err(error) => return Ok(Executed::without_commit(Answer::Error(error), None)),
         };
-        match outcome {
+        Ok(match outcome {
             Outcome::Done {
                 result,
                 delta: Some(delta),
@@ -144,8 +102,6 @@ impl DatabaseService {
                 tally,
                 ..
             } => {
-                self.observers.counts.executed(&tally, true);
-                let committed = delta.clone();
                 let (answer, proposed) = match once {
                     // The other member does not know the entry by its id, so it is told when that is committed.
                     Some(_) => (Answer::Result(result), None),
@@ -154,39 +110,34 @@ impl DatabaseService {
                         Some(ForwardOutcome::Proposed(result.into())),
                     ),
                 };
-                self.queue_executed(now, Some(delta), durable, answer, origin);
-                if let Some(outcome) = proposed {
-                    self.model.report_outcome(forwarded, outcome);
+                Executed {
+                    answer,
+                    commit: Some((delta, durable, proposed)),
+                    tally: Some(tally),
                 }
-                self.retry_affected(now, Some(&committed));
             }
             Outcome::Done { result, tally, .. } => {
-                self.observers.counts.executed(&tally, false);
                 let answer = Answer::Result(result);
                 if let Some(once) = once {
                     // The member that has the session forwards only what may write.
-                    self.executor.once.came_to_nothing(once.id, true, &answer);
+                    parts.once.came_to_nothing(once.id, true, &answer);
                 }
-                self.pending.push(Pending::answer(answer, origin));
+                Executed::without_commit(answer, Some(tally))
             }
-            Outcome::Blocked { .. } => {
-                self.pending.push(Pending::answer(Answer::Blocked, origin));
-            }
-        }
-        self.release();
-        Ok(())
+            Outcome::Blocked { .. } => Executed::without_commit(Answer::Blocked, None),
+        })
     }
 
-    /// Executes a transaction for a client that is described, with all its selections.
+    /// Executes the text of a transaction for a client that is described, with all its selections.
+    /// The client has waited for as many milliseconds as the text says.
     pub(super) fn run_forward(
-        &mut self,
-        params: &[u8],
-        client: &ClientIdentity,
-        elapsed_ms: u64,
+        &self,
+        (params, client, elapsed_ms): (&[u8], &ClientIdentity, u64),
         uuids: &mut dyn UuidSource,
         budget: &mut WorkBudget,
+        parts: &mut Parts<'_>,
     ) -> Result<Outcome, TooLong> {
-        *budget = self.environment.limit_selections(*budget);
+        *budget = parts.environment.limit_selections(*budget);
         let mut context = Context {
             elapsed_ms,
             read_only: client.is_read_only,
@@ -195,16 +146,14 @@ impl DatabaseService {
             uuids,
             locks: &ForwardedLocks(&client.locks),
         };
-        let outcome = self.database.execute_within(params, &mut context, budget)?;
-        Ok(self.limit_entry(outcome))
+        let database = &mut *parts.database;
+        let outcome = database.execute_within(params, &mut context, budget)?;
+        Ok(self.limit_entry(outcome, database, parts.file.is_diff()))
     }
 
     /// A forwarded transaction is released: its commit and everything that it has seen is committed.
     pub(in super::super) fn release_forwarded(&mut self, forwarded: Forwarded, answer: Answer) {
-        let Some(cluster) = self.model.cluster() else {
-            return;
-        };
-        let index = cluster.applied;
+        let index = self.applied;
         let outcome = match answer {
             Answer::Result(result) => ForwardOutcome::Unchanged(index, result.into()),
             Answer::Error(error) => {
@@ -218,6 +167,6 @@ impl DatabaseService {
             // Its commit was reported when it was executed.
             _ => return,
         };
-        self.model.report_outcome(forwarded, outcome);
+        self.report_outcome(forwarded, outcome);
     }
 }

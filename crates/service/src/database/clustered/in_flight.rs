@@ -260,6 +260,11 @@ impl InFlight {
         }
     }
 
+    /// Whether a session may be able to continue.
+    pub(crate) fn has_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
     /// Takes a session that may be able to continue.
     pub(crate) fn take_due(&mut self) -> Option<SessionId> {
         self.due.pop()

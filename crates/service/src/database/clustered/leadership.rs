@@ -8,154 +8,109 @@
 
 use corvid_log::cluster::{Eid, Sid, Term};
 
-use super::super::replies::{Answer, Origin, Pending, Reason};
-use super::super::undo::changed_sessions;
-use super::super::{DatabaseService, Now};
+use super::super::replies::{Answer, Origin, Outputs, Pending, Reason};
 use super::request_stage::{Entry, Stage};
-use super::{InFlight, Part, TransactionKind};
+use super::steps::{Action, Task};
+use super::{Clustered, Part, Parts, TransactionKind};
 use crate::message::{DatabaseMethod, Request, ToDatabase};
 
-impl DatabaseService {
+/// How an undone entry of the pending queue goes on.
+pub(in super::super) enum Undone {
+    /// It is in flight, or ends.
+    Resolved,
+    /// This reply is pending again.
+    Answer(Answer, Origin),
+    /// This input is executed again.
+    Again(ToDatabase),
+}
+
+impl Clustered {
     /// The member leads, and everything before its leadership is applied.
-    pub(super) fn lead(&mut self, now: Now, term: Term) {
-        if let Some(Part::Leads(present)) = self.model.part() {
+    pub(super) fn lead(&mut self, term: Term) {
+        if let Part::Leads(present) = self.part {
             if present == term {
                 return;
             }
-            self.lose_leadership(now, present, Part::Follows(term, None));
+            let part = Part::Follows(term, None);
+            self.steps.push(Action::GiveUpLeadership(present, part));
         }
-        let Some(cluster) = self.model.cluster_mut() else {
-            return;
-        };
-        cluster.part = Part::Leads(term);
-        cluster.in_flight.begin_term(term);
-        self.execute_in_flight(now);
+        self.steps.plan(Task::Lead(term));
     }
 
     /// Executes what is in flight, as the leader. Requests that are sought wait.
-    pub(super) fn execute_in_flight(&mut self, now: Now) {
-        let Some(in_flight) = self.model.in_flight_mut() else {
-            return;
-        };
+    pub(super) fn execute_in_flight(&mut self, parts: &mut Parts<'_>) {
         // An outcome that waits for an entry changed nothing, so that transaction may be executed again too.
-        let (blocked, sessions) = in_flight.make_local();
+        let (blocked, sessions) = self.in_flight.make_local();
         for session in sessions {
-            self.outputs.outboxes.block(session, Reason::Cluster);
+            parts.outputs.outboxes.block(session, Reason::Cluster);
         }
         for Entry { request, .. } in blocked {
             if request.info.is_closed() {
-                self.end_request(&request);
-            } else if self.conversions.is_waiting(&self.file) {
-                self.barrier_queue.push(ToDatabase::Request(request));
+                parts.outputs.end_request(&request);
+            } else if parts.is_converting() {
+                parts.barrier_queue.push(ToDatabase::Request(request));
             } else {
-                self.execute_request(now, request);
+                self.steps.push(Action::Execute(request));
             }
         }
-        self.advance_due(now);
+        self.steps.plan(Task::Advance);
     }
 
     /// The member does not lead.
-    pub(super) fn follow(&mut self, now: Now, term: Term, leader: Option<Sid>) {
+    pub(super) fn follow(&mut self, term: Term, leader: Option<Sid>) {
         let part = Part::Follows(term, leader);
-        if let Some(Part::Leads(led)) = self.model.part() {
-            self.lose_leadership(now, led, part);
-        } else if let Some(cluster) = self.model.cluster_mut() {
-            cluster.part = part;
-            cluster.in_flight.begin_term(term);
+        if let Part::Leads(led) = self.part {
+            self.steps.push(Action::GiveUpLeadership(led, part));
+        } else {
+            self.part = part;
+            self.in_flight.begin_term(term);
         }
-        self.forward_waiting(now);
+        self.steps.plan(Task::ForwardWaiting);
     }
 
-    /// Undoes all speculative commits of the leadership in this term.
-    fn lose_leadership(&mut self, now: Now, led: Term, part: Part) {
-        let Some(cluster) = self.model.cluster_mut() else {
-            return;
-        };
-        cluster.part = part;
+    /// The leadership is over. Returns the requests in flight here, which come after the pending
+    /// ones of their sessions.
+    pub(in super::super) fn take_part(&mut self, part: Part) -> Vec<(Box<Request>, Stage)> {
+        self.part = part;
         // The member would drop them. Their transactions are in doubt all the same, and never happened.
-        cluster.proposals.clear();
+        self.proposals.clear();
         let (Part::Follows(term, _) | Part::Leads(term)) = part;
-        cluster.in_flight.begin_term(term);
-        // The requests in flight here wait behind pending ones of their sessions.
-        let behind = cluster.in_flight.take_ordered();
-        let undone = self.pending.take_all();
-        if undone.is_empty() {
-            self.keep_again(behind);
-            self.lose_conversion(now, led);
-            return;
-        }
-        let affected = self.undo_commits(&undone);
-        self.subscriptions.undo();
-        for entry in &undone {
-            self.undo_monitor_change(entry);
-        }
-        self.observers
-            .observe_undo(&self.database, &mut self.outputs);
-        // They came behind everything that their sessions have pending, and before what they have in flight.
-        let mut waited = self
-            .subscriptions
-            .take_waiting_for_contents(&mut self.outputs);
-        let in_flight = self.model.in_flight_mut();
-        waited.extend(in_flight.into_iter().flat_map(InFlight::take_all_anew));
-        let sessions = changed_sessions(&undone);
-        let mut requeued = Vec::new();
-        let mut after = None;
-        for entry in undone {
-            let txn = entry.commit.as_ref().map(|commit| Eid(commit.txn));
-            after = txn.or(after);
-            // Before a later transaction of its session is in doubt, and has a reply.
-            let again = self.doubt(led, after, entry);
-            requeued.extend(again.and_then(|input| self.execute_again_unless_blocked(now, input)));
-        }
-        for request in waited {
-            if self.is_behind(&request) {
-                self.keep(Box::new(request), Stage::Local);
-            } else {
-                let input = ToDatabase::Request(Box::new(request));
-                requeued.extend(self.execute_again_unless_blocked(now, input));
-            }
-        }
-        self.keep_again(behind);
-        self.put_back_inputs(requeued);
-        self.lose_conversion(now, led);
-        self.release();
-        self.retry(now, affected);
-        self.release();
-        for session in sessions {
-            self.resume_if_unblocked(session);
-        }
+        self.in_flight.begin_term(term);
+        self.in_flight.take_ordered()
     }
 
-    /// Keeps an undone entry if it is in doubt, or behind one of its session; `after` is the last commit up to it. Otherwise returns the
-    /// input that is executed again, if there is one. The requests of a closed session are dropped: nothing of it happens any more.
-    fn doubt(&mut self, led: Term, after: Option<Eid>, entry: Pending) -> Option<ToDatabase> {
+    /// Keeps an undone entry if it is in doubt, or behind one of its session; `after` is the last commit up to it. The requests of a closed
+    /// session are dropped: nothing of it happens any more.
+    pub(in super::super) fn doubt(
+        &mut self,
+        led: Term,
+        after: Option<Eid>,
+        entry: Pending,
+        outputs: &mut Outputs,
+    ) -> Undone {
         match (entry.origin, entry.answer, entry.commit) {
             (Origin::Client(request), ..) if request.info.is_closed() => {
-                self.end_request(&request);
-                None
+                outputs.end_request(&request);
+                Undone::Resolved
             }
             (Origin::Client(request), reply, Some(commit)) => {
                 let (term, id) = (led, Eid(commit.txn));
-                self.keep(request, Stage::Proposed { term, id, reply });
-                None
+                self.keep(request, Stage::Proposed { term, id, reply }, outputs);
+                Undone::Resolved
             }
             // This reply does not depend on the state.
-            (origin, Answer::Canceled, None) => {
-                self.pending.push(Pending::answer(Answer::Canceled, origin));
-                None
-            }
+            (origin, Answer::Canceled, None) => Undone::Answer(Answer::Canceled, origin),
             (Origin::Client(request), Answer::Certain(reply, has_changed), None) => {
-                if self.is_behind(&request) {
-                    let reply = *reply;
-                    self.keep(request, Stage::Answered { reply, has_changed });
-                } else {
+                if !is_behind(&request, outputs) {
                     let answer = Answer::Certain(reply, has_changed);
-                    let origin = Origin::Client(request);
-                    self.pending.push(Pending::answer(answer, origin));
+                    return Undone::Answer(answer, Origin::Client(request));
                 }
-                None
+                let reply = *reply;
+                let stage = Stage::Answered { reply, has_changed };
+                self.keep(request, stage, outputs);
+                Undone::Resolved
             }
-            (Origin::Client(request), reply, None) if self.must_keep(&request) => {
+            (Origin::Client(request), reply, None) if must_keep(&request, outputs) => {
                 let stage = match (after, reply) {
                     (
                         Some(after),
@@ -166,83 +121,58 @@ impl DatabaseService {
                     }
                     _ => Stage::Local,
                 };
-                self.keep(request, stage);
-                None
+                self.keep(request, stage, outputs);
+                Undone::Resolved
             }
-            (Origin::Client(request), ..) => Some(ToDatabase::Request(request)),
-            (Origin::Cancel(session, id), ..) => Some(ToDatabase::Cancel(session, id)),
-            (Origin::Control(control), ..) => Some(ToDatabase::Control(control)),
+            (Origin::Client(request), ..) => Undone::Again(ToDatabase::Request(request)),
+            (Origin::Cancel(session, id), ..) => Undone::Again(ToDatabase::Cancel(session, id)),
+            (Origin::Control(control), ..) => Undone::Again(ToDatabase::Control(control)),
             // The member that has the session finds out. The server itself writes nothing to a clustered database.
             (Origin::Forwarded(_) | Origin::Server(_) | Origin::Source | Origin::Member(_), ..) => {
-                None
+                Undone::Resolved
             }
         }
-    }
-
-    /// Whether an undone request must wait for earlier ones of its session.
-    fn is_behind(&self, request: &Request) -> bool {
-        let outboxes = &self.outputs.outboxes;
-        !request.blocked
-            && (outboxes.has_forwards(request.session)
-                || outboxes.is_blocked_except_by_cluster(request.session))
-    }
-
-    /// Whether an undone request that changed nothing is kept in flight: it is behind others, or could only be executed by a leader.
-    fn must_keep(&self, request: &Request) -> bool {
-        let is_for_leader = || {
-            request.method == DatabaseMethod::Transact
-                && TransactionKind::of(request.params()).may_write
-        };
-        !request.blocked && (self.is_behind(request) || is_for_leader())
     }
 
     /// Keeps an undone request in flight; the later requests of its session wait in its outbox.
-    pub(super) fn keep(&mut self, request: Box<Request>, stage: Stage) {
+    pub(in super::super) fn keep(
+        &mut self,
+        request: Box<Request>,
+        stage: Stage,
+        outputs: &mut Outputs,
+    ) {
         if request.info.is_closed() {
-            self.end_request(&request);
+            outputs.end_request(&request);
             return;
         }
         if !request.blocked {
-            let outboxes = &mut self.outputs.outboxes;
-            outboxes.begin_forward(request.session);
-            outboxes.block(request.session, Reason::Cluster);
+            outputs.outboxes.begin_forward(request.session);
+            outputs.outboxes.block(request.session, Reason::Cluster);
         }
-        if let Some(in_flight) = self.model.in_flight_mut() {
-            in_flight.push(request, stage);
-        }
+        self.in_flight.push(request, stage);
     }
 
-    /// Keeps requests that were in flight before, behind the others.
-    fn keep_again(&mut self, behind: Vec<(Box<Request>, Stage)>) {
-        if let Some(in_flight) = self.model.in_flight_mut() {
-            for (request, stage) in behind {
-                in_flight.push(request, stage);
-            }
+    /// Keeps requests that were in flight before, after the others.
+    pub(in super::super) fn keep_again(&mut self, behind: Vec<(Box<Request>, Stage)>) {
+        for (request, stage) in behind {
+            self.in_flight.push(request, stage);
         }
     }
+}
 
-    /// Executes an input again. Returns it if it must wait in the outbox of its session, before the later requests of that session.
-    fn execute_again_unless_blocked(&mut self, now: Now, input: ToDatabase) -> Option<ToDatabase> {
-        if let Some(session) = self.awaits_cluster(&input) {
-            self.outputs.outboxes.block(session, Reason::Cluster);
-        }
-        let is_retry = matches!(&input, ToDatabase::Request(request) if request.blocked);
-        if !is_retry && self.outputs.outboxes.must_queue(&input) {
-            return Some(input);
-        }
-        match input {
-            ToDatabase::Request(request) => self.execute_request(now, request),
-            ToDatabase::Cancel(session, id) => self.cancel(now, session, id),
-            ToDatabase::Control(control) => self.handle_control(now, control),
-            _ => unreachable!("only these are pending"),
-        }
-        None
-    }
+/// Whether an undone request must wait for earlier ones of its session.
+pub(in super::super) fn is_behind(request: &Request, outputs: &Outputs) -> bool {
+    let outboxes = &outputs.outboxes;
+    !request.blocked
+        && (outboxes.has_forwards(request.session)
+            || outboxes.is_blocked_except_by_cluster(request.session))
+}
 
-    /// Puts inputs before the later ones of their sessions.
-    fn put_back_inputs(&mut self, inputs: Vec<ToDatabase>) {
-        for input in inputs.into_iter().rev() {
-            self.outputs.outboxes.put_back(input);
-        }
-    }
+/// Whether an undone request that changed nothing is kept in flight: it is behind others, or could only be executed by a leader.
+fn must_keep(request: &Request, outputs: &Outputs) -> bool {
+    let is_for_leader = || {
+        request.method == DatabaseMethod::Transact
+            && TransactionKind::of(request.params()).may_write
+    };
+    !request.blocked && (is_behind(request, outputs) || is_for_leader())
 }

@@ -6,53 +6,58 @@
 
 use corvid_engine::{Outcome, WorkBudget};
 
-use super::super::DatabaseService;
 use super::super::replies::Answer;
 use super::identity::identity_of;
 use super::in_flight::Number;
+use super::{Clustered, Parts};
 use crate::job::Derived;
 use crate::message::Completion;
 use crate::upstream::{LockNews, SourceRequest};
 
-impl DatabaseService {
+impl Clustered {
     /// Has the relay make the claims of the lock table.
-    pub(in super::super) fn claim_locks(&mut self) {
-        let mut locks = self.environment.lock_table();
-        let claims = locks.take_claims(self.id);
-        drop(locks);
-        if let Some(cluster) = self.model.cluster_mut() {
-            for (name, claim) in claims {
-                cluster.push_source_request(SourceRequest::Lock { name, claim });
-            }
+    pub(in super::super) fn claim_locks(&mut self, parts: &Parts<'_>) {
+        let claims = parts
+            .environment
+            .lock_table()
+            .take_claims(parts.outputs.database());
+        for (name, claim) in claims {
+            self.push_source_request(SourceRequest::Lock { name, claim });
         }
     }
 
     /// The relay has news of a claim to a lock.
-    pub(super) fn hear_of_lock(&mut self, name: &str, number: u64, news: LockNews) {
-        let mut locks = self.environment.lock_table();
-        let notified = locks.hear(name, number, news);
-        drop(locks);
-        self.claim_locks();
+    pub(super) fn hear_of_lock(
+        &mut self,
+        name: &str,
+        number: u64,
+        news: LockNews,
+        parts: &mut Parts<'_>,
+    ) {
+        let notified = parts.environment.lock_table().hear(name, number, news);
+        self.claim_locks(parts);
         if let Some(session) = notified {
-            self.outputs.complete(session, Completion::LockNotification);
+            parts
+                .outputs
+                .complete(session, Completion::LockNotification);
         }
     }
 
     /// A waiting transaction asserts a lock that its session has lost in the meantime: it is executed here, without the lock.
-    pub(super) fn fail_assertion(&mut self, number: Number) {
-        let taken = self.model.in_flight_mut().and_then(|it| it.take(number));
-        let Some((entry, _)) = taken else {
+    pub(super) fn fail_assertion(&mut self, number: Number, parts: &mut Parts<'_>) {
+        let Some((entry, _)) = self.in_flight.take(number) else {
             return;
         };
         let request = &entry.request;
-        let client = identity_of(request, self.environment.owned_locks(request.session));
-        let mut uuids = Derived::from(self.environment.fresh());
+        let client = identity_of(request, parts.environment.owned_locks(request.session));
+        let mut uuids = Derived::from(parts.environment.fresh());
         let mut budget = WorkBudget::unlimited();
-        let outcome = self.run_forward(request.params(), &client, 0, &mut uuids, &mut budget);
+        let text = (request.params(), &client, 0);
+        let outcome = self.run_forward(text, &mut uuids, &mut budget, parts);
         let answer = match outcome {
             Ok(Outcome::Done { result, delta, .. }) => {
                 if let Some(delta) = delta {
-                    self.database.undo(&delta);
+                    parts.database.undo(&delta);
                 }
                 Answer::Result(result)
             }
@@ -60,7 +65,7 @@ impl DatabaseService {
             Ok(Outcome::Blocked { .. }) => Answer::Canceled,
             Err(_) => unreachable!("nothing limits it"),
         };
-        self.drop_once(&entry.request);
-        self.finish(entry, answer, false);
+        self.drop_once(&entry.request, parts);
+        self.finish(entry, answer, false, parts);
     }
 }

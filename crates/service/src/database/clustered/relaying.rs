@@ -16,15 +16,16 @@
 
 use corvid_consensus::database::ForwardOutcome;
 use corvid_data::{Tag, WireError};
-use corvid_engine::Outcome;
+use corvid_engine::{Database, Outcome};
 use corvid_log::cluster::Index;
 use corvid_monitor::SessionId;
 
+use super::super::environment::Environment;
 use super::super::replies::Answer;
-use super::super::{DatabaseService, Now};
+use super::forwarding::owns_asserted;
 use super::request_stage::Stage;
-use super::transaction_kind::asserted_locks;
-use super::{Clustered, Requests, TransactionKind};
+use super::steps::{Action, Reply, Task};
+use super::{Clustered, Parts, TransactionKind};
 use crate::message::{Completion, DatabaseMethod, Request, ToDatabase};
 use crate::upstream::SourceRequest;
 
@@ -35,8 +36,8 @@ impl Clustered {
     /// The client of forwarded requests has gone, or cancels one that may be waiting at the source,
     /// by its id. Transactions that their client may ask for again are not canceled at the source
     /// when it goes.
-    pub(super) fn withdraw_forwarded(&mut self, session: SessionId, canceled: Option<&[u8]>) {
-        if matches!(self.requests, Requests::Member(_)) {
+    pub(super) fn withdraw_at_source(&mut self, session: SessionId, canceled: Option<&[u8]>) {
+        if !self.is_relay() {
             return;
         }
         let forwarded = self.in_flight.forwarded_of(session);
@@ -59,32 +60,32 @@ impl Clustered {
         let details = error.to_string();
         self.push_source_request(SourceRequest::Misfit { details });
     }
-}
 
-impl DatabaseService {
     /// Whether a transaction is for the source, and is not tried here.
-    pub(super) fn relays_at_once(&self, request: &Request) -> bool {
+    pub(super) fn relays_at_once(&self, request: &Request, environment: &Environment) -> bool {
         let kind = TransactionKind::of(request.params());
-        kind.is_for_source && !self.must_try(request, kind)
+        kind.is_for_source && !self.must_try(request, kind, environment)
     }
 
-    /// Whether a transaction of a relay's session may go to the source as far as its locks are
-    /// concerned: the session owns those that it asserts.
-    pub(super) fn owns_asserted(&self, request: &Request) -> bool {
-        let asserted = asserted_locks(request.params());
-        asserted.is_some_and(|locks| self.environment.owns_all(request.session, &locks))
-    }
-
-    fn must_try(&self, request: &Request, kind: TransactionKind) -> bool {
+    fn must_try(
+        &self,
+        request: &Request,
+        kind: TransactionKind,
+        environment: &Environment,
+    ) -> bool {
         kind.may_block
             || request.is_read_only()
             || !request.identities().is_empty()
-            || self.model.leader().is_none()
-            || (kind.asserts && !self.owns_asserted(request))
+            || self.leader().is_none()
+            || (kind.asserts && !owns_asserted(request, environment))
     }
 
     /// Undoes a trial. False if it is the answer.
-    pub(super) fn withdraw_relay_trial(&mut self, request: &Request, outcome: &Outcome) -> bool {
+    pub(super) fn withdraw_relay_trial(
+        request: &Request,
+        outcome: &Outcome,
+        database: &mut Database,
+    ) -> bool {
         let Outcome::Done { delta, tally, .. } = outcome else {
             return false;
         };
@@ -95,85 +96,100 @@ impl DatabaseService {
             return false;
         }
         if let Some(delta) = delta {
-            self.database.undo(delta);
+            database.undo(delta);
         }
         true
     }
 
     /// Takes a request for the source. Refuses it when too many wait.
-    pub(super) fn admit_relayed(&mut self, mut request: Box<Request>) -> Option<Box<Request>> {
+    pub(super) fn admit_relayed(
+        &mut self,
+        mut request: Box<Request>,
+        parts: &mut Parts<'_>,
+    ) -> Option<Box<Request>> {
         let may_block = request.method == DatabaseMethod::Transact
             && TransactionKind::of(request.params()).may_block;
         if may_block && !std::mem::replace(&mut request.blocked, true) {
             // It may block at the source, and must not hold up the later replies of its session.
-            self.outputs.complete(request.session, Completion::Request);
+            parts.outputs.complete(request.session, Completion::Request);
         }
-        let in_flight = self.model.in_flight_mut()?;
-        if in_flight.waiting_bytes() <= WAITING_BYTES_MAX {
+        if self.in_flight.waiting_bytes() <= WAITING_BYTES_MAX {
             if let Some(once) = request.once {
-                self.executor.once.begin(once);
+                parts.once.begin(once);
             }
             return Some(request);
         }
         let details = "too many transactions wait for the relay's source";
         let error = WireError::new(Tag::ResourcesExhausted, details);
         let (session, blocked) = (request.session, request.blocked);
-        let (number, _) = in_flight.push(request, Stage::Waiting);
-        let taken = in_flight.take(number);
+        let (number, _) = self.in_flight.push(request, Stage::Waiting);
+        let taken = self.in_flight.take(number);
         if !blocked {
-            self.outputs.outboxes.begin_forward(session);
+            parts.outputs.outboxes.begin_forward(session);
         }
         if let Some((entry, _)) = taken {
-            self.finish(entry, Answer::Error(Box::new(error)), false);
+            self.finish(entry, Answer::Error(Box::new(error)), false, parts);
         }
         None
     }
 
     /// Contents of another schema, which are this change, are about to replace the present ones: the conversion that made them is answered
     /// before, because its session may be closed by them. All other replies come after them.
-    pub(super) fn answer_conversions(&mut self, now: Now, index: Index) {
-        while let Some((entry, result)) = self
-            .model
-            .in_flight_mut()
-            .and_then(|in_flight| in_flight.take_converted(index))
-        {
+    pub(super) fn finish_converted(&mut self, index: Index, parts: &mut Parts<'_>) {
+        if let Some((entry, result)) = self.in_flight.take_converted(index) {
             let outcome = ForwardOutcome::Unchanged(index, result.clone());
-            self.audit_relayed(now, &entry.request, &outcome);
-            self.finish(entry, Answer::Result(result.into()), false);
+            self.audit_relayed(&entry.request, &outcome, parts);
+            self.finish(entry, Answer::Result(result.into()), false, parts);
+            self.steps.plan(Task::FinishConverted(index));
         }
     }
 
     /// The source of a relay has decided about a transaction: answers those with the same id.
-    pub(super) fn decide_once(&mut self, request: &Request, outcome: &ForwardOutcome) {
-        let Some(once) = request.once.filter(|_| self.model.is_relay()) else {
+    pub(super) fn decide_once(
+        &mut self,
+        request: &Request,
+        outcome: &ForwardOutcome,
+        parts: &mut Parts<'_>,
+    ) {
+        let Some(once) = request.once.filter(|_| self.is_relay()) else {
             return;
         };
-        match self.executor.once.decide(request, once, outcome) {
+        match parts.once.decide(request, once, outcome) {
             Some(answers) => {
                 for (request, answer) in answers {
-                    self.send_answer(request, answer, false);
+                    self.steps.push(Action::Answer(Reply {
+                        request,
+                        answer,
+                        has_changed: false,
+                        turn: None,
+                    }));
                 }
             }
-            None => self.drop_once(request),
+            None => self.drop_once(request, parts),
         }
     }
 
     /// A transaction was not executed and will not be: those with the same id take its place.
-    pub(super) fn drop_once(&mut self, request: &Request) {
-        let Some(once) = request.once.filter(|_| self.model.is_relay()) else {
+    pub(super) fn drop_once(&self, request: &Request, parts: &mut Parts<'_>) {
+        let Some(once) = request.once.filter(|_| self.is_relay()) else {
             return;
         };
-        let requests = self.executor.once.take_waiting_for(once).into_iter();
+        let requests = parts.once.take_waiting_for(once).into_iter();
         let requests = requests.map(|request| ToDatabase::Request(Box::new(request)));
-        self.barrier_queue.push_first(requests);
+        parts.barrier_queue.push_first(requests);
     }
 
     /// The source has answered a request: the audit trail shows it.
-    pub(super) fn audit_relayed(&mut self, now: Now, request: &Request, outcome: &ForwardOutcome) {
-        if self.model.is_relay() {
-            let (audit, schema) = (&self.observers.audit, self.database.schema());
-            let entry = audit.of_relayed(schema, now, request, outcome);
-            self.outputs.audit.extend(entry);
+    pub(super) fn audit_relayed(
+        &self,
+        request: &Request,
+        outcome: &ForwardOutcome,
+        parts: &mut Parts<'_>,
+    ) {
+        if self.is_relay() {
+            let schema = parts.database.schema();
+            let entry = parts.audit.of_relayed(schema, parts.now, request, outcome);
+            parts.outputs.audit.extend(entry);
         }
     }
 }

@@ -7,15 +7,16 @@
 use std::collections::VecDeque;
 
 use corvid_consensus::database::{Committed, MemberEvent};
-use corvid_data::{Arc, Recorded, Schema};
+use corvid_data::{Arc, Schema};
 use corvid_engine::Database;
 use corvid_log::cluster::{Eid, Index, Term};
 
 use super::super::replies::Answer;
-use super::super::{DatabaseService, Now};
-use super::request_stage::Entry;
+use super::steps::{Action, Task};
+use super::{Clustered, Parts};
+use crate::job::garbage::Garbage;
 use crate::job::{Job, JobNumber, JobResult};
-use crate::message::{Event, InstalledSnapshot, ToDatabase};
+use crate::message::{InstalledSnapshot, ToDatabase};
 use crate::upstream::SourceNews;
 
 /// A replacement under way.
@@ -38,91 +39,68 @@ pub(super) enum Source {
     Snapshot(Box<Database>, Term),
 }
 
-impl DatabaseService {
+impl Clustered {
     /// Begins to find the contents after this entry.
-    pub(super) fn begin_replacement(&mut self, source: Source, index: Index, eid: Eid) {
+    pub(super) fn begin_replacement(
+        &mut self,
+        source: Source,
+        index: Index,
+        eid: Eid,
+        parts: &mut Parts<'_>,
+    ) {
         let replacement = Replacement {
-            number: self.outputs.number_job(),
+            number: parts.outputs.number_job(),
             source,
             index,
             eid,
             held: VecDeque::new(),
             held_bytes: 0,
         };
-        let job = self.job_of(&replacement);
-        self.outputs.jobs.push(job);
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.replacement = Some(replacement);
-        }
-    }
-
-    fn job_of(&mut self, replacement: &Replacement) -> Job {
-        let number = replacement.number;
-        let snapshot = self.database.snapshot();
-        match &replacement.source {
-            Source::Conversion(schema) => Job::Convert {
-                number,
-                snapshot,
-                schema: schema.clone(),
-                seed: self.environment.fresh(),
-            },
-            Source::Snapshot(installed, _) => Job::CompareSnapshots {
-                number,
-                present: snapshot,
-                installed: installed.snapshot(),
-            },
-        }
+        let job = replacement.job(parts);
+        parts.outputs.jobs.push(job);
+        self.replacement = Some(replacement);
     }
 
     /// Holds an event of the member while a replacement is under way; otherwise returns it.
-    pub(super) fn hold(&mut self, now: Now, input: ToDatabase) -> Option<ToDatabase> {
-        let bytes_max = self.conversions.bytes_max;
-        let cluster = self.model.cluster_mut();
-        let Some(replacement) = cluster.and_then(|cluster| cluster.replacement.as_mut()) else {
+    pub(super) fn hold(&mut self, input: ToDatabase, parts: &mut Parts<'_>) -> Option<ToDatabase> {
+        let Some(replacement) = &mut self.replacement else {
             return Some(input);
         };
         replacement.held_bytes += bytes_of(&input);
         replacement.held.push_back(input);
-        if replacement.held_bytes > bytes_max {
-            self.replace_now(now);
+        if replacement.held_bytes > parts.conversions.bytes_max {
+            self.replace_now(parts);
         }
         None
     }
 
     /// Does the work of the job here.
-    fn replace_now(&mut self, now: Now) {
-        let cluster = self.model.cluster_mut();
-        let Some(replacement) = cluster.and_then(|cluster| cluster.replacement.take()) else {
+    fn replace_now(&mut self, parts: &mut Parts<'_>) {
+        let Some(replacement) = self.replacement.take() else {
             return;
         };
-        if let Some(ToDatabase::JobDone(_, done)) = self.job_of(&replacement).carry_out() {
-            self.replace(now, replacement, done);
+        if let Some(ToDatabase::JobDone(_, done)) = replacement.job(parts).carry_out() {
+            self.replace(replacement, done, parts);
         }
     }
 
-    /// The result of a job has come. Returns it if it is no step of a replacement.
+    /// The result of a job has come. Returns it if it is not a step of a replacement.
     pub(in super::super) fn finish_replacement(
         &mut self,
-        now: Now,
         number: JobNumber,
         done: JobResult,
+        parts: &mut Parts<'_>,
     ) -> Option<JobResult> {
-        let Some(cluster) = self.model.cluster_mut() else {
-            return Some(done);
-        };
-        match cluster.replacement.take_if(|it| it.number == number) {
+        match self.replacement.take_if(|it| it.number == number) {
             Some(replacement) => {
-                self.observers.slow.set_now(now);
-                self.replace(now, replacement, done);
-                self.release();
-                self.resume(now);
+                self.replace(replacement, done, parts);
                 None
             }
             None => Some(done),
         }
     }
 
-    fn replace(&mut self, now: Now, replacement: Replacement, done: JobResult) {
+    fn replace(&mut self, replacement: Replacement, done: JobResult, parts: &mut Parts<'_>) {
         let Replacement {
             source,
             index,
@@ -132,117 +110,133 @@ impl DatabaseService {
         } = replacement;
         match (source, done) {
             (Source::Conversion(_), JobResult::Converted(Ok(converted))) => {
-                self.apply_contents(now, converted.into_database(), eid);
-                self.model.mark_applied(index, eid);
+                self.plan_contents(converted.into_database(), index, eid);
             }
             (Source::Conversion(_), JobResult::Converted(Err(error))) => {
-                self.refuse_entry(index, &error);
+                self.refuse_entry(index, &error, parts);
             }
             (Source::Snapshot(database, term), JobResult::SnapshotsCompared(found)) => {
-                self.apply_difference(now, found, index, term, eid);
-                self.free_database(Some(*database));
+                let uuids = parts.environment.uuids();
+                match parts.database.apply_recorded(found, uuids) {
+                    Ok(delta) => {
+                        self.steps.push(Action::Publish {
+                            eid,
+                            delta: Arc::new(delta),
+                            reply: None,
+                        });
+                        // The members of a cluster tell one history. That of a relay is its own, and its ids lead to the new contents.
+                        if !self.is_relay() {
+                            self.steps.push(Action::RestartHistory(eid));
+                        }
+                        self.steps.plan(Task::FinishInstallation(index, term, eid));
+                    }
+                    Err(error) => self.break_off(format!("a snapshot cannot be applied: {error}")),
+                }
+                parts.outputs.free(Garbage::database(*database));
             }
             _ => unreachable!("each source has a job"),
         }
-        let mut held = held;
-        while let Some(input) = held.pop_front() {
-            self.handle(now, input);
+        for input in held {
+            self.steps.push(Action::Handle(input));
         }
     }
 
     /// The database is removed: nothing replaces its contents any more.
-    pub(in super::super) fn give_up_replacement(&mut self) {
-        let cluster = self.model.cluster_mut();
-        let replacement = cluster.and_then(|cluster| cluster.replacement.take());
+    pub(in super::super) fn give_up_replacement(&mut self, parts: &mut Parts<'_>) {
+        let replacement = self.replacement.take();
         if let Some(Source::Snapshot(database, _)) = replacement.map(|it| it.source) {
-            self.free_database(Some(*database));
+            parts.outputs.free(Garbage::database(*database));
         }
     }
 
-    /// An entry replaces the contents.
-    pub(super) fn apply_contents(&mut self, now: Now, database: Database, eid: Eid) {
-        self.answer_before(now, eid);
-        let in_flight = self.model.in_flight_mut();
-        let taken = in_flight.and_then(|in_flight| in_flight.take_committed(eid));
-        let request = taken.map(|(entry, _)| entry);
-        self.replace_contents(database, eid, request);
+    /// Plans to replace the contents by those after this entry.
+    pub(super) fn plan_contents(&mut self, database: Database, index: Index, eid: Eid) {
+        self.steps.plan(Task::AnswerBeforeEntry(eid));
+        self.steps
+            .plan(Task::TakeContents(Box::new(database), index, eid));
     }
 
-    /// Contents of another schema replace the present ones. `request` asked for that.
-    fn replace_contents(&mut self, database: Database, eid: Eid, request: Option<Entry>) {
-        let schema = self.swap_contents(database, eid.0);
-        if let Some(entry) = request {
-            self.finish(entry, Answer::Result(b"{}".to_vec()), false);
+    /// An entry replaces the contents. Its request, if it is one of this member's sessions, is
+    /// answered before those are closed that do not know the new schema.
+    pub(super) fn take_contents(&mut self, database: Box<Database>, index: Index, eid: Eid) {
+        self.mark_applied(index, eid);
+        self.steps.push(Action::Swap(database, eid));
+        if let Some((entry, _)) = self.in_flight.take_committed(eid) {
+            let answer = Answer::Result(b"{}".to_vec());
+            self.steps.plan(Task::Finish(entry, answer));
         }
-        self.cancel_triggers();
-        let converted = self.conversions.epoch;
-        self.outputs
-            .events
-            .push(Event::Converted(self.id, schema, converted));
+        self.steps.push(Action::EndSwap);
     }
 
     /// The member has installed a snapshot. The same schema: one change from the present contents. Another schema: as a conversion.
-    pub(in super::super) fn install(&mut self, now: Now, installed: InstalledSnapshot) {
-        let installed = match self.hold(now, ToDatabase::Installed(Box::new(installed))) {
-            Some(ToDatabase::Installed(installed)) => *installed,
-            _ => return,
-        };
+    pub(super) fn install(&mut self, installed: InstalledSnapshot, parts: &mut Parts<'_>) {
         let InstalledSnapshot {
             database,
             index,
             term,
             eid,
         } = installed;
-        let is_expected = |cluster: &super::Clustered| cluster.follows() && cluster.applied < index;
-        if !self.model.cluster().is_some_and(is_expected) || self.is_removed {
-            self.free_database(Some(database));
+        if !self.follows() || self.applied >= index {
+            parts.outputs.free(Garbage::database(database));
             return;
         }
-        self.observers.slow.set_now(now);
-        let is_relay = self.model.is_relay();
-        if let Some(cluster) = self.model.cluster_mut().filter(|_| !is_relay) {
-            cluster.seek(term);
+        if !self.is_relay() {
+            self.seek(term);
         }
-        if database.schema().to_json() == self.database.schema().to_json() {
-            self.begin_replacement(Source::Snapshot(Box::new(database), term), index, eid);
+        if database.schema().to_json() == parts.database.schema().to_json() {
+            let source = Source::Snapshot(Box::new(database), term);
+            self.begin_replacement(source, index, eid, parts);
         } else {
-            self.answer_conversions(now, index);
-            self.replace_contents(database, eid, None);
-            self.finish_installation(now, index, term, eid);
-        }
-        self.resume(now);
-    }
-
-    fn apply_difference(&mut self, now: Now, found: Recorded, index: Index, term: Term, eid: Eid) {
-        match self
-            .database
-            .apply_recorded(found, self.environment.uuids())
-        {
-            Ok(delta) => {
-                self.publish_applied(now, eid, &Arc::new(delta), None);
-                // The members of a cluster tell one history. That of a relay is its own, and its ids lead to the new contents.
-                if !self.model.is_relay() {
-                    self.subscriptions.restart_history(true, eid.0);
-                }
-                self.finish_installation(now, index, term, eid);
-            }
-            Err(error) => self.break_off(format!("a snapshot cannot be applied: {error}")),
+            self.steps.plan(Task::FinishConverted(index));
+            self.steps.push(Action::Swap(Box::new(database), eid));
+            self.steps.push(Action::EndSwap);
+            self.steps.plan(Task::FinishInstallation(index, term, eid));
         }
     }
 
-    fn finish_installation(&mut self, now: Now, index: Index, term: Term, eid: Eid) {
-        self.model.mark_applied(index, eid);
-        if !self.model.is_relay() {
+    /// The contents are those of the snapshot through this entry.
+    pub(super) fn finish_installation(
+        &mut self,
+        (index, eid): (Index, Eid),
+        term: Term,
+        parts: &mut Parts<'_>,
+    ) {
+        self.mark_applied(index, eid);
+        if !self.is_relay() {
             // The snapshot does not tell which commits it includes.
-            self.executor.once.restart(eid.0);
+            parts.once.restart(eid.0);
         }
-        self.mark_reached(now, index);
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.is_broken = false;
-            cluster.report_applied(index);
-            cluster.ask_for_sought(index);
+        self.mark_reached(index);
+        self.steps.plan(Task::EndInstallation(index, term));
+    }
+
+    /// The outcomes based on the snapshot are told.
+    pub(super) fn end_installation(&mut self, index: Index, term: Term, parts: &mut Parts<'_>) {
+        self.is_broken = false;
+        self.report_applied(index);
+        self.ask_for_sought(index);
+        self.end_doubt(term, parts);
+    }
+}
+
+impl Replacement {
+    /// The work that finds the new contents.
+    fn job(&self, parts: &mut Parts<'_>) -> Job {
+        let number = self.number;
+        let snapshot = parts.database.snapshot();
+        match &self.source {
+            Source::Conversion(schema) => Job::Convert {
+                number,
+                snapshot,
+                schema: schema.clone(),
+                seed: parts.environment.fresh(),
+            },
+            Source::Snapshot(installed, _) => Job::CompareSnapshots {
+                number,
+                present: snapshot,
+                installed: installed.snapshot(),
+            },
         }
-        self.end_doubt(now, term);
     }
 }
 

@@ -17,6 +17,7 @@
 use bytes::Bytes;
 use corvid_consensus::database::{Finding, ForwardOutcome};
 use corvid_log::cluster::{Eid, Index, Term};
+use corvid_monitor::SessionId;
 
 use super::super::replies::Answer;
 use super::TransactionKind;
@@ -30,6 +31,15 @@ pub(crate) struct Entry {
     /// Its session is gone.
     pub(super) is_withdrawn: bool,
     pub(super) stage: Stage,
+}
+
+/// The turn of a request in the order of its session.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn {
+    pub(super) session: SessionId,
+    pub(super) number: Number,
+    /// It blocked before, and is not part of the order.
+    pub(super) was_blocked: bool,
 }
 
 /// An entry that has been taken, without its request.
@@ -79,6 +89,15 @@ impl Entry {
     /// Whether its session is gone.
     pub(crate) fn is_withdrawn(&self) -> bool {
         self.is_withdrawn
+    }
+
+    /// Its turn in the order of its session.
+    pub(crate) fn turn(&self) -> Turn {
+        Turn {
+            session: self.request.session,
+            number: self.number,
+            was_blocked: self.request.blocked,
+        }
     }
 
     /// A taken entry without its request.

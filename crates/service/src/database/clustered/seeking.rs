@@ -9,9 +9,9 @@ use corvid_consensus::database::{Finding, MemberRequest};
 use corvid_log::cluster::{Eid, Index, Term};
 
 use super::super::replies::Reason;
-use super::super::{DatabaseService, Now};
 use super::in_flight::Number;
-use super::{Clustered, Part};
+use super::steps::Task;
+use super::{Clustered, Part, Parts};
 use crate::message::Event;
 
 impl Clustered {
@@ -31,100 +31,99 @@ impl Clustered {
             });
         }
     }
-}
 
-impl DatabaseService {
     /// Other members have told about requests that are sought.
-    pub(super) fn judge_findings(&mut self, now: Now, through: Index, findings: &[(Eid, Finding)]) {
+    pub(super) fn judge_findings(&mut self, through: Index, findings: Vec<(Eid, Finding)>) {
         // A request that never happened is judged by those of its session that did.
-        let (committed, others): (Vec<_>, Vec<_>) = findings
-            .iter()
-            .partition(|(_, finding)| *finding == Finding::Committed);
+        let is_committed = |(_, finding): &(Eid, Finding)| *finding == Finding::Committed;
+        let (committed, others): (Vec<_>, Vec<_>) = findings.into_iter().partition(is_committed);
         for (id, _) in committed {
-            self.answer_found(id);
+            self.steps.plan(Task::AnswerFound(id));
         }
+        self.steps.plan(Task::JudgeOthers(through, others));
+        self.steps.plan(Task::EndSearch);
+    }
+
+    /// The entries with these ids are not in the snapshot through that entry, or nobody knows.
+    pub(super) fn judge_others(
+        &mut self,
+        through: Index,
+        others: Vec<(Eid, Finding)>,
+        parts: &mut Parts<'_>,
+    ) {
         for (id, finding) in others {
-            let Some(in_flight) = self.model.in_flight_mut() else {
-                return;
-            };
             // The entry may be in a later snapshot; a further search is under way.
-            if !in_flight.is_sought_through(through) {
+            if !self.in_flight.is_sought_through(through) {
                 continue;
             }
             if finding == Finding::Absent {
-                let mut numbers = in_flight.sought_behind(id);
-                numbers.extend(in_flight.sought(id));
-                numbers.into_iter().for_each(|it| in_flight.set_absent(it));
+                let mut numbers = self.in_flight.sought_behind(id);
+                numbers.extend(self.in_flight.sought(id));
+                for number in numbers {
+                    self.in_flight.set_absent(number);
+                }
             } else {
-                self.give_up_unknown(id);
+                self.give_up_unknown(id, parts);
             }
         }
-        let judged = self.model.cluster().map(|it| it.in_flight.judged());
-        if let Some(judged) = judged {
-            self.end_doubt(now, judged);
-        }
-        if let Some(Part::Leads(_)) = self.model.part() {
-            self.execute_in_flight(now);
+    }
+
+    /// Everything that was found is judged: what is not in doubt any more continues.
+    pub(super) fn end_search(&mut self, parts: &mut Parts<'_>) {
+        self.end_doubt(self.in_flight.judged(), parts);
+        if let Part::Leads(_) = self.part {
+            self.steps.plan(Task::ExecuteInFlight);
         }
     }
 
     /// The entry with this id is in the snapshot.
-    fn answer_found(&mut self, id: Eid) {
-        let Some(in_flight) = self.model.in_flight_mut() else {
-            return;
-        };
-        if let Some(number) = in_flight.sought(id) {
-            let overtaken = in_flight.overtaken_by(number);
-            if let Some((entry, reply)) = in_flight.take_found(number) {
-                self.finish(entry, reply, true);
+    pub(super) fn answer_found(&mut self, id: Eid, parts: &mut Parts<'_>) {
+        if let Some(number) = self.in_flight.sought(id) {
+            let overtaken = self.in_flight.overtaken_by(number);
+            if let Some((entry, reply)) = self.in_flight.take_found(number) {
+                self.finish(entry, reply, true, parts);
             }
             if let Some(overtaken) = overtaken {
-                self.give_up(overtaken);
+                self.give_up(overtaken, parts);
             }
         }
-        while let Some((entry, reply)) = self.model.in_flight_mut().and_then(|it| it.take_seen(id))
-        {
-            self.finish(entry, reply, false);
-        }
+        self.steps.plan(Task::FinishSeen(id));
     }
 
     /// No member knows whether the entry with this id is in the snapshot, or what the outcome of its transaction was.
-    fn give_up_unknown(&mut self, id: Eid) {
-        let Some(in_flight) = self.model.in_flight_mut() else {
-            return;
-        };
-        let seen = in_flight.sought_behind(id);
-        if let Some(number) = in_flight.sought(id) {
-            self.give_up(number);
+    fn give_up_unknown(&mut self, id: Eid, parts: &mut Parts<'_>) {
+        let seen = self.in_flight.sought_behind(id);
+        if let Some(number) = self.in_flight.sought(id) {
+            self.give_up(number, parts);
         }
         for number in seen {
-            match self.model.in_flight_mut() {
+            if self.in_flight.is_overtaken(number) {
+                self.give_up(number, parts);
+            } else {
                 // It changed nothing, so it may be executed again.
-                Some(in_flight) if !in_flight.is_overtaken(number) => in_flight.set_absent(number),
-                _ => self.give_up(number),
+                self.in_flight.set_absent(number);
             }
         }
     }
 
     /// The outcome of a request will never be known: its client is disconnected.
-    fn give_up(&mut self, number: Number) {
-        let Some((entry, _)) = self.model.in_flight_mut().and_then(|it| it.take(number)) else {
+    fn give_up(&mut self, number: Number, parts: &mut Parts<'_>) {
+        let Some((entry, _)) = self.in_flight.take(number) else {
             return;
         };
         let session = entry.request.session;
-        if let Some(in_flight) = self.model.in_flight_mut() {
-            in_flight.forget(session, number);
-        }
+        self.in_flight.forget(session, number);
         if entry.is_withdrawn() {
             return;
         }
-        self.end_request(&entry.request);
-        self.outputs.outboxes.block(session, Reason::Cluster);
+        let outputs = &mut *parts.outputs;
+        outputs.end_request(&entry.request);
+        outputs.outboxes.block(session, Reason::Cluster);
         let reason = "the outcome of a transaction is not known";
-        self.outputs
+        outputs
             .events
             .push(Event::OutcomeUnknown(session, reason.into()));
         // Nothing of it happens any more.
-        self.withdraw_session(session);
+        self.withdraw_session(session, parts);
     }
 }

@@ -14,7 +14,7 @@ use crate::audit::Entry;
 use crate::client_memory::{self, COUNTED_BYTES, ClientMemory};
 use crate::job::garbage::Garbage;
 use crate::job::{Job, JobNumber};
-use crate::message::{Completion, DatabaseId, Deliver, Event, Piece};
+use crate::message::{Completion, DatabaseId, Deliver, Event, Piece, Request};
 use crate::replication::{SourceId, SourceOrder};
 
 /// Collected outputs, each list in order.
@@ -84,6 +84,11 @@ impl Outputs {
             && self.source_orders.is_empty()
     }
 
+    /// The number of the database.
+    pub(in super::super) fn database(&self) -> DatabaseId {
+        self.database
+    }
+
     /// The number of the next job that has one.
     pub(in super::super) fn number_job(&mut self) -> JobNumber {
         self.last_job += 1;
@@ -103,6 +108,11 @@ impl Outputs {
     /// Ends a request without sending anything.
     pub(in super::super) fn complete(&mut self, session: SessionId, completion: Completion) {
         self.push(session, Vec::new(), false, completion);
+    }
+
+    /// Ends a request without a reply.
+    pub(in super::super) fn end_request(&mut self, request: &Request) {
+        self.complete(request.session, Completion::of(request));
     }
 
     /// Sends updates to a session.

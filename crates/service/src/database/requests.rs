@@ -1,0 +1,434 @@
+//! Requests of clients but for the execution of transactions: the route of each method, `cancel`,
+//! and a `convert` (docs/spec/protocol.md 4.15) with its checks, the way to its end, the swap of
+//! the database, and the replies and notifications after it. The steps between are in
+//! `conversion.rs`.
+
+use corvid_data::{Arc, Schema, Tag, Uuid, WireError};
+use corvid_engine::Database;
+use corvid_json::Value;
+use corvid_log::cluster::Eid;
+use corvid_log::storage::StoreError;
+use corvid_monitor::{SessionId, Version};
+
+use super::clustered::{Clustered, check_persistence};
+use super::conversion::{Conversion, Parts, Step, is_conversion_of};
+use super::replies::{Answer, Origin, Pending};
+use super::subscriptions::Begun;
+use super::transactions::conversion_not_allowed;
+use super::{DatabaseService, Now};
+use crate::client_memory;
+use crate::job::garbage::Garbage;
+use crate::job::{Carried, JobNumber, JobResult};
+use crate::message::{
+    Completion, Control, ControlAnswer, DatabaseMethod, Event, Request, ToDatabase,
+};
+use crate::recording::Setting;
+
+impl DatabaseService {
+    pub(super) fn execute_request(&mut self, now: Now, request: Box<Request>) {
+        if self.is_dismissed(&request.info) {
+            self.drop_request(&request);
+            return;
+        }
+        match request.method {
+            DatabaseMethod::Transact => self.transact(now, request),
+            DatabaseMethod::Convert => self.convert(now, request),
+            DatabaseMethod::GetSchema => {
+                let schema = self.database.schema().to_json().to_bytes();
+                if self.environment.has_room_for_schema(schema.len()) {
+                    self.reply(request, schema);
+                } else {
+                    self.refuse(request, client_memory::exhausted());
+                }
+            }
+            DatabaseMethod::Monitor(version) => self.begin_monitor(request, version),
+            DatabaseMethod::MonitorCondChange => self.change_condition(request),
+            DatabaseMethod::MonitorCancel => {
+                self.answer_when_stored(Answer::MonitorCanceled, Origin::Client(request));
+            }
+        }
+    }
+
+    fn begin_monitor(&mut self, request: Box<Request>, version: Version) {
+        let (outputs, environment) = (&mut self.outputs, &self.environment);
+        let database = &mut self.database;
+        let subscriptions = &mut self.subscriptions;
+        match subscriptions.begin(request, version, database, outputs, environment) {
+            Begun::Joined(request, answer) => {
+                self.answer_when_stored(answer, Origin::Client(request));
+            }
+            Begun::Refused(request, error) => self.refuse(request, error),
+            Begun::Waits => {}
+        }
+    }
+
+    pub(super) fn change_condition(&mut self, request: Box<Request>) {
+        let (database, environment) = (&mut self.database, &self.environment);
+        let subscriptions = &mut self.subscriptions;
+        let answer = match subscriptions.change_condition(&request, database, environment) {
+            Ok(change) => Answer::ConditionChanged(Box::new(change)),
+            Err(error) => Answer::Error(Box::new(error)),
+        };
+        self.answer_when_stored(answer, Origin::Client(request));
+    }
+
+    /// A `cancel`: completes like a request, behind the reply to the canceled request.
+    pub(super) fn cancel(&mut self, now: Now, session: SessionId, id: Box<[u8]>) {
+        if self.conversions.is_asked_by(session, &id) {
+            self.cancel_conversion();
+        } else if !self.cancel_waiting(now, session, &id) {
+            let seqno = self.executor.triggers.find(session, &id);
+            if let Some(trigger) = seqno.and_then(|seqno| self.executor.triggers.remove(seqno)) {
+                let origin = Origin::Client(trigger.request);
+                self.pending.push(Pending::answer(Answer::Canceled, origin));
+            }
+        }
+        self.answer_when_stored(Answer::Nothing, Origin::Cancel(session, id));
+    }
+
+    /// Cancels a request that no leader has. False if there is no such request.
+    pub(super) fn cancel_waiting(&mut self, now: Now, session: SessionId, id: &[u8]) -> bool {
+        let Some((cluster, mut parts)) = self.following(now) else {
+            return false;
+        };
+        let Some(entry) = cluster.take_canceled(session, id, &mut parts) else {
+            return false;
+        };
+        let request = entry.request;
+        self.cancel_request(&request, Completion::of(&request));
+        if let Some((cluster, mut parts)) = self.following(now) {
+            cluster.end_forward(session, request.blocked, &mut parts);
+        }
+        true
+    }
+
+    /// Answers with a snapshot, when everything that it contains is stored.
+    pub(super) fn take_snapshot(&mut self, control: Control) {
+        if let Control::Snapshot(token) = control {
+            let snapshot = ControlAnswer::Snapshot(Some(self.database.snapshot()));
+            let event = Event::Answered(token, snapshot);
+            let answer = Answer::Event(Box::new(event));
+            self.answer_when_stored(answer, Origin::Control(control));
+        }
+    }
+
+    /// Answers an input that was sent before its sender knew of the removal.
+    pub(super) fn refuse_removed(&mut self, input: ToDatabase) {
+        match input {
+            ToDatabase::Request(request) if self.is_dismissed(&request.info) => {
+                self.drop_request(&request);
+            }
+            ToDatabase::Request(request) => {
+                let method = request.method.name();
+                let name = &self.database.schema().name;
+                let details = format!("{method} request specifies unknown database {name}");
+                let error =
+                    WireError::new(Tag::UnknownDatabase, details).with_fragment(request.params());
+                match request.method {
+                    // These name no database. Their monitors are gone, and the reply says so.
+                    DatabaseMethod::MonitorCancel => self.release_monitor_cancel(&request),
+                    DatabaseMethod::MonitorCondChange => self.change_condition(request),
+                    _ => self.fail(&request, &error),
+                }
+            }
+            ToDatabase::Fence(session, answer) => self.outputs.complete(session, answer),
+            ToDatabase::Cancel(session, _) => self.outputs.complete(session, Completion::Request),
+            ToDatabase::Control(control) => {
+                let name = &self.database.schema().name;
+                self.outputs.events.extend(control.refused(name));
+            }
+            ToDatabase::Source(..)
+            | ToDatabase::Drained(_)
+            | ToDatabase::Closed(_)
+            | ToDatabase::LockClaims
+            | ToDatabase::Storage(_)
+            | ToDatabase::Member(_)
+            | ToDatabase::Relay(_)
+            | ToDatabase::Installed(_)
+            | ToDatabase::JobDone(..) => {}
+        }
+    }
+
+    /// Sets the number of bytes of records during a conversion after which all inputs wait.
+    pub fn set_conversion_bytes_max(&mut self, bytes: usize) {
+        let setting = Setting::ConversionBytesMax;
+        self.environment.record_setting(setting, bytes as u64);
+        self.conversions.bytes_max = bytes;
+    }
+
+    /// Takes all steps of the conversion that can be taken. Called when a step may have become possible.
+    pub(super) fn advance_conversion(&mut self, now: Now) {
+        while let Some(conversion) = &mut self.conversions.current {
+            let mut parts = Parts {
+                database: &self.database,
+                file: &mut self.file,
+                outputs: &mut self.outputs,
+                environment: &mut self.environment,
+            };
+            match conversion.step(now, self.pending.is_empty(), &mut parts) {
+                Step::Taken => {}
+                Step::Waits => return,
+                Step::Complete => {
+                    let environment = &mut self.environment;
+                    match self.model.cluster_mut() {
+                        Some(cluster) => {
+                            let proposed = cluster.propose_conversion(now, conversion, environment);
+                            if let Err(error) = proposed {
+                                self.refuse_conversion(&error);
+                            }
+                        }
+                        None => self.finish_conversion(now, Ok(())),
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes the result of a job of the conversion.
+    pub(super) fn take_job_result(&mut self, now: Now, number: JobNumber, done: JobResult) {
+        let current = self.conversions.current.as_mut();
+        let Some(conversion) = current.filter(|conversion| conversion.awaits(number)) else {
+            self.free_result(done);
+            return;
+        };
+        let mut parts = Parts {
+            database: &self.database,
+            file: &mut self.file,
+            outputs: &mut self.outputs,
+            environment: &mut self.environment,
+        };
+        if let Err(error) = conversion.take_result(done, &mut parts) {
+            self.give_up_conversion(Some(&error));
+            return;
+        }
+        self.advance_conversion(now);
+    }
+
+    /// The new file holds everything that it was given.
+    pub(super) fn continue_conversion(&mut self, now: Now) {
+        if let Some(conversion) = &mut self.conversions.current {
+            conversion.mark_written();
+        }
+        self.advance_conversion(now);
+    }
+
+    /// Ends the conversion with nothing changed. Replies with the error, if the session is still there.
+    pub(super) fn give_up_conversion(&mut self, error: Option<&WireError>) {
+        if let (Some(request), Some(error)) = (self.drop_conversion(), error) {
+            self.fail_conversion(&request, error);
+        }
+        self.compact_wanted();
+    }
+
+    /// Drops the conversion, which must not be swapping, and returns its request.
+    pub(super) fn drop_conversion(&mut self) -> Option<Box<Request>> {
+        let mut conversion = self.conversions.current.take()?;
+        assert!(conversion.is_cancelable(), "a swap is waited for");
+        let database = conversion.take_database();
+        self.free_database(database);
+        self.file.abandon_conversion();
+        Some(self.end_conversion(conversion))
+    }
+
+    /// Takes the conversion, which is given up here: the entry that it was proposed as, and its
+    /// request.
+    pub(super) fn take_conversion(&mut self) -> Option<(Option<Eid>, Box<Request>)> {
+        let mut conversion = self.conversions.current.take()?;
+        let database = conversion.take_database();
+        self.free_database(database);
+        Some((conversion.entry, self.end_conversion(conversion)))
+    }
+
+    /// The conversion under way is not proposed, because members would refuse its entry.
+    fn refuse_conversion(&mut self, error: &WireError) {
+        if let Some((_, request)) = self.take_conversion() {
+            self.fail_conversion(&request, error);
+        }
+    }
+
+    /// A conversion has failed with nothing changed.
+    pub(super) fn fail_conversion(&mut self, request: &Request, error: &WireError) {
+        let cluster = self.model.cluster_mut();
+        if !cluster.is_some_and(|cluster| cluster.fail_conversion(error)) {
+            self.fail(request, error);
+        }
+    }
+
+    /// Begins the compaction that was asked for during another rewrite, when its turn comes.
+    pub(super) fn compact_wanted(&mut self) {
+        if let Some(token) = self.file.take_wanted() {
+            let compact = ToDatabase::Control(Control::Compact(token));
+            self.barrier_queue.push(compact);
+        }
+    }
+
+    /// Puts the inputs that waited for the end before all others at the barrier.
+    fn end_conversion(&mut self, conversion: Conversion) -> Box<Request> {
+        let (queued, request) = conversion.into_inputs();
+        self.barrier_queue.push_first(queued);
+        request
+    }
+
+    /// Has a database freed by the reaper.
+    pub(super) fn free_database(&mut self, database: Option<Database>) {
+        if let Some(database) = database {
+            self.outputs.free(Garbage::database(database));
+        }
+    }
+
+    /// Frees a result that is not needed any more.
+    fn free_result(&mut self, done: JobResult) {
+        if let JobResult::Converted(Ok(converted))
+        | JobResult::CarriedOver(Ok(Carried { converted, .. })) = done
+        {
+            self.free_database(Some(converted.into_database()));
+        }
+    }
+
+    /// Begins a conversion, while nothing is pending and there is no other.
+    pub(super) fn convert(&mut self, now: Now, request: Box<Request>) {
+        if self
+            .executor
+            .triggers
+            .find(request.session, &request.id)
+            .is_some()
+        {
+            let error = WireError::syntax(request.params(), "convert: duplicate request ID");
+            self.fail(&request, &error);
+            return;
+        }
+        match self.new_schema(&request) {
+            Err(error) => {
+                let (audit, schema) = (&self.observers.audit, self.database.schema());
+                let entry = audit.of_refused_conversion(schema, now, &request, &error);
+                self.outputs.audit.extend(entry);
+                self.fail(&request, &error);
+            }
+            // The leader converts.
+            Ok(_) if self.model.is_follower() => self.forward(now, request),
+            Ok(schema) => {
+                self.conversions.current = Some(Conversion::new(request, schema));
+                self.advance_conversion(now);
+            }
+        }
+    }
+
+    /// Checks a request, in order; returns the schema to convert to.
+    pub(super) fn new_schema(&self, request: &Request) -> Result<Arc<Schema>, WireError> {
+        let name = self.database.schema().name.clone();
+        if !request.info.role.is_empty() {
+            let client = request.info.client_id.as_deref().unwrap_or("(null)");
+            let role = &request.info.role;
+            return Err(WireError::new(
+                Tag::PermissionError,
+                format!(
+                    "RBAC rules for client \"{client}\" role \"{role}\" prohibit \"convert\" of database {name} \
+                     (only the root role may convert databases)"
+                ),
+            ));
+        }
+        if request.info.read_only || !self.model.accepts_client_writes() {
+            return Err(conversion_not_allowed(&name));
+        }
+        let params = Value::parse(request.params())
+            .map_err(|error| WireError::new(Tag::InternalError, error.to_string()))?;
+        let Some([_, schema]) = params.as_array() else {
+            return Err(WireError::syntax(request.params(), "array expected"));
+        };
+        let schema = Schema::from_json(schema)?;
+        // A relay's source judges that.
+        if self.model.cluster().is_some_and(|it| !it.is_relay()) {
+            check_persistence(&schema)?;
+        }
+        if schema.name != name {
+            return Err(WireError::new(
+                Tag::InvalidParameters,
+                format!(
+                    "new schema name ({}) does not match database name ({name})",
+                    schema.name
+                ),
+            ));
+        }
+        Ok(Arc::new(schema))
+    }
+
+    /// The new file is in place, or has failed: swaps the database, and notifies sessions in the order of docs/spec/protocol.md 4.15.
+    pub(super) fn finish_conversion(&mut self, now: Now, result: Result<(), StoreError>) {
+        let Some(mut conversion) = self.conversions.current.take() else {
+            return;
+        };
+        let database = match (result, conversion.take_database()) {
+            (Ok(()), Some(database)) => database,
+            (result, database) => {
+                assert!(result.is_err(), "the database of a file in place is here");
+                self.free_database(database);
+                if let Err(error) = result {
+                    self.fail_conversion(&conversion.request, &error.to_wire());
+                }
+                self.end_conversion(conversion);
+                return;
+            }
+        };
+        debug_assert!(
+            is_conversion_of(&self.database, &database),
+            "a conversion is that of the moment of its swap"
+        );
+        // The new file has no history either.
+        let answers = self.file.answer_compactions(&Ok(()));
+        self.outputs.events.extend(answers);
+        let last_txn = match conversion.entry {
+            Some(eid) => eid.0,
+            None => self.environment.txn_id(self.subscriptions.keeps_history()),
+        };
+        self.swap_contents(database, last_txn);
+        let request = self.end_conversion(conversion);
+        let audit = &self.observers.audit;
+        let entry = audit.of_conversion(self.database.schema(), now, &request);
+        self.outputs.audit.extend(entry);
+        let cluster = self.model.cluster_mut();
+        if !cluster.is_some_and(Clustered::ends_forwarded_conversion) {
+            self.reply(request, b"{}".to_vec());
+        }
+        self.end_swap();
+    }
+
+    /// The contents have another schema, and the request for it is answered: cancels what waits for
+    /// rows of the old one, and has the sessions closed that do not know the new one.
+    pub(super) fn end_swap(&mut self) {
+        self.cancel_triggers();
+        let schema = self.database.schema().clone();
+        self.outputs
+            .events
+            .push(Event::Converted(self.id, schema, self.conversions.epoch));
+    }
+
+    /// Serves other contents from now on: cancels the monitors and begins the history with `last_txn`.
+    pub(super) fn swap_contents(&mut self, database: Database, last_txn: Uuid) {
+        let schema = database.schema().clone();
+        self.conversions.epoch = self.environment.begin_epoch();
+        self.abandon_initial_contents();
+        self.executor.once.committed(last_txn);
+        let (outputs, environment) = (&mut self.outputs, &self.environment);
+        self.subscriptions
+            .convert(schema, last_txn, outputs, environment);
+        let old = std::mem::replace(&mut self.database, database);
+        self.free_database(Some(old));
+        let columns = &mut self.observers.watched_columns;
+        self.outputs.events.extend(columns.rebind(&self.database));
+    }
+
+    /// The client has canceled its conversion.
+    fn cancel_conversion(&mut self) {
+        if let Some(request) = self.drop_conversion() {
+            self.cancel_request(&request, Completion::Request);
+        }
+        self.compact_wanted();
+    }
+}
+
+/// The error of a conversion that is given up (docs/spec/storage.md 11.2).
+pub(super) fn canceled_because(reason: &str) -> WireError {
+    let details = format!("database conversion canceled because {reason}");
+    WireError::new(Tag::Canceled, details)
+}
