@@ -37,6 +37,7 @@ use corvid_engine::Database;
 use corvid_log::storage::{LogPosition, StorageReply, StoreError};
 use corvid_monitor::{Monitors, SessionId};
 
+pub(crate) use batch::check_parts;
 pub use model::Model;
 pub use replies::Outputs;
 
@@ -393,18 +394,4 @@ impl DatabaseService {
         activity.report(UnderWay::Removed, *is_removed);
         activity
     }
-}
-
-/// Checks what the parts rely on of each other, between two inputs. Costs in proportion to all that
-/// waits: for simulations.
-///
-/// # Panics
-/// An invariant does not hold.
-pub(crate) fn check_parts(service: &DatabaseService) {
-    service.pending.check();
-    service.outputs.outboxes.check();
-    service.executor.check();
-    service.subscriptions.check();
-    service.file.check();
-    service.conversions.check();
 }

@@ -27,7 +27,7 @@
 //! | [`member`] | the turns of a cluster member's thread: between the member, its connections, its file and its database |
 //! | [`replication`] | a backup's conversation with its source |
 //! | [`relay`] | a relay's conversation with its source |
-//! | [`upstream`] | the messages between that conversation and the relay's database |
+//! | [`upstream`] | what members and relays share that follow another server; the messages between a relay's database and that conversation |
 //! | [`relayed_client`] | the client of a relay, as the relay describes it to its source |
 //! | [`remote_rows`], [`remote_status`] | remotes that rows configure, and the status written back to those rows |
 //! | [`once`] | transactions that are sent again and executed once |

@@ -245,3 +245,17 @@ impl DatabaseService {
         self.activity().allows(Question::IsIdle)
     }
 }
+
+/// Checks what the parts rely on of each other, between two inputs. Costs in proportion to all that
+/// waits: for simulations.
+///
+/// # Panics
+/// An invariant does not hold.
+pub(crate) fn check_parts(service: &DatabaseService) {
+    service.pending.check();
+    service.outputs.outboxes.check();
+    service.executor.check();
+    service.subscriptions.check();
+    service.file.check();
+    service.conversions.check();
+}

@@ -2,16 +2,13 @@
 //! its source stands where the leader does ([`crate::relay`]).
 //!
 //! `corvid_consensus::database` has the messages between a database and its member and the rules that make each transaction exactly once.
-//! [`crate::upstream`] has those between a relay and its source. In this folder:
+//! [`crate::upstream`] has those between a relay and its source, and the requests that depend on the other server. In this folder:
 //!
 //! | File | Has |
 //! |---|---|
 //! | `steps.rs` | the steps that an event makes necessary, in order: the database's and this part's own |
 //! | `leadership.rs` | the change between leading and following; what becomes of speculative commits that are undone |
 //! | `forwarding.rs` | transactions of a follower's sessions: answered here, blocked here, or forwarded |
-//! | `identity.rs` | the client of a forwarded request, as access control sees it |
-//! | `in_flight.rs` | the requests that depend on the rest of the cluster |
-//! | `request_stage.rs` | one of them, and what is known of it |
 //! | `seeking.rs` | those that an installed snapshot may contain |
 //! | `answering.rs` | their order within a session: replies, and execution here |
 //! | `executing.rs` | transactions that other members have forwarded |
@@ -21,7 +18,6 @@
 //! | `converting.rs` | conversions, from the request to the entry |
 //! | `relaying.rs` | what a relay does otherwise |
 //! | `relayed_locks.rs` | locks that a relay's sessions have at its source |
-//! | `transaction_kind.rs` | whether a transaction may write, by its text |
 //!
 //! It is given the [`Parts`] of the database that it uses, and returns what the database is to do as [`Action`]s: answer, execute, publish,
 //! replace. `following.rs` carries them out. It knows no queue of pending replies, no monitors and no file.
@@ -35,18 +31,14 @@ mod converting;
 mod entry_limit;
 mod executing;
 mod forwarding;
-mod identity;
-mod in_flight;
 mod leadership;
 mod relayed_locks;
 mod relaying;
 mod replacing;
-mod request_stage;
 mod seeking;
 mod steps;
 #[cfg(test)]
 mod tests;
-mod transaction_kind;
 
 use bytes::Bytes;
 use corvid_consensus::database::{Forward, ForwardOutcome, MemberEvent, MemberRequest, Proposal};
@@ -61,10 +53,10 @@ use super::environment::Environment;
 use super::executor::OnceState;
 use super::file::DatabaseFile;
 use super::observers::AuditEntries;
-use super::replies::{Forwarded, Outputs, PendingQueue};
+use super::replies::{Answer, Forwarded, Outputs, PendingQueue};
 use crate::message::{Event, SessionInfo, ToDatabase};
 use crate::relay::TERM;
-use crate::upstream::{SourceNews, SourceRequest};
+use crate::upstream::{self, SourceNews, SourceRequest};
 use entry_limit::EntryLimits;
 use replacing::Replacement;
 use steps::Steps;
@@ -72,11 +64,15 @@ use steps::Steps;
 pub(super) use applying::{is_short, is_short_news};
 pub(super) use converting::{check_persistence, request_of};
 pub(super) use executing::{Executed, event_of, is_short_forward};
-pub(super) use in_flight::InFlight;
 pub(super) use leadership::{Undone, is_behind};
-pub(super) use request_stage::{Entry, Stage};
 pub(super) use steps::{Action, Reply};
-pub(super) use transaction_kind::TransactionKind;
+
+/// Requests that depend on the rest of the cluster, with their replies.
+pub(super) type InFlight = upstream::InFlight<Answer>;
+/// One of them.
+pub(super) type Entry = upstream::Entry<Answer>;
+/// The knowledge about one of them.
+pub(super) type Stage = upstream::Stage<Answer>;
 
 /// Memory reserved for the data of a small entry, bytes: it need not grow.
 const RESERVED_BYTES: usize = 1024;

@@ -13,7 +13,8 @@ use corvid_log::cluster::{Eid, Index, Term};
 use corvid_log::storage::StoreError;
 
 use super::clustered::{
-    Action, Clustered, Entry, Executed, Part, Reply, Stage, Undone, event_of, is_behind, request_of,
+    Action, Clustered, Entry, Executed, InFlight, Part, Reply, Stage, Undone, event_of, is_behind,
+    request_of,
 };
 use super::conversion::Conversion;
 use super::replies::{Answer, Commit, Forwarded, Origin, Pending};
@@ -476,7 +477,7 @@ impl DatabaseService {
             }
         }
         let in_flight = self.model.in_flight_mut();
-        let requests = in_flight.map(|in_flight| in_flight.take_all());
+        let requests = in_flight.map(InFlight::take_all);
         for (request, stage) in requests.into_iter().flatten() {
             let (session, was_blocked) = (request.session, request.blocked);
             match stage {

@@ -21,7 +21,7 @@ use corvid_data::{Arc, Delta, Recorded, Tag, Uuid, WireError};
 use corvid_engine::{Context, LockOwner, LongResult, Outcome, TooLong, WorkBudget};
 use corvid_log::storage::LogPosition;
 
-use super::clustered::{Clustered, TransactionKind};
+use super::clustered::Clustered;
 use super::executor::{Resolved, Trigger, trigger_bytes};
 use super::model::StoredBy;
 use super::replies::{Answer, Commit, Origin, Pending};
@@ -30,6 +30,7 @@ use crate::client_memory::{self, Charge, Retained};
 use crate::message::{Completion, Request};
 use crate::once;
 use crate::session_limits;
+use crate::upstream::TransactionKind;
 
 /// The term in which a database leads its cluster.
 fn led(cluster: &Clustered) -> Option<u64> {

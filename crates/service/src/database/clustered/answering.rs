@@ -13,11 +13,10 @@ use corvid_log::cluster::Eid;
 use corvid_monitor::SessionId;
 
 use super::super::replies::{Answer, Outputs, Reason};
-use super::in_flight::Number;
-use super::request_stage::{Entry, Stage, Turn};
 use super::steps::{Action, Reply, Task};
-use super::{Clustered, Parts};
+use super::{Clustered, Entry, Parts, Stage};
 use crate::message::{DatabaseMethod, Request, ToDatabase};
+use crate::upstream::{Number, Turn};
 
 /// Whether the reply to an earlier request of the session waits for initial contents.
 fn awaits_contents(outputs: &Outputs, session: SessionId) -> bool {

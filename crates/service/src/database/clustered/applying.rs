@@ -11,15 +11,13 @@ use corvid_engine::{Database, Outcome, WorkBudget};
 use corvid_log::cluster::{Eid, Index, Parts as EntryParts, Term};
 
 use super::super::replies::Answer;
-use super::identity::identity_of;
 use super::replacing::Source;
-use super::request_stage::{Entry, Stage};
 use super::steps::{Action, Task};
-use super::{Clustered, Parts};
+use super::{Clustered, Entry, Parts, Stage};
 use crate::job::Derived;
 use crate::message::ToDatabase;
 use crate::relay::TERM;
-use crate::upstream::{SourceChange, SourceNews};
+use crate::upstream::{SourceChange, SourceNews, identity_of};
 
 /// More entries are not applied inline.
 const SHORT_ENTRIES: usize = 256;

@@ -12,10 +12,10 @@ use corvid_data::{Arc, Delta, UuidSource};
 use corvid_engine::{Context, LockOwner, Outcome, Tally, TooLong, WorkBudget};
 
 use super::super::replies::{Answer, Forwarded};
-use super::identity::identities_in;
 use super::{Clustered, Part, Parts};
 use crate::job::Derived;
 use crate::once::{CANCELED, Once};
+use crate::upstream::identities_in;
 
 /// The locks that the session held when its transaction was forwarded.
 pub(super) struct ForwardedLocks<'l>(pub(super) &'l [String]);

@@ -15,14 +15,11 @@ use corvid_monitor::SessionId;
 
 use super::super::environment::Environment;
 use super::super::replies::{Answer, Outputs, Reason};
-use super::identity::{for_source, identity_of};
-use super::in_flight::Number;
-use super::request_stage::{Entry, Stage};
 use super::steps::{Action, Task};
-use super::transaction_kind::asserted_locks;
-use super::{Clustered, Part, Parts, TransactionKind};
+use super::{Clustered, Entry, Part, Parts, Stage};
 use crate::message::{DatabaseMethod, Request, ToDatabase};
 use crate::once;
+use crate::upstream::{Number, TransactionKind, asserted_locks, for_source, identity_of};
 
 impl Clustered {
     /// Whether a transaction is forwarded without being tried here.

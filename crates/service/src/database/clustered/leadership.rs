@@ -9,10 +9,10 @@
 use corvid_log::cluster::{Eid, Sid, Term};
 
 use super::super::replies::{Answer, Origin, Outputs, Pending, Reason};
-use super::request_stage::{Entry, Stage};
 use super::steps::{Action, Task};
-use super::{Clustered, Part, Parts, TransactionKind};
+use super::{Clustered, Entry, Part, Parts, Stage};
 use crate::message::{DatabaseMethod, Request, ToDatabase};
+use crate::upstream::TransactionKind;
 
 /// How an undone entry of the pending queue goes on.
 pub(in super::super) enum Undone {

@@ -7,12 +7,10 @@
 use corvid_engine::{Outcome, WorkBudget};
 
 use super::super::replies::Answer;
-use super::identity::identity_of;
-use super::in_flight::Number;
 use super::{Clustered, Parts};
 use crate::job::Derived;
 use crate::message::Completion;
-use crate::upstream::{LockNews, SourceRequest};
+use crate::upstream::{LockNews, Number, SourceRequest, identity_of};
 
 impl Clustered {
     /// Has the relay make the claims of the lock table.

@@ -23,11 +23,10 @@ use corvid_monitor::SessionId;
 use super::super::environment::Environment;
 use super::super::replies::Answer;
 use super::forwarding::owns_asserted;
-use super::request_stage::Stage;
 use super::steps::{Action, Reply, Task};
-use super::{Clustered, Parts, TransactionKind};
+use super::{Clustered, Parts, Stage};
 use crate::message::{Completion, DatabaseMethod, Request, ToDatabase};
-use crate::upstream::SourceRequest;
+use crate::upstream::{SourceRequest, TransactionKind};
 
 /// Bytes of requests that wait for a source, with what they cost beside their text; beyond that further ones are refused.
 const WAITING_BYTES_MAX: usize = 256 << 20;

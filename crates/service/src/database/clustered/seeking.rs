@@ -9,10 +9,10 @@ use corvid_consensus::database::{Finding, MemberRequest};
 use corvid_log::cluster::{Eid, Index, Term};
 
 use super::super::replies::Reason;
-use super::in_flight::Number;
 use super::steps::Task;
 use super::{Clustered, Part, Parts};
 use crate::message::Event;
+use crate::upstream::Number;
 
 impl Clustered {
     /// A snapshot is about to replace the contents; its last entry has this term.

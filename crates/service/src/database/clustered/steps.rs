@@ -17,11 +17,9 @@ use corvid_monitor::SessionId;
 
 use super::super::replies::Answer;
 use super::applying::Batch;
-use super::in_flight::Number;
-use super::request_stage::{Entry, Stage, Turn};
-use super::{Clustered, Part, Parts};
+use super::{Clustered, Entry, Part, Parts, Stage};
 use crate::message::{Request, ToDatabase};
-use crate::upstream::SourceChange;
+use crate::upstream::{Number, SourceChange, Turn};
 
 /// The reply to a request.
 pub(in super::super) struct Reply {

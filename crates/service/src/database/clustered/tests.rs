@@ -90,7 +90,7 @@ impl Run {
     }
 
     fn next(&mut self) -> Option<Action> {
-        self.with(|cluster, parts| cluster.next(parts))
+        self.with(Clustered::next)
     }
 
     /// The text of the next reply, which leaves.

@@ -128,6 +128,12 @@ pub(in super::super) struct PendingQueue {
     last: Option<LogPosition>,
 }
 
+impl From<Vec<u8>> for Answer {
+    fn from(result: Vec<u8>) -> Answer {
+        Answer::Result(result)
+    }
+}
+
 impl Answer {
     /// Bytes that this reply keeps in memory; a long result has none yet.
     fn len(&self) -> usize {

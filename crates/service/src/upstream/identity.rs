@@ -12,7 +12,7 @@ use crate::message::Request;
 use crate::relayed_client::RelayedClient;
 
 /// The client of a request, with the locks that it holds.
-pub(super) fn identity_of(request: &Request, locks: Vec<String>) -> ClientIdentity {
+pub(crate) fn identity_of(request: &Request, locks: Vec<String>) -> ClientIdentity {
     let owned = |identity: Identity<'_>| {
         let client_id = identity.client_id.map(str::to_owned);
         (identity.role.to_owned(), client_id)
@@ -32,7 +32,7 @@ pub(super) fn identity_of(request: &Request, locks: Vec<String>) -> ClientIdenti
 }
 
 /// The roles under which a transaction of this client is judged.
-pub(super) fn identities_in(client: &ClientIdentity) -> Vec<Identity<'_>> {
+pub(crate) fn identities_in(client: &ClientIdentity) -> Vec<Identity<'_>> {
     let first = Identity {
         role: &client.role,
         client_id: client.client_id.as_deref(),
@@ -48,7 +48,7 @@ pub(super) fn identities_in(client: &ClientIdentity) -> Vec<Identity<'_>> {
 ///
 /// # Errors
 /// The source cannot be told what to judge, so the transaction must not be sent.
-pub(super) fn for_source(
+pub(crate) fn for_source(
     database: &mut Database,
     request: &Request,
 ) -> Result<ForSource, WireError> {

@@ -79,7 +79,7 @@ impl TransactionKind {
 }
 
 /// The locks that a transaction asserts. `None`: it cannot be told from the text.
-pub(super) fn asserted_locks(params: &[u8]) -> Option<Vec<String>> {
+pub(crate) fn asserted_locks(params: &[u8]) -> Option<Vec<String>> {
     let mut locks = Vec::new();
     let mut reader = Reader::trusted(params);
     reader.begin_array().ok()?;

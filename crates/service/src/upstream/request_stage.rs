@@ -19,27 +19,26 @@ use corvid_consensus::database::{Finding, ForwardOutcome};
 use corvid_log::cluster::{Eid, Index, Term};
 use corvid_monitor::SessionId;
 
-use super::super::replies::Answer;
-use super::TransactionKind;
 use super::in_flight::Number;
+use super::transaction_kind::TransactionKind;
 use crate::message::{DatabaseMethod, Request};
 
 /// A request, and what is known of it.
-pub(crate) struct Entry {
+pub(crate) struct Entry<A> {
     pub(crate) number: Number,
     pub(crate) request: Box<Request>,
     /// Its session is gone.
     pub(super) is_withdrawn: bool,
-    pub(super) stage: Stage,
+    pub(super) stage: Stage<A>,
 }
 
 /// The turn of a request in the order of its session.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn {
-    pub(super) session: SessionId,
-    pub(super) number: Number,
+    pub(crate) session: SessionId,
+    pub(crate) number: Number,
     /// It blocked before, and is not part of the order.
-    pub(super) was_blocked: bool,
+    pub(crate) was_blocked: bool,
 }
 
 /// An entry that has been taken, without its request.
@@ -48,8 +47,8 @@ pub(crate) struct Slot {
     is_withdrawn: bool,
 }
 
-/// The knowledge about a request.
-pub(crate) enum Stage {
+/// The knowledge about a request; `A` is a reply.
+pub(crate) enum Stage<A> {
     /// No leader has it.
     Waiting,
     /// The leader of this term has it.
@@ -62,30 +61,26 @@ pub(crate) enum Stage {
         result: Option<Bytes>,
     },
     /// This database executed it as the leader of this term, and the entry may be committed. The reply is true if it is.
-    Proposed { term: Term, id: Eid, reply: Answer },
+    Proposed { term: Term, id: Eid, reply: A },
     /// This database executed it as the leader of this term, without a change, on the state after the proposal with this id. The reply is
     /// true if that is committed.
-    Seen {
-        term: Term,
-        after: Eid,
-        reply: Answer,
-    },
+    Seen { term: Term, after: Eid, reply: A },
     /// An installed snapshot may contain its entry, or the one that it has seen, behind this one. The other members are asked.
     Sought {
         after: Index,
         finding: Option<Finding>,
         /// Forwarded, proposed or seen.
-        before: Box<Stage>,
+        before: Box<Stage<A>>,
     },
     /// The outcome is certain once the entries that it is based on are applied.
     Decided(ForwardOutcome),
     /// This database executes it when the earlier ones of its session are answered.
     Local,
     /// The reply leaves when the earlier ones of its session have left.
-    Answered { reply: Answer, has_changed: bool },
+    Answered { reply: A, has_changed: bool },
 }
 
-impl Entry {
+impl<A> Entry<A> {
     /// Whether its session is gone.
     pub(crate) fn is_withdrawn(&self) -> bool {
         self.is_withdrawn
@@ -128,7 +123,7 @@ impl Entry {
     }
 
     /// The stage of a request that must be executed again.
-    pub(super) fn again(&self) -> Stage {
+    pub(super) fn again(&self) -> Stage<A> {
         if self.request.blocked || self.may_write() {
             Stage::Waiting
         } else {
@@ -139,7 +134,7 @@ impl Entry {
 
 impl Slot {
     /// The entry again.
-    pub(crate) fn with(self, request: Box<Request>) -> Entry {
+    pub(crate) fn with<A>(self, request: Box<Request>) -> Entry<A> {
         Entry {
             number: self.number,
             request,
@@ -149,7 +144,7 @@ impl Slot {
     }
 }
 
-impl Stage {
+impl<A> Stage<A> {
     /// Whether it has not been executed, or depends on a leadership that is over in `present`.
     pub(super) fn is_undecided(&self, present: Term) -> bool {
         match self {
@@ -181,23 +176,10 @@ impl Stage {
     }
 
     /// The stage without the search.
-    pub(super) fn before_search(self) -> Stage {
+    pub(super) fn before_search(self) -> Stage<A> {
         match self {
             Stage::Sought { before, .. } => *before,
             stage => stage,
-        }
-    }
-
-    /// Takes the reply to a request whose entry is committed, if it is known.
-    pub(super) fn take_reply(&mut self, method: DatabaseMethod) -> Option<Answer> {
-        match self {
-            _ if method == DatabaseMethod::Convert => Some(Answer::Result(b"{}".to_vec())),
-            Stage::Proposed { reply, .. } => Some(std::mem::replace(reply, Answer::Nothing)),
-            Stage::Forwarded { result, .. } => {
-                let result = result.take()?;
-                Some(Answer::Result(result.into()))
-            }
-            _ => None,
         }
     }
 
@@ -216,6 +198,21 @@ impl Stage {
             Stage::Forwarded { term, .. }
             | Stage::Proposed { term, .. }
             | Stage::Seen { term, .. } => Some(*term),
+            _ => None,
+        }
+    }
+}
+
+impl<A: From<Vec<u8>>> Stage<A> {
+    /// Takes the reply to a request whose entry is committed, if it is known.
+    pub(super) fn take_reply(&mut self, method: DatabaseMethod) -> Option<A> {
+        match self {
+            _ if method == DatabaseMethod::Convert => Some(A::from(b"{}".to_vec())),
+            Stage::Proposed { reply, .. } => Some(std::mem::replace(reply, A::from(Vec::new()))),
+            Stage::Forwarded { result, .. } => {
+                let result = result.take()?;
+                Some(A::from(result.into()))
+            }
             _ => None,
         }
     }

@@ -7,12 +7,11 @@ use std::collections::BTreeSet;
 use corvid_consensus::database::Finding;
 use corvid_log::cluster::{Eid, Index, Term};
 
-use super::super::super::replies::Answer;
 use super::super::request_stage::{Entry, Stage};
 use super::{InFlight, Number};
 use crate::message::DatabaseMethod;
 
-impl InFlight {
+impl<A: From<Vec<u8>>> InFlight<A> {
     /// A snapshot is installed, whose last entry has this term: the requests that may be part of it, behind `after`, are sought. Those of
     /// sessions that are gone end in silence.
     pub(crate) fn seek(&mut self, last: Term, after: Index) {
@@ -66,7 +65,7 @@ impl InFlight {
     }
 
     /// The entry of a request that is sought is committed. Takes the request if its reply is known.
-    pub(crate) fn take_found(&mut self, number: Number) -> Option<(Entry, Answer)> {
+    pub(crate) fn take_found(&mut self, number: Number) -> Option<(Entry<A>, A)> {
         let (entry, mut stage) = self.take(number)?;
         if let Stage::Sought {
             finding, before, ..

@@ -17,7 +17,6 @@ use corvid_data::TrustedKeys;
 use corvid_log::cluster::{Eid, Index, Term};
 use corvid_monitor::SessionId;
 
-use super::super::replies::Answer;
 use super::request_stage::{Entry, Stage, index_of};
 use crate::message::{DatabaseMethod, Request};
 
@@ -46,9 +45,8 @@ struct OfSession {
     anew: Option<Box<Request>>,
 }
 
-/// See the module.
-#[derive(Default)]
-pub(crate) struct InFlight {
+/// See the module. `A` is a reply, which is made of the text of a `result` unless it was kept.
+pub(crate) struct InFlight<A> {
     /// The member's term.
     present: Term,
     /// An entry of this term is committed: requests of earlier ones are not in doubt any more, except those that are sought.
@@ -56,7 +54,7 @@ pub(crate) struct InFlight {
     /// The last entry of the snapshot that may contain those that are sought.
     sought_through: Index,
     last: u64,
-    entries: BTreeMap<Number, Entry>,
+    entries: BTreeMap<Number, Entry<A>>,
     by_id: BTreeMap<Eid, Number>,
     /// Requests that have seen a proposal.
     by_seen: BTreeSet<(Eid, Number)>,
@@ -77,7 +75,29 @@ pub(crate) struct InFlight {
     due: Vec<SessionId>,
 }
 
-impl InFlight {
+impl<A> Default for InFlight<A> {
+    fn default() -> InFlight<A> {
+        InFlight {
+            present: Term::default(),
+            judged: Term::default(),
+            sought_through: Index::default(),
+            last: 0,
+            entries: BTreeMap::new(),
+            by_id: BTreeMap::new(),
+            by_seen: BTreeSet::new(),
+            by_session: HashMap::default(),
+            by_index: BTreeSet::new(),
+            oldest: None,
+            local: 0,
+            forwarded_bytes: 0,
+            waiting_bytes: 0,
+            is_throttled: false,
+            due: Vec::new(),
+        }
+    }
+}
+
+impl<A: From<Vec<u8>>> InFlight<A> {
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -92,7 +112,7 @@ impl InFlight {
     }
 
     /// Adds a request. True if it may be forwarded now, should it wait for that: no earlier one of its session is undecided.
-    pub(crate) fn push(&mut self, request: Box<Request>, stage: Stage) -> (Number, bool) {
+    pub(crate) fn push(&mut self, request: Box<Request>, stage: Stage<A>) -> (Number, bool) {
         self.last += 1;
         let number = Number(self.last);
         let of = self.by_session.entry(request.session).or_default();
@@ -113,11 +133,11 @@ impl InFlight {
     }
 
     /// Puts a request that has been taken into its place again.
-    pub(crate) fn put_back(&mut self, entry: Entry, stage: Stage) {
+    pub(crate) fn put_back(&mut self, entry: Entry<A>, stage: Stage<A>) {
         self.insert(entry, stage);
     }
 
-    fn insert(&mut self, mut entry: Entry, stage: Stage) {
+    fn insert(&mut self, mut entry: Entry<A>, stage: Stage<A>) {
         let number = entry.number;
         self.count(&entry.request, &stage, true);
         if let Some(id) = stage.id() {
@@ -143,7 +163,7 @@ impl InFlight {
     }
 
     /// Counts a request in this stage, or does not any more.
-    fn count(&mut self, request: &Request, stage: &Stage, is_there: bool) {
+    fn count(&mut self, request: &Request, stage: &Stage<A>, is_there: bool) {
         if request.blocked {
             return;
         }
@@ -171,7 +191,7 @@ impl InFlight {
     }
 
     /// Takes a request with its stage. It keeps its place until it is forgotten.
-    pub(crate) fn take(&mut self, number: Number) -> Option<(Entry, Stage)> {
+    pub(crate) fn take(&mut self, number: Number) -> Option<(Entry<A>, Stage<A>)> {
         let mut entry = self.entries.remove(&number)?;
         let stage = std::mem::replace(&mut entry.stage, Stage::Waiting);
         self.count(&entry.request, &stage, false);
@@ -231,7 +251,7 @@ impl InFlight {
     }
 
     /// The first request of a session in order, and its stage.
-    pub(crate) fn first(&self, session: SessionId) -> Option<(&Entry, &Stage)> {
+    pub(crate) fn first(&self, session: SessionId) -> Option<(&Entry<A>, &Stage<A>)> {
         let of = self.by_session.get(&session)?;
         let number = of.ordered.front().filter(|_| of.anew.is_none())?;
         let entry = self.entries.get(number)?;
@@ -374,7 +394,7 @@ impl InFlight {
     }
 
     /// The outcome of a forwarded request has arrived. It may be one that is decided already. Returns a request that is answered by it.
-    pub(crate) fn outcome(&mut self, id: Eid, outcome: ForwardOutcome) -> Option<(Entry, Answer)> {
+    pub(crate) fn outcome(&mut self, id: Eid, outcome: ForwardOutcome) -> Option<(Entry<A>, A)> {
         let number = self.by_id.get(&id).copied()?;
         let entry = self.entries.get_mut(&number)?;
         let (stage, is_committed) = match &mut entry.stage {
@@ -387,7 +407,7 @@ impl InFlight {
             (Stage::Forwarded { result, .. }, ForwardOutcome::Proposed(text)) => {
                 if is_committed {
                     let (entry, _) = self.take(number)?;
-                    return Some((entry, Answer::Result(text.into())));
+                    return Some((entry, A::from(text.into())));
                 }
                 *result = Some(text);
             }
@@ -403,14 +423,14 @@ impl InFlight {
     }
 
     /// Takes the request whose entry has this id, and which was forwarded or proposed.
-    pub(crate) fn take_committed(&mut self, id: Eid) -> Option<(Entry, Stage)> {
+    pub(crate) fn take_committed(&mut self, id: Eid) -> Option<(Entry<A>, Stage<A>)> {
         let number = self.by_id.get(&id).copied()?;
         let (entry, stage) = self.take(number)?;
         Some((entry, stage.before_search()))
     }
 
     /// Takes the first request that has seen the proposal with this id, which is committed.
-    pub(crate) fn take_seen(&mut self, id: Eid) -> Option<(Entry, Answer)> {
+    pub(crate) fn take_seen(&mut self, id: Eid) -> Option<(Entry<A>, A)> {
         let (after, number) = *self.by_seen.range((id, Number(0))..).next()?;
         if after != id {
             return None;
@@ -423,7 +443,7 @@ impl InFlight {
     }
 
     /// Takes the next decided request whose outcome is based on entries up to this one.
-    pub(crate) fn take_decided(&mut self, applied: Index) -> Option<(Entry, ForwardOutcome)> {
+    pub(crate) fn take_decided(&mut self, applied: Index) -> Option<(Entry<A>, ForwardOutcome)> {
         let (index, number) = *self.by_index.first()?;
         if index > applied {
             return None;
@@ -435,7 +455,7 @@ impl InFlight {
     }
 
     /// Takes a conversion of a relay that has succeeded, based on changes up to this one.
-    pub(crate) fn take_converted(&mut self, index: Index) -> Option<(Entry, Bytes)> {
+    pub(crate) fn take_converted(&mut self, index: Index) -> Option<(Entry<A>, Bytes)> {
         let mut decided = self.by_index.range(..=(index, Number(u64::MAX)));
         let (_, number) = *decided.find(|(_, number)| {
             let entry = self.entries.get(number);
@@ -503,7 +523,7 @@ impl InFlight {
 
     /// This database leads: it executes everything that has no reply and is not sought. Returns the blocked requests, and the sessions of all
     /// others. Requests of sessions that are gone are dropped.
-    pub(crate) fn make_local(&mut self) -> (Vec<Entry>, BTreeSet<SessionId>) {
+    pub(crate) fn make_local(&mut self) -> (Vec<Entry<A>>, BTreeSet<SessionId>) {
         let numbers: Vec<Number> = self.entries.keys().copied().collect();
         let mut blocked = Vec::new();
         let mut sessions = BTreeSet::new();
@@ -534,7 +554,7 @@ impl InFlight {
     }
 
     /// Removes the requests that have a place in the order of their session.
-    pub(crate) fn take_ordered(&mut self) -> Vec<(Box<Request>, Stage)> {
+    pub(crate) fn take_ordered(&mut self) -> Vec<(Box<Request>, Stage<A>)> {
         let ordered = self.entries.values().filter(|it| !it.request.blocked);
         let numbers: Vec<Number> = ordered.map(|entry| entry.number).collect();
         let mut taken = Vec::new();
@@ -559,7 +579,7 @@ impl InFlight {
     }
 
     /// Removes all requests, in order. Those of sessions that are gone are dropped.
-    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Box<Request>, Stage)> + use<> {
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Box<Request>, Stage<A>)> + use<A> {
         let all = std::mem::take(self);
         self.last = all.last;
         self.present = all.present;
@@ -573,7 +593,7 @@ impl InFlight {
     }
 
     /// Removes a waiting request of a session by the client's id.
-    pub(crate) fn take_waiting(&mut self, session: SessionId, id: &[u8]) -> Option<Entry> {
+    pub(crate) fn take_waiting(&mut self, session: SessionId, id: &[u8]) -> Option<Entry<A>> {
         let of = self.by_session.get(&session)?;
         let mut numbers = of.ordered.iter().chain(&of.blocked).copied();
         let found = numbers.find(|number| {
@@ -587,7 +607,7 @@ impl InFlight {
     }
 
     /// A session is gone. Returns its requests that no leader has; the others end in silence.
-    pub(crate) fn withdraw(&mut self, session: SessionId) -> Vec<Entry> {
+    pub(crate) fn withdraw(&mut self, session: SessionId) -> Vec<Entry<A>> {
         let Some(of) = self.by_session.get_mut(&session) else {
             return Vec::new();
         };
@@ -612,4 +632,91 @@ impl InFlight {
 /// Bytes that a waiting request takes.
 fn cost(request: &Request) -> usize {
     request.frame.len() + COST_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use corvid_data::Uuid;
+
+    use super::*;
+    use crate::message::SessionInfo;
+
+    fn request(session: u64) -> Box<Request> {
+        let params = br#"["D",{"op":"insert","table":"T","row":{}}]"#;
+        Box::new(Request {
+            session: SessionId(session),
+            info: Arc::new(SessionInfo::new(false, String::new(), None)),
+            arrived_ms: 0,
+            stamp: 0,
+            id: Box::default(),
+            method: DatabaseMethod::Transact,
+            frame: params.to_vec(),
+            params: 0..params.len(),
+            seqno: None,
+            blocked: false,
+            foreign_monitors: Vec::new(),
+            once: None,
+            client: None,
+        })
+    }
+
+    fn eid(number: u8) -> Eid {
+        Eid(Uuid([number; 16]))
+    }
+
+    /// Two requests of one session, forwarded in this term under the ids 1 and 2.
+    fn forwarded(term: Term) -> (InFlight<Vec<u8>>, Number, Number) {
+        let mut in_flight = InFlight::default();
+        in_flight.begin_term(term);
+        let (first, is_next) = in_flight.push(request(1), Stage::Waiting);
+        assert!(is_next);
+        in_flight.forwarded(first, eid(1), Vec::new());
+        let (second, is_next) = in_flight.push(request(1), Stage::Waiting);
+        assert!(is_next, "what is with the leader holds nothing up");
+        in_flight.forwarded(second, eid(2), Vec::new());
+        (in_flight, first, second)
+    }
+
+    #[test]
+    fn an_outcome_waits_for_the_entry_that_it_is_based_on() {
+        let (mut in_flight, first, _) = forwarded(Term(1));
+        let outcome = ForwardOutcome::Unchanged(Index(5), Bytes::from_static(b"[]"));
+        assert!(in_flight.outcome(eid(1), outcome).is_none());
+        assert!(in_flight.take_decided(Index(4)).is_none());
+        let decided = in_flight.take_decided(Index(5));
+        assert!(decided.is_some_and(|(entry, _)| entry.number == first));
+    }
+
+    #[test]
+    fn requests_of_an_earlier_term_are_in_doubt_until_an_entry_of_a_later_one() {
+        let (mut in_flight, first, second) = forwarded(Term(1));
+        in_flight.begin_term(Term(2));
+        assert!(in_flight.next_waiting(SessionId(1)).is_none(), "in doubt");
+        in_flight.end_doubt(Term(1));
+        assert!(
+            in_flight.next_waiting(SessionId(1)).is_none(),
+            "an entry of its own term"
+        );
+        in_flight.end_doubt(Term(2));
+        assert_eq!(in_flight.next_waiting(SessionId(1)), Some(first));
+        in_flight.forwarded(first, eid(3), Vec::new());
+        assert_eq!(in_flight.next_waiting(SessionId(1)), Some(second));
+    }
+
+    #[test]
+    fn a_committed_request_is_taken_once_and_the_next_one_becomes_the_first() {
+        let (mut in_flight, first, second) = forwarded(Term(1));
+        assert_eq!(in_flight.has_earlier(eid(2)), Some((SessionId(1), second)));
+        let (entry, stage) = in_flight.take_committed(eid(1)).expect("it is in flight");
+        assert!(entry.number == first && matches!(stage, Stage::Forwarded { .. }));
+        assert!(in_flight.take_committed(eid(1)).is_none());
+        assert!(
+            !in_flight.is_first(SessionId(1), second),
+            "its turn is not over"
+        );
+        in_flight.forget(SessionId(1), first);
+        assert!(in_flight.is_first(SessionId(1), second));
+    }
 }
