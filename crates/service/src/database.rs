@@ -3,7 +3,7 @@
 //! Inputs are [`ToDatabase`] messages with the time. Outputs are collected in [`Outputs`]; the
 //! [`pump`](crate::pump) takes them from there. Everything executes on speculative state: each
 //! reply, of every kind, is made from the state after the commits before it, and waits in one queue
-//! until those commits are stored (`replies`, `release`, `undo`). A single session may be blocked
+//! until those commits are stored (`replies`, `release`, `executor/undo`). A single session may be blocked
 //! (`replies/outbox`). Only an input that replaces the database or its file waits at a barrier
 //! until nothing is pending, together with every input after it.
 //!
@@ -27,7 +27,6 @@ mod replies;
 mod requests;
 mod subscriptions;
 mod transactions;
-mod undo;
 
 use std::sync::{Arc, Mutex};
 

@@ -10,7 +10,7 @@
 //! | [`frontend`] | the sessions of one shard: parses a message, answers it there ([`locks`], `echo`, `list_dbs`) or sends it to the database that it names ([`served_databases`]), and keeps each session's requests in order |
 //! | [`message`] | everything that shards, databases and the main thread send each other |
 //! | [`pump`] | one database's batches: which inputs are executed together, by the database thread or inline by a shard, and the one ordered list of outputs |
-//! | [`database`] | execution on speculative state (`transactions.rs`), blocked transactions (`executor.rs`), the record of the commit (`file.rs`), the queue of pending replies (`replies.rs`), their release when the record is stored (`release.rs`) or the undo when it cannot be (`undo.rs`), and the updates that sessions get (`subscriptions.rs`) |
+//! | [`database`] | execution on speculative state (`transactions.rs`), blocked transactions (`executor.rs`), the record of the commit (`file.rs`), the queue of pending replies (`replies.rs`), their release when the record is stored (`release.rs`) or the undo when it cannot be (`executor/undo.rs`), and the updates that sessions get (`subscriptions.rs`) |
 //! | [`storage`] | the rows of a new file, and when a file is compacted; `corvid_log::storage` writes the records |
 //! | [`job`] | long work on other threads: initial contents, long results, conversions, comparisons, freeing |
 //! | [`frontend`] | delivers the reply to the session, and sends its next request |

@@ -35,7 +35,7 @@ const TYPES: [Limits; 3] = [
         module: "crates/service/src/database",
         fields_max: 13,
         methods_max: 158,
-        files_max: 8,
+        files_max: 7,
         circle_max: 3,
     },
     Limits {

@@ -4,6 +4,7 @@
 //! | File | Has |
 //! |---|---|
 //! | `triggers.rs` | blocked transactions, by session, deadline and the tables that they have read |
+//! | `undo.rs` | undo of entries that were not stored |
 //! | `once_transactions.rs` | transactions that are executed once, however often they are sent |
 //!
 //! Invariant: sequence numbers only grow, so a blocked transaction is retried in the order in which
@@ -12,6 +13,7 @@
 
 mod once_transactions;
 mod triggers;
+mod undo;
 
 use corvid_data::Uuid;
 use corvid_engine::WorkBudget;
@@ -22,6 +24,7 @@ use triggers::Triggers;
 
 pub(super) use once_transactions::{OnceState, Resolved};
 pub(super) use triggers::{Trigger, trigger_bytes};
+pub(super) use undo::{changed_sessions, unstored_reply};
 
 /// The executor of one database.
 pub(super) struct Executor {

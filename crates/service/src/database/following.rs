@@ -17,8 +17,8 @@ use super::clustered::{
     request_of,
 };
 use super::conversion::Conversion;
+use super::executor::changed_sessions;
 use super::replies::{Answer, Commit, Forwarded, Origin, Pending};
-use super::undo::changed_sessions;
 use super::{DatabaseService, Now};
 use crate::job::{JobNumber, JobResult};
 use crate::message::{Completion, Event, Request, ToDatabase};
@@ -292,11 +292,8 @@ impl DatabaseService {
             self.lose_conversion(now, led);
             return;
         }
-        let affected = self.undo_commits(&undone);
-        self.subscriptions.undo();
-        for entry in &undone {
-            self.undo_monitor_change(entry);
-        }
+        let affected = self.executor.undo(&undone, &mut self.database);
+        self.subscriptions.undo(&undone, &mut self.outputs);
         self.observers
             .observe_undo(&self.database, &mut self.outputs);
         // They came behind everything that their sessions have pending, and before what they have in flight.

@@ -18,7 +18,7 @@
 //! | Place | Does |
 //! |---|---|
 //! | `server/serving.rs` and `server/roles.rs` of `corvid-server` | choose the model of a new database, and make a database a backup, and a backup standalone |
-//! | `undo.rs`, `following.rs` | undo executed commits: after a failed write, with an error to their clients; after a loss of leadership, without |
+//! | `requests.rs`, `following.rs` | undo executed commits: after a failed write, with an error to their clients; after a loss of leadership, without |
 //! | `recording/head.rs` | writes and reads two models: `_Server` and standalone |
 //!
 //! To add a model: add a variant of [`Kind`] with the state that the model needs, answer each question above (the compiler names the places

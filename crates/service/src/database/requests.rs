@@ -2,17 +2,22 @@
 //! and a `convert` (docs/spec/protocol.md 4.15) with its checks, the way to its end, the swap of
 //! the database, and the replies and notifications after it. The steps between are in
 //! `conversion.rs`.
+//!
+//! A request is executed again when commits that it may have seen could not be stored. The clients
+//! of those commits get `I/O error`. All later requests are executed again in the same order. They
+//! get new positions; replies of the storage about the old positions find no entry and are ignored.
 
 use corvid_data::{Arc, Schema, Tag, Uuid, WireError};
 use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_log::cluster::Eid;
-use corvid_log::storage::StoreError;
+use corvid_log::storage::{LogPosition, StoreError};
 use corvid_monitor::{SessionId, Version};
 
 use super::clustered::{Clustered, check_persistence};
 use super::conversion::{Conversion, Parts, Step, is_conversion_of};
-use super::replies::{Answer, Origin, Pending};
+use super::executor::{changed_sessions, unstored_reply};
+use super::replies::{Answer, Origin, Pending, Reason};
 use super::subscriptions::Begun;
 use super::transactions::conversion_not_allowed;
 use super::{DatabaseService, Now};
@@ -110,6 +115,105 @@ impl DatabaseService {
             let answer = Answer::Event(Box::new(event));
             self.answer_when_stored(answer, Origin::Control(control));
         }
+    }
+
+    /// The records up to `last`, which were written together, could not be stored.
+    pub(super) fn undo_unstored(&mut self, now: Now, last: LogPosition, error: &StoreError) {
+        let undone = self.pending.take_failed(last);
+        if undone.is_empty() {
+            return;
+        }
+        let affected = self.executor.undo(&undone, &mut self.database);
+        // Entries before the failed ones wait for no record any more.
+        self.release();
+        // Replies that are made from here on see the tables without the failed commits.
+        assert!(self.pending.is_empty(), "nothing is pending across an undo");
+        self.subscriptions.undo(&undone, &mut self.outputs);
+        let commits = undone.iter().filter_map(|entry| entry.commit.as_ref());
+        self.file
+            .undo(commits.map(|commit| commit.record_bytes), error);
+        self.observers
+            .observe_undo(&self.database, &mut self.outputs);
+        let sessions = changed_sessions(&undone);
+        let mut requeued = Vec::new();
+        for entry in undone {
+            if entry.is_recorded_by(last) {
+                self.observers.counts.store_failures += 1;
+                let schema = self.database.schema();
+                let audited = self.observers.audit.of_unstored(schema, &entry, error);
+                self.outputs.audit.extend(audited);
+                if let (Origin::Source, Some(backup)) = (&entry.origin, self.model.source_mut()) {
+                    backup.undo();
+                } else if let Some(reply) = unstored_reply(entry, error) {
+                    self.pending.push(reply);
+                }
+            } else {
+                requeued.extend(self.execute_again(now, entry));
+            }
+        }
+        // Before the later requests of their sessions.
+        for request in requeued.into_iter().rev() {
+            self.outputs.outboxes.put_back(request);
+        }
+        self.release();
+        self.retry(now, affected);
+        self.release();
+        for session in sessions {
+            self.resume_if_unblocked(session);
+        }
+    }
+
+    /// Executes an input again. Returns it if it must wait in the outbox of its session, before the later requests of that session.
+    pub(super) fn execute_again_unless_blocked(
+        &mut self,
+        now: Now,
+        input: ToDatabase,
+    ) -> Option<ToDatabase> {
+        if let Some(session) = self.awaited_session(&input) {
+            self.outputs.outboxes.block(session, Reason::Cluster);
+        }
+        let is_retry = matches!(&input, ToDatabase::Request(request) if request.blocked);
+        if !is_retry && self.outputs.outboxes.must_queue(&input) {
+            return Some(input);
+        }
+        match input {
+            ToDatabase::Request(request) => self.execute_request(now, request),
+            ToDatabase::Cancel(session, id) => self.cancel(now, session, id),
+            ToDatabase::Control(control) => self.take_snapshot(control),
+            _ => unreachable!("only these are pending"),
+        }
+        None
+    }
+
+    /// Executes the request of an undone entry again. Returns the request if it must wait for an earlier one of its session, whose reply
+    /// may be deferred this time.
+    fn execute_again(&mut self, now: Now, entry: Pending) -> Option<ToDatabase> {
+        match (entry.origin, entry.answer) {
+            // This reply does not depend on the state.
+            (origin, Answer::Canceled) => {
+                self.pending.push(Pending::answer(Answer::Canceled, origin));
+            }
+            // A closed session has no monitors any more, and must not get any. Its refused requests count too: a duplicate of a monitor
+            // would be admitted now that the monitor is gone.
+            (Origin::Client(request), _)
+                if request.method.is_about_monitors()
+                    && self.environment.is_closed(&request.info) => {}
+            (Origin::Client(request), _) => {
+                return self.execute_again_unless_blocked(now, ToDatabase::Request(request));
+            }
+            (Origin::Cancel(session, id), _) => self.cancel(now, session, id),
+            (Origin::Server(params), _) => self.transact_as_server(now, &params),
+            (Origin::Control(control), _) => self.take_snapshot(control),
+            (Origin::Source, _) => {
+                if let Some(backup) = self.model.source_mut() {
+                    backup.undo();
+                }
+            }
+            (Origin::Forwarded(_) | Origin::Member(_), _) => {
+                unreachable!("no record of a clustered database fails here")
+            }
+        }
+        None
     }
 
     /// Answers an input that was sent before its sender knew of the removal.

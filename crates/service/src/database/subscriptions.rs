@@ -27,7 +27,7 @@ use corvid_monitor::{Monitors, SessionId};
 
 use super::barrier::{Activity, UnderWay};
 use super::environment::Environment;
-use super::replies::{Outputs, WrittenBodies};
+use super::replies::{Answer, Origin, Outputs, Pending, WrittenBodies};
 use crate::client_memory::Charge;
 use crate::job::Job;
 use crate::job::garbage::Garbage;
@@ -113,9 +113,21 @@ impl Subscriptions {
         updates.into_iter().map(Job::PrecomputedUpdate)
     }
 
-    /// All commits that are not released are undone.
-    pub(super) fn undo(&mut self) {
+    /// All commits that are not released are undone, and so are the requests about monitors among
+    /// these entries, which have not taken effect: they are executed again.
+    pub(super) fn undo(&mut self, undone: &[Pending], outputs: &mut Outputs) {
         self.monitors.undo();
+        let changes = undone
+            .iter()
+            .filter(|entry| entry.answer.changes_monitors());
+        for entry in changes {
+            if let Origin::Client(request) = &entry.origin {
+                if let Answer::Joined(joining) = &entry.answer {
+                    self.undo_joined(request.session, joining, outputs);
+                }
+                outputs.outboxes.end_monitor_change(request.session);
+            }
+        }
     }
 
     /// Whether a session has yet to read updates, so that its next ones may be long.
