@@ -115,3 +115,25 @@ impl Listening {
         self.retry_ms = at_ms;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_opened_again_after_the_interval_and_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path().join("later");
+        let target = Passive::Unix(folder.join("socket"));
+        let mut listening = Listening::new(target, 0, None, 1000);
+        assert!(listening.open(5).is_err(), "there is no folder");
+        assert_eq!(listening.retry_ms(), Some(1005));
+        std::fs::create_dir(&folder).unwrap();
+        assert!(!listening.open(1004).unwrap(), "it is not due");
+        assert!(listening.open(1005).unwrap());
+        assert!(!listening.open(9000).unwrap(), "it is open");
+        assert_eq!(listening.retry_ms(), None);
+        listening.accept_at(Some(7));
+        assert!(!listening.is_due(6) && listening.is_due(7));
+    }
+}
