@@ -12,7 +12,6 @@
 mod content;
 mod host;
 mod ledger;
-mod network;
 mod quiescence;
 pub mod run;
 mod sim_client;

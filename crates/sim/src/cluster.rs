@@ -14,14 +14,13 @@ mod ballot;
 mod file;
 mod host;
 pub mod linearizability;
-mod network;
 mod oracle;
 mod registers;
 pub mod run;
 
 use corvid_consensus::KeptEntries;
 
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 
 pub use run::{Summary, run};
 

@@ -15,7 +15,7 @@ use std::io;
 use corvid_json::{Object, Value};
 use corvid_tests::server::Implementation;
 
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 use crate::generator::{Generator, Profile};
 
 use compare::Comparison;

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 
 use corvid_json::Value;
 
-use crate::dice::Dice;
-use crate::model::schema::Schema;
+use crate::world::dice::Dice;
+use corvid_model::schema::Schema;
 
 /// Which requests may be generated.
 #[derive(Clone, Copy, Debug)]

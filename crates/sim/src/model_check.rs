@@ -9,13 +9,13 @@ use corvid_data::{Arc, AtomRef, ColumnId, Delta, HashSeed, Schema, Uuid, UuidSou
 use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::Value;
 
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 use crate::generator::Generator;
-use crate::model;
-use crate::model::atom::{Atom, Real};
-use crate::model::datum::Datum;
-use crate::model::fault::Faults;
-use crate::model::{Element, Model, Request, Row, Tables};
+use corvid_model as model;
+use corvid_model::atom::{Atom, Real};
+use corvid_model::datum::Datum;
+use corvid_model::fault::Faults;
+use corvid_model::{Element, Model, Request, Row, Tables};
 use crate::normal::{self, Known};
 
 /// UUIDs that count up.

@@ -15,7 +15,7 @@ use corvid_json::Assembler;
 use corvid_monitor::SessionId;
 use corvid_session::Input;
 
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 use node::{Node, Sent};
 
 /// The constants of the model.

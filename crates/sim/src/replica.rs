@@ -3,10 +3,10 @@
 use corvid_data::Uuid;
 use corvid_json::Value;
 
-use crate::model::datum::{Datum, no_names};
-use crate::model::monitor::Monitor;
-use crate::model::schema::{Schema, Table};
-use crate::model::{Row, Tables};
+use corvid_model::datum::{Datum, no_names};
+use corvid_model::monitor::Monitor;
+use corvid_model::schema::{Schema, Table};
+use corvid_model::{Row, Tables};
 
 /// Applies an update, or the first reply of a monitor, to the rows of a client.
 ///

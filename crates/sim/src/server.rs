@@ -11,14 +11,10 @@
 //! ```
 
 pub(crate) mod client;
-pub mod disk;
 mod history;
-mod inode;
 pub(crate) mod machine;
 pub(crate) mod opening;
 pub mod run;
-pub(crate) mod storage;
-pub mod trace;
 pub(crate) mod workload;
 
 pub use run::{Summary, run};

@@ -23,7 +23,6 @@ mod server;
 mod sockets;
 mod tenures;
 mod turn;
-mod wires;
 mod witness;
 
 pub use run::{RelaySummary, Summary, run};

@@ -16,7 +16,7 @@ use corvid_shell::output;
 use crate::Outcome;
 
 /// Crates that ship nothing.
-const DEVELOPMENT: [&str; 5] = ["sim", "bench", "guard", "fuzzing", "examples"];
+const DEVELOPMENT: [&str; 6] = ["sim", "model", "bench", "guard", "fuzzing", "examples"];
 /// Folders of a crate without product code.
 const FOLDERS: [&str; 4] = ["tests", "examples", "benches", "target"];
 

@@ -36,8 +36,10 @@ const LEVELS: [(&str, u32); 23] = [
     ("fuzzing", DEVELOPMENT),
 ];
 
-/// More crates for development: simulator, benchmark, guard, packaging, examples.
-const DEVELOPMENT_CRATES: [&str; 6] = ["sim", "bench", "guard", "tests", "xtask", "examples"];
+/// More crates for development: simulator, its model, benchmark, guard, packaging, examples.
+const DEVELOPMENT_CRATES: [&str; 7] = [
+    "sim", "model", "bench", "guard", "tests", "xtask", "examples",
+];
 
 const BINARY: u32 = 7;
 const BINDING: u32 = 8;

@@ -14,7 +14,7 @@ use corvid_service::pump::Output;
 use corvid_service::recording::{Replay, ReplayEvent};
 use corvid_shell::output;
 use corvid_sim::relay_tree::{self, COSTS, Plan, plot};
-use corvid_sim::seeds::{Range, Runs, Simulation, Tracing, run_seed, run_seeds};
+use corvid_sim::world::seeds::{Range, Runs, Simulation, Tracing, run_seed, run_seeds};
 use corvid_sim::{clients, cluster, server, whole_cluster};
 
 const USAGE: &str = "\

@@ -13,12 +13,12 @@ use corvid_service::replication::{
     Exclusions, Following, REST_MS, Role, SourceEvent, SourceId, SourceOrder,
 };
 
-use super::network::{Caller, ConnId, Network, Parcel, To};
-use crate::dice::Dice;
-use crate::server::disk::{Crash, SimDisk};
+use crate::world::network::connections::{Caller, ConnId, Connections, Parcel, To};
+use crate::world::dice::Dice;
+use crate::world::disk::{Crash, SimDisk};
 use crate::server::machine::{Choice, Machine, SeededUuids, ToClient};
 use crate::server::opening;
-use crate::server::trace::Trace;
+use crate::world::trace::Trace;
 
 /// Delay before a backup reconnects.
 const RETRY_MS: u64 = 1000;
@@ -41,7 +41,7 @@ struct Source {
     retry_ms: u64,
 }
 
-pub(super) struct Host {
+pub(super) struct ServerHost {
     number: usize,
     disk: SimDisk,
     hash_seed: HashSeed,
@@ -55,9 +55,9 @@ pub(super) struct Host {
     trace: Trace,
 }
 
-impl Host {
-    pub(super) fn new(number: usize, seed: u64, trace: &Trace, file: Vec<u8>) -> Host {
-        Host {
+impl ServerHost {
+    pub(super) fn new(number: usize, seed: u64, trace: &Trace, file: Vec<u8>) -> ServerHost {
+        ServerHost {
             number,
             disk: SimDisk::new(seed, trace.clone(), file),
             hash_seed: HashSeed::new(seed),
@@ -144,7 +144,7 @@ impl Host {
 
     /// Ends the server at once. With `is_heard` its callers get an end of their connections; otherwise they learn of it when they next
     /// send.
-    pub(super) fn kill(&mut self, now_ms: u64, network: &mut Network, is_heard: bool) {
+    pub(super) fn kill(&mut self, now_ms: u64, network: &mut Connections, is_heard: bool) {
         self.machine = None;
         self.disk.restart(Crash::Kill);
         for session in std::mem::take(&mut self.sessions).into_values() {
@@ -190,7 +190,7 @@ impl Host {
             && source.is_some_and(|source| source.conn.is_none() && source.retry_ms <= now_ms)
     }
 
-    pub(super) fn call(&mut self, now_ms: u64, network: &mut Network) {
+    pub(super) fn call(&mut self, now_ms: u64, network: &mut Connections) {
         if let Some(source) = &mut self.source {
             source.retry_ms = now_ms + RETRY_MS;
             source.assembler = Assembler::default();
@@ -234,7 +234,7 @@ impl Host {
         now: Now,
         conn: ConnId,
         parcel: Parcel,
-        network: &mut Network,
+        network: &mut Connections,
     ) -> Result<bool, String> {
         let session = self.session_of(conn);
         let Some(machine) = &mut self.machine else {
@@ -281,7 +281,7 @@ impl Host {
         &mut self,
         conn: ConnId,
         parcel: Parcel,
-        network: &mut Network,
+        network: &mut Connections,
     ) -> Result<bool, String> {
         let source = self
             .source
@@ -311,7 +311,7 @@ impl Host {
     }
 
     /// Sends the server's outputs. Returns the roles that were taken.
-    pub(super) fn collect(&mut self, now: Now, network: &mut Network) -> Vec<u64> {
+    pub(super) fn collect(&mut self, now: Now, network: &mut Connections) -> Vec<u64> {
         let Some(machine) = &mut self.machine else {
             return Vec::new();
         };

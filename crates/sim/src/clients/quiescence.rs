@@ -1,15 +1,15 @@
 //! Quiescence: all faults end, every request gets its reply, and the final state is checked.
 
 use super::content;
-use super::host::Host;
-use super::network::{Caller, To};
-use super::run::Run;
+use super::host::ServerHost;
+use crate::world::network::connections::{Caller, To};
+use super::run::ClientRun;
 use super::sim_client::SimClient;
 
 /// Maximum number of steps until the run is idle.
 const STEPS_MAX: usize = 40_000;
 
-impl Run {
+impl ClientRun {
     /// Ends all faults, runs until nothing but probes happens any more, and checks the final state.
     pub(super) fn run_until_idle(&mut self) -> Result<(), String> {
         self.trace.line(format_args!("run until idle"));
@@ -58,7 +58,7 @@ impl Run {
                 self.copy_file()?;
                 continue;
             }
-            let is_followed = self.hosts.iter().all(Host::is_following);
+            let is_followed = self.hosts.iter().all(ServerHost::is_following);
             if is_quiet && is_followed && self.clients.iter().all(|client| self.is_served(client)) {
                 return Ok(());
             }

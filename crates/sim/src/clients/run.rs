@@ -2,15 +2,15 @@
 
 use corvid_service::Now;
 
-use super::host::Host;
+use super::host::ServerHost;
 use super::ledger::{End, Ledger};
-use super::network::{Caller, ConnId, Network, To};
+use crate::world::network::connections::{Caller, ConnId, Connections, To};
 use super::sim_client::SimClient;
 use super::{content, workload};
-use crate::dice::Dice;
-use crate::seeds::{Simulation, Tracing};
+use crate::world::dice::Dice;
+use crate::world::seeds::{Simulation, Tracing};
 use crate::server::machine::Choice;
-use crate::server::trace::Trace;
+use crate::world::trace::Trace;
 
 const CLIENTS: usize = 4;
 
@@ -76,17 +76,17 @@ pub(super) enum Actor {
     Arrival(ConnId, To),
 }
 
-pub(super) struct Run {
+pub(super) struct ClientRun {
     pub(super) dice: Dice,
     pub(super) trace: Trace,
     pub(super) now_ms: u64,
-    pub(super) hosts: [Host; 2],
+    pub(super) hosts: [ServerHost; 2],
     /// The host that accepts writes, or is about to.
     pub(super) active: usize,
     /// The host that it takes over from does not have its new role yet.
     handing_over: Option<u64>,
     tokens: u64,
-    pub(super) network: Network,
+    pub(super) network: Connections,
     pub(super) clients: Vec<SimClient>,
     pub(super) ledger: Ledger,
     is_wide: bool,
@@ -99,7 +99,7 @@ pub(super) struct Run {
 /// A description of the failure.
 pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
     let trace = Trace::new(tracing);
-    let mut run = Run::new(seed, &trace)?;
+    let mut run = ClientRun::new(seed, &trace)?;
     let outcome = run.run();
     if let Err(problem) = &outcome {
         run.trace.line(format_args!("PROBLEM: {problem}"));
@@ -114,13 +114,13 @@ pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
     outcome.map(|()| summary)
 }
 
-impl Run {
-    fn new(seed: u64, trace: &Trace) -> Result<Run, String> {
+impl ClientRun {
+    fn new(seed: u64, trace: &Trace) -> Result<ClientRun, String> {
         let mut dice = Dice::new(seed);
-        let mut host = |number| Host::new(number, dice.draw(), trace, workload::first_file());
+        let mut host = |number| ServerHost::new(number, dice.draw(), trace, workload::first_file());
         let hosts = [host(0), host(1)];
-        let network = Network::new(dice.draw());
-        let mut run = Run {
+        let network = Connections::new(dice.draw());
+        let mut run = ClientRun {
             dice,
             trace: trace.clone(),
             now_ms: 1000,

@@ -12,10 +12,10 @@ use corvid_session::{Clause, Condition, Function, Input, Options, Output};
 
 use super::content::{self, Contents};
 use super::ledger::{End, Ledger};
-use super::network::{Caller, ConnId, Network, Parcel, To};
+use crate::world::network::connections::{Caller, ConnId, Connections, Parcel, To};
 use super::workload::{self, LOCK};
-use crate::dice::Dice;
-use crate::server::trace::Trace;
+use crate::world::dice::Dice;
+use crate::world::trace::Trace;
 
 /// Addresses of a client: the one of the active host, or both hosts.
 pub(super) const ACTIVE: &str = "tcp:10.0.0.9:6640";
@@ -104,7 +104,7 @@ impl SimClient {
         &mut self,
         now_ms: u64,
         active: usize,
-        network: &mut Network,
+        network: &mut Connections,
         ledger: &mut Ledger,
     ) -> Result<(), String> {
         let input = if self.is_open {
@@ -122,7 +122,7 @@ impl SimClient {
         now_ms: u64,
         conn: ConnId,
         parcel: Parcel,
-        network: &mut Network,
+        network: &mut Connections,
         ledger: &mut Ledger,
     ) -> Result<(), String> {
         if self.conn != Some(conn) {
@@ -173,7 +173,7 @@ impl SimClient {
         &mut self,
         now_ms: u64,
         active: usize,
-        network: &mut Network,
+        network: &mut Connections,
     ) -> Result<(), String> {
         while let Some(output) = self.idl.poll_output() {
             match output {

@@ -5,7 +5,7 @@ use corvid_data::{Arc, Atom, Datum, Schema, Str};
 use corvid_idl::{Class, Column, Idl, IndexColumn, Misuse, RowId};
 use corvid_json::Value;
 
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 
 /// Name of the index that every class has over its items.
 pub(super) const INDEX: &str = "by_n";

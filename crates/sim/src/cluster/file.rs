@@ -17,7 +17,7 @@ use corvid_log::{DiskError, DiskFile as _, Magic, RecordReader};
 
 use super::oracle::{MemberLog, hash};
 use super::registers::{Applied, of_data};
-use crate::server::disk::Handle;
+use crate::world::disk::Handle;
 use crate::server::opening::FileSource;
 
 /// The name of the database.

@@ -18,10 +18,10 @@ use super::ballot::{Ballot, next_ballot, note_ballots};
 use super::file::{self, Identity, Opened};
 use super::oracle::{MemberLog, hash};
 use super::registers::Registers;
-use crate::clock::Clock;
-use crate::dice::Dice;
-use crate::server::disk::{Handle, SimDisk};
-use crate::server::storage::Storage;
+use crate::world::clock::Clock;
+use crate::world::dice::Dice;
+use crate::world::disk::{Handle, SimDisk};
+use crate::world::storage::Storage;
 
 /// Outputs of a member for one input, at most: one that has more never comes to rest.
 pub(super) const OUTPUTS_MAX: usize = 20_000;
@@ -159,7 +159,7 @@ impl Life {
 
 /// A host.
 #[derive(Debug)]
-pub(super) struct Host {
+pub(super) struct MemberHost {
     pub(super) identity: Identity,
     pub(super) disk: SimDisk,
     pub(super) clock: Clock,
@@ -177,9 +177,9 @@ pub(super) struct Host {
     acknowledged: Option<MemberLog>,
 }
 
-impl Host {
-    pub(super) fn new(identity: Identity, disk: SimDisk, seed: u64, clock: Clock) -> Host {
-        Host {
+impl MemberHost {
+    pub(super) fn new(identity: Identity, disk: SimDisk, seed: u64, clock: Clock) -> MemberHost {
+        MemberHost {
             identity,
             disk,
             clock,

@@ -14,7 +14,7 @@ use corvid_data::Uuid;
 use corvid_json::Value;
 use corvid_log::cluster::{Eid, Index, Sid, Term};
 
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 
 /// How many registers there are.
 pub(super) const KEYS: usize = 3;

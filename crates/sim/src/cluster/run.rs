@@ -13,15 +13,15 @@ use corvid_log::cluster::{Cid, Sid};
 use corvid_log::storage::StorageReply;
 
 use super::file::{self, Identity};
-use super::host::{Host, OUTPUTS_MAX};
-use super::network::{Arrival, Network, Weather};
+use super::host::{MemberHost, OUTPUTS_MAX};
+use crate::world::network::messages::{Arrival, MessageNetwork, Weather};
 use super::oracle::Oracle;
 use super::registers::{KEYS, News, Swap};
-use crate::clock::Clock;
-use crate::dice::Dice;
-use crate::host_faults;
-use crate::server::disk::{Crash, SimDisk};
-use crate::server::trace::{Trace, Tracing};
+use crate::world::clock::Clock;
+use crate::world::dice::Dice;
+use crate::world::host_faults;
+use crate::world::disk::{Crash, SimDisk};
+use crate::world::trace::{Trace, Tracing};
 use faults::Faults;
 
 /// Actions of sessions, operators and chance in a run.
@@ -51,12 +51,12 @@ struct Sent {
     message: PeerMessage,
 }
 
-pub(super) struct Run {
+pub(super) struct MemberRun {
     dice: Dice,
     trace: Trace,
     now_ms: u64,
-    hosts: Vec<Host>,
-    network: Network<Sent>,
+    hosts: Vec<MemberHost>,
+    network: MessageNetwork<Sent>,
     oracle: Oracle,
     faults: Faults,
     /// Open transactions of sessions at each host.
@@ -76,7 +76,7 @@ pub(super) struct Run {
 /// A description of the failure.
 pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
     let trace = Trace::new(tracing);
-    let mut run = Run::new(seed, trace);
+    let mut run = MemberRun::new(seed, trace);
     let outcome = run.run();
     if let Err(problem) = &outcome {
         run.trace.line(format_args!("PROBLEM: {problem}"));
@@ -97,8 +97,8 @@ fn uuid(dice: &mut Dice) -> Uuid {
     Uuid((high << 64 | u128::from(dice.draw())).to_be_bytes())
 }
 
-impl Run {
-    fn new(seed: u64, trace: Trace) -> Run {
+impl MemberRun {
+    fn new(seed: u64, trace: Trace) -> MemberRun {
         let mut dice = Dice::new(seed);
         let count = *dice.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 6, 7]);
         let faults = Faults::draw(&mut dice);
@@ -119,12 +119,12 @@ impl Run {
                 let disk = SimDisk::new(dice.draw(), trace.clone(), bytes);
                 let rate = faults.hosts.draw_rate(&mut dice);
                 let clock = Clock::new(0, dice.below(1_000_000) as u64, rate);
-                Host::new(identity, disk, dice.draw(), clock)
+                MemberHost::new(identity, disk, dice.draw(), clock)
             })
             .collect();
-        let mut network = Network::new(dice.draw());
+        let mut network = MessageNetwork::new(dice.draw());
         network.set_weather(faults.weather);
-        Run {
+        MemberRun {
             trace,
             now_ms: 0,
             hosts,
@@ -563,7 +563,7 @@ impl Run {
         let disk = SimDisk::new(self.dice.draw(), self.trace.clone(), bytes);
         let rate = self.faults.hosts.draw_rate(&mut self.dice);
         let clock = Clock::new(self.now_ms, self.dice.below(1_000_000) as u64, rate);
-        let mut host = Host::new(identity, disk, self.dice.draw(), clock);
+        let mut host = MemberHost::new(identity, disk, self.dice.draw(), clock);
         host.start_ms = Some(self.now_ms);
         self.hosts.push(host);
         self.sessions.push(Vec::new());

@@ -2,7 +2,7 @@
 
 use corvid_json::Value;
 
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 
 const JUNK: [&str; 26] = [
     "null",

@@ -147,10 +147,10 @@ impl Generator {
             }
             has_constant |= is_constant;
             let is_valid = {
-                let mut names = crate::model::datum::no_names;
+                let mut names = corvid_model::datum::no_names;
                 let table_schema = &self.schema.tables[table];
                 let alone = Value::Array(vec![clause.clone()]);
-                crate::model::condition::read(table, table_schema, &alone, &mut names).is_ok()
+                corvid_model::condition::read(table, table_schema, &alone, &mut names).is_ok()
             };
             if is_valid {
                 clauses.push(clause);

@@ -3,8 +3,8 @@
 use corvid_json::{Object, Value};
 
 use super::Generator;
-use crate::model::atom::Kind;
-use crate::model::schema::Type;
+use corvid_model::atom::Kind;
+use corvid_model::schema::Type;
 
 /// The kind of a planned operation.
 #[derive(Clone)]

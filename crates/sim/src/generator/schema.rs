@@ -3,7 +3,7 @@
 use corvid_json::Value;
 
 use super::Profile;
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 
 /// A table under construction.
 struct Draft {

@@ -3,8 +3,8 @@
 use corvid_json::Value;
 
 use super::Generator;
-use crate::model::atom::{Atom, Kind};
-use crate::model::schema::{Base, Type, UNLIMITED};
+use corvid_model::atom::{Atom, Kind};
+use corvid_model::schema::{Base, Type, UNLIMITED};
 
 /// Identities are drawn from this many per table, so that they are reused and references dangle.
 const IDENTITIES: usize = 24;

@@ -10,11 +10,11 @@ use corvid_json::Value;
 use corvid_monitor::{SessionId, Version};
 
 use super::workload::{MONITORED, Txn, schema_json};
-use crate::model::atom::Atom;
-use crate::model::datum::{Datum, no_names};
-use crate::model::monitor::Monitor;
-use crate::model::schema::Schema;
-use crate::model::{Row, Tables};
+use corvid_model::atom::Atom;
+use corvid_model::datum::{Datum, no_names};
+use corvid_model::monitor::Monitor;
+use corvid_model::schema::Schema;
+use corvid_model::{Row, Tables};
 use crate::replica;
 
 /// Locks that clients compete for.

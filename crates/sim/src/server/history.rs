@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use corvid_json::Value;
 
 use super::client::Outcomes;
-use super::disk::{Crash, Failures};
+use crate::world::disk::{Crash, Failures};
 use super::workload::{Content, Txn};
 
 /// The outcome of a transaction, as its client knows it.

@@ -11,7 +11,7 @@ use corvid_log::salvage::{self, Bytes};
 use corvid_log::{Damage, DiskFile, Ending, Load, Magic, ReadError, Rot, Source, ending};
 use corvid_service::storage::FileState;
 
-use super::disk::Handle;
+use crate::world::disk::Handle;
 
 /// A file's content.
 pub(crate) struct Opened {

@@ -12,13 +12,13 @@ use corvid_json::Value;
 use corvid_service::Now;
 
 use super::client::{Client, LOCKS, View};
-use super::disk::{Crash, Moment, SimDisk, Troubles};
+use crate::world::disk::{Crash, Moment, SimDisk, Troubles};
 use super::history::{History, Judge, Observation};
 use super::machine::{Choice, Machine, ToClient};
-use super::trace::{Trace, Tracing};
+use crate::world::trace::{Trace, Tracing};
 use super::workload::{self, Txn};
-use crate::dice::Dice;
-use crate::seeds::Simulation;
+use crate::world::dice::Dice;
+use crate::world::seeds::Simulation;
 
 const CLIENTS: usize = 4;
 
@@ -115,7 +115,7 @@ impl Simulation for Summary {
     }
 }
 
-struct Run {
+struct CrashRun {
     dice: Dice,
     trace: Trace,
     weather: Weather,
@@ -150,7 +150,7 @@ struct Run {
 /// A description of the failure.
 pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
     let trace = Trace::new(tracing);
-    let mut run = Run::new(seed, trace)?;
+    let mut run = CrashRun::new(seed, trace)?;
     let outcome = run.run();
     if let Err(problem) = &outcome {
         run.trace.line(format_args!("PROBLEM: {problem}"));
@@ -163,8 +163,8 @@ pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
     outcome.map(|()| run.summary)
 }
 
-impl Run {
-    fn new(seed: u64, trace: Trace) -> Result<Run, String> {
+impl CrashRun {
+    fn new(seed: u64, trace: Trace) -> Result<CrashRun, String> {
         let mut dice = Dice::new(seed);
         let weather = Weather {
             has_full_disk: dice.chance(35),
@@ -177,7 +177,7 @@ impl Run {
             rots: dice.chance(20),
         };
         let disk = SimDisk::new(dice.draw(), trace.clone(), workload::first_file());
-        let mut run = Run {
+        let mut run = CrashRun {
             dice,
             trace,
             weather,

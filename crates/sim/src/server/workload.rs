@@ -11,7 +11,7 @@ use corvid_data::{Row, Schema, TableSchema};
 use corvid_engine::Database;
 use corvid_json::Value;
 
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 
 /// Keys of items.
 const KEYS: usize = 12;

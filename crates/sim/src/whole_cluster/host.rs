@@ -9,15 +9,15 @@ use super::opening::{self, Identity};
 use super::process::{Process, Start};
 use super::server::Server;
 use super::witness::{Lasting, Witness};
-use crate::clock::Clock;
-use crate::dice::Dice;
-use crate::server::disk::SimDisk;
+use crate::world::clock::Clock;
+use crate::world::dice::Dice;
+use crate::world::disk::SimDisk;
 use crate::server::machine::Machine;
-use crate::server::trace::Trace;
+use crate::world::trace::Trace;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Host {
+pub(super) struct ClusterHost {
     pub(super) identity: Identity,
     pub(super) disk: SimDisk,
     pub(super) clock: Clock,
@@ -38,9 +38,9 @@ pub(super) struct Host {
     pub(super) lives: u64,
 }
 
-impl Host {
-    pub(super) fn new(identity: Identity, disk: SimDisk, seed: u64, clock: Clock) -> Host {
-        Host {
+impl ClusterHost {
+    pub(super) fn new(identity: Identity, disk: SimDisk, seed: u64, clock: Clock) -> ClusterHost {
+        ClusterHost {
             identity,
             disk,
             clock,
@@ -160,7 +160,7 @@ impl Host {
     }
 }
 
-impl Server for Host {
+impl Server for ClusterHost {
     fn now(&self, now_ms: u64) -> Now {
         self.clock.now(now_ms)
     }

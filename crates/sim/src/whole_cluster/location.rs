@@ -1,6 +1,6 @@
 //! A place where a server runs: the host of a member, or that of a relay.
 
-use crate::host_faults::HOSTS_MAX;
+use crate::world::host_faults::HOSTS_MAX;
 
 /// A server, by its kind and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,9 +11,9 @@ use corvid_log::storage::{StorageReply, StorageRequest, StoreError};
 use corvid_log::{DiskFile as _, LogWriter};
 use corvid_service::member::{BodyPart, FileEffects, ReceptionNumber};
 
-use crate::dice::Dice;
-use crate::server::disk::{Handle, SimDisk};
-use crate::server::storage::Storage;
+use crate::world::dice::Dice;
+use crate::world::disk::{Handle, SimDisk};
+use crate::world::storage::Storage;
 
 /// The file of a member on simulated threads.
 pub(super) type MemberFile = corvid_service::member::MemberFile<FileThreads>;

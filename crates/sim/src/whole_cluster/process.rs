@@ -21,11 +21,11 @@ use corvid_service::member::{Contents, MemberPump, ReceptionNumber};
 use super::member_file::{FileThreads, Load, MemberFile};
 use super::opening;
 use super::turn::Turn;
-use super::wires::Wires;
-use crate::dice::Dice;
-use crate::server::disk::{Handle, SimDisk};
+use crate::world::network::wires::Wires;
+use crate::world::dice::Dice;
+use crate::world::disk::{Handle, SimDisk};
 use crate::server::machine::{Choice, Machine};
-use crate::server::trace::Trace;
+use crate::world::trace::Trace;
 
 /// Bytes of one message of another member, at most.
 const MESSAGE_BYTES_MAX: usize = 1 << 26;

@@ -21,20 +21,20 @@ use corvid_consensus::member::{Command, CommandToken};
 use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Sid};
 
-use super::host::Host;
+use super::host::ClusterHost;
 use super::location::Location;
 use super::opening::{self, Identity};
 use super::process::Step;
 use super::relay::RelayStep;
 use super::server::Server;
-use super::wires::Wires;
+use crate::world::network::wires::Wires;
 use super::witness::Witness;
-use crate::clock::Clock;
-use crate::dice::Dice;
-use crate::host_faults;
+use crate::world::clock::Clock;
+use crate::world::dice::Dice;
+use crate::world::host_faults;
 use crate::server::client::View;
-use crate::server::disk::{Crash, SimDisk};
-use crate::server::trace::{Trace, Tracing};
+use crate::world::disk::{Crash, SimDisk};
+use crate::world::trace::{Trace, Tracing};
 
 use clients::SimClient;
 use faults::Faults;
@@ -66,13 +66,13 @@ enum Choice {
     Read(usize),
 }
 
-struct Run {
+struct ClusterRun {
     dice: Dice,
     trace: Trace,
     faults: Faults,
     now_ms: u64,
     wires: Wires,
-    hosts: Vec<Host>,
+    hosts: Vec<ClusterHost>,
     /// Relays of the cluster, if the run has any.
     relays: Relays,
     clients: Vec<SimClient>,
@@ -98,7 +98,7 @@ struct Run {
 /// # Errors
 /// A description of the failure.
 pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
-    finish(Run::new(seed, Trace::new(tracing))).map(|(summary, _)| summary)
+    finish(ClusterRun::new(seed, Trace::new(tracing))).map(|(summary, _)| summary)
 }
 
 /// Runs a seed with relays.
@@ -106,11 +106,11 @@ pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
 /// # Errors
 /// A description of the failure.
 pub fn run_relays(seed: u64, tracing: Tracing) -> Result<RelaySummary, String> {
-    let (servers, relays) = finish(Run::with_relays(seed, Trace::new(tracing)))?;
+    let (servers, relays) = finish(ClusterRun::with_relays(seed, Trace::new(tracing)))?;
     Ok(RelaySummary { servers, relays })
 }
 
-fn finish(mut run: Run) -> Result<(Summary, RelayTally), String> {
+fn finish(mut run: ClusterRun) -> Result<(Summary, RelayTally), String> {
     let outcome = run.run();
     if let Err(problem) = &outcome {
         run.trace.line(format_args!("PROBLEM: {problem}"));
@@ -138,18 +138,18 @@ const LARGE_EVERY: u64 = 64;
 /// Their clients, for each server.
 const MANY_CLIENTS: usize = 200;
 
-impl Run {
-    fn new(seed: u64, trace: Trace) -> Run {
+impl ClusterRun {
+    fn new(seed: u64, trace: Trace) -> ClusterRun {
         let mut dice = Dice::new(seed);
         let faults = Faults::draw(&mut dice);
         let count = *dice.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 7]);
         let clients = (0..2 + dice.below(5)).map(|_| SimClient::draw(&mut dice));
         let clients = clients.collect();
-        Run::of(dice, faults, count, clients, trace)
+        ClusterRun::of(dice, faults, count, clients, trace)
     }
 
     /// Three servers, and relays in one level or two.
-    fn with_relays(seed: u64, trace: Trace) -> Run {
+    fn with_relays(seed: u64, trace: Trace) -> ClusterRun {
         let mut dice = Dice::new(seed);
         let faults = Faults::draw_with_relays(&mut dice);
         let of_relays = (0..2 + dice.below(4)).map(|_| SimClient::draw_of_relays(&mut dice));
@@ -161,7 +161,7 @@ impl Run {
             clients.extend((0..at_relays).map(|_| SimClient::draw_of_relays(&mut dice)));
             clients.extend((0..MANY_CLIENTS * 3).map(|_| SimClient::draw(&mut dice)));
         }
-        let mut run = Run::of(dice, faults, 3, clients, trace);
+        let mut run = ClusterRun::of(dice, faults, 3, clients, trace);
         run.add_relays(&levels);
         run
     }
@@ -173,7 +173,7 @@ impl Run {
         count: usize,
         clients: Vec<SimClient>,
         trace: Trace,
-    ) -> Run {
+    ) -> ClusterRun {
         let cid = Cid::new(uuid(&mut dice));
         let identities: Vec<Identity> = (0..count)
             .map(|number| Identity {
@@ -189,13 +189,13 @@ impl Run {
             let disk = SimDisk::new(dice.draw(), trace.clone(), file);
             let rate = faults.hosts.draw_rate(&mut dice);
             let clock = Clock::new(0, dice.below(1_000_000) as u64, rate);
-            hosts.push(Host::new(identity, disk, dice.draw(), clock));
+            hosts.push(ClusterHost::new(identity, disk, dice.draw(), clock));
         }
         let summary = Summary {
             servers: count as u64,
             ..Summary::default()
         };
-        Run {
+        ClusterRun {
             clients,
             wires: Wires::new(dice.draw(), faults.weather),
             dice,

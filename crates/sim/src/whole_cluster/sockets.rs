@@ -11,7 +11,7 @@ use corvid_json::Assembler;
 use corvid_monitor::SessionId;
 use corvid_service::Now;
 
-use super::wires::{Arrival, WireEnd, Wires};
+use crate::world::network::wires::{Arrival, WireEnd, Wires};
 use crate::server::machine::{Machine, ToClient};
 
 /// The interval of probes, ms.

@@ -17,10 +17,10 @@ use corvid_service::message::ToDatabase;
 
 use super::member_file::FileThreads;
 use super::process::{Leading, Mail, Observed, ToMain};
-use super::wires::{Arrival, Wires};
-use crate::server::disk::SimDisk;
+use crate::world::network::wires::{Arrival, Wires};
+use crate::world::disk::SimDisk;
 use crate::server::machine::Machine;
-use crate::server::trace::Trace;
+use crate::world::trace::Trace;
 
 /// Outputs of one turn, at most: one that has more never comes to rest.
 const OUTPUTS_MAX: usize = 100_000;

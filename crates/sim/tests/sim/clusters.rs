@@ -3,7 +3,7 @@
 //! `CORVID_CASES` runs another number of them; `CORVID_SEED` begins elsewhere. A failure prints the command that replays it.
 
 use corvid_sim::cluster::Summary;
-use corvid_sim::seeds::Seeds;
+use corvid_sim::world::seeds::Seeds;
 
 /// Runs by default.
 const SEEDS: usize = 5_000;

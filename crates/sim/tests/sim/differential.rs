@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use corvid_sim::dice;
+use corvid_sim::world::dice;
 use corvid_sim::differential::Differential;
 
 /// Requests on one schema.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash, Hasher};
 
 use corvid_data::HashSeed;
-use corvid_sim::dice::{self, Dice};
+use corvid_sim::world::dice::{self, Dice};
 use foldhash::fast::FixedState;
 
 use keys::KEYS;

@@ -6,7 +6,7 @@ use corvid_engine::{Context, Database, LockOwner, LongResult, Outcome};
 use corvid_json::Value;
 use corvid_log::encode::write_transaction;
 use corvid_monitor::{Frame, Monitors, SessionId, Version};
-use corvid_sim::dice::{self, Dice};
+use corvid_sim::world::dice::{self, Dice};
 use corvid_sim::generator::{Generator, Profile};
 use corvid_sim::model_check::content;
 

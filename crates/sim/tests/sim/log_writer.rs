@@ -1,8 +1,8 @@
 //! The promises of appending to a file, on a disk that goes down: cases that the simulation of the whole server has found, each alone.
 
 use corvid_log::{Disk, DiskFile, LogWriter};
-use corvid_sim::server::disk::{Crash, SimDisk, Troubles};
-use corvid_sim::server::trace::{Trace, Tracing};
+use corvid_sim::world::disk::{Crash, SimDisk, Troubles};
+use corvid_sim::world::trace::{Trace, Tracing};
 
 /// Disks to try each case on; the bytes that survive a power loss follow from the number.
 const SEEDS: u64 = 200;

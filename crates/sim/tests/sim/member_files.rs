@@ -18,8 +18,8 @@ use corvid_log::{Disk, DiskFile, LogWriter};
 use corvid_service::storage::MemberContent;
 use corvid_service::storage::loading::run;
 use corvid_service::storage::member_loading::load_member;
-use corvid_sim::server::disk::{Crash, Handle, SimDisk, Troubles};
-use corvid_sim::server::trace::{Trace, Tracing};
+use corvid_sim::world::disk::{Crash, Handle, SimDisk, Troubles};
+use corvid_sim::world::trace::{Trace, Tracing};
 
 const SCHEMA: &str = r#"{"name":"D","tables":{"t":{"columns":{"i":{"type":"integer"},"s":{"type":"string"}},"isRoot":true}},"version":"1.0.0"}"#;
 

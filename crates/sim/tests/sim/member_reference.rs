@@ -19,8 +19,8 @@ use corvid_log::{DiskError, Load};
 use corvid_service::storage::MemberContent;
 use corvid_service::storage::loading::run;
 use corvid_service::storage::member_loading::load_member;
-use corvid_sim::server::disk::SimDisk;
-use corvid_sim::server::trace::{Trace, Tracing};
+use corvid_sim::world::disk::SimDisk;
+use corvid_sim::world::trace::{Trace, Tracing};
 use corvid_tests::binary;
 use corvid_tests::process::Process;
 

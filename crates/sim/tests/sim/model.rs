@@ -1,6 +1,6 @@
 //! The engine against the naive model: generated schemas and transactions, results and contents equal after each.
 
-use corvid_sim::dice::{self, Dice};
+use corvid_sim::world::dice::{self, Dice};
 use corvid_sim::generator::{Generator, Profile};
 use corvid_sim::model_check::ModelCheck;
 

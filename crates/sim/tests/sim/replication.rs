@@ -12,7 +12,7 @@ use corvid_service::replication::difference::{Contents, difference};
 use corvid_service::replication::{
     Exclusions, Following, Replication, ReplicationStatus, SourceId, Step, read_update,
 };
-use corvid_sim::dice::{self, Dice};
+use corvid_sim::world::dice::{self, Dice};
 use corvid_sim::generator::{Generator, Profile};
 use corvid_sim::model_check::ModelCheck;
 

@@ -2,7 +2,7 @@
 //!
 //! `CORVID_CASES` runs another number of them; `CORVID_SEED` begins elsewhere. A failure prints the command that replays it.
 
-use corvid_sim::seeds::Seeds;
+use corvid_sim::world::seeds::Seeds;
 use corvid_sim::whole_cluster::Summary;
 
 /// Runs by default.

@@ -1,16 +1,16 @@
 //! The end of a run: faults end, and within a bound of virtual time there is one leader, every session has its outcomes, every member has
 //! applied everything, and each accepts a transaction.
 
-use super::Run;
+use super::MemberRun;
 use crate::cluster::host::Life;
-use crate::cluster::network::Weather;
-use crate::server::disk::Troubles;
+use crate::world::network::messages::Weather;
+use crate::world::disk::Troubles;
 use crate::strangers::knows_one;
 
 /// Within this time after the last fault everything is well, ms.
 const BOUND_MS: u64 = 60_000;
 
-impl Run {
+impl MemberRun {
     /// Faults end.
     fn heal(&mut self) {
         self.trace.line(format_args!("{} faults end", self.now_ms));

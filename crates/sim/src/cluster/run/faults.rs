@@ -3,10 +3,10 @@
 use corvid_consensus::Input;
 use corvid_consensus::member::{Command, CommandToken};
 
-use super::Run;
-use crate::cluster::network::Weather;
-use crate::dice::Dice;
-use crate::host_faults::{self, Change, HOSTS_MAX, HostFaults, Partition, rot_file};
+use super::MemberRun;
+use crate::world::network::messages::Weather;
+use crate::world::dice::Dice;
+use crate::world::host_faults::{self, Change, HOSTS_MAX, HostFaults, Partition, rot_file};
 
 /// Which faults a run can have.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ impl Faults {
     }
 }
 
-impl Run {
+impl MemberRun {
     pub(super) fn do_something(&mut self) -> Result<(), String> {
         let host = self.dice.below(self.hosts.len());
         let faults = self.faults.hosts;

@@ -7,12 +7,12 @@ use corvid_consensus::{Input, MemberEvent, Output, PeerMessage};
 use corvid_log::cluster::{Index, Sid};
 use corvid_log::storage::StoreError;
 
-use super::{Run, Sent};
+use super::{MemberRun, Sent};
 use crate::cluster::file;
 use crate::cluster::host::Written;
 use crate::cluster::oracle::MemberLog;
 
-impl Run {
+impl MemberRun {
     pub(super) fn output(&mut self, number: usize, output: Output) -> Result<(), String> {
         let host = &mut self.hosts[number];
         match output {

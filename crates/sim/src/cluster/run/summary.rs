@@ -1,7 +1,7 @@
 //! Statistics of a run, added up over many.
 
 use super::run;
-use crate::seeds::{Simulation, Tracing};
+use crate::world::seeds::{Simulation, Tracing};
 
 /// Statistics of a run: they show whether runs reach the interesting situations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

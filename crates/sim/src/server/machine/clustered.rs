@@ -10,7 +10,7 @@ use corvid_service::message::ToDatabase;
 use corvid_service::{Model, Now, member_row};
 
 use super::{Content, Machine, SERVER, STORED};
-use crate::server::disk::SimDisk;
+use crate::world::disk::SimDisk;
 
 impl Machine {
     /// Starts a server of a clustered database whose contents are those after an entry. Its member has the file.

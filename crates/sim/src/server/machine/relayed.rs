@@ -12,7 +12,7 @@ use corvid_service::{Model, Now, ServedDatabases, server_db};
 use std::sync::{Arc, PoisonError};
 
 use super::{Content, Machine, SERVER, STORED};
-use crate::server::disk::SimDisk;
+use crate::world::disk::SimDisk;
 
 /// The row of a relay that has not reached its source.
 const NOT_CONNECTED: ServerRow = ServerRow {

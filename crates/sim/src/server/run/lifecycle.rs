@@ -2,16 +2,16 @@
 
 use corvid_monitor::{SessionId, Version};
 
-use super::{CLIENTS, Run, Schemas};
-use crate::dice::Dice;
+use super::{CLIENTS, CrashRun, Schemas};
+use crate::world::dice::Dice;
 use crate::server::client::Client;
-use crate::server::disk::{Crash, Troubles};
+use crate::world::disk::{Crash, Troubles};
 use crate::server::history::Observation;
 use crate::server::machine::{Machine, SeededUuids};
 use crate::server::opening::{self, Opened, Refusal};
 use crate::server::workload::{self, Content};
 
-impl Run {
+impl CrashRun {
     pub(super) fn reconnect(&mut self, client: usize) {
         let session = self.clients[client].session;
         self.machine().disconnect(session);

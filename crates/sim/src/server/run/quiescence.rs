@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::Run;
+use super::CrashRun;
 use crate::server::client::{Client, LOCKS};
-use crate::server::disk::Troubles;
+use crate::world::disk::Troubles;
 use crate::server::history::Observation;
 use crate::server::workload::{Content, Txn};
 
 /// Maximum number of steps until the run is idle, once nothing fails any more.
 const STEPS_MAX: usize = 20_000;
 
-impl Run {
+impl CrashRun {
     /// Ends all faults, runs until nothing happens any more, and checks the final state.
     pub(super) fn run_until_idle(&mut self) -> Result<(), String> {
         self.trace.line(format_args!("run until idle"));

@@ -5,10 +5,10 @@
 use corvid_service::Now;
 
 use super::process::RelayProcess;
-use crate::clock::Clock;
-use crate::dice::Dice;
+use crate::world::clock::Clock;
+use crate::world::dice::Dice;
 use crate::server::machine::Machine;
-use crate::server::trace::Trace;
+use crate::world::trace::Trace;
 use crate::whole_cluster::server::Server;
 
 /// See the module.

@@ -9,7 +9,7 @@ use corvid_consensus::ConnectionNumber;
 use corvid_rpc::log_event::End;
 use corvid_session::Output;
 
-use crate::whole_cluster::wires::{Arrival, Wires};
+use crate::world::network::wires::{Arrival, Wires};
 
 /// An event of the connection.
 #[derive(Debug)]

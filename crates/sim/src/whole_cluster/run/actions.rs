@@ -3,15 +3,15 @@
 use corvid_consensus::member::{Command, CommandToken};
 use corvid_log::cluster::Sid;
 
-use super::{Run, address, uuid};
-use crate::clock::Clock;
-use crate::host_faults::{self, Change, HOSTS_MAX};
-use crate::server::disk::SimDisk;
+use super::{ClusterRun, address, uuid};
+use crate::world::clock::Clock;
+use crate::world::host_faults::{self, Change, HOSTS_MAX};
+use crate::world::disk::SimDisk;
 use crate::server::workload::Txn;
-use crate::whole_cluster::host::Host;
+use crate::whole_cluster::host::ClusterHost;
 use crate::whole_cluster::opening::{self, Identity};
 
-impl Run {
+impl ClusterRun {
     pub(super) fn do_something(&mut self) -> Result<(), String> {
         let client = self.dice.below(self.clients.len());
         let host = self.dice.below(self.hosts.len());
@@ -126,7 +126,7 @@ impl Run {
         let disk = SimDisk::new(self.dice.draw(), self.trace.clone(), file);
         let rate = self.faults.hosts.draw_rate(&mut self.dice);
         let clock = Clock::new(self.now_ms, self.dice.below(1_000_000) as u64, rate);
-        let mut host = Host::new(identity, disk, self.dice.draw(), clock);
+        let mut host = ClusterHost::new(identity, disk, self.dice.draw(), clock);
         host.start_ms = Some(self.now_ms);
         self.hosts.push(host);
         number

@@ -3,18 +3,18 @@
 
 use corvid_consensus::member::{Command, Role};
 
-use super::Run;
+use super::ClusterRun;
 use super::faults::FAIR;
-use crate::server::disk::{Crash, Troubles};
+use crate::world::disk::{Crash, Troubles};
 
 use crate::server::workload::Txn;
 use crate::strangers::knows_one;
-use crate::whole_cluster::host::Host;
+use crate::whole_cluster::host::ClusterHost;
 
 /// Within this time after the last fault everything is well, ms.
 const BOUND_MS: u64 = 60_000;
 
-impl Run {
+impl ClusterRun {
     /// Faults end.
     fn heal(&mut self) {
         self.trace.line(format_args!("{} faults end", self.now_ms));
@@ -93,7 +93,7 @@ impl Run {
     /// An operator has a member removed that will not return.
     fn kick(&mut self, number: usize) {
         let command = Command::Kick(self.hosts[number].identity.address.clone());
-        let is_leader = |host: &Host| {
+        let is_leader = |host: &ClusterHost| {
             let process = host.running(self.now_ms);
             process.is_some_and(|process| process.pump.member.status(0).role == Role::Leader)
         };

@@ -4,12 +4,12 @@ use corvid_consensus::Finding;
 use corvid_consensus::member::{Connected, Role, ServerRow, Status};
 use corvid_log::cluster::{Index, Sid, Term};
 
-use super::{QUEUED_MAX, Run, WIRE_BYTES_MAX};
-use crate::server::disk::Crash;
+use super::{QUEUED_MAX, ClusterRun, WIRE_BYTES_MAX};
+use crate::world::disk::Crash;
 use crate::whole_cluster::location::Location;
 use crate::whole_cluster::process::Observed;
 
-impl Run {
+impl ClusterRun {
     /// Judges what has happened at a host since the last look.
     pub(super) fn collect(&mut self, number: usize) -> Result<(), String> {
         self.observe(number)?;

@@ -5,8 +5,8 @@ use corvid_monitor::Version;
 use corvid_service::frontend::Close;
 
 use super::relays::machine_at;
-use super::{Choice, Run};
-use crate::dice::Dice;
+use super::{Choice, ClusterRun};
+use crate::world::dice::Dice;
 use crate::server::client::{Client, LOCKS};
 use crate::server::machine::ToClient;
 use crate::server::workload::Txn;
@@ -65,7 +65,7 @@ impl SimClient {
     }
 }
 
-impl Run {
+impl ClusterRun {
     /// Steps of clients that are possible now.
     pub(super) fn client_choices(&self, choices: &mut Vec<Choice>) {
         for (number, client) in self.clients.iter().enumerate() {

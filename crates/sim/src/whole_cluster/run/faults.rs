@@ -1,9 +1,9 @@
 //! The faults that a run can have, and how they come.
 
-use super::Run;
-use crate::dice::Dice;
-use crate::host_faults::{HostFaults, Partition};
-use crate::whole_cluster::wires::Weather;
+use super::ClusterRun;
+use crate::world::dice::Dice;
+use crate::world::host_faults::{HostFaults, Partition};
+use crate::world::network::wires::Weather;
 
 /// A day and an hour: every file with a new entry is written again, ms.
 const DAY_MS: u64 = 25 * 3600 * 1000;
@@ -72,7 +72,7 @@ impl Faults {
     }
 }
 
-impl Run {
+impl ClusterRun {
     /// One of the faults that this run can have.
     pub(super) fn trouble(&mut self) -> Result<(), String> {
         let host = self.dice.below(self.hosts.len());

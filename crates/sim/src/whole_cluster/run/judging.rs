@@ -1,12 +1,12 @@
 //! The judgement of what clients send and are told, as far as relays and locks are concerned.
 
-use super::Run;
+use super::ClusterRun;
 use crate::server::client::LOCKS;
 use crate::server::workload::Txn;
 use crate::whole_cluster::location::Location;
 use crate::whole_cluster::tenures::{Asserting, LockSource};
 
-impl Run {
+impl ClusterRun {
     /// In runs with relays some transactions assert a lock, mostly of clients that own it.
     pub(super) fn draw_assertion(&mut self, client: usize, txn: &mut Txn) {
         if !self.has_relays() {

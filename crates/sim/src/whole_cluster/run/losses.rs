@@ -9,12 +9,12 @@ use corvid_log::DiskFile as _;
 use corvid_log::cluster::snapshot_header::locate_body;
 use corvid_log::cluster::{Index, Recovered, recover};
 
-use super::Run;
+use super::ClusterRun;
 use super::faults::FAIR;
-use crate::host_faults::rot_file;
-use crate::server::disk::{Crash, Troubles};
+use crate::world::host_faults::rot_file;
+use crate::world::disk::{Crash, Troubles};
 use crate::server::workload::Txn;
-use crate::whole_cluster::host::Host;
+use crate::whole_cluster::host::ClusterHost;
 use crate::whole_cluster::opening::NAME;
 use crate::whole_cluster::witness::Lasting;
 
@@ -25,7 +25,7 @@ const CALM: usize = 8;
 /// Within this time after its start a member is told that it has lost something, ms.
 const TOLD_MS: u64 = 20_000;
 
-impl Run {
+impl ClusterRun {
     /// Whether the cluster can go on without what a member has promised.
     fn may_lose(&mut self, host: usize) -> bool {
         let members = self.members();
@@ -42,7 +42,7 @@ impl Run {
             return;
         }
         // The leader refuses a member whose identity is another one now: it must join anew.
-        let Host { disk, identity, .. } = &self.hosts[host];
+        let ClusterHost { disk, identity, .. } = &self.hosts[host];
         let is_possible = |recovered: &Recovered| {
             recovered.server_id == identity.sid
                 && recovered.cluster_id == identity.cid

@@ -6,12 +6,12 @@
 use corvid_consensus::member::{Command, Connected, Role, Status};
 use corvid_log::cluster::Index;
 
-use super::Run;
+use super::ClusterRun;
 use super::clients::SimClient;
 use super::faults::Faults;
-use crate::dice::Dice;
-use crate::server::disk::{Crash, Troubles};
-use crate::server::trace::{Trace, Tracing};
+use crate::world::dice::Dice;
+use crate::world::disk::{Crash, Troubles};
+use crate::world::trace::{Trace, Tracing};
 use crate::server::workload::Txn;
 use crate::whole_cluster::location::Location;
 
@@ -22,12 +22,12 @@ const SEEDS: u64 = 5;
 const WAIT_MS: u64 = 30_000;
 
 /// Runs a play of so many servers and clients on several seeds; in the end everything must be well.
-fn play(servers: usize, clients: usize, act: impl Fn(&mut Run) -> Result<(), String>) {
+fn play(servers: usize, clients: usize, act: impl Fn(&mut ClusterRun) -> Result<(), String>) {
     for seed in 0..SEEDS {
         println!("CORVID_SEED={seed}");
         let mut dice = Dice::new(seed);
         let clients = (0..clients).map(|_| SimClient::draw(&mut dice)).collect();
-        let mut run = Run::of(
+        let mut run = ClusterRun::of(
             dice,
             Faults::NONE,
             servers,
@@ -44,7 +44,7 @@ fn play(servers: usize, clients: usize, act: impl Fn(&mut Run) -> Result<(), Str
     }
 }
 
-impl Run {
+impl ClusterRun {
     fn status(&self, host: usize) -> Option<Status> {
         let process = self.hosts[host].process.as_ref()?;
         let member = &process.pump.member;
@@ -61,7 +61,7 @@ impl Run {
     }
 
     /// Advances until something holds.
-    fn until(&mut self, what: &str, holds: impl Fn(&mut Run) -> bool) -> Result<(), String> {
+    fn until(&mut self, what: &str, holds: impl Fn(&mut ClusterRun) -> bool) -> Result<(), String> {
         let until_ms = self.now_ms + WAIT_MS;
         while !holds(self) {
             if self.now_ms >= until_ms {
@@ -106,7 +106,7 @@ impl Run {
 
     /// The same, and all of them are committed. There is at least one.
     fn commit(&mut self, count: usize) -> Result<(), String> {
-        let is_there = |run: &mut Run| {
+        let is_there = |run: &mut ClusterRun| {
             let mut clients = run.clients.iter();
             clients.all(|client| client.host.is_some())
                 && run.leader().is_some()
@@ -289,7 +289,7 @@ fn a_second_snapshot_overtakes_the_first() {
     for seed in 0..SEEDS {
         let mut dice = Dice::new(seed);
         let clients = (0..2).map(|_| SimClient::draw(&mut dice)).collect();
-        let mut run = Run::of(dice, Faults::NONE, 3, clients, Trace::new(Tracing::None));
+        let mut run = ClusterRun::of(dice, Faults::NONE, 3, clients, Trace::new(Tracing::None));
         overtaken += usize::from(
             second_snapshot(&mut run)
                 .and_then(|is_overtaken| run.calm_down().map(|()| is_overtaken))
@@ -300,7 +300,7 @@ fn a_second_snapshot_overtakes_the_first() {
 }
 
 /// Whether a new snapshot was made while one was being sent.
-fn second_snapshot(run: &mut Run) -> Result<bool, String> {
+fn second_snapshot(run: &mut ClusterRun) -> Result<bool, String> {
     run.advance(5000)?;
     let joiner = {
         run.commit(20)?;
@@ -309,7 +309,7 @@ fn second_snapshot(run: &mut Run) -> Result<bool, String> {
         run.advance(500)?;
         run.join()
     };
-    let is_receiving = |run: &mut Run| {
+    let is_receiving = |run: &mut ClusterRun| {
         let leader = run.leader().and_then(|leader| run.status(leader));
         let mut servers = leader.iter().flat_map(|status| &status.servers);
         let is_sent = servers.any(|server| server.snapshot.is_some());
@@ -390,7 +390,7 @@ fn a_joining_server_whose_snapshot_breaks_off_never_leads_alone() {
     play(3, 2, |run| {
         run.commit(10)?;
         let joiner = run.join();
-        let is_on_the_way = |run: &mut Run| {
+        let is_on_the_way = |run: &mut ClusterRun| {
             let leader = run.leader().and_then(|leader| run.status(leader));
             let mut servers = leader.iter().flat_map(|status| &status.servers);
             servers.any(|server| server.snapshot.is_some()) || run.members().contains(&joiner)
@@ -446,7 +446,7 @@ fn compactions_of_all_members_at_once_cost_no_election() {
         run.commit(10)?;
         run.faults.hosts.disk_ms = 60;
         let leaderships = run.witness.leaderships();
-        let starts = |run: &Run| -> Vec<Option<Index>> {
+        let starts = |run: &ClusterRun| -> Vec<Option<Index>> {
             let status = |host| run.status(host).map(|status| status.log_start);
             (0..3).map(status).collect()
         };
@@ -520,7 +520,7 @@ fn a_member_of_an_older_list_is_found_out() {
     play(3, 2, |run| {
         run.commit(2)?;
         let joiner = run.join();
-        let has_snapshot = |run: &mut Run| {
+        let has_snapshot = |run: &mut ClusterRun| {
             let process = run.hosts[joiner].process.as_ref();
             process.is_some_and(|process| process.machine.is_some())
         };

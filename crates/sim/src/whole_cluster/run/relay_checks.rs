@@ -2,16 +2,16 @@
 
 use corvid_consensus::member::Role;
 
-use super::{QUEUED_MAX, Run, WIRE_BYTES_MAX};
+use super::{QUEUED_MAX, ClusterRun, WIRE_BYTES_MAX};
 use crate::server::workload::Content;
-use crate::whole_cluster::host::Host;
+use crate::whole_cluster::host::ClusterHost;
 use crate::whole_cluster::location::Location;
 use crate::whole_cluster::sockets::Sockets;
 
 /// Contents that are older than what a relay has are kept back until that is 2 s old, by a clock that may run at 140 percent.
 const KEPT_BACK_MS: u64 = 1400;
 
-impl Run {
+impl ClusterRun {
     /// Judges what has happened at a relay since the last look.
     pub(super) fn collect_relay(&mut self, number: usize) -> Result<(), String> {
         self.deliver(Location::Relay(number))?;
@@ -78,7 +78,7 @@ impl Run {
             return false;
         };
         let status = process.pump.member.status(0);
-        let leads = |host: &Host| {
+        let leads = |host: &ClusterHost| {
             let process = host.process.as_ref();
             process.is_some_and(|it| it.pump.member.status(0).role == Role::Leader)
         };

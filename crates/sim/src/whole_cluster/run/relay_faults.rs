@@ -1,9 +1,9 @@
 //! The faults of relays, and how they come.
 
-use super::Run;
+use super::ClusterRun;
 use crate::whole_cluster::location::Location;
 
-impl Run {
+impl ClusterRun {
     /// One of the faults of relays that this run can have, or an action of their clients.
     pub(super) fn do_something_to_relays(&mut self) -> Result<(), String> {
         let relay = self.dice.below(self.relays.hosts.len());
@@ -26,7 +26,7 @@ impl Run {
                 if self.relays.hosts[relay].process.is_some() {
                     self.relays.tally.kills += 1;
                     let is_noticed = self.dice.chance(60);
-                    let down_ms = crate::host_faults::draw_down_ms(&mut self.dice);
+                    let down_ms = crate::world::host_faults::draw_down_ms(&mut self.dice);
                     self.stop_relay(relay, is_noticed);
                     self.relays.hosts[relay].start_ms = Some(self.now_ms + down_ms);
                 }

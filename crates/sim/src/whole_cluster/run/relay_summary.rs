@@ -1,7 +1,7 @@
 //! Statistics of a run with relays, added up over many.
 
 use super::{Summary, run_relays};
-use crate::seeds::{Simulation, Tracing};
+use crate::world::seeds::{Simulation, Tracing};
 
 /// Statistics about relays: they show whether runs reach the interesting situations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

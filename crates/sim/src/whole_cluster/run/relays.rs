@@ -8,17 +8,17 @@ use corvid_monitor::SessionId;
 
 use super::faults::FAIR;
 use super::relay_summary::RelayTally;
-use super::{Choice, Run};
-use crate::clock::Clock;
+use super::{Choice, ClusterRun};
+use crate::world::clock::Clock;
 use crate::server::machine::{Machine, ToClient};
 use crate::whole_cluster::doubts::Doubts;
-use crate::whole_cluster::host::Host;
+use crate::whole_cluster::host::ClusterHost;
 use crate::whole_cluster::location::Location;
 use crate::whole_cluster::relay::{RelayHost, RelayStep};
 use crate::whole_cluster::server::Server;
 use crate::whole_cluster::sockets::Sockets;
 use crate::whole_cluster::tenures::Tenures;
-use crate::whole_cluster::wires::Wires;
+use crate::world::network::wires::Wires;
 
 /// See the module.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Default for Relays {
 
 /// The shards and databases of a server that is up.
 pub(super) fn machine_at<'m>(
-    members: &'m mut [Host],
+    members: &'m mut [ClusterHost],
     relays: &'m mut [RelayHost],
     location: Location,
 ) -> Option<&'m mut Machine> {
@@ -60,7 +60,7 @@ pub(super) fn machine_at<'m>(
     }
 }
 
-impl Run {
+impl ClusterRun {
     /// Adds relays: so many in each level, each of them a relay of all servers in the level before, or of some.
     pub(super) fn add_relays(&mut self, levels: &[usize]) {
         self.relays.wires = Wires::new(self.dice.draw(), self.faults.weather);

@@ -1,5 +1,8 @@
-//! The naive engine: maps by name, cloned for every transaction; each rule of the commit is computed over the whole database
-//! (docs/spec/protocol.md 5).
+//! For tests only: a naive model of the engine and of monitors. Maps by name, cloned for every transaction; each rule of the commit is
+//! computed over the whole database (docs/spec/protocol.md 5).
+//!
+//! Invariant: it is written from the protocol, not from the engine. The two share the JSON tree and the UUID type and nothing else: values,
+//! types, conditions, references and the commit are the model's own.
 //!
 //! Where the protocol does not say which of several errors is reported, the model returns all of them. UUIDs of new rows come from the
 //! caller, which knows the other side's choice; versions are the model's own.

@@ -10,23 +10,23 @@ use bytes::Bytes;
 use corvid_consensus::ConnectionNumber;
 use corvid_rpc::log_event::End;
 
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 
 /// How the network treats connections in a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Weather {
+pub(crate) struct Weather {
     /// Longest usual delay, ms.
-    pub(super) delay_ms: usize,
+    pub(crate) delay_ms: usize,
     /// Pieces with a delay of up to [`LATE_MS`], per thousand.
-    pub(super) late: usize,
+    pub(crate) late: usize,
     /// Writes that break their connection, per thousand.
-    pub(super) breaks: usize,
+    pub(crate) breaks: usize,
     /// Attempts that are refused, in percent.
-    pub(super) refusals: usize,
+    pub(crate) refusals: usize,
     /// Messages are torn into pieces of this many bytes, at most.
-    pub(super) piece_bytes: usize,
+    pub(crate) piece_bytes: usize,
     /// Bytes that the systems of both ends hold, for each direction.
-    pub(super) buffer_bytes: usize,
+    pub(crate) buffer_bytes: usize,
 }
 
 /// The longest delay of a late piece, ms.
@@ -36,15 +36,15 @@ const LATE_MS: usize = 3000;
 const NOTICE_MS: usize = 1500;
 
 /// One end of a connection.
-pub(super) type WireEnd = (WireNumber, usize);
+pub(crate) type WireEnd = (WireNumber, usize);
 
 /// A connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct WireNumber(u64);
+pub(crate) struct WireNumber(u64);
 
 /// An event at a host.
 #[derive(Debug)]
-pub(super) enum Arrival {
+pub(crate) enum Arrival {
     /// Another host has connected; to be answered by [`Wires::accept`].
     Incoming(WireEnd),
     /// A connection that this host has dialled is up.
@@ -82,7 +82,7 @@ struct Wire {
 
 /// All connections.
 #[derive(Debug)]
-pub(super) struct Wires {
+pub(crate) struct Wires {
     dice: Dice,
     weather: Weather,
     listeners: BTreeMap<String, usize>,
@@ -97,11 +97,11 @@ pub(super) struct Wires {
     timed_count: u64,
     /// Arrivals at each host that are not read.
     arrived: BTreeMap<usize, VecDeque<Arrival>>,
-    pub(super) broken: u64,
+    pub(crate) broken: u64,
 }
 
 impl Wires {
-    pub(super) fn new(seed: u64, weather: Weather) -> Wires {
+    pub(crate) fn new(seed: u64, weather: Weather) -> Wires {
         Wires {
             dice: Dice::new(seed),
             weather,
@@ -118,24 +118,24 @@ impl Wires {
         }
     }
 
-    pub(super) fn set_weather(&mut self, weather: Weather) {
+    pub(crate) fn set_weather(&mut self, weather: Weather) {
         self.weather = weather;
     }
 
     /// A host begins to listen. The last one that listens at an address gets its connections.
-    pub(super) fn start(&mut self, host: usize, address: &str) {
+    pub(crate) fn start(&mut self, host: usize, address: &str) {
         self.listeners.insert(address.to_owned(), host);
         self.join(host);
     }
 
     /// A host is up that listens nowhere.
-    pub(super) fn join(&mut self, host: usize) {
+    pub(crate) fn join(&mut self, host: usize) {
         self.hosts_up.insert(host);
         self.arrived.insert(host, VecDeque::new());
     }
 
     /// The process of a host has ended; `tells`: its system tells the other ends.
-    pub(super) fn stop(&mut self, now_ms: u64, host: usize, tells: bool) {
+    pub(crate) fn stop(&mut self, now_ms: u64, host: usize, tells: bool) {
         self.hosts_up.remove(&host);
         self.arrived.remove(&host);
         let numbers: Vec<WireNumber> = self.wires.keys().copied().collect();
@@ -158,17 +158,17 @@ impl Wires {
     }
 
     /// Blocks one direction.
-    pub(super) fn cut(&mut self, from: usize, to: usize) {
+    pub(crate) fn cut(&mut self, from: usize, to: usize) {
         self.cut.insert((from, to));
     }
 
     /// Opens all directions: what was held back arrives.
-    pub(super) fn mend_all(&mut self) {
+    pub(crate) fn mend_all(&mut self) {
         self.cut.clear();
     }
 
     /// Late bytes arrive now: otherwise a leader could hear nothing for seconds after the last fault.
-    pub(super) fn hurry(&mut self, now_ms: u64) {
+    pub(crate) fn hurry(&mut self, now_ms: u64) {
         let streams = self.wires.values_mut().flat_map(|wire| &mut wire.streams);
         for stream in streams {
             stream.last_ms = stream.last_ms.min(now_ms);
@@ -199,7 +199,7 @@ impl Wires {
     }
 
     /// A host dials.
-    pub(super) fn dial(&mut self, now_ms: u64, host: usize, number: ConnectionNumber, to: &str) {
+    pub(crate) fn dial(&mut self, now_ms: u64, host: usize, number: ConnectionNumber, to: &str) {
         let at_ms = now_ms + self.delay_ms();
         let listener = self.listeners.get(to).copied();
         let Some(peer) = listener.filter(|peer| self.hosts_up.contains(peer)) else {
@@ -232,7 +232,7 @@ impl Wires {
     }
 
     /// The other side of a dialled connection has a number now. False when it is gone already.
-    pub(super) fn accept(&mut self, end: WireEnd, number: ConnectionNumber) -> bool {
+    pub(crate) fn accept(&mut self, end: WireEnd, number: ConnectionNumber) -> bool {
         let Some(wire) = self.wires.get_mut(&end.0) else {
             return false;
         };
@@ -242,12 +242,12 @@ impl Wires {
     }
 
     /// How a host calls a connection, as long as it has not closed it.
-    pub(super) fn number(&self, end: WireEnd) -> Option<ConnectionNumber> {
+    pub(crate) fn number(&self, end: WireEnd) -> Option<ConnectionNumber> {
         self.wires.get(&end.0)?.numbers[end.1]
     }
 
     /// A host writes.
-    pub(super) fn write(&mut self, host: usize, number: ConnectionNumber, bytes: Bytes) {
+    pub(crate) fn write(&mut self, host: usize, number: ConnectionNumber, bytes: Bytes) {
         if let Some((wire, side)) = self.ends.get(&(host, number)).copied()
             && let Some(wire) = self.wires.get_mut(&wire)
         {
@@ -256,7 +256,7 @@ impl Wires {
     }
 
     /// The system takes as much as it has room for. Returns how many bytes of each connection.
-    pub(super) fn flush(&mut self, now_ms: u64, host: usize) -> Vec<(ConnectionNumber, usize)> {
+    pub(crate) fn flush(&mut self, now_ms: u64, host: usize) -> Vec<(ConnectionNumber, usize)> {
         let mut written = Vec::new();
         let ends: Vec<(ConnectionNumber, WireEnd)> = self
             .ends
@@ -328,7 +328,7 @@ impl Wires {
     }
 
     /// All connections between two hosts break.
-    pub(super) fn reset(&mut self, now_ms: u64, a: usize, b: usize) {
+    pub(crate) fn reset(&mut self, now_ms: u64, a: usize, b: usize) {
         let is_between = |wire: &Wire| wire.hosts == [a, b] || wire.hosts == [b, a];
         let wires = self.wires.iter().filter(|(_, wire)| is_between(wire));
         let numbers: Vec<WireNumber> = wires.map(|(number, _)| *number).collect();
@@ -338,7 +338,7 @@ impl Wires {
     }
 
     /// A host closes a connection, or gives up an attempt.
-    pub(super) fn close(&mut self, now_ms: u64, host: usize, number: ConnectionNumber) {
+    pub(crate) fn close(&mut self, now_ms: u64, host: usize, number: ConnectionNumber) {
         if let Some(end) = self.ends.get(&(host, number)).copied() {
             self.close_end(now_ms, end);
         }
@@ -372,7 +372,7 @@ impl Wires {
     }
 
     /// Moves what is due to the hosts that it is for.
-    pub(super) fn deliver(&mut self, now_ms: u64) {
+    pub(crate) fn deliver(&mut self, now_ms: u64) {
         while let Some(first) = self.timed.first_entry()
             && first.key().0 <= now_ms
         {
@@ -424,19 +424,19 @@ impl Wires {
     }
 
     /// The reader has learned that a connection has ended.
-    pub(super) fn ended(&mut self, end: WireEnd) {
+    pub(crate) fn ended(&mut self, end: WireEnd) {
         self.forget(end);
     }
 
     /// Whether something has arrived at a host.
-    pub(super) fn has_arrived(&self, host: usize) -> bool {
+    pub(crate) fn has_arrived(&self, host: usize) -> bool {
         self.arrived
             .get(&host)
             .is_some_and(|arrived| !arrived.is_empty())
     }
 
     /// Whether the system of a host takes bytes that it had no room for.
-    pub(super) fn can_flush(&self, host: usize) -> bool {
+    pub(crate) fn can_flush(&self, host: usize) -> bool {
         let mut ends = self
             .ends
             .range((host, ConnectionNumber(0))..=(host, ConnectionNumber(u64::MAX)));
@@ -449,7 +449,7 @@ impl Wires {
     }
 
     /// Whether the system of a host has no room for some bytes.
-    pub(super) fn has_unsent(&self, host: usize) -> bool {
+    pub(crate) fn has_unsent(&self, host: usize) -> bool {
         let mut ends = self
             .ends
             .range((host, ConnectionNumber(0))..=(host, ConnectionNumber(u64::MAX)));
@@ -460,20 +460,20 @@ impl Wires {
     }
 
     /// Whether what is written to a connection can arrive.
-    pub(super) fn is_live(&self, host: usize, number: ConnectionNumber) -> bool {
+    pub(crate) fn is_live(&self, host: usize, number: ConnectionNumber) -> bool {
         let end = self.ends.get(&(host, number));
         let wire = end.and_then(|(number, _)| self.wires.get(number));
         wire.is_some_and(|wire| !wire.is_dead && wire.is_closed == [false; 2])
     }
 
     /// The host at the other end of a connection.
-    pub(super) fn peer(&self, host: usize, number: ConnectionNumber) -> Option<usize> {
+    pub(crate) fn peer(&self, host: usize, number: ConnectionNumber) -> Option<usize> {
         let (wire, side) = self.ends.get(&(host, number))?;
         Some(self.wires.get(wire)?.hosts[1 - side])
     }
 
     /// Takes what has arrived at a host.
-    pub(super) fn take(&mut self, host: usize) -> VecDeque<Arrival> {
+    pub(crate) fn take(&mut self, host: usize) -> VecDeque<Arrival> {
         self.arrived
             .get_mut(&host)
             .map(std::mem::take)
@@ -481,7 +481,7 @@ impl Wires {
     }
 
     /// The time of the next event.
-    pub(super) fn next_ms(&self) -> Option<u64> {
+    pub(crate) fn next_ms(&self) -> Option<u64> {
         let timed = self.timed.keys().next().map(|(at_ms, _)| *at_ms);
         let wires = self.wires.values().filter(|wire| !wire.is_dead);
         let streams = wires.flat_map(|wire| {
@@ -495,7 +495,7 @@ impl Wires {
     }
 
     /// Bytes that no system has taken, and those under way.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let streams = self.wires.values().flat_map(|wire| &wire.streams);
         streams
             .map(|stream| {

@@ -7,8 +7,8 @@ use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::dice;
-pub use crate::server::trace::Tracing;
+use crate::world::dice;
+pub use crate::world::trace::Tracing;
 
 /// Failures after which a test ends, and shows them.
 const SHOWN_MAX: usize = 3;

@@ -15,7 +15,7 @@ use corvid_log::{Disk, DiskFile, Fault};
 
 use super::inode::Inode;
 use super::trace::Trace;
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 
 /// How the server ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

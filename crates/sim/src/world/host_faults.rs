@@ -6,8 +6,8 @@
 use corvid_consensus::member::Command;
 use corvid_log::cluster::{Recovered, RecoveredMembership, recover};
 
-use crate::dice::Dice;
-use crate::server::disk::{Crash, SimDisk, Troubles};
+use crate::world::dice::Dice;
+use crate::world::disk::{Crash, SimDisk, Troubles};
 
 /// Servers that a run has, at most.
 pub(crate) const HOSTS_MAX: usize = 9;

@@ -3,7 +3,7 @@
 //! Invariant: `current` is the content that a reader sees; it equals the medium plus all changes in order, as long as no sync has failed.
 //! After a failed sync some changes count as clean and are not on the medium: they are still readable, and no later sync saves them.
 
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 
 /// Bytes that a medium writes atomically. Real ones write 512 or 4096; records of a simulation are small.
 const SECTOR_BYTES: usize = 64;

@@ -5,15 +5,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 
 /// A connection; its number is not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ConnId(pub(super) u64);
+pub(crate) struct ConnId(pub(crate) u64);
 
 /// The side that made a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Caller {
+pub(crate) enum Caller {
     Client(usize),
     /// The source connection of a backup.
     Host(usize),
@@ -21,14 +21,14 @@ pub(super) enum Caller {
 
 /// The receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum To {
+pub(crate) enum To {
     Server,
     Caller,
 }
 
 /// One unit of transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Parcel {
+pub(crate) enum Parcel {
     Open,
     Bytes(Vec<u8>),
     /// The end. In place of an opening: the connection is refused.
@@ -55,11 +55,11 @@ impl Pipe {
 }
 
 #[derive(Debug)]
-pub(super) struct Conn {
-    pub(super) caller: Caller,
-    pub(super) host: usize,
+pub(crate) struct Conn {
+    pub(crate) caller: Caller,
+    pub(crate) host: usize,
     /// The server accepted its opening.
-    pub(super) is_accepted: bool,
+    pub(crate) is_accepted: bool,
     to_server: Pipe,
     to_caller: Pipe,
     /// Usual delay, ms.
@@ -77,31 +77,31 @@ impl Conn {
 
 /// All connections.
 #[derive(Debug)]
-pub(super) struct Network {
+pub(crate) struct Connections {
     conns: BTreeMap<ConnId, Conn>,
     last: u64,
     dice: Dice,
 }
 
-impl Network {
-    pub(super) fn new(seed: u64) -> Network {
-        Network {
+impl Connections {
+    pub(crate) fn new(seed: u64) -> Connections {
+        Connections {
             conns: BTreeMap::new(),
             last: 0,
             dice: Dice::new(seed),
         }
     }
 
-    pub(super) fn get(&self, id: ConnId) -> Option<&Conn> {
+    pub(crate) fn get(&self, id: ConnId) -> Option<&Conn> {
         self.conns.get(&id)
     }
 
-    pub(super) fn ids(&self) -> Vec<ConnId> {
+    pub(crate) fn ids(&self) -> Vec<ConnId> {
         self.conns.keys().copied().collect()
     }
 
     /// Opens a connection to a host.
-    pub(super) fn dial(&mut self, now_ms: u64, caller: Caller, host: usize) -> ConnId {
+    pub(crate) fn dial(&mut self, now_ms: u64, caller: Caller, host: usize) -> ConnId {
         self.last += 1;
         let id = ConnId(self.last);
         let conn = Conn {
@@ -118,7 +118,7 @@ impl Network {
     }
 
     /// Sends bytes; they may be torn into several parcels.
-    pub(super) fn send(&mut self, now_ms: u64, id: ConnId, to: To, parcel: Parcel) {
+    pub(crate) fn send(&mut self, now_ms: u64, id: ConnId, to: To, parcel: Parcel) {
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
         };
@@ -138,7 +138,7 @@ impl Network {
     }
 
     /// Nothing arrives for this long, in both directions.
-    pub(super) fn stall(&mut self, now_ms: u64, id: ConnId, for_ms: u64) {
+    pub(crate) fn stall(&mut self, now_ms: u64, id: ConnId, for_ms: u64) {
         if let Some(conn) = self.conns.get_mut(&id) {
             for pipe in [&mut conn.to_server, &mut conn.to_caller] {
                 let held_ms = now_ms + for_ms;
@@ -151,7 +151,7 @@ impl Network {
     }
 
     /// Ends stalls.
-    pub(super) fn loosen(&mut self, now_ms: u64) {
+    pub(crate) fn loosen(&mut self, now_ms: u64) {
         for conn in self.conns.values_mut() {
             for pipe in [&mut conn.to_server, &mut conn.to_caller] {
                 pipe.last_ms = pipe.last_ms.min(now_ms);
@@ -163,7 +163,7 @@ impl Network {
     }
 
     /// Cuts a connection at any byte in transit. The server learns of it `late_ms` later.
-    pub(super) fn cut(&mut self, now_ms: u64, id: ConnId, late_ms: u64) {
+    pub(crate) fn cut(&mut self, now_ms: u64, id: ConnId, late_ms: u64) {
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
         };
@@ -186,7 +186,7 @@ impl Network {
     }
 
     /// One side closed it: parcels to that side are dropped, the other side gets the end.
-    pub(super) fn close(&mut self, now_ms: u64, id: ConnId, by: To) {
+    pub(crate) fn close(&mut self, now_ms: u64, id: ConnId, by: To) {
         let other = match by {
             To::Server => To::Caller,
             To::Caller => To::Server,
@@ -196,7 +196,7 @@ impl Network {
     }
 
     /// One side has vanished without an end for the other side.
-    pub(super) fn vanish(&mut self, id: ConnId, side: To) {
+    pub(crate) fn vanish(&mut self, id: ConnId, side: To) {
         if let Some(conn) = self.conns.get_mut(&id) {
             let pipe = conn.pipe(side);
             pipe.parcels.clear();
@@ -212,7 +212,7 @@ impl Network {
     }
 
     /// Parcels that could arrive now.
-    pub(super) fn ready(&self, now_ms: u64) -> Vec<(ConnId, To)> {
+    pub(crate) fn ready(&self, now_ms: u64) -> Vec<(ConnId, To)> {
         let mut ready = Vec::new();
         for (id, conn) in &self.conns {
             for (to, pipe) in [(To::Server, &conn.to_server), (To::Caller, &conn.to_caller)] {
@@ -229,7 +229,7 @@ impl Network {
     }
 
     /// The time of the next arrival.
-    pub(super) fn next_ms(&self) -> Option<u64> {
+    pub(crate) fn next_ms(&self) -> Option<u64> {
         let pipes = self
             .conns
             .values()
@@ -239,7 +239,7 @@ impl Network {
     }
 
     /// Takes the next parcel out of a pipe.
-    pub(super) fn take(&mut self, id: ConnId, to: To) -> Option<Parcel> {
+    pub(crate) fn take(&mut self, id: ConnId, to: To) -> Option<Parcel> {
         let conn = self.conns.get_mut(&id)?;
         let (_, parcel) = conn.pipe(to).parcels.pop_front()?;
         conn.is_accepted |= to == To::Server && parcel == Parcel::Open;
@@ -247,7 +247,7 @@ impl Network {
     }
 
     /// Whether a side has received everything that was sent to it.
-    pub(super) fn is_drained(&self, id: ConnId, to: To) -> bool {
+    pub(crate) fn is_drained(&self, id: ConnId, to: To) -> bool {
         self.conns.get(&id).is_none_or(|conn| match to {
             To::Server => conn.to_server.parcels.is_empty(),
             To::Caller => conn.to_caller.parcels.is_empty(),
@@ -255,7 +255,7 @@ impl Network {
     }
 
     /// Whether nothing is in transit.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.next_ms().is_none()
     }
 }

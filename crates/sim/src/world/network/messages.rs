@@ -6,23 +6,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 
 /// How the network treats messages in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Weather {
+pub(crate) struct Weather {
     /// Lost messages, per thousand.
-    pub(super) loss: usize,
+    pub(crate) loss: usize,
     /// Messages that arrive twice, per thousand.
-    pub(super) doubling: usize,
+    pub(crate) doubling: usize,
     /// Longest usual delay, ms.
-    pub(super) delay_ms: usize,
+    pub(crate) delay_ms: usize,
     /// Messages with a delay of up to [`LATE_MS`], per thousand.
-    pub(super) late: usize,
+    pub(crate) late: usize,
     /// A message may overtake those before it.
-    pub(super) is_reordering: bool,
+    pub(crate) is_reordering: bool,
     /// A partition goes unnoticed for some time: messages in the other direction still arrive.
-    pub(super) is_silent: bool,
+    pub(crate) is_silent: bool,
 }
 
 /// The longest delay of a late message, ms.
@@ -39,7 +39,7 @@ const REDIAL_MS: usize = 800;
 
 /// An arrival at a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Arrival<M> {
+pub(crate) enum Arrival<M> {
     /// A message of this host.
     Message(usize, M),
     /// The connection with this host is up.
@@ -70,7 +70,7 @@ struct Parcel<M> {
 
 /// The network; `M`: a message.
 #[derive(Debug)]
-pub(super) struct Network<M> {
+pub(crate) struct MessageNetwork<M> {
     dice: Dice,
     /// For refusals alone, so that they change nothing else in a run.
     refusals: Dice,
@@ -85,17 +85,17 @@ pub(super) struct Network<M> {
     /// The last arrival in each direction, where order is kept.
     last_ms: BTreeMap<(usize, usize), u64>,
     count: u64,
-    pub(super) lost: u64,
-    pub(super) doubled: u64,
+    pub(crate) lost: u64,
+    pub(crate) doubled: u64,
 }
 
 fn pair(a: usize, b: usize) -> (usize, usize) {
     (a.min(b), a.max(b))
 }
 
-impl<M: Clone> Network<M> {
-    pub(super) fn new(seed: u64) -> Network<M> {
-        Network {
+impl<M: Clone> MessageNetwork<M> {
+    pub(crate) fn new(seed: u64) -> MessageNetwork<M> {
+        MessageNetwork {
             dice: Dice::new(seed),
             refusals: Dice::new(seed ^ 0x5ef5),
             weather: Weather::default(),
@@ -110,12 +110,12 @@ impl<M: Clone> Network<M> {
         }
     }
 
-    pub(super) fn set_weather(&mut self, weather: Weather) {
+    pub(crate) fn set_weather(&mut self, weather: Weather) {
         self.weather = weather;
     }
 
     /// A host has started.
-    pub(super) fn start(&mut self, now_ms: u64, host: usize) {
+    pub(crate) fn start(&mut self, now_ms: u64, host: usize) {
         for other in self.hosts_up.clone() {
             let redial_ms = now_ms + self.dice.below(REDIAL_MS) as u64;
             let link = self.links.entry(pair(host, other)).or_default();
@@ -125,7 +125,7 @@ impl<M: Clone> Network<M> {
     }
 
     /// A host has ended; the others learn of it late.
-    pub(super) fn stop(&mut self, now_ms: u64, host: usize) {
+    pub(crate) fn stop(&mut self, now_ms: u64, host: usize) {
         self.hosts_up.remove(&host);
         for other in self.hosts_up.clone() {
             self.reset(now_ms, host, other);
@@ -139,24 +139,24 @@ impl<M: Clone> Network<M> {
     }
 
     /// Blocks one direction.
-    pub(super) fn cut(&mut self, from: usize, to: usize) {
+    pub(crate) fn cut(&mut self, from: usize, to: usize) {
         self.cut.insert((from, to));
     }
 
     /// Whether a direction is blocked.
-    pub(super) fn is_cut(&self, from: usize, to: usize) -> bool {
+    pub(crate) fn is_cut(&self, from: usize, to: usize) -> bool {
         self.cut.contains(&(from, to))
     }
 
     /// Opens one direction. Messages were lost, so the connection is made again.
-    pub(super) fn mend(&mut self, now_ms: u64, from: usize, to: usize) {
+    pub(crate) fn mend(&mut self, now_ms: u64, from: usize, to: usize) {
         if self.cut.remove(&(from, to)) {
             self.reset(now_ms, from, to);
         }
     }
 
     /// Opens all directions.
-    pub(super) fn mend_all(&mut self, now_ms: u64) {
+    pub(crate) fn mend_all(&mut self, now_ms: u64) {
         for (from, to) in self.cut.clone() {
             self.mend(now_ms, from, to);
         }
@@ -166,7 +166,7 @@ impl<M: Clone> Network<M> {
     }
 
     /// The connection breaks.
-    pub(super) fn reset(&mut self, now_ms: u64, a: usize, b: usize) {
+    pub(crate) fn reset(&mut self, now_ms: u64, a: usize, b: usize) {
         let redial_ms = now_ms + self.dice.below(REDIAL_MS) as u64;
         let link = self.links.entry(pair(a, b)).or_default();
         let was_up = std::mem::replace(&mut link.is_up, false);
@@ -217,7 +217,7 @@ impl<M: Clone> Network<M> {
     }
 
     /// Sends a message. Without a connection it is dropped.
-    pub(super) fn send(&mut self, now_ms: u64, from: usize, to: usize, message: &M) {
+    pub(crate) fn send(&mut self, now_ms: u64, from: usize, to: usize, message: &M) {
         let Some(link) = self.links.get(&pair(from, to)).filter(|link| link.is_up) else {
             return;
         };
@@ -247,7 +247,7 @@ impl<M: Clone> Network<M> {
     }
 
     /// The time of the next event.
-    pub(super) fn next_ms(&self) -> Option<u64> {
+    pub(crate) fn next_ms(&self) -> Option<u64> {
         let parcel = self.parcels.keys().next().map(|(at_ms, _)| *at_ms);
         let dials = self.links.iter().filter(|(hosts, link)| {
             !link.is_up && self.can_connect(**hosts) && link.redial_ms < u64::MAX
@@ -262,7 +262,7 @@ impl<M: Clone> Network<M> {
     }
 
     /// The next arrival that is due.
-    pub(super) fn take(&mut self, now_ms: u64) -> Option<(usize, Arrival<M>)> {
+    pub(crate) fn take(&mut self, now_ms: u64) -> Option<(usize, Arrival<M>)> {
         let due = |(hosts, link): (&(usize, usize), &Link)| {
             (!link.is_up && link.redial_ms <= now_ms).then_some(*hosts)
         };
@@ -311,7 +311,7 @@ impl<M: Clone> Network<M> {
     }
 
     /// Messages under way.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.parcels.len()
     }
 }
@@ -322,12 +322,12 @@ mod tests {
 
     #[test]
     fn a_lost_message_takes_its_connection_down_and_up_again() {
-        let mut network = Network::new(5);
+        let mut network = MessageNetwork::new(5);
         network.start(0, 0);
         network.start(0, 1);
         let mut seen = Vec::new();
         let mut now_ms = 0;
-        let mut step = |network: &mut Network<u8>, seen: &mut Vec<(usize, Arrival<u8>)>, until| {
+        let mut step = |network: &mut MessageNetwork<u8>, seen: &mut Vec<(usize, Arrival<u8>)>, until| {
             while let Some(at_ms) = network.next_ms().filter(|at| *at <= until) {
                 now_ms = at_ms;
                 while let Some(arrival) = network.take(now_ms) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use corvid_log::{Disk as _, LogWriter};
 
 use super::disk::{Caller, SimDisk};
-use crate::dice::Dice;
+use crate::world::dice::Dice;
 
 /// Storage that is driven step by step.
 #[derive(Debug)]
