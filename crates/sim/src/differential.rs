@@ -15,8 +15,8 @@ use std::io;
 use corvid_json::{Object, Value};
 use corvid_tests::server::Implementation;
 
-use crate::world::dice::Dice;
 use crate::generator::{Generator, Profile};
+use crate::world::dice::Dice;
 
 use compare::Comparison;
 use side::{Heard, Side};

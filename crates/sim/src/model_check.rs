@@ -9,14 +9,14 @@ use corvid_data::{Arc, AtomRef, ColumnId, Delta, HashSeed, Schema, Uuid, UuidSou
 use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::Value;
 
-use crate::world::dice::Dice;
 use crate::generator::Generator;
+use crate::normal::{self, Known};
+use crate::world::dice::Dice;
 use corvid_model as model;
 use corvid_model::atom::{Atom, Real};
 use corvid_model::datum::Datum;
 use corvid_model::fault::Faults;
 use corvid_model::{Element, Model, Request, Row, Tables};
-use crate::normal::{self, Known};
 
 /// UUIDs that count up.
 #[derive(Clone, Debug)]

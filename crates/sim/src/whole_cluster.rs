@@ -14,7 +14,6 @@
 mod doubts;
 mod host;
 mod location;
-mod member_file;
 mod opening;
 mod process;
 mod relay;

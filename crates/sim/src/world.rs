@@ -5,6 +5,7 @@
 //! clock         time of one host, at a rate of its own
 //! disk, inode   files that tear, fail, fill up and forget
 //! storage       the threads of a server that write a file, as queues
+//! member_file   the same of a cluster member's file, with its snapshots
 //! network       messages, connections and wires between hosts, as late and as lost as they may be
 //! host_faults   which faults the hosts of a cluster have, and when
 //! trace         the events of a run, hashed or printed
@@ -18,6 +19,7 @@ pub mod dice;
 pub mod disk;
 pub(crate) mod host_faults;
 mod inode;
+pub(crate) mod member_file;
 pub(crate) mod network;
 pub mod seeds;
 pub(crate) mod storage;

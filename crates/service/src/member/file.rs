@@ -25,12 +25,12 @@ use corvid_log::storage::{
 };
 
 use crate::storage::{FileState, Growth, MemberContent};
-use installation::INSTALLATIONS;
 use reception::Reception;
 use refusal::error_of;
 use stored::StoredSnapshot;
 
 pub use effects::{FileEffects, Handle};
+pub use installation::INSTALLATIONS;
 pub use reception::{BodyPart, ReceptionNumber};
 pub use refusal::{REFUSED, refusal, refusal_without};
 

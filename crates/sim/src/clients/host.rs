@@ -13,11 +13,11 @@ use corvid_service::replication::{
     Exclusions, Following, REST_MS, Role, SourceEvent, SourceId, SourceOrder,
 };
 
-use crate::world::network::connections::{Caller, ConnId, Connections, Parcel, To};
-use crate::world::dice::Dice;
-use crate::world::disk::{Crash, SimDisk};
 use crate::server::machine::{Choice, Machine, SeededUuids, ToClient};
 use crate::server::opening;
+use crate::world::dice::Dice;
+use crate::world::disk::{Crash, SimDisk};
+use crate::world::network::connections::{Caller, ConnId, Connections, Parcel, To};
 use crate::world::trace::Trace;
 
 /// Delay before a backup reconnects.

@@ -2,9 +2,9 @@
 
 use super::content;
 use super::host::ServerHost;
-use crate::world::network::connections::{Caller, To};
 use super::run::ClientRun;
 use super::sim_client::SimClient;
+use crate::world::network::connections::{Caller, To};
 
 /// Maximum number of steps until the run is idle.
 const STEPS_MAX: usize = 40_000;

@@ -4,12 +4,12 @@ use corvid_service::Now;
 
 use super::host::ServerHost;
 use super::ledger::{End, Ledger};
-use crate::world::network::connections::{Caller, ConnId, Connections, To};
 use super::sim_client::SimClient;
 use super::{content, workload};
-use crate::world::dice::Dice;
-use crate::world::seeds::{Simulation, Tracing};
 use crate::server::machine::Choice;
+use crate::world::dice::Dice;
+use crate::world::network::connections::{Caller, ConnId, Connections, To};
+use crate::world::seeds::{Simulation, Tracing};
 use crate::world::trace::Trace;
 
 const CLIENTS: usize = 4;

@@ -12,9 +12,9 @@ use corvid_session::{Clause, Condition, Function, Input, Options, Output};
 
 use super::content::{self, Contents};
 use super::ledger::{End, Ledger};
-use crate::world::network::connections::{Caller, ConnId, Connections, Parcel, To};
 use super::workload::{self, LOCK};
 use crate::world::dice::Dice;
+use crate::world::network::connections::{Caller, ConnId, Connections, Parcel, To};
 use crate::world::trace::Trace;
 
 /// Addresses of a client: the one of the active host, or both hosts.

@@ -11,14 +11,13 @@ use corvid_log::cluster::{
     Cid, ClusterReader, Data, Eid, Entry, Header, Index, Joined, Kind, Membership, Record,
     RecoveredMembership, Replay, Servers, Sid, Snapshot, Step, Term, recover,
 };
-use corvid_log::storage::FileContent;
 use corvid_log::storage::LogPosition;
-use corvid_log::{DiskError, DiskFile as _, Magic, RecordReader};
+use corvid_log::{DiskFile as _, Magic, RecordReader};
 
 use super::oracle::{MemberLog, hash};
-use super::registers::{Applied, of_data};
-use crate::world::disk::Handle;
+use super::registers::{Applied, SCHEMA, of_data};
 use crate::server::opening::FileSource;
+use crate::world::disk::Handle;
 
 /// The name of the database.
 pub(super) const NAME: &str = "A";
@@ -38,6 +37,8 @@ pub(super) struct Identity {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) recovered: Recovered,
+    /// The same as the server reads it.
+    pub(super) judged: corvid_log::cluster::Recovered,
     pub(super) log: MemberLog,
     pub(super) applied: Applied,
     /// Where the good part ends.
@@ -57,8 +58,6 @@ pub(super) fn servers(identities: &[Identity]) -> Servers {
 
 /// The file of a member with an empty database.
 pub(super) fn first(identity: &Identity, servers: &Servers) -> Vec<u8> {
-    let body = Applied::default().to_body();
-    let (schema, rows) = split(&body);
     let header = Header {
         server_id: identity.sid,
         name: NAME.to_owned(),
@@ -70,7 +69,7 @@ pub(super) fn first(identity: &Identity, servers: &Servers) -> Vec<u8> {
                 index: Index(1),
                 term: Term(1),
                 eid: FIRST_EID,
-                data: Data::of(Some(schema.as_bytes()), Some(rows.as_bytes())),
+                data: Data::of(Some(SCHEMA.as_bytes()), Some(b"{}")),
                 election_timer_ms: None,
             }),
         },
@@ -98,16 +97,6 @@ pub(super) fn framed(header: &Header) -> Vec<u8> {
     file
 }
 
-/// The two halves of a snapshot's body.
-pub(super) fn split(body: &str) -> (&str, &str) {
-    let inner = body.get(1..body.len().saturating_sub(1)).unwrap_or("");
-    inner
-        .split_once("},")
-        .map_or((inner, "null"), |(schema, rows)| {
-            (&inner[..=schema.len()], rows)
-        })
-}
-
 /// Reads a file.
 ///
 /// # Errors
@@ -116,8 +105,9 @@ pub(super) fn open(file: &Handle) -> Result<Opened, String> {
     let length = file.length().map_err(|fault| fault.text)?;
     let judged = recover(FileSource { file, offset: 0 }, length)
         .map_err(|error| format!("the file does not open: {error:?}"))?;
-    if let RecoveredMembership::Damaged(promises) = judged.membership {
+    if let RecoveredMembership::Damaged(promises) = judged.membership.clone() {
         return Ok(Opened {
+            judged: judged.clone(),
             recovered: Recovered {
                 cid: judged.cluster_id,
                 remote_addresses: Vec::new(),
@@ -224,9 +214,10 @@ pub(super) fn open(file: &Handle) -> Result<Opened, String> {
             commit,
             entries,
             repair: None,
-            unfit: judged.unfit,
+            unfit: judged.unfit.clone(),
             position: LogPosition::OPENING,
         },
+        judged,
         log,
         applied,
         end,
@@ -289,58 +280,4 @@ pub(super) fn snapshot_body(file: &Handle) -> Option<(Index, Bytes)> {
     let header = reader.header().ok()??.ok()?;
     let snapshot = header.snapshot()?;
     Some((snapshot.index, Bytes::copy_from_slice(snapshot.data.json())))
-}
-
-/// A new file: its header with a snapshot, and the records behind it.
-#[derive(Debug)]
-pub(super) struct NewFile {
-    pub(super) header: Vec<u8>,
-    pub(super) records: Vec<u8>,
-}
-
-impl FileContent for NewFile {
-    fn database(&self) -> &'static str {
-        NAME
-    }
-
-    fn with_tail(&self) -> bool {
-        false
-    }
-
-    fn write_schema(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.header);
-    }
-
-    fn write_rows(
-        &self,
-        sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>,
-    ) -> Result<(), DiskError> {
-        sink(&self.records)
-    }
-}
-
-/// The header of a member with this snapshot.
-pub(super) fn header(
-    identity: &Identity,
-    cid: Option<Cid>,
-    meta: &SnapshotMeta,
-    body: &str,
-) -> Vec<u8> {
-    let (schema, rows) = split(body);
-    framed(&Header {
-        server_id: identity.sid,
-        name: NAME.to_owned(),
-        local_address: identity.address.clone(),
-        cluster_id: cid,
-        membership: Membership::Joined {
-            servers: meta.servers.clone(),
-            snapshot: Some(Snapshot {
-                index: meta.index,
-                term: meta.term,
-                eid: meta.eid,
-                data: Data::of(Some(schema.as_bytes()), Some(rows.as_bytes())),
-                election_timer_ms: Some(meta.election_timer_ms),
-            }),
-        },
-    })
 }

@@ -10,9 +10,10 @@ use bytes::Bytes;
 use corvid_consensus::member::{Rewrite, ServerRow};
 use corvid_consensus::message::SnapshotMeta;
 use corvid_consensus::{Input, Member, MemberEvent, Output, Settings};
-use corvid_log::cluster::{Cid, Eid, Entry, Index, Kind, Servers, Sid, Term};
+use corvid_log::LogWriter;
+use corvid_log::cluster::{Eid, Entry, Index, Kind, Servers, Sid, Term};
 use corvid_log::storage::{LogPosition, RewriteNumber, RewriteStage, StorageReply, StorageRequest};
-use corvid_log::{Disk as _, DiskFile as _, Fault, LogWriter};
+use corvid_service::member::file::{Consequences, INSTALLATIONS};
 
 use super::ballot::{Ballot, next_ballot, note_ballots};
 use super::file::{self, Identity, Opened};
@@ -20,8 +21,8 @@ use super::oracle::{MemberLog, hash};
 use super::registers::Registers;
 use crate::world::clock::Clock;
 use crate::world::dice::Dice;
-use crate::world::disk::{Handle, SimDisk};
-use crate::world::storage::Storage;
+use crate::world::disk::SimDisk;
+use crate::world::member_file::{FileThreads, MemberFile};
 
 /// Outputs of a member for one input, at most: one that has more never comes to rest.
 pub(super) const OUTPUTS_MAX: usize = 20_000;
@@ -82,7 +83,7 @@ impl Written {
 #[derive(Debug)]
 pub(super) struct Life {
     pub(super) member: Member,
-    pub(super) storage: Storage,
+    pub(super) file: MemberFile,
     pub(super) registers: Registers,
     /// From the network.
     pub(super) inbox: VecDeque<Input>,
@@ -96,17 +97,15 @@ pub(super) struct Life {
     /// The disk thread works until then.
     pub(super) disk_ms: u64,
     pub(super) row: Option<ServerRow>,
-    /// The database's snapshot that the member has asked for: its index and body.
-    pub(super) snapshot: Option<(Index, String)>,
+    /// The last entry in the database's snapshot, which the file keeps for the member.
+    pub(super) snapshot: Option<Index>,
     pub(super) wants_snapshot: bool,
     /// New files that are being written. The swap of an abandoned one may still happen.
     rewrites: BTreeMap<u64, NewLog>,
     /// The one that is in place, and not lasting.
     in_place: Option<RewriteNumber>,
-    /// Requests behind a swap: they follow when it has happened or failed, as in the server.
-    held: Option<Vec<StorageRequest>>,
-    /// A snapshot of a peer that is being received.
-    pub(super) received: Vec<u8>,
+    /// Terms and votes in the file that installs a peer's snapshot.
+    installed_ballots: Vec<Ballot>,
     /// Why it has ended by itself.
     pub(super) ended: Option<String>,
     /// Term and vote as the records say, and as they are synced.
@@ -126,33 +125,6 @@ impl Life {
             if ballot.0 >= self.synced_ballot.0 {
                 self.synced_ballot = *ballot;
             }
-        }
-    }
-
-    /// Carries out requests; those behind a swap wait until the new file is in place, or has failed.
-    pub(super) fn store(&mut self, mut requests: Vec<StorageRequest>) {
-        if let Some(held) = &mut self.held {
-            held.append(&mut requests);
-            return;
-        }
-        let swap = requests
-            .iter()
-            .position(|request| matches!(request, StorageRequest::Swap(_)));
-        if let Some(swap) = swap {
-            self.held = Some(requests.split_off(swap + 1));
-        }
-        let replies = self.storage.store(requests);
-        self.replies.extend(replies);
-    }
-
-    /// A swap is over: the requests behind it follow.
-    pub(super) fn release(&mut self, reply: &StorageReply) {
-        let is_over = matches!(
-            reply,
-            StorageReply::Rewrite(_, Ok(RewriteStage::InPlace(_)) | Err(_))
-        );
-        if is_over && let Some(held) = self.held.take() {
-            self.store(held);
         }
     }
 }
@@ -175,6 +147,8 @@ pub(super) struct MemberHost {
     pub(super) is_damaged: bool,
     /// Its log before the new file, whose name may not last yet: a power loss brings the damaged file back.
     acknowledged: Option<MemberLog>,
+    /// Its log as the file has it that installs a peer's snapshot, until the member hears of the end.
+    installing: Option<MemberLog>,
 }
 
 impl MemberHost {
@@ -191,6 +165,7 @@ impl MemberHost {
             promised_term: Term(0),
             is_damaged: false,
             acknowledged: None,
+            installing: None,
         }
     }
 
@@ -202,6 +177,7 @@ impl MemberHost {
         let handle = self.disk.open();
         let Opened {
             recovered,
+            judged,
             mut log,
             applied,
             end,
@@ -209,6 +185,13 @@ impl MemberHost {
         } = file::open(&handle)?;
         if has_left {
             return Err("the file says that the server has left".to_owned());
+        }
+        // The process ended when the snapshot was in place, and before it knew.
+        let is_installed = |new: &MemberLog| (new.base, new.base_term) == (log.base, log.base_term);
+        if let Some(installed) = self.installing.take().filter(is_installed)
+            && !self.is_damaged
+        {
+            self.log = installed;
         }
         if let Some(repair) = &recovered.repair {
             if let Some(acknowledged) = self.acknowledged.take() {
@@ -274,9 +257,12 @@ impl MemberHost {
         let local_ms = self.clock.local(now_ms);
         let mut member = Member::new(settings, recovered, local_ms, self.dice.draw());
         member.set_chunk_bytes(*self.dice.pick(&[8, 30, 1000]));
+        let is_quick = self.dice.chance(50);
+        let threads = FileThreads::new(writer, is_quick, Dice::new(self.dice.draw()));
+        let file = MemberFile::open(threads, self.disk.open(), &judged, local_ms);
         self.life = Some(Life {
             member,
-            storage: Storage::new(writer, self.dice.chance(50)),
+            file,
             registers: Registers::new(self.dice.draw(), applied),
             inbox: VecDeque::new(),
             replies: VecDeque::new(),
@@ -289,8 +275,7 @@ impl MemberHost {
             wants_snapshot: false,
             rewrites: BTreeMap::new(),
             in_place: None,
-            held: None,
-            received: Vec::new(),
+            installed_ballots: Vec::new(),
             ended: None,
             ballot,
             synced_ballot: (self.promised_term, None),
@@ -444,9 +429,27 @@ impl MemberHost {
         let Some(life) = &mut self.life else {
             return;
         };
-        life.storage.answered(reply);
         let (position, outcome) = match reply {
             StorageReply::Appended(position, outcome) => (position, outcome),
+            StorageReply::Rewrite(number, stage) if number.0 >= INSTALLATIONS => {
+                match stage {
+                    Ok(RewriteStage::Written) => {}
+                    Ok(RewriteStage::InPlace(_)) => {
+                        self.log = self.installing.clone().unwrap_or_default();
+                    }
+                    Ok(RewriteStage::Lasting) => {
+                        self.installing = None;
+                        self.is_damaged = false;
+                        self.acknowledged = None;
+                        let ballots = std::mem::take(&mut life.installed_ballots);
+                        life.ballots_synced(&ballots);
+                        life.rewrites.clear();
+                        life.in_place = None;
+                    }
+                    Err(_) => self.installing = None,
+                }
+                return;
+            }
             StorageReply::Rewrite(_, Ok(RewriteStage::Written)) => return,
             StorageReply::Rewrite(number, Ok(RewriteStage::InPlace(_))) => {
                 life.in_place = Some(*number);
@@ -511,19 +514,34 @@ impl MemberHost {
         }
     }
 
-    /// Begins to write a new file, with the database's snapshot.
+    /// The disk has answered: returns what the member hears, in order.
+    pub(super) fn receive(&mut self, now_ms: u64, reply: StorageReply) -> Vec<Input> {
+        self.answered(&reply);
+        let is_own =
+            !matches!(&reply, StorageReply::Rewrite(number, _) if number.0 >= INSTALLATIONS);
+        let local_ms = self.clock.local(now_ms);
+        let Some(life) = &mut self.life else {
+            return Vec::new();
+        };
+        let Consequences { inputs, .. } = life.file.receive(local_ms, reply);
+        // Requests that waited for a swap may be answered at once.
+        for input in inputs.iter().skip(usize::from(is_own)) {
+            if let Input::Storage(reply) = input {
+                self.answered(reply);
+            }
+        }
+        inputs
+    }
+
+    /// Begins to write a new file, with the database's snapshot. Returns its entries.
     ///
     /// # Errors
     /// There is no such snapshot, or the records cannot be read.
-    pub(super) fn rewrite(
-        &mut self,
-        rewrite: Rewrite,
-    ) -> Result<(StorageRequest, Vec<Written>), String> {
+    pub(super) fn rewrite(&mut self, rewrite: Rewrite) -> Result<Vec<Written>, String> {
         let life = self.life.as_mut().ok_or("it is down")?;
-        let snapshot = life.snapshot.take();
-        let (_, body) = snapshot
-            .filter(|(index, _)| *index == rewrite.index)
-            .ok_or_else(|| format!("there is no snapshot through {}", rewrite.index))?;
+        if life.snapshot.take() != Some(rewrite.index) {
+            return Err(format!("there is no snapshot through {}", rewrite.index));
+        }
         let written = entries(&rewrite.records)?;
         let mut ballots = Vec::new();
         note_ballots(&rewrite.records, &mut ballots)?;
@@ -533,90 +551,45 @@ impl MemberHost {
             ballots,
         };
         life.rewrites.insert(rewrite.number.0, new);
-        let meta = SnapshotMeta {
-            index: rewrite.index,
-            term: rewrite.term,
-            eid: rewrite.eid,
-            servers: rewrite.servers,
-            election_timer_ms: rewrite.election_timer_ms,
-            body_bytes: body.len() as u64,
-        };
-        let content = file::NewFile {
-            header: file::header(&self.identity, rewrite.cid, &meta, &body),
-            records: rewrite.records,
-        };
-        let request = StorageRequest::Rewrite(rewrite.number, Box::new(content));
-        Ok((request, written))
+        let replies = life.file.rewrite(rewrite);
+        life.replies.extend(replies);
+        Ok(written)
     }
 
-    /// Replaces the file by a received snapshot.
+    /// Begins to replace the file by a received snapshot. Returns what the member hears at once.
     ///
     /// # Errors
-    /// Outer: it is broken. Inner: the disk has failed.
+    /// The records cannot be read.
     pub(super) fn install(
         &mut self,
-        meta: &SnapshotMeta,
-        cid: Option<Cid>,
-        records: &[u8],
-    ) -> Result<Result<(), Fault>, String> {
+        now_ms: u64,
+        meta: SnapshotMeta,
+        records: Vec<u8>,
+    ) -> Result<Vec<Input>, String> {
+        let local_ms = self.clock.local(now_ms);
         let life = self.life.as_mut().ok_or("it is down")?;
-        let body = String::from_utf8(std::mem::take(&mut life.received))
-            .map_err(|_| "the body of a snapshot is broken")?;
-        if body.len() as u64 != meta.body_bytes {
-            return Err(format!(
-                "a snapshot of {} bytes is installed after {}",
-                meta.body_bytes,
-                body.len()
-            ));
-        }
-        file::split(&body);
-        let header = file::header(&self.identity, cid, meta, &body);
-        let outcome = replace(&self.disk, &header, records);
-        let handle = match outcome {
-            Ok(handle) => handle,
-            Err(fault) => return Ok(Err(fault)),
-        };
-        self.is_damaged = false;
-        self.acknowledged = None;
-        self.log = MemberLog {
+        let mut log = MemberLog {
             base: meta.index,
             base_term: meta.term,
             entries: Vec::new(),
             synced: meta.index,
         };
-        for record in file::records(records)? {
-            match record.kind {
-                Kind::Entry(entry) => {
-                    let body = hash(corvid_consensus::EntryBody::of(&entry).text());
-                    self.log.put(entry.index, entry.term, body)?;
-                    self.log.synced = entry.index;
-                }
-                Kind::Term(term) => life.ballot = (term, None),
-                Kind::Vote { term, vote } => life.ballot = (term, Some(vote)),
-                _ => {}
-            }
+        for entry in entries(&records)? {
+            log.put(entry.index, entry.term, entry.body)?;
+            log.synced = entry.index;
         }
-        life.synced_ballot = life.ballot;
-        life.unanswered.clear();
-        life.replies.clear();
-        life.rewrites.clear();
-        life.in_place = None;
-        life.held = None;
-        let mut writer = LogWriter::new(self.disk.clone(), handle);
-        writer.set_end((header.len() + records.len()) as u64);
-        life.storage = Storage::new(writer, false);
-        Ok(Ok(()))
+        let mut ballots = Vec::new();
+        note_ballots(&records, &mut ballots)?;
+        for ballot in &ballots {
+            life.ballot = next_ballot(life.ballot, *ballot)?;
+        }
+        life.installed_ballots = ballots;
+        let cid = self.identity.cid;
+        let Consequences { inputs, .. } = life.file.install_snapshot(local_ms, meta, cid, records);
+        let has_failed = |input: &Input| matches!(input, Input::SnapshotInstalled { .. });
+        self.installing = (!inputs.iter().any(has_failed)).then_some(log);
+        Ok(inputs)
     }
-}
-
-/// Puts a new file in place and makes that last.
-fn replace(disk: &SimDisk, header: &[u8], records: &[u8]) -> Result<Handle, Fault> {
-    let mut handle = disk.create_temporary()?;
-    handle.write_at(&[header, records], 0)?;
-    handle.sync()?;
-    disk.put_in_place()?;
-    disk.sync_directory()?;
-    Ok(handle)
 }
 
 /// The entries among records.

@@ -10,7 +10,10 @@ use corvid_consensus::{
     ClientIdentity, Committed, Finding, Forward, ForwardOrigin, ForwardOutcome, MemberEvent,
     MemberRequest, Proposal,
 };
-use corvid_data::Uuid;
+use corvid_data::{
+    Arc, Atom, ColumnId, Datum, HashSeed, Recorded, RecordedRow, Schema, TableId, Uuid, UuidSource,
+};
+use corvid_engine::{Database, Snapshot};
 use corvid_json::Value;
 use corvid_log::cluster::{Eid, Index, Sid, Term};
 
@@ -18,6 +21,22 @@ use crate::world::dice::Dice;
 
 /// How many registers there are.
 pub(super) const KEYS: usize = 3;
+
+/// The schema of the registers.
+pub(super) const SCHEMA: &str = r#"{"name":"A","version":"1.0.0","tables":{"R":{"columns":{"key":{"type":"integer"},"value":{"type":"integer"}}}}}"#;
+/// Its table.
+const TABLE: &str = "R";
+/// The key of the row that has the number of entries with data.
+const COUNT: i64 = -1;
+
+/// Versions of rows are in no snapshot.
+struct NoVersions;
+
+impl UuidSource for NoVersions {
+    fn fresh(&mut self) -> Uuid {
+        Uuid::ZERO
+    }
+}
 
 /// A transaction: swaps a register. The number of the transaction is the new value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,14 +91,34 @@ pub(super) struct Applied {
 }
 
 impl Applied {
-    /// The state as the body of a snapshot.
-    pub(super) fn to_body(&self) -> String {
-        let values: Vec<String> = self
+    /// The state as a database, of which the member's file makes the body of a snapshot.
+    pub(super) fn to_snapshot(&self) -> Snapshot {
+        let schema = Value::parse(SCHEMA.as_bytes()).expect("JSON");
+        let schema = Schema::from_json(&schema).expect("a schema");
+        let values = self
             .values
             .iter()
-            .map(|(key, value)| format!("\"{key}\":{value}"))
-            .collect();
-        format!("[{{\"count\":{}}},{{{}}}]", self.count, values.join(","))
+            .map(|(key, value)| (i64::from(*key), *value));
+        let rows = values.chain([(COUNT, self.count)]).map(|(key, value)| {
+            let integer = |number: i64| Datum::one(Atom::Integer(number));
+            RecordedRow {
+                table: TableId(0),
+                // One for each key: keys start at `COUNT`.
+                uuid: Uuid(u128::from((key - COUNT).unsigned_abs() + 1).to_be_bytes()),
+                columns: Some(vec![
+                    (ColumnId(0), integer(key)),
+                    (ColumnId(1), integer(value.cast_signed())),
+                ]),
+            }
+        });
+        let recorded = Recorded {
+            rows: rows.collect(),
+            ..Recorded::default()
+        };
+        let mut database = Database::new(Arc::new(schema), HashSeed::FIXED);
+        let applied = database.apply_recorded(recorded, &mut NoVersions);
+        applied.expect("the registers fit their schema");
+        database.snapshot()
     }
 
     /// From a snapshot.
@@ -91,27 +130,26 @@ impl Applied {
             )
         };
         let value = Value::parse(body).map_err(|_| bad())?;
-        let parts = value.as_array().ok_or_else(bad)?;
-        let head = parts
-            .first()
-            .and_then(|head| head.get("count"))
-            .and_then(Value::as_integer);
-        let values = parts.get(1).and_then(Value::as_object).ok_or_else(bad)?;
+        let rows = value.as_array().and_then(|parts| parts.get(1));
+        let rows = rows.ok_or_else(bad)?.get(TABLE);
         let mut applied = Applied {
             index,
             eid: Some(eid),
-            values: BTreeMap::new(),
-            count: head
-                .and_then(|count| u64::try_from(count).ok())
-                .unwrap_or(0),
+            ..Applied::default()
         };
-        for (key, value) in values {
-            let key = std::str::from_utf8(key).ok().and_then(|k| k.parse().ok());
-            let value = value.as_integer().and_then(|v| u64::try_from(v).ok());
-            let (Some(key), Some(value)) = (key, value) else {
+        for (_, row) in rows.and_then(Value::as_object).into_iter().flatten() {
+            // Default values are left out.
+            let integer = |name| row.get(name).map_or(Some(0), Value::as_integer);
+            let value = integer("value").and_then(|value| u64::try_from(value).ok());
+            let (Some(key), Some(value)) = (integer("key"), value) else {
                 return Err(bad());
             };
-            applied.values.insert(key, value);
+            if key == COUNT {
+                applied.count = value;
+            } else {
+                let key = u8::try_from(key).map_err(|_| bad())?;
+                applied.values.insert(key, value);
+            }
         }
         Ok(applied)
     }

@@ -10,17 +10,16 @@ pub use summary::Summary;
 use corvid_consensus::{Input, MemberEvent, Output, PeerMessage};
 use corvid_data::Uuid;
 use corvid_log::cluster::{Cid, Sid};
-use corvid_log::storage::StorageReply;
 
 use super::file::{self, Identity};
 use super::host::{MemberHost, OUTPUTS_MAX};
-use crate::world::network::messages::{Arrival, MessageNetwork, Weather};
 use super::oracle::Oracle;
 use super::registers::{KEYS, News, Swap};
 use crate::world::clock::Clock;
 use crate::world::dice::Dice;
-use crate::world::host_faults;
 use crate::world::disk::{Crash, SimDisk};
+use crate::world::host_faults;
+use crate::world::network::messages::{Arrival, MessageNetwork, Weather};
 use crate::world::trace::{Trace, Tracing};
 use faults::Faults;
 
@@ -40,6 +39,10 @@ enum Choice {
     Disk(usize),
     Rewrite(usize),
     Snapshot(usize),
+    /// The hash of the file's snapshot is checked for a peer.
+    Check(usize),
+    /// A part of a peer's snapshot has reached the disk.
+    Part(usize),
     Time(usize),
 }
 
@@ -210,7 +213,8 @@ impl MemberRun {
             if deadline_ms < u64::MAX {
                 add(host.clock.global(deadline_ms).max(host.paused_ms));
             }
-            if life.storage.disk_has_work() {
+            let threads = life.file.effects();
+            if threads.disk_has_work() {
                 add(life.disk_ms.max(host.paused_ms));
             }
             let has_queue = !life.inbox.is_empty()
@@ -218,7 +222,9 @@ impl MemberRun {
                 || !life.events.is_empty()
                 || !life.registers.requests.is_empty()
                 || life.wants_snapshot
-                || life.storage.rewrite_has_work();
+                || threads.rewrite_has_work()
+                || threads.has_check()
+                || threads.has_part();
             if has_queue {
                 add(host.paused_ms);
             }
@@ -249,11 +255,18 @@ impl MemberRun {
             if !life.registers.requests.is_empty() {
                 choices.push(Choice::Request(number));
             }
-            if life.storage.disk_has_work() && life.disk_ms <= now_ms {
+            let threads = life.file.effects();
+            if threads.disk_has_work() && life.disk_ms <= now_ms {
                 choices.push(Choice::Disk(number));
             }
-            if life.storage.rewrite_has_work() {
+            if threads.rewrite_has_work() {
                 choices.push(Choice::Rewrite(number));
+            }
+            if threads.has_check() {
+                choices.push(Choice::Check(number));
+            }
+            if threads.has_part() {
+                choices.push(Choice::Part(number));
             }
             if life.wants_snapshot {
                 choices.push(Choice::Snapshot(number));
@@ -342,79 +355,80 @@ impl MemberRun {
         | Choice::Disk(number)
         | Choice::Rewrite(number)
         | Choice::Snapshot(number)
+        | Choice::Check(number)
+        | Choice::Part(number)
         | Choice::Time(number)) = choice;
         let host = &mut self.hosts[number];
+        let local_ms = host.clock.local(self.now_ms);
         let Some(life) = &mut host.life else {
             return Ok(());
         };
-        let input = match choice {
-            Choice::Inbox(_) => life.inbox.pop_front(),
-            Choice::Request(_) => life.registers.requests.pop_front().map(Input::Database),
-            Choice::Time(_) => Some(Input::Time),
-            Choice::Reply(_) => {
-                let reply = life.replies.pop_front();
-                if let Some(reply) = &reply {
-                    host.answered(reply);
-                    if let Some(life) = &mut host.life {
-                        life.release(reply);
-                    }
-                }
-                reply.map(Input::Storage)
+        let inputs: Vec<Input> = match choice {
+            Choice::Inbox(_) => life.inbox.pop_front().into_iter().collect(),
+            Choice::Request(_) => {
+                let request = life.registers.requests.pop_front();
+                request.map(Input::Database).into_iter().collect()
             }
+            Choice::Time(_) => vec![Input::Time],
+            Choice::Reply(_) => match life.replies.pop_front() {
+                Some(reply) => host.receive(self.now_ms, reply),
+                None => Vec::new(),
+            },
             Choice::Event(_) => {
                 if let Some(event) = life.events.pop_front() {
                     self.event(number, event)?;
                 }
-                None
+                Vec::new()
             }
             Choice::Snapshot(_) => {
                 life.wants_snapshot = false;
                 let applied = &life.registers.applied;
                 let index = applied.index;
                 let eid = applied.eid.unwrap_or(file::FIRST_EID);
-                life.snapshot = Some((index, applied.to_body()));
-                Some(Input::SnapshotMade { index, eid })
+                match life.file.keep_snapshot(None, applied.to_snapshot()) {
+                    Ok(()) => {
+                        life.snapshot = Some(index);
+                        vec![Input::SnapshotMade { index, eid }]
+                    }
+                    // An earlier one is not written yet.
+                    Err(_) => Vec::new(),
+                }
             }
             Choice::Rewrite(_) => {
-                let (rewriter, reply) = life.storage.work_on_rewrite();
+                let reply = life.file.effects_mut().work_on_rewrite();
                 life.replies.extend(reply);
-                if let Some(mut rewriter) = rewriter {
-                    let end = life.storage.end();
-                    let outcome = rewriter.run(|| end, || true);
-                    let reply = life.storage.written(rewriter, outcome);
-                    life.replies.extend(reply);
-                }
-                None
+                Vec::new()
+            }
+            Choice::Check(_) => {
+                let (to, index, outcome) = life.file.effects_mut().check();
+                let checked = life.file.snapshot_checked(local_ms, to, index, outcome);
+                let (input, is_damaged) = checked;
+                let damaged = is_damaged.then_some(Input::FileDamaged);
+                damaged.into_iter().chain([input]).collect()
+            }
+            Choice::Part(_) => {
+                let (reception, outcome) = life.file.effects_mut().take_part();
+                let input = life.file.written_back(reception, outcome);
+                input.into_iter().collect()
             }
             Choice::Disk(_) => {
                 let slow_ms = self.faults.hosts.disk_ms;
                 let took_ms = self.dice.below(slow_ms + 1) as u64;
                 let mut dice = self.dice.clone();
-                let replies = life.storage.work_on_disk(&mut dice);
+                let replies = life.file.effects_mut().work_on_disk(&mut dice);
                 self.dice = dice;
                 life.replies.extend(replies);
                 life.disk_ms = self.now_ms + took_ms;
-                None
+                Vec::new()
             }
         };
-        let is_failure = matches!(
-            &input,
-            Some(Input::Storage(StorageReply::Appended(_, Err(_))))
-        );
-        if let Some(input) = input {
-            let inputs = self.with_others(number, input);
+        if !inputs.is_empty() {
+            let inputs = self.with_others(number, inputs);
             for input in &inputs {
                 self.trace
                     .line(format_args!("{} host {number} <- {input:?}", self.now_ms));
             }
             let outputs = self.hosts[number].handle(self.now_ms, inputs);
-            self.carry_out(number, outputs)?;
-        }
-        if is_failure
-            && let Some(life) = &self.hosts[number].life
-            && life.storage.is_poisoned()
-        {
-            let outputs = self.hosts[number].handle(self.now_ms, vec![Input::FilePoisoned]);
             self.carry_out(number, outputs)?;
         }
         if self.hosts[number].disk.is_down() {
@@ -427,8 +441,7 @@ impl MemberRun {
     }
 
     /// The member's thread may find several inputs at once; it takes no output before it has handled all of them.
-    fn with_others(&mut self, number: usize, input: Input) -> Vec<Input> {
-        let mut inputs = vec![input];
+    fn with_others(&mut self, number: usize, mut inputs: Vec<Input>) -> Vec<Input> {
         if !self.dice.chance(15) {
             return inputs;
         }

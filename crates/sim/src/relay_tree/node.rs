@@ -14,10 +14,10 @@ use corvid_service::relay::{RelayEvent, RelayOptions, RelaySource};
 use corvid_service::upstream::SourceRequest;
 use corvid_session::{Input, Output};
 
-use crate::world::dice::Dice;
-use crate::world::disk::SimDisk;
 use crate::server::machine::{Choice, Machine, SeededUuids, ToClient};
 use crate::server::opening;
+use crate::world::dice::Dice;
+use crate::world::disk::SimDisk;
 use crate::world::trace::{Trace, Tracing};
 
 /// The name of the database.

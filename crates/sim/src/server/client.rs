@@ -10,12 +10,12 @@ use corvid_json::Value;
 use corvid_monitor::{SessionId, Version};
 
 use super::workload::{MONITORED, Txn, schema_json};
+use crate::replica;
 use corvid_model::atom::Atom;
 use corvid_model::datum::{Datum, no_names};
 use corvid_model::monitor::Monitor;
 use corvid_model::schema::Schema;
 use corvid_model::{Row, Tables};
-use crate::replica;
 
 /// Locks that clients compete for.
 pub(crate) const LOCKS: [&str; 2] = ["L", "M"];

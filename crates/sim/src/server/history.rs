@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use corvid_json::Value;
 
 use super::client::Outcomes;
-use crate::world::disk::{Crash, Failures};
 use super::workload::{Content, Txn};
+use crate::world::disk::{Crash, Failures};
 
 /// The outcome of a transaction, as its client knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]

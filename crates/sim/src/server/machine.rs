@@ -35,10 +35,10 @@ use corvid_service::{
     DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, member_row, server_db,
 };
 
-use crate::world::disk::{Handle, SimDisk};
 use super::opening::Opened;
-use crate::world::storage::Storage;
 use crate::world::dice::Dice;
+use crate::world::disk::{Handle, SimDisk};
+use crate::world::storage::Storage;
 
 const SHARDS: u16 = 2;
 

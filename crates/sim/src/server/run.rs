@@ -12,13 +12,13 @@ use corvid_json::Value;
 use corvid_service::Now;
 
 use super::client::{Client, LOCKS, View};
-use crate::world::disk::{Crash, Moment, SimDisk, Troubles};
 use super::history::{History, Judge, Observation};
 use super::machine::{Choice, Machine, ToClient};
-use crate::world::trace::{Trace, Tracing};
 use super::workload::{self, Txn};
 use crate::world::dice::Dice;
+use crate::world::disk::{Crash, Moment, SimDisk, Troubles};
 use crate::world::seeds::Simulation;
+use crate::world::trace::{Trace, Tracing};
 
 const CLIENTS: usize = 4;
 

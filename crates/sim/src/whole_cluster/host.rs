@@ -9,10 +9,10 @@ use super::opening::{self, Identity};
 use super::process::{Process, Start};
 use super::server::Server;
 use super::witness::{Lasting, Witness};
+use crate::server::machine::Machine;
 use crate::world::clock::Clock;
 use crate::world::dice::Dice;
 use crate::world::disk::SimDisk;
-use crate::server::machine::Machine;
 use crate::world::trace::Trace;
 
 /// See the module.

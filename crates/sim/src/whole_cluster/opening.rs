@@ -11,11 +11,11 @@ use corvid_log::{DiskFile as _, Magic, Source};
 use corvid_service::member::Contents;
 use corvid_service::storage::{loading, member_loading};
 
-use crate::world::dice::Dice;
-use crate::world::disk::Handle;
 use crate::server::machine::SeededUuids;
 use crate::server::opening::FileSource;
 use crate::server::workload;
+use crate::world::dice::Dice;
+use crate::world::disk::Handle;
 
 /// The name of the database.
 pub(super) const NAME: &str = "A";

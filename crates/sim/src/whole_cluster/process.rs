@@ -18,13 +18,13 @@ use corvid_log::{DiskFile as _, LogWriter};
 use corvid_service::Now;
 use corvid_service::member::{Contents, MemberPump, ReceptionNumber};
 
-use super::member_file::{FileThreads, Load, MemberFile};
 use super::opening;
 use super::turn::Turn;
-use crate::world::network::wires::Wires;
+use crate::server::machine::{Choice, Machine};
 use crate::world::dice::Dice;
 use crate::world::disk::{Handle, SimDisk};
-use crate::server::machine::{Choice, Machine};
+use crate::world::member_file::{FileThreads, Load, MemberFile};
+use crate::world::network::wires::Wires;
 use crate::world::trace::Trace;
 
 /// Bytes of one message of another member, at most.

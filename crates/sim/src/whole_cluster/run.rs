@@ -27,13 +27,13 @@ use super::opening::{self, Identity};
 use super::process::Step;
 use super::relay::RelayStep;
 use super::server::Server;
-use crate::world::network::wires::Wires;
 use super::witness::Witness;
+use crate::server::client::View;
 use crate::world::clock::Clock;
 use crate::world::dice::Dice;
-use crate::world::host_faults;
-use crate::server::client::View;
 use crate::world::disk::{Crash, SimDisk};
+use crate::world::host_faults;
+use crate::world::network::wires::Wires;
 use crate::world::trace::{Trace, Tracing};
 
 use clients::SimClient;

@@ -11,8 +11,8 @@ use corvid_json::Assembler;
 use corvid_monitor::SessionId;
 use corvid_service::Now;
 
-use crate::world::network::wires::{Arrival, WireEnd, Wires};
 use crate::server::machine::{Machine, ToClient};
+use crate::world::network::wires::{Arrival, WireEnd, Wires};
 
 /// The interval of probes, ms.
 const PROBE_MS: u64 = 5000;

@@ -15,11 +15,11 @@ use corvid_rpc::Level;
 use corvid_service::member::{MemberEffects, MemberPump};
 use corvid_service::message::ToDatabase;
 
-use super::member_file::FileThreads;
 use super::process::{Leading, Mail, Observed, ToMain};
-use crate::world::network::wires::{Arrival, Wires};
-use crate::world::disk::SimDisk;
 use crate::server::machine::Machine;
+use crate::world::disk::SimDisk;
+use crate::world::member_file::FileThreads;
+use crate::world::network::wires::{Arrival, Wires};
 use crate::world::trace::Trace;
 
 /// Outputs of one turn, at most: one that has more never comes to rest.

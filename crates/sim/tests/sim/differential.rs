@@ -2,8 +2,8 @@
 
 use std::io::ErrorKind;
 
-use corvid_sim::world::dice;
 use corvid_sim::differential::Differential;
+use corvid_sim::world::dice;
 
 /// Requests on one schema.
 const REQUESTS: usize = 250;

@@ -6,9 +6,9 @@ use corvid_engine::{Context, Database, LockOwner, LongResult, Outcome};
 use corvid_json::Value;
 use corvid_log::encode::write_transaction;
 use corvid_monitor::{Frame, Monitors, SessionId, Version};
-use corvid_sim::world::dice::{self, Dice};
 use corvid_sim::generator::{Generator, Profile};
 use corvid_sim::model_check::content;
+use corvid_sim::world::dice::{self, Dice};
 
 /// Transactions on one schema.
 const TRANSACTIONS: usize = 120;

@@ -1,8 +1,8 @@
 //! The engine against the naive model: generated schemas and transactions, results and contents equal after each.
 
-use corvid_sim::world::dice::{self, Dice};
 use corvid_sim::generator::{Generator, Profile};
 use corvid_sim::model_check::ModelCheck;
+use corvid_sim::world::dice::{self, Dice};
 
 /// Transactions on one schema.
 const TRANSACTIONS: usize = 100;

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use corvid_data::{Delta, HashSeed, Uuid};
 use corvid_json::{Object, Value};
-use corvid_monitor::{Monitors, SessionId, Version};
-use corvid_sim::world::dice::{self, Dice};
-use corvid_sim::generator::{Generator, Profile};
 use corvid_model::Tables;
 use corvid_model::monitor::Monitor;
+use corvid_monitor::{Monitors, SessionId, Version};
+use corvid_sim::generator::{Generator, Profile};
 use corvid_sim::model_check::ModelCheck;
 use corvid_sim::normal::{Known, without_empty_modifications};
 use corvid_sim::replica;
+use corvid_sim::world::dice::{self, Dice};
 
 /// Transactions on one schema.
 const TRANSACTIONS: usize = 80;

@@ -12,9 +12,9 @@ use corvid_service::replication::difference::{Contents, difference};
 use corvid_service::replication::{
     Exclusions, Following, Replication, ReplicationStatus, SourceId, Step, read_update,
 };
-use corvid_sim::world::dice::{self, Dice};
 use corvid_sim::generator::{Generator, Profile};
 use corvid_sim::model_check::ModelCheck;
+use corvid_sim::world::dice::{self, Dice};
 
 /// Transactions on one schema.
 const TRANSACTIONS: usize = 80;

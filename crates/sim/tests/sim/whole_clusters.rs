@@ -2,8 +2,8 @@
 //!
 //! `CORVID_CASES` runs another number of them; `CORVID_SEED` begins elsewhere. A failure prints the command that replays it.
 
-use corvid_sim::world::seeds::Seeds;
 use corvid_sim::whole_cluster::Summary;
+use corvid_sim::world::seeds::Seeds;
 
 /// Runs by default.
 const SEEDS: usize = 1_000;

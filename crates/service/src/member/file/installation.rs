@@ -13,7 +13,7 @@ use super::refusal::error_of;
 use super::{Consequences, MemberFile};
 
 /// Rewrites that install a peer's snapshot have numbers from here on; the member's own are smaller.
-pub(super) const INSTALLATIONS: u64 = 1 << 63;
+pub const INSTALLATIONS: u64 = 1 << 63;
 
 impl<E: FileEffects> MemberFile<E> {
     /// Begins to make a file with the received snapshot, and to put it in place.

@@ -3,9 +3,9 @@
 
 use super::MemberRun;
 use crate::cluster::host::Life;
-use crate::world::network::messages::Weather;
-use crate::world::disk::Troubles;
 use crate::strangers::knows_one;
+use crate::world::disk::Troubles;
+use crate::world::network::messages::Weather;
 
 /// Within this time after the last fault everything is well, ms.
 const BOUND_MS: u64 = 60_000;

@@ -4,9 +4,9 @@ use corvid_consensus::Input;
 use corvid_consensus::member::{Command, CommandToken};
 
 use super::MemberRun;
-use crate::world::network::messages::Weather;
 use crate::world::dice::Dice;
 use crate::world::host_faults::{self, Change, HOSTS_MAX, HostFaults, Partition, rot_file};
+use crate::world::network::messages::Weather;
 
 /// Which faults a run can have.
 #[derive(Clone, Copy, Debug)]

@@ -5,10 +5,8 @@ use bytes::Bytes;
 use corvid_consensus::wire::{self, Envelope, Incoming, Receiver};
 use corvid_consensus::{Input, MemberEvent, Output, PeerMessage};
 use corvid_log::cluster::{Index, Sid};
-use corvid_log::storage::StoreError;
 
 use super::{MemberRun, Sent};
-use crate::cluster::file;
 use crate::cluster::host::Written;
 use crate::cluster::oracle::MemberLog;
 
@@ -21,8 +19,9 @@ impl MemberRun {
                 self.written(number, written)?;
                 let host = &mut self.hosts[number];
                 if let Some(life) = &mut host.life {
-                    let was_idle = !life.storage.disk_has_work();
-                    life.store(requests);
+                    let was_idle = !life.file.effects().disk_has_work();
+                    let replies = life.file.store(requests);
+                    life.replies.extend(replies);
                     if was_idle {
                         life.disk_ms = life.disk_ms.max(self.now_ms);
                     }
@@ -81,28 +80,29 @@ impl MemberRun {
                 offset,
                 bytes_max,
             } => {
-                let body = file::snapshot_body(&host.disk.open());
-                let bytes = body.filter(|(found, _)| *found == index).map(|(_, body)| {
-                    let from = usize::try_from(offset)
-                        .unwrap_or(usize::MAX)
-                        .min(body.len());
-                    let end = from.saturating_add(bytes_max).min(body.len());
-                    (body.len() as u64, body.slice(from..end))
-                });
-                let bytes = bytes.ok_or_else(gone);
-                self.queue(
-                    number,
-                    Input::SnapshotRead {
+                let local_ms = host.clock.local(self.now_ms);
+                if let Some(life) = &mut host.life {
+                    // The first request asks for no bytes, but how many there are.
+                    if bytes_max == 0 && life.file.check_snapshot(local_ms, to, index) {
+                        return Ok(());
+                    }
+                    let bytes = life.file.read_snapshot(index, offset, bytes_max);
+                    life.inbox.push_back(Input::SnapshotRead {
                         to,
                         index,
                         offset,
                         bytes,
-                    },
-                );
+                    });
+                }
             }
-            Output::BeginSnapshot(_) | Output::AbandonSnapshot => {
+            Output::BeginSnapshot(meta) => {
                 if let Some(life) = &mut host.life {
-                    life.received.clear();
+                    life.file.begin_snapshot(meta);
+                }
+            }
+            Output::AbandonSnapshot => {
+                if let Some(life) = &mut host.life {
+                    life.file.abandon_snapshot();
                 }
             }
             Output::WriteSnapshot {
@@ -111,30 +111,17 @@ impl MemberRun {
                 bytes,
             } => {
                 if let Some(life) = &mut host.life {
-                    if offset != life.received.len() as u64 {
-                        return Err(format!(
-                            "host {number} writes a snapshot at {offset} behind {}",
-                            life.received.len()
-                        ));
-                    }
-                    life.received.extend_from_slice(&bytes);
-                    let end = Ok(life.received.len() as u64);
-                    self.queue(number, Input::SnapshotWritten { index, end });
+                    let written = life.file.write_snapshot(index, offset, &bytes);
+                    life.inbox.extend(written);
                 }
             }
             Output::InstallSnapshot {
-                snapshot,
-                cid,
-                records,
+                snapshot, records, ..
             } => {
                 self.summary.snapshots += 1;
-                let outcome = host.install(&snapshot, cid, &records)?;
-                let outcome = outcome.map_err(|fault| StoreError {
-                    details: "a.db: replacement failed".to_owned(),
-                    io_error: fault.text,
-                });
-                let index = snapshot.index;
-                self.queue(number, Input::SnapshotInstalled { index, outcome });
+                for input in host.install(self.now_ms, snapshot, records)? {
+                    self.queue(number, input);
+                }
             }
             Output::MakeSnapshot => {
                 if let Some(life) = &mut host.life {
@@ -142,18 +129,17 @@ impl MemberRun {
                 }
             }
             Output::RejectSnapshot => {
+                let local_ms = host.clock.local(self.now_ms);
                 if let Some(life) = &mut host.life {
                     life.snapshot = None;
+                    let status = life.member.status(local_ms);
+                    life.file.reject_snapshot(&status.connected);
                 }
             }
             Output::Rewrite(rewrite) => {
                 self.summary.rewrites += 1;
-                let (request, written) = host.rewrite(*rewrite)?;
+                let written = host.rewrite(*rewrite)?;
                 self.written(number, written)?;
-                let host = &mut self.hosts[number];
-                if let Some(life) = &mut host.life {
-                    life.store(vec![request]);
-                }
             }
             Output::Dial(_)
             | Output::ElectionTimer(_)
@@ -293,12 +279,5 @@ impl MemberRun {
         let (_, in_term) = life.member.role_and_term();
         let logs: Vec<&MemberLog> = self.hosts.iter().map(|host| &host.log).collect();
         self.oracle.committed(number, in_term, from, through, &logs)
-    }
-}
-
-fn gone() -> StoreError {
-    StoreError {
-        details: "a.db: read failed".to_owned(),
-        io_error: "the file has another snapshot".to_owned(),
     }
 }

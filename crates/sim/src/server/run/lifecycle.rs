@@ -3,13 +3,13 @@
 use corvid_monitor::{SessionId, Version};
 
 use super::{CLIENTS, CrashRun, Schemas};
-use crate::world::dice::Dice;
 use crate::server::client::Client;
-use crate::world::disk::{Crash, Troubles};
 use crate::server::history::Observation;
 use crate::server::machine::{Machine, SeededUuids};
 use crate::server::opening::{self, Opened, Refusal};
 use crate::server::workload::{self, Content};
+use crate::world::dice::Dice;
+use crate::world::disk::{Crash, Troubles};
 
 impl CrashRun {
     pub(super) fn reconnect(&mut self, client: usize) {

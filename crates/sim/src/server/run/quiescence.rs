@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::CrashRun;
 use crate::server::client::{Client, LOCKS};
-use crate::world::disk::Troubles;
 use crate::server::history::Observation;
 use crate::server::workload::{Content, Txn};
+use crate::world::disk::Troubles;
 
 /// Maximum number of steps until the run is idle, once nothing fails any more.
 const STEPS_MAX: usize = 20_000;

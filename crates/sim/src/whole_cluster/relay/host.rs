@@ -5,11 +5,11 @@
 use corvid_service::Now;
 
 use super::process::RelayProcess;
+use crate::server::machine::Machine;
+use crate::whole_cluster::server::Server;
 use crate::world::clock::Clock;
 use crate::world::dice::Dice;
-use crate::server::machine::Machine;
 use crate::world::trace::Trace;
-use crate::whole_cluster::server::Server;
 
 /// See the module.
 #[derive(Debug)]

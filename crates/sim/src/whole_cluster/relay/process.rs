@@ -17,13 +17,13 @@ use corvid_service::upstream::SourceRequest;
 use corvid_session::Input;
 
 use super::transport::{Happened, Transport};
-use crate::world::dice::Dice;
-use crate::world::disk::SimDisk;
 use crate::server::machine::{Choice, Machine, SeededUuids};
-use crate::world::trace::Trace;
 use crate::whole_cluster::location::Location;
 use crate::whole_cluster::opening::NAME;
+use crate::world::dice::Dice;
+use crate::world::disk::SimDisk;
 use crate::world::network::wires::Wires;
+use crate::world::trace::Trace;
 
 /// Reads in one turn.
 const READS_MAX: usize = 64;

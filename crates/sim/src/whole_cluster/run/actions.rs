@@ -4,12 +4,12 @@ use corvid_consensus::member::{Command, CommandToken};
 use corvid_log::cluster::Sid;
 
 use super::{ClusterRun, address, uuid};
-use crate::world::clock::Clock;
-use crate::world::host_faults::{self, Change, HOSTS_MAX};
-use crate::world::disk::SimDisk;
 use crate::server::workload::Txn;
 use crate::whole_cluster::host::ClusterHost;
 use crate::whole_cluster::opening::{self, Identity};
+use crate::world::clock::Clock;
+use crate::world::disk::SimDisk;
+use crate::world::host_faults::{self, Change, HOSTS_MAX};
 
 impl ClusterRun {
     pub(super) fn do_something(&mut self) -> Result<(), String> {

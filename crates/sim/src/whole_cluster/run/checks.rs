@@ -4,10 +4,10 @@ use corvid_consensus::Finding;
 use corvid_consensus::member::{Connected, Role, ServerRow, Status};
 use corvid_log::cluster::{Index, Sid, Term};
 
-use super::{QUEUED_MAX, ClusterRun, WIRE_BYTES_MAX};
-use crate::world::disk::Crash;
+use super::{ClusterRun, QUEUED_MAX, WIRE_BYTES_MAX};
 use crate::whole_cluster::location::Location;
 use crate::whole_cluster::process::Observed;
+use crate::world::disk::Crash;
 
 impl ClusterRun {
     /// Judges what has happened at a host since the last look.

@@ -6,11 +6,11 @@ use corvid_service::frontend::Close;
 
 use super::relays::machine_at;
 use super::{Choice, ClusterRun};
-use crate::world::dice::Dice;
 use crate::server::client::{Client, LOCKS};
 use crate::server::machine::ToClient;
 use crate::server::workload::Txn;
 use crate::whole_cluster::location::Location;
+use crate::world::dice::Dice;
 
 /// A client.
 #[derive(Debug)]

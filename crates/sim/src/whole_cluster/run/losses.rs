@@ -11,12 +11,12 @@ use corvid_log::cluster::{Index, Recovered, recover};
 
 use super::ClusterRun;
 use super::faults::FAIR;
-use crate::world::host_faults::rot_file;
-use crate::world::disk::{Crash, Troubles};
 use crate::server::workload::Txn;
 use crate::whole_cluster::host::ClusterHost;
 use crate::whole_cluster::opening::NAME;
 use crate::whole_cluster::witness::Lasting;
+use crate::world::disk::{Crash, Troubles};
+use crate::world::host_faults::rot_file;
 
 /// Within this time the network has calmed down and there is a leader, ms.
 const LEADER_MS: u64 = 20_000;

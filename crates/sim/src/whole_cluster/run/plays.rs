@@ -9,11 +9,11 @@ use corvid_log::cluster::Index;
 use super::ClusterRun;
 use super::clients::SimClient;
 use super::faults::Faults;
+use crate::server::workload::Txn;
+use crate::whole_cluster::location::Location;
 use crate::world::dice::Dice;
 use crate::world::disk::{Crash, Troubles};
 use crate::world::trace::{Trace, Tracing};
-use crate::server::workload::Txn;
-use crate::whole_cluster::location::Location;
 
 /// Seeds of each play.
 const SEEDS: u64 = 5;

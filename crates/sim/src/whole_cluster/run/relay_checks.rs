@@ -2,7 +2,7 @@
 
 use corvid_consensus::member::Role;
 
-use super::{QUEUED_MAX, ClusterRun, WIRE_BYTES_MAX};
+use super::{ClusterRun, QUEUED_MAX, WIRE_BYTES_MAX};
 use crate::server::workload::Content;
 use crate::whole_cluster::host::ClusterHost;
 use crate::whole_cluster::location::Location;

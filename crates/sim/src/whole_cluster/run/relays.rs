@@ -9,7 +9,6 @@ use corvid_monitor::SessionId;
 use super::faults::FAIR;
 use super::relay_summary::RelayTally;
 use super::{Choice, ClusterRun};
-use crate::world::clock::Clock;
 use crate::server::machine::{Machine, ToClient};
 use crate::whole_cluster::doubts::Doubts;
 use crate::whole_cluster::host::ClusterHost;
@@ -18,6 +17,7 @@ use crate::whole_cluster::relay::{RelayHost, RelayStep};
 use crate::whole_cluster::server::Server;
 use crate::whole_cluster::sockets::Sockets;
 use crate::whole_cluster::tenures::Tenures;
+use crate::world::clock::Clock;
 use crate::world::network::wires::Wires;
 
 /// See the module.

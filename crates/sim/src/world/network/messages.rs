@@ -327,15 +327,16 @@ mod tests {
         network.start(0, 1);
         let mut seen = Vec::new();
         let mut now_ms = 0;
-        let mut step = |network: &mut MessageNetwork<u8>, seen: &mut Vec<(usize, Arrival<u8>)>, until| {
-            while let Some(at_ms) = network.next_ms().filter(|at| *at <= until) {
-                now_ms = at_ms;
-                while let Some(arrival) = network.take(now_ms) {
-                    seen.push(arrival);
+        let mut step =
+            |network: &mut MessageNetwork<u8>, seen: &mut Vec<(usize, Arrival<u8>)>, until| {
+                while let Some(at_ms) = network.next_ms().filter(|at| *at <= until) {
+                    now_ms = at_ms;
+                    while let Some(arrival) = network.take(now_ms) {
+                        seen.push(arrival);
+                    }
                 }
-            }
-            now_ms = until;
-        };
+                now_ms = until;
+            };
         step(&mut network, &mut seen, 5000);
         assert_eq!(seen.len(), 2, "{seen:?}");
         assert!(seen.contains(&(0, Arrival::Up(1))) && seen.contains(&(1, Arrival::Up(0))));

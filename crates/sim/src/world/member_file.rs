@@ -1,7 +1,7 @@
 //! The simulated disk of a member's file, and the threads that write, check and load it, as queues: [`corvid_service::member::MemberFile`] decides
 //! what they do, as in the server.
 //!
-//! Invariant: a check or a load that has begun is carried out when [`super::process`] chooses it, in any order. Called by [`super::process`].
+//! Invariant: a check or a load that has begun is carried out when the run chooses it, in any order. Both simulations of clusters use it.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::world::disk::{Handle, SimDisk};
 use crate::world::storage::Storage;
 
 /// The file of a member on simulated threads.
-pub(super) type MemberFile = corvid_service::member::MemberFile<FileThreads>;
+pub(crate) type MemberFile = corvid_service::member::MemberFile<FileThreads>;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct FileThreads {
+pub(crate) struct FileThreads {
     storage: Storage,
     disk: Arc<SimDisk>,
     dice: Dice,
@@ -40,15 +40,15 @@ struct Check {
 
 /// An installed snapshot whose contents are to be loaded.
 #[derive(Debug)]
-pub(super) struct Load {
-    pub(super) index: Index,
-    pub(super) eid: Eid,
-    pub(super) source: Result<(Handle, BodyLocation), String>,
+pub(crate) struct Load {
+    pub(crate) index: Index,
+    pub(crate) eid: Eid,
+    pub(crate) source: Result<(Handle, BodyLocation), String>,
 }
 
 impl FileThreads {
     /// The threads of a file that has just been opened.
-    pub(super) fn new(writer: LogWriter<SimDisk>, is_quick: bool, dice: Dice) -> FileThreads {
+    pub(crate) fn new(writer: LogWriter<SimDisk>, is_quick: bool, dice: Dice) -> FileThreads {
         let disk = writer.disk().clone();
         FileThreads {
             storage: Storage::new(writer, is_quick),
@@ -61,22 +61,22 @@ impl FileThreads {
     }
 
     /// Whether the disk thread has work.
-    pub(super) fn disk_has_work(&self) -> bool {
+    pub(crate) fn disk_has_work(&self) -> bool {
         self.storage.disk_has_work()
     }
 
     /// The disk thread takes a step.
-    pub(super) fn work_on_disk(&mut self, dice: &mut Dice) -> Vec<StorageReply> {
+    pub(crate) fn work_on_disk(&mut self, dice: &mut Dice) -> Vec<StorageReply> {
         self.storage.work_on_disk(dice)
     }
 
     /// Whether the rewrite thread has work.
-    pub(super) fn rewrite_has_work(&self) -> bool {
+    pub(crate) fn rewrite_has_work(&self) -> bool {
         self.storage.rewrite_has_work()
     }
 
     /// The rewrite thread takes a step.
-    pub(super) fn work_on_rewrite(&mut self) -> Option<StorageReply> {
+    pub(crate) fn work_on_rewrite(&mut self) -> Option<StorageReply> {
         let (rewriter, reply) = self.storage.work_on_rewrite();
         let Some(mut rewriter) = rewriter else {
             return reply;
@@ -87,22 +87,22 @@ impl FileThreads {
     }
 
     /// Whether a snapshot is to be checked.
-    pub(super) fn has_check(&self) -> bool {
+    pub(crate) fn has_check(&self) -> bool {
         !self.checks.is_empty()
     }
 
     /// Whether the contents of a snapshot are to be loaded.
-    pub(super) fn has_load(&self) -> bool {
+    pub(crate) fn has_load(&self) -> bool {
         !self.loads.is_empty()
     }
 
     /// Whether a part of a received body is on its way to the disk.
-    pub(super) fn has_part(&self) -> bool {
+    pub(crate) fn has_part(&self) -> bool {
         !self.parts.is_empty()
     }
 
     /// One of the parts of received bodies has reached the disk, or failed to.
-    pub(super) fn take_part(&mut self) -> (ReceptionNumber, Result<(), StoreError>) {
+    pub(crate) fn take_part(&mut self) -> (ReceptionNumber, Result<(), StoreError>) {
         let chosen = self.dice.below(self.parts.len());
         let mut part = self.parts.remove(chosen);
         let outcome = part.file.write_back(part.offset, part.length);
@@ -114,7 +114,7 @@ impl FileThreads {
     }
 
     /// One of the threads that check snapshots ends: the peer that waits, the snapshot, and whether it is intact.
-    pub(super) fn check(&mut self) -> (Sid, Index, Result<bool, String>) {
+    pub(crate) fn check(&mut self) -> (Sid, Index, Result<bool, String>) {
         let chosen = self.dice.below(self.checks.len());
         let Check { to, index, file } = self.checks.remove(chosen);
         let outcome = is_snapshot_intact(&file).map_err(|fault| fault.text);
@@ -122,7 +122,7 @@ impl FileThreads {
     }
 
     /// One of the snapshots that are to be loaded.
-    pub(super) fn take_load(&mut self) -> Load {
+    pub(crate) fn take_load(&mut self) -> Load {
         let chosen = self.dice.below(self.loads.len());
         self.loads.remove(chosen)
     }
