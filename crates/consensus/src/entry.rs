@@ -115,19 +115,18 @@ impl EntryBody {
 
     /// Appends the record's JSON object, without LF.
     pub fn write_record(&self, term: Term, index: Index, out: &mut Vec<u8>) {
-        out.extend_from_slice(
-            format!(
-                "{{\"term\":{},\"index\":{}",
-                term.0.cast_signed(),
-                index.0.cast_signed()
-            )
-            .as_bytes(),
-        );
+        EntryBody::begin_record(term, index, out);
         if !self.is_empty() {
             out.push(b',');
             out.extend_from_slice(&self.text);
         }
         out.push(b'}');
+    }
+
+    /// Appends the beginning of a record's JSON object, before the body.
+    pub(crate) fn begin_record(term: Term, index: Index, out: &mut Vec<u8>) {
+        let (term, index) = (term.0.cast_signed(), index.0.cast_signed());
+        out.extend_from_slice(format!("{{\"term\":{term},\"index\":{index}").as_bytes());
     }
 
     /// Its parts.

@@ -23,6 +23,10 @@ pub const TEXT_BYTES_MAX: usize = 4096;
 /// Bytes of the `params` of a forwarded transaction, at most.
 pub const TRANSACTION_BYTES_MAX: usize = 1 << 30;
 
+/// Bytes of a long message that its receiver reads and hashes in a millisecond, at least: so slow
+/// is a slow machine that is busy. The receiver answers nothing meanwhile, and is not taken for dead.
+pub const DIGESTED_BYTES_PER_MS: u64 = 64 * 1024;
+
 /// Bytes of the result of a forwarded transaction, at most.
 pub const RESULT_BYTES_MAX: usize = 1 << 30;
 

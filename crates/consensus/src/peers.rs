@@ -186,11 +186,11 @@ impl Peers {
     }
 
     /// The socket has taken so many bytes of those that were written.
-    pub fn written(&mut self, _now_ms: u64, number: ConnectionNumber, bytes: usize) {
+    pub fn written(&mut self, now_ms: u64, number: ConnectionNumber, bytes: usize) {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.backlog.written(bytes);
         }
-        self.send_queued(number);
+        self.send_queued(now_ms, number);
     }
 
     /// A connection, or an attempt, has ended.

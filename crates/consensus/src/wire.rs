@@ -18,6 +18,7 @@ mod decode;
 mod encode;
 mod entries;
 mod method;
+mod splices;
 mod transactions;
 
 #[cfg(test)]
@@ -32,7 +33,8 @@ use corvid_rpc::{Message, MessageError};
 use thiserror::Error;
 
 pub use decode::decode;
-pub use encode::{encode, encode_hello, encode_part};
+pub use encode::{encode, encode_hello, encode_part, encode_shared};
+pub use splices::MessageText;
 
 use crate::message::PeerMessage;
 

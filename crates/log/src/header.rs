@@ -62,9 +62,17 @@ impl Header {
     /// The header of a body, which includes its final LF. Hashes it.
     #[must_use]
     pub fn of(body: &[u8]) -> Header {
+        Header::of_pieces(&[body])
+    }
+
+    /// The same for a body in pieces.
+    #[must_use]
+    pub fn of_pieces(body: &[&[u8]]) -> Header {
+        let mut hash = Sha1::new();
+        body.iter().for_each(|piece| hash.update(piece));
         Header {
-            length: body.len() as u64,
-            sha1: Sha1::digest(body).into(),
+            length: body.iter().map(|piece| piece.len() as u64).sum(),
+            sha1: hash.finalize().into(),
         }
     }
 

@@ -13,6 +13,7 @@
 
 mod committer;
 mod pace;
+mod record_text;
 mod request;
 mod rewriter;
 mod routing;
@@ -20,6 +21,7 @@ mod status;
 
 pub use committer::{Committer, DiskTask};
 pub use pace::QUICK_WRITES_MIN;
+pub use record_text::{RecordText, SHARED_BYTES_MIN};
 pub use request::{
     FileSize, LogPosition, RewriteNumber, RewriteStage, StorageReply, StorageRequest, StoreError,
 };

@@ -18,6 +18,8 @@ pub struct Probe {
     phase: Phase,
     /// When the caller last tried to read.
     attempted_ms: u64,
+    /// No silence counts before.
+    excused_ms: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +53,7 @@ impl Probe {
             interval_ms: raise(interval_ms),
             phase: Phase::Alive { since_ms: now_ms },
             attempted_ms: now_ms,
+            excused_ms: 0,
         }
     }
 
@@ -73,6 +76,11 @@ impl Probe {
     /// The caller tried to read, with or without success.
     pub fn receive_attempted(&mut self, now_ms: u64) {
         self.attempted_ms = now_ms;
+    }
+
+    /// The peer has work until then, which this side gave it: no interval expires before.
+    pub fn excuse_until(&mut self, at_ms: u64) {
+        self.excused_ms = self.excused_ms.max(at_ms);
     }
 
     /// Whether a probe was sent and the peer has not been active since.
@@ -114,7 +122,8 @@ impl Probe {
 
     fn expiry_ms(&self) -> Option<u64> {
         let (Phase::Alive { since_ms } | Phase::Pending { since_ms }) = self.phase;
-        (self.interval_ms > 0).then(|| since_ms.saturating_add(self.interval_ms))
+        let expiry_ms = since_ms.saturating_add(self.interval_ms);
+        (self.interval_ms > 0).then(|| expiry_ms.max(self.excused_ms))
     }
 }
 
@@ -189,5 +198,19 @@ mod tests {
             read(&mut probe, 1000),
             Some(Demand::Probe { idle_ms: 1000 })
         );
+    }
+
+    #[test]
+    fn an_excused_peer_may_be_silent() {
+        let mut probe = Probe::new(0, 2000);
+        probe.excuse_until(5000);
+        probe.excuse_until(3000);
+        // Bytes that were on their way do not end the excuse.
+        probe.activity(1000);
+        probe.receive_attempted(4999);
+        assert_eq!(probe.handle(4999), None);
+        assert_eq!(probe.deadline_ms(4999), Some(5000));
+        probe.receive_attempted(5000);
+        assert_eq!(probe.handle(5000), Some(Demand::Probe { idle_ms: 4000 }));
     }
 }

@@ -446,6 +446,7 @@ impl Member {
             }
         }
         if let Some(index) = stored {
+            self.election.lease.note_stored(from, index);
             cx.peers.set_damaged(from, false);
             self.snapshots.sending.hear_stored(cx, from, index);
         }
@@ -485,6 +486,7 @@ impl Member {
             self.election.lease.forget_peer(sid);
             self.commits.notice.forget_peer(sid);
         }
+        self.election.lease.disconnect_peer(sid);
         cx.node.unreachable(sid);
         self.snapshots.sending.interrupt(cx, sid);
         self.roster.drop_joiner(cx, sid);

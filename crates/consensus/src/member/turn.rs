@@ -13,6 +13,8 @@ use super::election::view::Told;
 use super::failure::Failure;
 use super::{Absence, Member, Output, ServerRow};
 use crate::database::MemberEvent;
+use crate::message::PeerMessage;
+use crate::peers::LONG_BYTES;
 use crate::raft_node::{LogEntry, Outgoing, Work};
 
 impl Member {
@@ -89,7 +91,12 @@ impl Member {
         let (snapshot, timer_ms) = (self.disk.snapshot(), self.election.timer_ms());
         for (to, message) in messages {
             match message {
-                Outgoing::Message(message) => self.cx.send(to, message),
+                Outgoing::Message(message) => {
+                    if let Some((through, bytes)) = long_entries(&message) {
+                        self.election.lease.send_long(to, through, bytes, timer_ms);
+                    }
+                    self.cx.send(to, message);
+                }
                 Outgoing::Snapshot => {
                     let sending = &mut self.snapshots.sending;
                     sending.begin(&mut self.cx, &self.roster, snapshot, timer_ms, to);
@@ -311,4 +318,21 @@ impl Member {
             None
         }
     }
+}
+
+/// The last index and the bytes of entries that make a long message: their receiver is silent while
+/// it reads them.
+fn long_entries(message: &PeerMessage) -> Option<(Index, u64)> {
+    let PeerMessage::Append {
+        prev_index,
+        entries,
+        ..
+    } = message
+    else {
+        return None;
+    };
+    let bytes = entries.iter().map(|(_, body)| body.text().len());
+    let bytes = bytes.sum::<usize>();
+    let through = Index(prev_index.0 + entries.len() as u64);
+    (bytes > LONG_BYTES).then_some((through, bytes as u64))
 }

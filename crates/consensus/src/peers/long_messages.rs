@@ -16,6 +16,7 @@ use bytes::Bytes;
 use corvid_json::Pieces;
 
 use crate::message::PeerMessage;
+use crate::wire::MessageText;
 
 /// A longer message is sent in parts, bytes.
 pub const LONG_BYTES: usize = 2 * 1024 * 1024;
@@ -40,7 +41,7 @@ pub(super) fn is_urgent(message: &PeerMessage) -> bool {
 /// Messages that wait for their turn.
 #[derive(Debug, Default)]
 pub(super) struct OutboundQueue {
-    texts: VecDeque<Bytes>,
+    texts: VecDeque<MessageText>,
     /// Parts of the first one have left.
     is_begun: bool,
     bytes: u64,
@@ -65,7 +66,7 @@ impl OutboundQueue {
         self.bytes
     }
 
-    pub(super) fn push(&mut self, text: Bytes) {
+    pub(super) fn push(&mut self, text: MessageText) {
         self.bytes += text.len() as u64;
         self.texts.push_back(text);
     }
@@ -80,9 +81,10 @@ impl OutboundQueue {
         let first = self.texts.front_mut()?;
         if !self.is_begun && first.len() <= LONG_BYTES {
             self.bytes -= first.len() as u64;
-            return self.texts.pop_front().map(Next::Whole);
+            let text = self.texts.pop_front()?;
+            return Some(Next::Whole(text.into_bytes()));
         }
-        let part = first.split_to(first.len().min(PART_BYTES));
+        let part = first.take(PART_BYTES);
         self.bytes -= part.len() as u64;
         self.is_begun = !first.is_empty();
         if !self.is_begun {
@@ -123,7 +125,9 @@ mod tests {
             text(3 * LONG_BYTES, b'd'),
         ];
         let mut queue = OutboundQueue::default();
-        messages.iter().for_each(|text| queue.push(text.clone()));
+        messages
+            .iter()
+            .for_each(|text| queue.push(text.clone().into()));
         let mut parts = InboundParts::default();
         let mut arrived = Vec::new();
         while let Some(next) = queue.pop() {

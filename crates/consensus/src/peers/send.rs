@@ -8,12 +8,13 @@ use corvid_rpc::wire_log::Direction;
 use super::backlog::{Report, Verdict};
 use super::long_messages::{LONG_BYTES, Next, WINDOW_BYTES, is_urgent};
 use super::{ConnectionNumber, Peers, PeersOutput};
+use crate::limits::DIGESTED_BYTES_PER_MS;
 use crate::message::PeerMessage;
 use crate::wire::{self, Envelope};
 
 impl Peers {
     /// Sends a message to a server. Without a connection, or while too much is unsent, the message is lost.
-    pub fn send(&mut self, _now_ms: u64, to: Sid, message: &PeerMessage) {
+    pub fn send(&mut self, now_ms: u64, to: Sid, message: &PeerMessage) {
         let Some(number) = self.used(to) else {
             return;
         };
@@ -21,7 +22,7 @@ impl Peers {
             return;
         }
         let envelope = self.envelope(Some(to));
-        let text = wire::encode(&envelope, message);
+        let text = wire::encode_shared(&envelope, message);
         if text.len() > self.settings.message_bytes_max {
             // The peer would reset the connection, and would be sent the same over the next one. The
             // limits of parts ([`crate::limits`]) leave no such message, so this is a bug of ours.
@@ -35,23 +36,42 @@ impl Peers {
         // Messages that are not urgent keep their order.
         let is_long = text.len() > LONG_BYTES;
         if is_long || !(connection.outbound.is_empty() || is_urgent(message)) {
-            connection.outbound.push(text.into());
-            return self.send_queued(number);
+            connection.outbound.push(text);
+            return self.send_queued(now_ms, number);
         }
-        self.write(number, text.into());
+        self.write(number, text.into_bytes());
     }
 
     /// Writes queued messages, and parts of them, until so much is unsent that an urgent message
     /// would wait.
-    pub(super) fn send_queued(&mut self, number: ConnectionNumber) {
+    pub(super) fn send_queued(&mut self, now_ms: u64, number: ConnectionNumber) {
         while let Some((to, next)) = self.take_queued(number) {
             let text = match next {
                 Next::Whole(text) => text,
                 Next::Part(part, is_last) => {
+                    self.excuse_receiver(now_ms, number, part.len(), is_last);
                     wire::encode_part(&self.envelope(to), &part, is_last).into()
                 }
             };
             self.write(number, text);
+        }
+    }
+
+    /// A part of a long message leaves. After the last one its receiver is silent for some time.
+    fn excuse_receiver(
+        &mut self,
+        now_ms: u64,
+        number: ConnectionNumber,
+        bytes: usize,
+        is_last: bool,
+    ) {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return;
+        };
+        connection.long_bytes += bytes as u64;
+        if is_last {
+            let took_ms = std::mem::take(&mut connection.long_bytes) / DIGESTED_BYTES_PER_MS;
+            connection.session.probe().excuse_until(now_ms + took_ms);
         }
     }
 

@@ -428,7 +428,7 @@ fn refused_messages_are_a_line_and_a_reset() {
     };
     for (bytes, line) in [
         (
-            wire::encode(&envelope(D, A), &message(1)),
+            wire::encode(&envelope(D, A), &message(1)).to_vec(),
             "Warn tcp:b:1: ignoring message with unexpected server ID dddd (expected bbbb)",
         ),
         (
@@ -436,11 +436,11 @@ fn refused_messages_are_a_line_and_a_reset() {
             "Warn tcp:b:1: ignoring message with unexpected server ID dddd (expected bbbb)",
         ),
         (
-            wire::encode(&envelope(B, D), &message(1)),
+            wire::encode(&envelope(B, D), &message(1)).to_vec(),
             "failed: misrouted message (addressed to dddd but we're aaaa)",
         ),
         (
-            wire::encode(&foreign, &message(1)),
+            wire::encode(&foreign, &message(1)).to_vec(),
             "failed: wrong cluster eeee (expected cccc)",
         ),
         (
@@ -480,7 +480,7 @@ fn refused_messages_are_a_line_and_a_reset() {
 fn the_first_message_must_be_hello() {
     for (bytes, line) in [
         (
-            wire::encode(&envelope(B, A), &message(1)),
+            wire::encode(&envelope(B, A), &message(1)).to_vec(),
             "Info tcp:b:1: the first message of server bbbb is no hello_request",
         ),
         (

@@ -1,9 +1,11 @@
-//! Messages to text: one allocation each, sized before.
+//! Messages to text: one allocation each, sized before, and the long texts as they are.
 
+use bytes::Bytes;
 use corvid_json::{ObjectWriter, write};
 use corvid_log::cluster::fields::{write_number, write_text, write_uuid};
 
 use super::method::Method;
+use super::splices::{MessageText, Splices};
 use super::{CODEC, Envelope, chunk, entries, transactions};
 use crate::database::ForwardOutcome;
 use crate::message::{PeerMessage, Rejection, SnapshotMeta};
@@ -13,13 +15,20 @@ const OVERHEAD_BYTES: usize = 512;
 
 /// The text of a message.
 #[must_use]
-pub fn encode(envelope: &Envelope, message: &PeerMessage) -> Vec<u8> {
+pub fn encode(envelope: &Envelope, message: &PeerMessage) -> Bytes {
+    encode_shared(envelope, message).into_bytes()
+}
+
+/// The text of a message, without a copy of the long texts in it.
+#[must_use]
+pub fn encode_shared(envelope: &Envelope, message: &PeerMessage) -> MessageText {
     let mut out = Vec::with_capacity(OVERHEAD_BYTES + parts_bytes(message));
+    let mut splices = Splices::default();
     let mut object = begin(&mut out, Method::of(message), envelope);
-    write_message(&mut object, message);
+    write_message(&mut object, message, &mut splices);
     end(object);
     out.extend_from_slice(b"]}");
-    out
+    splices.complete(out)
 }
 
 /// The text of the first message of a connection.
@@ -71,14 +80,14 @@ fn parts_bytes(message: &PeerMessage) -> usize {
         PeerMessage::Append { entries, .. } => {
             let bodies = entries
                 .iter()
-                .map(|(_, body)| body.text().len() + body.result().len());
+                .map(|(_, body)| copied_bytes(body.text()) + body.result().len());
             bodies.map(|bytes| bytes + entries::OVERHEAD_BYTES).sum()
         }
         // Escapes are rare.
         PeerMessage::SnapshotChunk { bytes, .. } => bytes.len() + bytes.len() / 16,
         PeerMessage::Forward { forwards, .. } => forwards
             .iter()
-            .map(|forward| forward.params.len() + transactions::OVERHEAD_BYTES)
+            .map(|forward| copied_bytes(&forward.params) + transactions::OVERHEAD_BYTES)
             .sum(),
         PeerMessage::Outcomes { outcomes, .. } => {
             let outcomes = outcomes.iter();
@@ -95,6 +104,11 @@ fn parts_bytes(message: &PeerMessage) -> usize {
     }
 }
 
+/// How much of a text is copied into the message.
+fn copied_bytes(text: &Bytes) -> usize {
+    if Splices::takes(text) { 0 } else { text.len() }
+}
+
 fn outcome_bytes(outcome: &ForwardOutcome) -> usize {
     let bytes = match outcome {
         ForwardOutcome::Proposed(result)
@@ -105,7 +119,7 @@ fn outcome_bytes(outcome: &ForwardOutcome) -> usize {
     bytes + transactions::OVERHEAD_BYTES
 }
 
-fn write_message(object: &mut ObjectWriter<'_>, message: &PeerMessage) {
+fn write_message(object: &mut ObjectWriter<'_>, message: &PeerMessage, splices: &mut Splices) {
     if let Some(term) = message.term() {
         write_number(object, "term", term.0);
     }
@@ -120,7 +134,7 @@ fn write_message(object: &mut ObjectWriter<'_>, message: &PeerMessage) {
             write_number(object, "prev_index", prev_index.0);
             write_number(object, "prev_term", prev_term.0);
             write_number(object, "commit", commit.0);
-            entries::write(object.member("entries"), entries);
+            entries::write(object.member("entries"), entries, splices);
         }
         PeerMessage::AppendReply {
             term: _,
@@ -195,7 +209,7 @@ fn write_message(object: &mut ObjectWriter<'_>, message: &PeerMessage) {
         } => {
             write_number(object, "first", *first);
             write_number(object, "answered", *answered);
-            transactions::write_forwards(object.member("transactions"), forwards);
+            transactions::write_forwards(object.member("transactions"), forwards, splices);
         }
         PeerMessage::Outcomes { term: _, outcomes } => {
             transactions::write_outcomes(object.member("outcomes"), outcomes);

@@ -12,6 +12,7 @@ use corvid_json::{Kind, Number, Reader, write};
 use corvid_log::cluster::fields::{take_number, take_required_number, take_required_uuid};
 use corvid_log::cluster::{Data, Eid, Entry, Index, Payload, Servers, Term};
 
+use super::splices::Splices;
 use crate::entry::EntryBody;
 use crate::message::LIST_MAX;
 
@@ -22,7 +23,7 @@ pub(super) const OVERHEAD_BYTES: usize = 48;
 const GUESS_MAX: usize = 4096;
 
 /// Appends the array.
-pub(super) fn write(out: &mut Vec<u8>, entries: &[(Term, EntryBody)]) {
+pub(super) fn write(out: &mut Vec<u8>, entries: &[(Term, EntryBody)], splices: &mut Splices) {
     out.push(b'[');
     for (number, (term, body)) in entries.iter().enumerate() {
         if number > 0 {
@@ -32,7 +33,7 @@ pub(super) fn write(out: &mut Vec<u8>, entries: &[(Term, EntryBody)]) {
         write::integer(out, term.0.cast_signed());
         if !body.is_empty() {
             out.push(b',');
-            out.extend_from_slice(body.text());
+            splices.append(out, body.text());
         }
         if !body.result().is_empty() {
             out.extend_from_slice(b",\"result\":");

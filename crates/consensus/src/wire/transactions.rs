@@ -9,6 +9,7 @@ use corvid_log::cluster::fields::{
 use corvid_log::cluster::{Eid, Index};
 
 use super::decode::{Fields, TOO_MANY, strings, take_flag, take_string};
+use super::splices::Splices;
 use crate::database::{ClientIdentity, Forward, ForwardMethod, ForwardOnce, ForwardOutcome};
 use crate::limits::FORWARD_OVERHEAD_BYTES;
 use crate::message::LIST_MAX;
@@ -20,7 +21,7 @@ pub(super) const OVERHEAD_BYTES: usize = FORWARD_OVERHEAD_BYTES;
 pub(super) const ID_BYTES: usize = 39;
 
 /// Appends the array.
-pub(super) fn write_forwards(out: &mut Vec<u8>, forwards: &[Forward]) {
+pub(super) fn write_forwards(out: &mut Vec<u8>, forwards: &[Forward], splices: &mut Splices) {
     let mut array = ArrayWriter::new(out);
     for forward in forwards {
         let client = &forward.client;
@@ -51,7 +52,7 @@ pub(super) fn write_forwards(out: &mut Vec<u8>, forwards: &[Forward]) {
         if !client.further.is_empty() {
             write_identities(object.member("further"), &client.further);
         }
-        object.member("params").extend_from_slice(&forward.params);
+        splices.append(object.member("params"), &forward.params);
         object.end();
     }
     array.end();

@@ -196,7 +196,7 @@ impl Disk {
                     self.has_failed = true;
                     return vec![StorageReply::Appended(position, Err(failure))];
                 }
-                self.records.extend_from_slice(&record);
+                self.records.extend_from_slice(&record.to_slice());
                 if durable {
                     self.synced = self.records.len();
                 }

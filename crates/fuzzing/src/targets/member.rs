@@ -138,7 +138,7 @@ impl World {
                         position, record, ..
                     } = request
                     {
-                        self.store(&record);
+                        self.store(&record.to_slice());
                         inputs.push(Input::Storage(StorageReply::Appended(position, Ok(()))));
                     }
                 }

@@ -41,7 +41,7 @@ fn read(text: &Bytes) {
             to: Some(RECEIVER),
             from,
         };
-        let again = Bytes::from(wire::encode(&envelope, &message));
+        let again = wire::encode(&envelope, &message);
         match wire::decode(&again, &receiver) {
             Ok(Incoming::Message {
                 from: sender,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::pace::Pace;
 use super::{
-    FileContent, FileSize, FileStatus, LogPosition, RewriteNumber, RewriteStage, Rewriter,
-    StorageReply, StorageRequest, StoreError,
+    FileContent, FileSize, FileStatus, LogPosition, RecordText, RewriteNumber, RewriteStage,
+    Rewriter, StorageReply, StorageRequest, StoreError,
 };
 use crate::disk::{Disk, DiskError, Fault};
 use crate::writer::{LogWriter, Replaced};
@@ -43,7 +43,7 @@ pub struct Committer<D: Disk> {
 /// Records to be written together.
 #[derive(Default)]
 struct Batch {
-    records: Vec<Vec<u8>>,
+    records: Vec<RecordText>,
     last: Option<LogPosition>,
     is_durable: bool,
 }
@@ -213,7 +213,7 @@ impl<D: Disk> Committer<D> {
 
     /// Writes records and does nothing else that may take long.
     fn write_batch(&mut self, batch: &Batch) -> Result<(), DiskError> {
-        let slices: Vec<&[u8]> = batch.records.iter().map(Vec::as_slice).collect();
+        let slices: Vec<&[u8]> = batch.records.iter().flat_map(RecordText::slices).collect();
         let disk = self.writer.disk().clone();
         let (began_ns, before) = (disk.now_ns(), self.writer.end());
         let outcome = self.writer.write(&slices);

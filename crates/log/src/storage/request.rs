@@ -5,7 +5,7 @@
 
 use corvid_data::{Tag, WireError};
 
-use super::FileContent;
+use super::{FileContent, RecordText};
 use crate::disk::DiskError;
 
 /// Orders the records of one database. When a position is stored, all lower ones are stored too.
@@ -28,7 +28,7 @@ pub enum StorageRequest {
         /// The position of its commit.
         position: LogPosition,
         /// Header and body.
-        record: Vec<u8>,
+        record: RecordText,
         /// Sync before replying.
         durable: bool,
     },

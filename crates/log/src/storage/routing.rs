@@ -133,7 +133,7 @@ mod tests {
     fn append(position: u64) -> StorageRequest {
         StorageRequest::Append {
             position: LogPosition(position),
-            record: Vec::new(),
+            record: Vec::new().into(),
             durable: false,
         }
     }

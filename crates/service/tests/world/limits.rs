@@ -1,6 +1,5 @@
 //! The limits that other servers and the shards' loop keep, for the worlds and the cluster in these tests.
 
-use bytes::Bytes;
 use corvid_consensus::PeerMessage;
 use corvid_consensus::database::Forward;
 use corvid_consensus::limits::check_forward;
@@ -30,7 +29,7 @@ pub(crate) fn assert_is_taken(forward: &Forward) {
         to: Some(to),
         from,
     };
-    let text = Bytes::from(wire::encode(&envelope, &message));
+    let text = wire::encode(&envelope, &message);
     let framed = Framer::with_depth_max(PEER_DEPTH_MAX).advance(&text);
     let end = text.len();
     assert_eq!(framed, Ok(Framed::Complete { start: 0, end }));

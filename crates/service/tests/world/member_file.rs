@@ -147,7 +147,7 @@ pub(crate) fn opened() -> MemberFile<Threads> {
 fn append(position: u64) -> StorageRequest {
     StorageRequest::Append {
         position: LogPosition(position),
-        record: vec![0; 10],
+        record: vec![0; 10].into(),
         durable: true,
     }
 }

@@ -247,7 +247,8 @@ fn store_text(store: &StorageRequest) -> String {
             durable,
         } => {
             let how = if *durable { "durable " } else { "" };
-            let record = String::from_utf8_lossy(record);
+            let record = record.to_slice();
+            let record = String::from_utf8_lossy(&record);
             format!("{how}record {}: {}", position.0, record.trim_end())
         }
         other => format!("{other:?}"),

@@ -391,7 +391,7 @@ impl MemberHost {
                 ballots: Vec::new(),
                 accepted: (Term(0), Index(0)),
             };
-            for record in file::records(record)? {
+            for record in file::records(&record.to_slice())? {
                 match &record.kind {
                     Kind::Entry(entry) => {
                         let body = hash(corvid_consensus::EntryBody::of(entry).text());

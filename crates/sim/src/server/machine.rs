@@ -671,7 +671,8 @@ impl Machine {
                             position, record, ..
                         } = store
                         {
-                            self.records.push((position.0, record.clone()));
+                            self.records
+                                .push((position.0, record.to_slice().into_owned()));
                         }
                     }
                     let Some(storage) = &mut self.storage else {

@@ -390,7 +390,7 @@ fn a_poisoned_file_is_replaced() {
     let is_stored = |committer: &mut Committer<SimDisk>, position| {
         let append = StorageRequest::Append {
             position: LogPosition(position),
-            record: framed(&[commit(5, &inserted(105, 5))]),
+            record: framed(&[commit(5, &inserted(105, 5))]).into(),
             durable: true,
         };
         let requests = [StorageRequest::Recover, append];

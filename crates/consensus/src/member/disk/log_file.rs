@@ -300,7 +300,7 @@ impl LogFile {
             // Promises are dropped as if the network had lost them: the file has room for them
             // again later, and peers repeat themselves.
             if let Some(rewriting) = &mut self.rewriting {
-                rewriting.journal(&records.into_bytes());
+                rewriting.journal(&records.into_text());
             }
             return Stored {
                 number: None,
@@ -408,7 +408,7 @@ impl LogFile {
             return;
         }
         let durable = records.is_durable();
-        let record = records.into_bytes();
+        let record = records.into_text();
         self.position += 1;
         if let Some(rewriting) = &mut self.rewriting {
             if rewriting.stage != Stage::Swapping {
@@ -515,7 +515,7 @@ impl LogFile {
         requests.push(StorageRequest::Recover);
         requests.push(StorageRequest::Append {
             position: LogPosition(self.position),
-            record: records.into_bytes(),
+            record: records.into_text(),
             durable: true,
         });
         self.wait_for_all(mark);

@@ -1,15 +1,21 @@
 //! The records of a member's file, framed and in the reference's order (docs/spec/distribution.md
 //! 1.4): term, vote, leader, entries, commit index.
 
+use bytes::Bytes;
 use corvid_log::cluster::{Index, Kind, Record, Sid, Term};
-use corvid_log::header::Magic;
+use corvid_log::header::{Header, Magic};
 use corvid_log::record::Record as Frame;
+use corvid_log::storage::{RecordText, SHARED_BYTES_MIN};
 
+use crate::entry::EntryBody;
 use crate::raft_node::LogEntry;
 
 /// Records under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
+    /// Records, and the beginning of the one whose long text is the next piece.
+    pieces: Vec<Bytes>,
+    /// The records after the pieces.
     bytes: Vec<u8>,
     /// The records hold a promise: a term, a vote or an entry.
     is_durable: bool,
@@ -43,13 +49,30 @@ impl Records {
     }
 
     pub(crate) fn entry(&mut self, entry: &LogEntry) {
-        let bytes = entry.body.text().len() + 64;
+        self.is_durable = true;
+        let text = entry.body.text();
+        if text.len() >= SHARED_BYTES_MIN {
+            return self.long_entry(entry);
+        }
+        let bytes = text.len() + 64;
         let mut frame = Frame::begin_long(&mut self.bytes, Magic::Clustered, bytes);
         entry
             .body
             .write_record(entry.term, entry.index, frame.body());
         frame.finish();
-        self.is_durable = true;
+    }
+
+    /// A record around the text of an entry, which is hashed and not copied.
+    fn long_entry(&mut self, entry: &LogEntry) {
+        let text = entry.body.text();
+        let (mut begin, end) = (Vec::new(), b"}\n");
+        EntryBody::begin_record(entry.term, entry.index, &mut begin);
+        begin.push(b',');
+        Header::of_pieces(&[&begin, text, end]).write(Magic::Clustered, &mut self.bytes);
+        self.bytes.append(&mut begin);
+        self.pieces.push(std::mem::take(&mut self.bytes).into());
+        self.pieces.push(text.clone());
+        self.bytes.extend_from_slice(end);
     }
 
     pub(crate) fn commit(&mut self, index: Index) {
@@ -79,15 +102,19 @@ impl Records {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.bytes.is_empty() && self.pieces.is_empty()
     }
 
     pub(crate) fn is_durable(&self) -> bool {
         self.is_durable
     }
 
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+    pub(crate) fn into_text(mut self) -> RecordText {
+        if self.pieces.is_empty() {
+            return self.bytes.into();
+        }
+        self.pieces.push(self.bytes.into());
+        RecordText::Pieces(self.pieces)
     }
 
     fn push(&mut self, kind: Kind) {

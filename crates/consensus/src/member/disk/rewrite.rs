@@ -11,7 +11,9 @@
 
 use corvid_engine::Snapshot;
 use corvid_log::cluster::{Eid, Index, Servers, Term};
-use corvid_log::storage::{LogPosition, RewriteNumber, RewriteStage, StorageRequest, StoreError};
+use corvid_log::storage::{
+    LogPosition, RecordText, RewriteNumber, RewriteStage, StorageRequest, StoreError,
+};
 use corvid_rpc::Level;
 
 use super::log_file::{Mark, Trouble};
@@ -70,8 +72,10 @@ fn refused(reason: &str) -> StoreError {
 }
 
 impl Rewriting {
-    pub(crate) fn journal(&mut self, records: &[u8]) {
-        self.journal.extend_from_slice(records);
+    pub(crate) fn journal(&mut self, records: &RecordText) {
+        for piece in records.slices() {
+            self.journal.extend_from_slice(piece);
+        }
     }
 
     /// Entries from this one on are replaced.
@@ -239,7 +243,7 @@ impl Disk {
             eid,
             servers,
             election_timer_ms: timer_ms,
-            records: records.into_bytes(),
+            records: records.into_text().into(),
         })));
     }
 
@@ -374,7 +378,7 @@ impl Disk {
             // before the new file is lasting.
             requests.push(StorageRequest::Append {
                 position,
-                record,
+                record: record.into(),
                 durable: true,
             });
         }
@@ -417,7 +421,7 @@ impl Disk {
             let position = self.file.take_position();
             cx.store(vec![StorageRequest::Append {
                 position,
-                record: rewriting.journal,
+                record: rewriting.journal.into(),
                 durable: true,
             }]);
         }

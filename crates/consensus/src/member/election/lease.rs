@@ -15,12 +15,26 @@
 //! leads       ------------------.          an election period after the last answer
 //! ```
 
+//! A follower reads and hashes a long entry at once, when its last part has come, and answers nothing
+//! meanwhile. A leader that stepped down for that would execute the transaction again, and send the
+//! entry again, for ever. So the silence of a peer that is about to digest an entry may be longer,
+//! by a time that follows from the length. Lists of members change by the strict measure.
+
 use std::collections::BTreeMap;
 
 use corvid_log::cluster::{Index, Sid};
 
+use crate::limits::DIGESTED_BYTES_PER_MS;
 use crate::member::context::Context;
 use crate::raft_node::ELECTION_TICKS;
+
+/// A long entry that a peer has not acknowledged.
+#[derive(Debug)]
+struct Digest {
+    through: Index,
+    /// The time that it takes.
+    ticks: u64,
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -33,6 +47,8 @@ pub(crate) struct Lease {
     began: u64,
     /// The tick of each peer's last answer to this member as leader.
     heard: BTreeMap<Sid, u64>,
+    /// The longest entry that is on its way to each peer.
+    digests: BTreeMap<Sid, Digest>,
     /// The commit index at the last tick: a member that has it is not behind.
     commit_before: Index,
 }
@@ -44,6 +60,7 @@ impl Lease {
             ticks: 0,
             began: 0,
             heard: BTreeMap::new(),
+            digests: BTreeMap::new(),
             commit_before: Index(0),
         }
     }
@@ -54,6 +71,7 @@ impl Lease {
         self.ticks += 1;
         if !leads {
             self.began = self.ticks;
+            self.digests.clear();
             return false;
         }
         !self.has_quorum(voters)
@@ -79,25 +97,60 @@ impl Lease {
         self.heard.insert(sid, self.ticks);
     }
 
+    /// Entries through this index go to a peer, of so many bytes, with this election timer.
+    pub(crate) fn send_long(&mut self, sid: Sid, through: Index, bytes: u64, timer_ms: u64) {
+        let period_ms = (timer_ms / ELECTION_TICKS as u64).max(1);
+        let ticks = (bytes / DIGESTED_BYTES_PER_MS).div_ceil(period_ms);
+        let digest = self.digests.entry(sid).or_insert(Digest { through, ticks });
+        digest.through = digest.through.max(through);
+        digest.ticks = digest.ticks.max(ticks);
+    }
+
+    /// A peer has the entries through this index.
+    pub(crate) fn note_stored(&mut self, sid: Sid, index: Index) {
+        if self
+            .digests
+            .get(&sid)
+            .is_some_and(|digest| digest.through <= index)
+        {
+            self.digests.remove(&sid);
+        }
+    }
+
+    /// The connection with a peer is gone, and what was on its way with it.
+    pub(crate) fn disconnect_peer(&mut self, sid: Sid) {
+        self.digests.remove(&sid);
+    }
+
     /// This peer is gone, and not a member.
     pub(crate) fn forget_peer(&mut self, sid: Sid) {
         self.heard.remove(&sid);
     }
 
-    /// Whether a majority of the voters, with this member, was heard within the last period.
+    /// Whether a majority of the voters, with this member, was heard within the last period, or
+    /// digests what this leader has sent.
     fn has_quorum(&self, voters: impl Iterator<Item = Sid>) -> bool {
         let (mut count, mut active) = (0, 0);
         for sid in voters {
             count += 1;
-            active += usize::from(self.has_answered(sid));
+            active += usize::from(self.is_heard_within(sid, self.digest_ticks(sid)));
         }
         active > count / 2
     }
 
+    fn digest_ticks(&self, sid: Sid) -> u64 {
+        self.digests.get(&sid).map_or(0, |digest| digest.ticks)
+    }
+
     /// Whether this leader has heard a member within the last period, or has not led for so long.
     pub(crate) fn has_answered(&self, sid: Sid) -> bool {
+        self.is_heard_within(sid, 0)
+    }
+
+    /// The same within a period and `more` ticks.
+    fn is_heard_within(&self, sid: Sid, more: u64) -> bool {
         let heard = self.heard.get(&sid).copied().unwrap_or(0);
-        sid == self.own || self.ticks - heard.max(self.began) < ELECTION_TICKS as u64
+        sid == self.own || self.ticks - heard.max(self.began) < ELECTION_TICKS as u64 + more
     }
 
     /// Whether a member is alive and has what was committed a moment ago. One that has lost its
@@ -137,6 +190,39 @@ mod tests {
         }
         assert!(lease.tick(true, voters()));
         assert!(lease.has_answered(sid(1)) && !lease.has_answered(sid(2)));
+    }
+
+    #[test]
+    fn a_peer_that_digests_a_long_entry_may_be_silent_for_longer() {
+        let voters = || [1, 2, 3].map(sid).into_iter();
+        // Half a second more, with an election timer of one.
+        let (long, more) = (500 * DIGESTED_BYTES_PER_MS, ELECTION_TICKS / 2);
+        let silence = |events: &dyn Fn(&mut Lease)| {
+            let mut lease = Lease::new(sid(1));
+            assert!(!lease.tick(false, voters()));
+            lease.hear(sid(2));
+            lease.send_long(sid(2), Index(7), long, 1000);
+            lease.send_long(sid(2), Index(8), 10, 1000);
+            events(&mut lease);
+            (1..).find(|_| lease.tick(true, voters())).expect("an end")
+        };
+        assert_eq!(silence(&|_| {}), ELECTION_TICKS + more);
+        assert_eq!(
+            silence(&|it| it.note_stored(sid(2), Index(7))),
+            ELECTION_TICKS + more
+        );
+        assert_eq!(
+            silence(&|it| it.note_stored(sid(2), Index(8))),
+            ELECTION_TICKS
+        );
+        assert_eq!(silence(&|it| it.disconnect_peer(sid(2))), ELECTION_TICKS);
+        // By the strict measure it is silent.
+        let mut lease = Lease::new(sid(1));
+        lease.send_long(sid(2), Index(7), long, 1000);
+        for _ in 0..ELECTION_TICKS {
+            assert!(!lease.tick(true, voters()));
+        }
+        assert!(!lease.has_answered(sid(2)));
     }
 
     #[test]

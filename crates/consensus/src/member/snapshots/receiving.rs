@@ -218,7 +218,7 @@ impl Receiving {
         cx.put(Output::InstallSnapshot {
             snapshot,
             cid: cx.cid,
-            records: records.into_bytes(),
+            records: records.into_text().into(),
         });
     }
 

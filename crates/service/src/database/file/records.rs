@@ -129,7 +129,7 @@ impl DatabaseFile {
         self.count(bytes, counts);
         self.requests.push(StorageRequest::Append {
             position,
-            record,
+            record: record.into(),
             durable,
         });
         Some(Recorded {
@@ -173,8 +173,17 @@ impl DatabaseFile {
             let (schema, delta) = (&long.schema, &long.delta);
             // A large change mostly has a long request.
             let expected = request_len.min(RESERVED_BYTES_MAX);
-            write_long_transaction(record, schema, delta, long.date_ms, long.is_diff, expected);
-            let bytes = record.len();
+            let mut text = Vec::new();
+            write_long_transaction(
+                &mut text,
+                schema,
+                delta,
+                long.date_ms,
+                long.is_diff,
+                expected,
+            );
+            let bytes = text.len();
+            *record = text.into();
             if let Some(Commit { record_bytes, .. }) = entry.and_then(|entry| entry.commit.as_mut())
             {
                 *record_bytes = bytes;

@@ -394,7 +394,7 @@ mod tests {
         let first = file.take_position();
         file.requests.push(StorageRequest::Append {
             position: first,
-            record: vec![b'x'; 10],
+            record: vec![b'x'; 10].into(),
             durable: false,
         });
         let error = StoreError {

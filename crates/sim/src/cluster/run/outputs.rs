@@ -1,7 +1,6 @@
 //! The outputs of members: their records go to the disk, their messages over the wire, their events to the database; promises are checked
 //! as they leave.
 
-use bytes::Bytes;
 use corvid_consensus::wire::{self, Envelope, Incoming, Receiver};
 use corvid_consensus::{Input, MemberEvent, Output, PeerMessage};
 use corvid_log::cluster::{Index, Sid};
@@ -186,7 +185,7 @@ impl MemberRun {
             to: Some(to.sid),
             from: from.sid,
         };
-        let text = Bytes::from(wire::encode(&envelope, message));
+        let text = wire::encode(&envelope, message);
         let receiver = Receiver {
             sid: to.sid,
             cid: to.cid,
