@@ -278,14 +278,25 @@ impl Cluster {
 
     /// Clients of this member want so many commits. Returns their ids if it takes them.
     pub(crate) fn write(&mut self, sid: Sid, count: u64) -> Vec<Eid> {
-        let eids: Vec<Eid> = (0..count)
-            .map(|_| {
-                self.next_eid += 1;
-                let mut bytes = [0; 16];
-                bytes[..8].copy_from_slice(&self.next_eid.to_be_bytes());
-                Eid(Uuid(bytes))
-            })
-            .collect();
+        let eids: Vec<Eid> = (0..count).map(|_| self.draw_eid(0)).collect();
+        self.write_all(sid, eids)
+    }
+
+    /// A client of this member wants a commit of so many MiB.
+    pub(crate) fn write_long(&mut self, sid: Sid, mebibytes: u8) {
+        let eid = self.draw_eid(mebibytes);
+        assert_eq!(self.write_all(sid, vec![eid]), [eid]);
+    }
+
+    fn draw_eid(&mut self, mebibytes: u8) -> Eid {
+        self.next_eid += 1;
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.next_eid.to_be_bytes());
+        bytes[15] = mebibytes;
+        Eid(Uuid(bytes))
+    }
+
+    fn write_all(&mut self, sid: Sid, eids: Vec<Eid>) -> Vec<Eid> {
         let node = self.nodes.get_mut(&sid).expect("a server");
         if node.member.is_none() {
             return Vec::new();

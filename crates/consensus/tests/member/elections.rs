@@ -147,6 +147,31 @@ fn a_leader_without_a_majority_steps_down_within_an_election_period() {
     }
 }
 
+/// Cuts off all answers to a leader for some time, after it has sent an entry of 40 MiB: its
+/// followers may read it for 640 ms more than an election period. Returns whether it still leads.
+fn leads_after_a_long_entry(silence_ms: u64) -> bool {
+    let mut cluster = Cluster::new(3, 11);
+    let leader = cluster.await_leader();
+    cluster.run(1500);
+    let term = cluster.nodes[&leader].replica.leads;
+    cluster.write_long(leader, 40);
+    for other in (1..=3).map(sid).filter(|other| *other != leader) {
+        cluster.cuts.insert((other, leader));
+    }
+    cluster.run(silence_ms);
+    cluster.cuts.clear();
+    let leads = cluster.nodes[&leader].replica.leads == term;
+    cluster.await_leader();
+    cluster.await_equal();
+    leads
+}
+
+#[test]
+fn followers_that_read_a_long_entry_are_not_taken_for_dead() {
+    assert!(leads_after_a_long_entry(1400));
+    assert!(!leads_after_a_long_entry(1900));
+}
+
 #[test]
 fn a_leader_that_reaches_a_bare_majority_goes_on() {
     let mut cluster = Cluster::new(5, 8);

@@ -29,8 +29,14 @@ pub(crate) struct Replica {
     pub(crate) findings: Vec<(Eid, Finding)>,
 }
 
+/// The data of an entry. The last byte of its id is their length in MiB; 0 is short.
 fn data(eid: Eid) -> Bytes {
-    Bytes::from(format!(r#"[null,{{"t":{{"{}":{{}}}}}}]"#, eid.0))
+    let Uuid(bytes) = eid.0;
+    let comment = "x".repeat(usize::from(bytes[15]) << 20);
+    Bytes::from(format!(
+        r#"[null,{{"t":{{"{}":{{}}}},"_comment":"{comment}"}}]"#,
+        eid.0
+    ))
 }
 
 impl Replica {

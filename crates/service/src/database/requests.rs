@@ -29,6 +29,10 @@ use crate::message::{
 };
 use crate::recording::Setting;
 
+/// Bytes of the `params` of a `convert` request, at most. The largest schema that is known has
+/// 100 kB.
+const CONVERT_BYTES_MAX: usize = 16 << 20;
+
 impl DatabaseService {
     pub(super) fn execute_request(&mut self, now: Now, request: Box<Request>) {
         if self.is_dismissed(&request.info) {
@@ -434,6 +438,14 @@ impl DatabaseService {
         }
         if request.info.read_only || !self.model.accepts_client_writes() {
             return Err(conversion_not_allowed(&name));
+        }
+        // The tree below takes ten times the text, and no account counts it.
+        let bytes = request.params().len();
+        if bytes > CONVERT_BYTES_MAX {
+            let details = format!(
+                "the request has {bytes} bytes, more than {CONVERT_BYTES_MAX} for a schema"
+            );
+            return Err(WireError::new(Tag::ResourcesExhausted, details));
         }
         let params = Value::parse(request.params())
             .map_err(|error| WireError::new(Tag::InternalError, error.to_string()))?;

@@ -429,6 +429,8 @@ fn refusals_change_nothing() {
         world.ask(client, "4", "convert", r#"["_Server",{}]"#);
         world.ask(reader, "5", "convert", r#"["A",{}]"#);
         world.ask(role, "6", "convert", r#"["A",{}]"#);
+        let long = format!(r#"["A",["{}"]]"#, "x".repeat(16 << 20));
+        world.ask(client, "7", "convert", &long);
         world.run();
         world.take(client) + &world.take(reader) + &world.take(role)
     });
@@ -437,6 +439,7 @@ fn refusals_change_nothing() {
         {"error":{"details":"new schema name (B) does not match database name (A)","error":"invalid parameters"},"id":2}
         {"error":{"details":"Parsing database schema failed: Required 'tables' member is missing.","error":"syntax error","syntax":"{\"name\":\"A\"}"},"id":3}
         {"error":{"details":"conversion is not allowed for read-only database _Server","error":"not allowed"},"id":4}
+        {"error":{"details":"the request has 16777226 bytes, more than 16777216 for a schema","error":"resources exhausted"},"id":7}
         {"error":{"details":"conversion is not allowed for read-only database A","error":"not allowed"},"id":5}
         {"error":{"details":"RBAC rules for client \"c\" role \"r\" prohibit \"convert\" of database A (only the root role may convert databases)","error":"permission error"},"id":6}
     "#]].assert_eq(&told);
