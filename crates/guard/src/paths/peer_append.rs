@@ -2,7 +2,6 @@
 
 use std::hint::black_box;
 
-use bytes::Bytes;
 use corvid_consensus::wire::{self, Envelope, Incoming, Receiver};
 use corvid_consensus::{EntryBody, PeerMessage};
 use corvid_data::Uuid;
@@ -52,8 +51,7 @@ fn prepare(_times: usize) -> Box<dyn FnMut()> {
                 end: length
             }
         );
-        let text = Bytes::from(sent);
-        let incoming = wire::decode(&text, &receiver).expect("a message");
+        let incoming = wire::decode(&sent, &receiver).expect("a message");
         assert!(matches!(black_box(incoming), Incoming::Message { .. }));
     })
 }
