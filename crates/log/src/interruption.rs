@@ -16,6 +16,9 @@ use crate::{Magic, ReadError};
 /// Zero bytes in a row that make a hole. A flipped bit makes at most one of them.
 const HOLE_BYTES_MIN: usize = 16;
 
+/// Its header and its body.
+const LINES_OF_RECORD: u32 = 2;
+
 /// Bytes that are read at once.
 const PIECE_BYTES: usize = 64 * 1024;
 
@@ -42,26 +45,17 @@ pub(crate) fn is_incomplete<B: Bytes>(
     if is_cut_short && next.is_none() {
         return Ok(true);
     }
-    if ends_with_zero(bytes, error)? {
-        return Ok(true);
-    }
-    // A hole after the record's own last byte belongs to the next write, which may have been
-    // interrupted although this one was complete.
-    let end = whole_end(bytes, error)?;
-    let limit = next.into_iter().chain(end).min();
-    has_hole(bytes, offset, limit)
-}
-
-/// Where a record ends whose header is whole and whose last byte is the line feed that the header
-/// promises. `None`: the header cannot be trusted about it.
-fn whole_end<B: Bytes>(bytes: &mut B, error: &ReadError) -> Result<Option<u64>, String> {
-    let ReadError::Hash { length, offset, .. } = error else {
-        return Ok(None);
+    let end = promised_end(bytes, error)?;
+    let limit = match end {
+        Some((end, false)) => Some(next.map_or(end, |next| next.min(end))),
+        _ => next,
     };
-    let end = offset + length;
-    let mut last = [0];
-    let got = bytes.read_at(&mut last, end.saturating_sub(1))?;
-    Ok((got == 1 && last == [b'\n']).then_some(end))
+    Ok(match look(bytes, offset, limit)? {
+        Text::Hole => true,
+        // The header may promise more than there is, if one of its digits has changed.
+        Text::Complete(line_end) => matches!(end, Some((end, true)) if end < line_end),
+        Text::Open => matches!(end, Some((_, true))),
+    })
 }
 
 /// Whether the shown part of a malformed header line is how every header line of the kind begins.
@@ -71,16 +65,18 @@ fn is_beginning_of_line(shown: &[u8], magic: Magic) -> bool {
     shown[..length] == line.as_bytes()[..length]
 }
 
-/// Whether the last byte of a record whose header is whole is a zero: the disk never got the block
-/// in which it ends. No flipped bit makes a zero of a line feed. The record behind it may be damaged
-/// too, so nothing else need show where this one ends.
-fn ends_with_zero<B: Bytes>(bytes: &mut B, error: &ReadError) -> Result<bool, String> {
+/// The end of a record whose header is whole, and whether its last byte is a zero: the disk never got
+/// the block in which it ends. No flipped bit makes a zero of a line feed. The record behind it may be
+/// damaged too, so nothing else need show where this one ends. If that byte is none, no hole after it
+/// is the record's.
+fn promised_end<B: Bytes>(bytes: &mut B, error: &ReadError) -> Result<Option<(u64, bool)>, String> {
     let ReadError::Hash { length, offset, .. } = error else {
-        return Ok(false);
+        return Ok(None);
     };
     let mut last = [1];
-    let at = (offset + length).saturating_sub(1);
-    Ok(bytes.read_at(&mut last, at)? == 1 && last == [0])
+    let end = offset + length;
+    let got = bytes.read_at(&mut last, end.saturating_sub(1))?;
+    Ok(Some((end, got == 1 && last == [0])))
 }
 
 /// Whether the file ends within the line at `offset`. A record whose last line feed is there is
@@ -97,27 +93,43 @@ fn is_last_line<B: Bytes>(bytes: &mut B, offset: u64) -> Result<bool, String> {
     }
 }
 
-/// Whether a hole begins between `from` and `limit`, or, without a limit, the end of the file. A
-/// shorter run of zeros counts at the very end of the file.
-fn has_hole<B: Bytes>(bytes: &mut B, from: u64, limit: Option<u64>) -> Result<bool, String> {
+/// The text from the beginning of a damaged record on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Text {
+    /// It has a hole before the record ends.
+    Hole,
+    /// The record ends here: the header line and the body have one line feed each, at their ends.
+    Complete(u64),
+    /// Neither, up to the limit.
+    Open,
+}
+
+/// Looks for a hole in the record at `from`, before `limit`, or, without a limit, before the end of
+/// the file. A shorter run of zeros counts at the very end of the file. A hole after the record
+/// belongs to the next write, which may have been interrupted although this one was complete.
+fn look<B: Bytes>(bytes: &mut B, from: u64, limit: Option<u64>) -> Result<Text, String> {
     let mut room = vec![0; PIECE_BYTES];
     let mut at = from;
-    let mut zeros = 0;
+    let (mut zeros, mut lines) = (0, 0);
     loop {
         let got = bytes.read_at(&mut room, at)?;
         if got == 0 {
-            return Ok(zeros > 0);
+            return Ok(if zeros > 0 { Text::Hole } else { Text::Open });
         }
         for byte in &room[..got] {
             zeros = if *byte == 0 { zeros + 1 } else { 0 };
             // No flipped bit makes a zero of the first or the last byte of a record.
             let is_edge = at == from || limit == Some(at + 1);
             if zeros >= HOLE_BYTES_MIN || zeros > 0 && is_edge {
-                return Ok(true);
+                return Ok(Text::Hole);
             }
+            lines += u32::from(*byte == b'\n');
             at += 1;
+            if lines == LINES_OF_RECORD {
+                return Ok(Text::Complete(at));
+            }
             if zeros == 0 && limit.is_some_and(|limit| at >= limit) {
-                return Ok(false);
+                return Ok(Text::Open);
             }
         }
     }

@@ -336,12 +336,13 @@ impl Log {
                     Err(text) => return Err(self.refusal(text)),
                 }
                 if let Kind::Entry(entry) = record.kind {
-                    let kept = entry.index.0.saturating_sub(self.start.0);
+                    // A header may name the last possible index, from which positions wrap.
+                    let kept = entry.index.0.wrapping_sub(self.start.0);
                     self.entries
                         .truncate(usize::try_from(kept).unwrap_or(usize::MAX));
                     self.entries.push(StoredEntry::of(entry));
                     assert_eq!(
-                        self.start.0 + self.entries.len() as u64,
+                        self.start.0.wrapping_add(self.entries.len() as u64),
                         replay.end().0,
                         "the entries are those of the log, each in its place"
                     );

@@ -435,7 +435,12 @@ impl MemberHost {
                 match stage {
                     Ok(RewriteStage::Written) => {}
                     Ok(RewriteStage::InPlace(_)) => {
-                        self.log = self.installing.clone().unwrap_or_default();
+                        let installed = self.installing.clone().unwrap_or_default();
+                        let before = std::mem::replace(&mut self.log, installed);
+                        // A loss of power may bring the damaged file back, which proves no more.
+                        if self.is_damaged {
+                            self.acknowledged.get_or_insert(before);
+                        }
                     }
                     Ok(RewriteStage::Lasting) => {
                         self.installing = None;

@@ -214,7 +214,7 @@ pub(super) const RULES: &[Rule] = &[
             mutant(
                 "unsynced-entries",
                 RECORDS,
-                "frame.body());\n        frame.finish();\n        «self.is_durable = true;»",
+                "«self.is_durable = true;»\n        let text = entry.body.text();",
                 "",
             ),
             mutant(
