@@ -51,10 +51,10 @@ pub(crate) fn is_incomplete<B: Bytes>(
         _ => next,
     };
     Ok(match look(bytes, offset, limit)? {
-        Text::Hole => true,
+        Look::Hole => true,
         // The header may promise more than there is, if one of its digits has changed.
-        Text::Complete(line_end) => matches!(end, Some((end, true)) if end < line_end),
-        Text::Open => matches!(end, Some((_, true))),
+        Look::Complete(line_end) => matches!(end, Some((end, true)) if end < line_end),
+        Look::Open => matches!(end, Some((_, true))),
     })
 }
 
@@ -93,9 +93,9 @@ fn is_last_line<B: Bytes>(bytes: &mut B, offset: u64) -> Result<bool, String> {
     }
 }
 
-/// The text from the beginning of a damaged record on.
+/// The outcome of a look at the bytes from the beginning of a damaged record on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Text {
+enum Look {
     /// It has a hole before the record ends.
     Hole,
     /// The record ends here: the header line and the body have one line feed each, at their ends.
@@ -107,29 +107,29 @@ enum Text {
 /// Looks for a hole in the record at `from`, before `limit`, or, without a limit, before the end of
 /// the file. A shorter run of zeros counts at the very end of the file. A hole after the record
 /// belongs to the next write, which may have been interrupted although this one was complete.
-fn look<B: Bytes>(bytes: &mut B, from: u64, limit: Option<u64>) -> Result<Text, String> {
+fn look<B: Bytes>(bytes: &mut B, from: u64, limit: Option<u64>) -> Result<Look, String> {
     let mut room = vec![0; PIECE_BYTES];
     let mut at = from;
     let (mut zeros, mut lines) = (0, 0);
     loop {
         let got = bytes.read_at(&mut room, at)?;
         if got == 0 {
-            return Ok(if zeros > 0 { Text::Hole } else { Text::Open });
+            return Ok(if zeros > 0 { Look::Hole } else { Look::Open });
         }
         for byte in &room[..got] {
             zeros = if *byte == 0 { zeros + 1 } else { 0 };
             // No flipped bit makes a zero of the first or the last byte of a record.
             let is_edge = at == from || limit == Some(at + 1);
             if zeros >= HOLE_BYTES_MIN || zeros > 0 && is_edge {
-                return Ok(Text::Hole);
+                return Ok(Look::Hole);
             }
             lines += u32::from(*byte == b'\n');
             at += 1;
             if lines == LINES_OF_RECORD {
-                return Ok(Text::Complete(at));
+                return Ok(Look::Complete(at));
             }
             if zeros == 0 && limit.is_some_and(|limit| at >= limit) {
-                return Ok(Text::Open);
+                return Ok(Look::Open);
             }
         }
     }
