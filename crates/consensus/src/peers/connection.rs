@@ -38,8 +38,6 @@ pub(super) struct Connection {
     pub(super) backlog: Backlog,
     /// Messages that wait until parts of a long one have left.
     pub(super) outbound: OutboundQueue,
-    /// Bytes of the long message whose parts leave.
-    pub(super) long_bytes: u64,
     /// The parts of a long message that arrive.
     pub(super) inbound: InboundParts,
     /// How the message that arrives grows.
@@ -68,7 +66,6 @@ impl Connection {
             session: Session::new(now_ms, probe_ms),
             backlog: Backlog::default(),
             outbound: OutboundQueue::default(),
-            long_bytes: 0,
             inbound: InboundParts::default(),
             growth: Growth::new(now_ms),
         }

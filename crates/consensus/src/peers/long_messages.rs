@@ -42,8 +42,8 @@ pub(super) fn is_urgent(message: &PeerMessage) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct OutboundQueue {
     texts: VecDeque<MessageText>,
-    /// Parts of the first one have left.
-    is_begun: bool,
+    /// Bytes of the first one that have left in parts.
+    begun_bytes: u64,
     bytes: u64,
 }
 
@@ -52,8 +52,8 @@ pub(super) struct OutboundQueue {
 pub(super) enum Next {
     /// A short message.
     Whole(Bytes),
-    /// A part of a long one, and whether it is the last.
-    Part(Bytes, bool),
+    /// A part of a long one; with the last part the length of the whole, bytes.
+    Part(Bytes, Option<u64>),
 }
 
 impl OutboundQueue {
@@ -79,18 +79,20 @@ impl OutboundQueue {
             self.bytes
         );
         let first = self.texts.front_mut()?;
-        if !self.is_begun && first.len() <= LONG_BYTES {
+        if self.begun_bytes == 0 && first.len() <= LONG_BYTES {
             self.bytes -= first.len() as u64;
             let text = self.texts.pop_front()?;
             return Some(Next::Whole(text.into_bytes()));
         }
         let part = first.take(PART_BYTES);
         self.bytes -= part.len() as u64;
-        self.is_begun = !first.is_empty();
-        if !self.is_begun {
+        self.begun_bytes += part.len() as u64;
+        let is_last = first.is_empty();
+        let whole_bytes = is_last.then(|| std::mem::take(&mut self.begun_bytes));
+        if is_last {
             self.texts.pop_front();
         }
-        Some(Next::Part(part, !self.is_begun))
+        Some(Next::Part(part, whole_bytes))
     }
 }
 
@@ -136,9 +138,12 @@ mod tests {
                     assert_eq!(parts.bytes(), 0, "no message comes between parts");
                     arrived.push(text);
                 }
-                Next::Part(part, is_last) => {
+                Next::Part(part, whole_bytes) => {
                     assert!(part.len() <= PART_BYTES);
-                    arrived.extend(parts.add(&part, is_last));
+                    let text = parts.add(&part, whole_bytes.is_some());
+                    let length = text.as_ref().map(|text| text.len() as u64);
+                    assert_eq!(whole_bytes, length);
+                    arrived.extend(text);
                 }
             }
         }

@@ -48,30 +48,22 @@ impl Peers {
         while let Some((to, next)) = self.take_queued(number) {
             let text = match next {
                 Next::Whole(text) => text,
-                Next::Part(part, is_last) => {
-                    self.excuse_receiver(now_ms, number, part.len(), is_last);
-                    wire::encode_part(&self.envelope(to), &part, is_last).into()
+                Next::Part(part, whole_bytes) => {
+                    if let Some(bytes) = whole_bytes {
+                        self.excuse_receiver(now_ms, number, bytes);
+                    }
+                    wire::encode_part(&self.envelope(to), &part, whole_bytes.is_some()).into()
                 }
             };
             self.write(number, text);
         }
     }
 
-    /// A part of a long message leaves. After the last one its receiver is silent for some time.
-    fn excuse_receiver(
-        &mut self,
-        now_ms: u64,
-        number: ConnectionNumber,
-        bytes: usize,
-        is_last: bool,
-    ) {
-        let Some(connection) = self.connections.get_mut(&number) else {
-            return;
-        };
-        connection.long_bytes += bytes as u64;
-        if is_last {
-            let took_ms = std::mem::take(&mut connection.long_bytes) / DIGESTED_BYTES_PER_MS;
-            connection.session.probe().excuse_until(now_ms + took_ms);
+    /// All of a long message has left. Its receiver reads it, and is silent meanwhile.
+    fn excuse_receiver(&mut self, now_ms: u64, number: ConnectionNumber, bytes: u64) {
+        if let Some(connection) = self.connections.get_mut(&number) {
+            let until_ms = now_ms + bytes / DIGESTED_BYTES_PER_MS;
+            connection.session.probe().excuse_until(until_ms);
         }
     }
 

@@ -255,7 +255,7 @@ impl Clustered {
     fn push_request(&mut self, request: MemberRequest) {
         match &mut self.requests {
             Requests::Member(requests) => requests.push(request),
-            Requests::Relay(_) => debug_assert!(false, "a relay asks for no such thing"),
+            Requests::Relay(_) => unreachable!("a relay has no member to ask"),
         }
     }
 
@@ -263,7 +263,7 @@ impl Clustered {
     fn push_source_request(&mut self, request: SourceRequest) {
         match &mut self.requests {
             Requests::Relay(requests) => requests.push(request),
-            Requests::Member(_) => debug_assert!(false, "a member has no source"),
+            Requests::Member(_) => unreachable!("a member has no source to ask"),
         }
     }
 

@@ -210,7 +210,7 @@ impl DatabaseService {
             return false;
         }
         let committed = self.queue_outcome(now, entry.request, outcome);
-        debug_assert!(committed.is_none(), "a follower commits nothing");
+        assert!(committed.is_none(), "a follower commits nothing");
         self.release();
         true
     }

@@ -159,9 +159,9 @@ impl Steps {
     }
 
     fn next(&mut self) -> Option<Step> {
-        if !self.new.is_empty() {
-            self.new.append(&mut self.planned);
-            std::mem::swap(&mut self.new, &mut self.planned);
+        // Costs what is new, however much is planned: there may be a step for each session.
+        while let Some(step) = self.new.pop_back() {
+            self.planned.push_front(step);
         }
         self.planned.pop_front()
     }
