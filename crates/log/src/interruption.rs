@@ -66,9 +66,9 @@ fn is_beginning_of_line(shown: &[u8], magic: Magic) -> bool {
 }
 
 /// The end of a record whose header is whole, and whether its last byte is a zero: the disk never got
-/// the block in which it ends. No flipped bit makes a zero of a line feed. The record behind it may be
-/// damaged too, so nothing else need show where this one ends. If that byte is none, no hole after it
-/// is the record's.
+/// the block in which it ends. No flipped bit makes a zero of a line feed. The next record may be damaged
+/// too, and then nothing else shows where this one ends. If the last byte is not zero, a hole after it
+/// belongs to the next record.
 fn promised_end<B: Bytes>(bytes: &mut B, error: &ReadError) -> Result<Option<(u64, bool)>, String> {
     let ReadError::Hash { length, offset, .. } = error else {
         return Ok(None);

@@ -292,7 +292,7 @@ impl Group {
             }
         }
         let last = self.segments.last_mut();
-        // Members that are behind hold one, and for clean ones it was opened.
+        // A member with pending changes holds one, and one was opened for clean members.
         assert!(
             last.is_some(),
             "a change has a segment, so members are sent it"

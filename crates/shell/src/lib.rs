@@ -1,4 +1,4 @@
-//! The effects of a program of this repository beside connections and databases: options, manuals, logs, daemons, signals, the control socket.
+//! The effects of a program of this repository other than connections and databases: options, manuals, logs, daemons, signals, the control socket.
 //!
 //! Every effect has one home: [`vlog`] for logging, [`daemon`] and [`signals`] for the process,
 //! [`unixctl`] for the control socket, [`args`] and [`manual`] for the command line. It knows nothing of OVSDB: no database, schema, monitor

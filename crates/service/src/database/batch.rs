@@ -239,7 +239,8 @@ impl DatabaseService {
         self.outputs.events.extend(slow);
     }
 
-    /// Whether no session has left anything behind: nothing is blocked, pending or queued, and nothing is monitored.
+    /// Whether nothing of any session is left: nothing is blocked, pending or queued, and nothing is
+    /// monitored.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.activity().allows(Question::IsIdle)

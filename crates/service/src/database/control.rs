@@ -34,7 +34,7 @@ impl DatabaseService {
         self.environment.set_memory(memory);
     }
 
-    /// Has values that are read beside inputs recorded, or replayed.
+    /// Has values that no input carries recorded, or replayed.
     pub(crate) fn set_tape(&mut self, tape: Tape) {
         self.environment.set_tape(tape);
     }

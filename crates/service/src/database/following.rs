@@ -296,7 +296,8 @@ impl DatabaseService {
         self.subscriptions.undo(&undone, &mut self.outputs);
         self.observers
             .observe_undo(&self.database, &mut self.outputs);
-        // They came behind everything that their sessions have pending, and before what they have in flight.
+        // They came after everything that their sessions have pending, and before what those have in
+        // flight.
         let mut waited = self
             .subscriptions
             .take_waiting_for_contents(&mut self.outputs);

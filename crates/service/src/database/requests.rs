@@ -81,7 +81,7 @@ impl DatabaseService {
         self.answer_when_stored(answer, Origin::Client(request));
     }
 
-    /// A `cancel`: completes like a request, behind the reply to the canceled request.
+    /// A `cancel`: completes like a request, after the reply to the canceled request.
     pub(super) fn cancel(&mut self, now: Now, session: SessionId, id: Box<[u8]>) {
         if self.conversions.is_asked_by(session, &id) {
             self.cancel_conversion();

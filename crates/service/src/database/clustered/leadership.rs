@@ -79,7 +79,7 @@ impl Clustered {
         self.in_flight.take_ordered()
     }
 
-    /// Keeps an undone entry if it is in doubt, or behind one of its session; `after` is the last commit up to it. The requests of a closed
+    /// Keeps an undone entry if it is in doubt, or follows one of its session; `after` is the last commit up to it. The requests of a closed
     /// session are dropped: nothing of it happens any more.
     pub(in super::super) fn doubt(
         &mut self,
@@ -168,7 +168,7 @@ pub(in super::super) fn is_behind(request: &Request, outputs: &Outputs) -> bool 
             || outboxes.is_blocked_except_by_cluster(request.session))
 }
 
-/// Whether an undone request that changed nothing is kept in flight: it is behind others, or could only be executed by a leader.
+/// Whether an undone request that changed nothing is kept in flight: it follows others, or could only be executed by a leader.
 fn must_keep(request: &Request, outputs: &Outputs) -> bool {
     let is_for_leader = || {
         request.method == DatabaseMethod::Transact
