@@ -147,14 +147,14 @@ guard-accept:
 	$(BUILD) -p corvid-guard
 	$(RELEASE)/corvid-guard accept
 
-# Every workload on our server and on the reference, in turn: the table and the plots of PERF.md; then the clients. SCALE=full takes hours.
+# Every workload on our server and on the reference, in turn: the table and the plots of docs/performance/results.md; then the clients. SCALE=full takes hours.
 SCALE ?= small
 ROUNDS ?= 1
 bench:
 	$(BUILD)
 	cargo build --release -p corvid-bench
 	$(RELEASE)/corvid-bench compare $(RELEASE)/ovsdb-server /usr/sbin/ovsdb-server \
-		--scale $(SCALE) --rounds $(ROUNDS) --json $(RELEASE)/bench.json --plots docs/plots
+		--scale $(SCALE) --rounds $(ROUNDS) --json $(RELEASE)/bench.json --plots docs/performance/plots
 	$(RELEASE)/corvid-bench clients $(RELEASE)/ovsdb-server --scale $(SCALE) --rounds $(ROUNDS)
 
 # OVN's compiler between two databases of one server, with hypervisors that watch, on our server and on the reference.
@@ -163,7 +163,7 @@ bench-ovn:
 	cargo build --release -p corvid-bench
 	$(RELEASE)/corvid-bench ovn --scale $(SCALE) --rounds $(ROUNDS)
 
-# Our client library beside the reference's for C and for Python, over our server: the table of PERF.md, "Client".
+# Our client library beside the reference's for C and for Python, over our server: the table of docs/performance/results.md, "Client".
 bench-clients:
 	$(BUILD)
 	cargo build --release -p corvid-bench
@@ -188,14 +188,14 @@ check-services check-reference-testsuite: python
 	for wheel in corvid ovs; do target/python/bin/python -m zipfile -e $$(ls -t target/wheels/$$wheel-[0-9]*.whl | head -n 1) target/python/site; done
 	tests/services/$(patsubst check-%,%,$@) target/services target/python/site
 
-# The Python package beside the reference's, in each interpreter of OVS_PYTHONS that has it: the table of PERF.md, "Python".
+# The Python package beside the reference's, in each interpreter of OVS_PYTHONS that has it: the table of docs/performance/results.md, "Python".
 OVS_PYTHONS ?= debian=/usr/bin/python3
 bench-python: python
 	$(BUILD)
 	target/python/bin/python crates/python/bench/compare.py $(RELEASE)/ovsdb-server $(RELEASE)/ovsdb-tool \
 		/usr/share/ovn/ovn-nb.ovsschema corvid=target/python/bin/python corvid-ovs=target/python/bin/python $(OVS_PYTHONS)
 
-# The library for C beside the client for Rust, built alike: the table of PERF.md, "C".
+# The library for C beside the client for Rust, built alike: the table of docs/performance/results.md, "C".
 bench-c:
 	$(BUILD)
 	cargo build --profile bindings -p corvid-capi -p corvid-examples

@@ -29,7 +29,7 @@ fn main() {
     );
     generate(Path::new(INVENTORY), &folder.join("inventory.rs"));
     chain(
-        Path::new("../../docs/client-tutorial.md"),
+        Path::new("../../docs/clients/rust.md"),
         &folder.join("tutorial.rs"),
     );
     front_page(

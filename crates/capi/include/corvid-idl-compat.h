@@ -6,7 +6,7 @@
  * A program that also uses libopenvswitch is compiled with -DCORVID_WITH_OPENVSWITCH. Then `struct
  * smap`, `struct uuid`, the poll loop and the log are Open vSwitch's.
  *
- * docs/c-migration.md has the tables of names and of differences. */
+ * docs/clients/c-migration.md has the tables of names and of differences. */
 
 #ifndef CORVID_IDL_COMPAT_H
 #define CORVID_IDL_COMPAT_H 1

@@ -43,7 +43,7 @@
 //! | export metrics | [`Metrics`] |
 //! | add sockets and a clock | the crate `corvid-driver` |
 //!
-//! This crate is the core without effects: no socket, clock, thread or random source. `docs/design/client.md` describes its
+//! This crate is the core without effects: no socket, clock, thread or random source. `docs/internals/client.md` describes its
 //! drivers and bindings to other languages.
 
 pub mod class;

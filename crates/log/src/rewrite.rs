@@ -9,7 +9,7 @@
 //!
 //! The tail is copied from the old file, so later appends are not kept in memory. Everything that is on disk in the old file is on disk in
 //! the new one before the rename ([`Rewrite::holds_synced`]). So after a crash at any instant, the name leads to a file with every durable
-//! commit. docs/design/storage.md draws the cases.
+//! commit. docs/internals/storage.md draws the cases.
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //!
 //! The database makes an [`Entry`] when it releases a commit, refuses a transaction because its client lacks a right, cannot store a
 //! commit, or is converted. An entry shares the commit's delta, so making one costs the same for any number of rows. A thread of its own
-//! writes entries out. The form is part of what operators rely on: `docs/operating/audit.md` describes it. This file knows neither files
+//! writes entries out. The form is part of what operators rely on: `docs/operate/audit.md` describes it. This file knows neither files
 //! nor clocks; the caller formats dates.
 
 mod exclusions;

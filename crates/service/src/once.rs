@@ -1,4 +1,4 @@
-//! Transactions that are executed at most once, although they are sent again (docs/design/relay.md, "Exactly once").
+//! Transactions that are executed at most once, although they are sent again (docs/internals/relay.md, "Exactly once").
 //!
 //! A client that loses its connection does not know what became of its last transactions. With `transact_once` it gives each of them an id, and
 //! sends it again under the same id. The *key* of a transaction is a hash of its id. The key becomes the id of the commit, but for three bytes, which

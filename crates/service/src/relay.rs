@@ -1,4 +1,4 @@
-//! A relay's conversation with its source (docs/spec/distribution.md 2, docs/design/relay.md).
+//! A relay's conversation with its source (docs/spec/distribution.md 2, docs/internals/relay.md).
 //!
 //! A relay is a follower whose commits come from another server. Its database is that of a cluster's follower
 //! ([`Model::relay`](crate::Model::relay)); [`RelaySource`] stands where the member stands there. It is a client of the source: it reads

@@ -2,7 +2,7 @@
 //!
 //! At a source all clients of a relay are one session, with the role of the relay's own connection.
 //! So the relay sends a description of the client with each transaction that it forwards, as the
-//! fourth parameter of `transact_once` (docs/design/relay.md, "Clients with roles"):
+//! fourth parameter of `transact_once` (docs/internals/relay.md, "Clients with roles"):
 //!
 //! ```json
 //! {"roles":[{"role":"ovn-controller","client":"hv1"}],"read_only":true,"who":{"peer":"ssl:192.0.2.7:50122","client":"hv1"}}

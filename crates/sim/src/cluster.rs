@@ -1,7 +1,7 @@
 //! Clusters in virtual time, from one seed: one to seven members, each with a file on a disk that fails, a clock of its own and a database,
 //! a network between them that loses, doubles, delays and is cut, and sessions that request transactions at any of them.
 //!
-//! docs/design/simulation.md describes the faults, the checks, and how to replay a failed seed.
+//! docs/internals/simulation.md describes the faults, the checks, and how to replay a failed seed.
 //!
 //! ```text
 //!  sessions --> registers <--events, requests--> member <--messages--> network <--> other hosts

@@ -1,7 +1,7 @@
 //! A study of relays in virtual time: the time by which all of many clients have a commit, behind so many levels of relays.
 //!
 //! The servers are real state machines; processors and wires are models ([`Costs`]). One core serves each server: an input waits until
-//! the core is free, and the outputs leave one after the other, in the order in which the machine hands them out. docs/design/relay.md,
+//! the core is free, and the outputs leave one after the other, in the order in which the machine hands them out. docs/internals/relay.md,
 //! "A tree for 10,000 clients", has the outcome. Invariant: everything follows from the seed. Not for correctness: that is
 //! [`crate::whole_cluster`].
 
@@ -29,7 +29,7 @@ pub struct Costs {
     pub hop_ns: u64,
 }
 
-/// PERF.md, "Relays": 45.93 us of servers' CPU for each transaction through a relay (`relay`, "server CPU": relay and source together, so
+/// docs/performance/results.md, "Relays": 45.93 us of servers' CPU for each transaction through a relay (`relay`, "server CPU": relay and source together, so
 /// it is more than either takes), and 15.82 us of the relays' CPU for each delivered kB (`relay-fan-out`, rows as here). The delay is assumed.
 pub const COSTS: Costs = Costs {
     message_ns: 45_930,

@@ -2,7 +2,7 @@
 //! server runs them, a simulated disk and simulated clients. A scheduler draws which part acts next, which operations fail and when the
 //! machine goes down.
 //!
-//! docs/design/simulation.md describes the faults, the checks, and how to replay a failed seed.
+//! docs/internals/simulation.md describes the faults, the checks, and how to replay a failed seed.
 //!
 //! ```text
 //!  clients <-> shards <-> database --stores--> storage (disk thread, rewrite threads) --> disk

@@ -1,7 +1,7 @@
 //! Whole servers of a cluster in virtual time, from one seed: one to seven servers as they ship, each with shards, `_Server`, a clustered
 //! database, a member, its connections, its file on a disk that fails and a clock of its own; and clients that move between them.
 //!
-//! docs/design/simulation.md describes the faults, the checks, and how to replay a failed seed. [`crate::cluster`] simulates members alone, in
+//! docs/internals/simulation.md describes the faults, the checks, and how to replay a failed seed. [`crate::cluster`] simulates members alone, in
 //! more detail.
 //!
 //! ```text

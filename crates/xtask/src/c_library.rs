@@ -256,7 +256,7 @@ fn page(header: &str) -> String {
         bold("ovsdb-idlc"),
         roman("(1), "),
         bold("ovsdb-server"),
-        roman("(1), docs/c-tutorial.md"),
+        roman("(1), docs/clients/c.md"),
     ]);
     page.to_roff()
 }

@@ -1,10 +1,10 @@
-//! `docs/design/bounds.md` beside the sources: every limit that it names exists in a file that it names, and every file with a queue is named.
+//! `docs/reference/limits.md` beside the sources: every limit that it names exists in a file that it names, and every file with a queue is named.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGE: &str = "docs/design/bounds.md";
+const PAGE: &str = "docs/reference/limits.md";
 
 /// Crates whose queues the page lists.
 const CRATES: [&str; 14] = [

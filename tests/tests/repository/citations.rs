@@ -79,7 +79,7 @@ fn plays_that_differ_name_sections_of_the_protocol() {
 #[test]
 fn references_within_the_specifications_resolve() {
     let specs = Spec::all();
-    let deviations = deviations(&read(&root().join("COMPAT.md")));
+    let deviations = deviations(&read(&root().join("docs/reference/compatibility.md")));
     let mut complaints = Vec::new();
     let texts = specs.iter().map(|spec| (spec.name, &spec.text));
     let index = read(&spec_path("README"));
@@ -103,7 +103,7 @@ fn has_neighbour(file: &Path, spec: &str) -> bool {
 #[test]
 fn lines_of_the_clients_catalogue_exist() {
     let spec = read(&spec_path("idl"));
-    let document = read(&root().join("docs/design/client-behaviour.md"));
+    let document = read(&root().join("docs/clients/behaviour.md"));
     let complaints = check_catalogue(&document, &spec);
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
@@ -310,7 +310,9 @@ fn check_references(
         let list = section_list(&format!(" {}", &text[at + mark.len()..]));
         let numbers = list.iter().filter_map(|number| number.parse().ok());
         for number in numbers.filter(|number| !deviations.contains(number)) {
-            complaints.push(format!("COMPAT.md has no deviation {number}"));
+            complaints.push(format!(
+                "docs/reference/compatibility.md has no deviation {number}"
+            ));
         }
     }
     complaints
@@ -379,7 +381,7 @@ pub(super) fn anchor(heading: &str) -> String {
     text.replace(' ', "-")
 }
 
-/// Numbers of the deviations that COMPAT.md lists.
+/// Numbers of the deviations that docs/reference/compatibility.md lists.
 fn deviations(text: &str) -> BTreeSet<u32> {
     text.lines()
         .filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse().ok())
@@ -486,7 +488,7 @@ mod proofs {
         assert_eq!(check("# docs/spec/storage.md\n# 1 to 7").len(), 1);
         assert_eq!(check("//! docs/spec/idl.md Appendix B").len(), 1);
         assert_eq!(check("/// (protocol.md 1.1)").len(), 1);
-        assert!(check("docs/design/storage.md 9, my-cli.md 4").is_empty());
+        assert!(check("docs/internals/storage.md 9, my-cli.md 4").is_empty());
     }
 
     #[test]

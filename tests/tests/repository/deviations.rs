@@ -1,4 +1,4 @@
-//! The deviations of COMPAT.md: numbered in order, each with a test or the code that shows it, each number that a row cites
+//! The deviations of docs/reference/compatibility.md: numbered in order, each with a test or the code that shows it, each number that a row cites
 //! is there.
 //!
 //! Reads the document as text. Each rule is a function from text to complaints, proven on snippets below.
@@ -13,7 +13,7 @@ const DEVIATIONS: &str = "## Deviations";
 
 #[test]
 fn deviations_are_in_order_and_each_has_its_test() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../COMPAT.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/compatibility.md");
     let text =
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let rows = rows(&text);
@@ -65,7 +65,7 @@ fn check_order(rows: &[Row<'_>]) -> Vec<String> {
         expected += 1;
         if row.number != expected {
             complaints.push(format!(
-                "COMPAT.md: deviation {} stands where {expected} belongs",
+                "docs/reference/compatibility.md: deviation {} stands where {expected} belongs",
                 row.number
             ));
             expected = row.number;
@@ -77,7 +77,12 @@ fn check_order(rows: &[Row<'_>]) -> Vec<String> {
 fn check_witnesses(rows: &[Row<'_>]) -> Vec<String> {
     rows.iter()
         .filter(|row| !has_witness(row.line))
-        .map(|row| format!("COMPAT.md: deviation {} names no test", row.number))
+        .map(|row| {
+            format!(
+                "docs/reference/compatibility.md: deviation {} names no test",
+                row.number
+            )
+        })
         .collect()
 }
 
@@ -95,7 +100,9 @@ fn check_citations(text: &str, rows: &[Row<'_>]) -> Vec<String> {
         for list in lists.filter_map(|rest| rest.split_once(')')) {
             for number in cited(list.0) {
                 if !numbers.contains(&number) {
-                    complaints.push(format!("COMPAT.md: no deviation {number}: {line}"));
+                    complaints.push(format!(
+                        "docs/reference/compatibility.md: no deviation {number}: {line}"
+                    ));
                 }
             }
         }
@@ -128,11 +135,11 @@ mod proofs {
         let rows = rows(TEXT);
         assert_eq!(
             check_order(&rows),
-            ["COMPAT.md: deviation 203 stands where 201 belongs"]
+            ["docs/reference/compatibility.md: deviation 203 stands where 201 belongs"]
         );
         assert_eq!(
             check_witnesses(&rows),
-            ["COMPAT.md: deviation 102 names no test"]
+            ["docs/reference/compatibility.md: deviation 102 names no test"]
         );
         assert!(check_citations(TEXT, &rows).is_empty());
         assert_eq!(

@@ -1,5 +1,5 @@
 //! The documents at the root tell the truth about the repository: files that they name are there, and so are the tests that
-//! COMPAT.md and the client's catalogue call as witnesses.
+//! docs/reference/compatibility.md and the client's catalogue call as witnesses.
 //!
 //! Reads documents and sources as text. Each rule is a function from text to complaints, proven on snippets below.
 
@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 const DOCUMENTS: [&str; 22] = [
     "README.md",
     "ARCHITECTURE.md",
-    "COMPAT.md",
-    "PERF.md",
-    "docs/internals/control-commands.md",
-    "docs/internals/operations.md",
-    "docs/metrics.md",
-    "docs/operating/audit.md",
-    "docs/operating/active-backup.md",
-    "docs/operating/backup-and-restore.md",
-    "docs/operating/clusters.md",
-    "docs/operating/logs.md",
-    "docs/operating/relays.md",
-    "docs/operating/running.md",
-    "docs/operating/service-scripts.md",
-    "docs/formats.md",
+    "docs/reference/compatibility.md",
+    "docs/performance/results.md",
+    "docs/internals/add-a-control-command.md",
+    "docs/internals/add-an-operation.md",
+    "docs/reference/metrics.md",
+    "docs/operate/audit.md",
+    "docs/operate/active-backup.md",
+    "docs/operate/backup-and-restore.md",
+    "docs/operate/clusters.md",
+    "docs/operate/logs.md",
+    "docs/operate/relays.md",
+    "docs/operate/running.md",
+    "docs/operate/service-scripts.md",
+    "docs/reference/files.md",
     "docs/spec/README.md",
     "docs/spec/cli.md",
     "docs/spec/distribution.md",
@@ -33,9 +33,9 @@ const DOCUMENTS: [&str; 22] = [
 
 /// Documents whose tables name tests.
 const WITNESSED: [&str; 3] = [
-    "COMPAT.md",
-    "docs/design/client-behaviour.md",
-    "docs/design/simulation.md",
+    "docs/reference/compatibility.md",
+    "docs/clients/behaviour.md",
+    "docs/internals/simulation.md",
 ];
 
 /// Folders at the root under which files are named in prose.

@@ -1,4 +1,4 @@
-//! `docs/design/dependencies.md` names each library of other projects, with every crate that uses it.
+//! `docs/internals/dependencies.md` names each library of other projects, with every crate that uses it.
 //!
 //! Reads manifests and the document as text. The rule is a function from text to complaints, proven on snippets below.
 
@@ -17,7 +17,7 @@ fn read(path: &Path) -> String {
 
 #[test]
 fn every_library_is_listed_with_its_users() {
-    let document = read(&root().join("docs/design/dependencies.md"));
+    let document = read(&root().join("docs/internals/dependencies.md"));
     let crates = fs::read_dir(root().join("crates")).expect("crates");
     let mut manifests: Vec<PathBuf> = crates.flatten().map(|entry| entry.path()).collect();
     manifests.push(root().join("tests"));

@@ -715,7 +715,7 @@ fn the_tutorial_works_as_it_is_printed() {
     if library().is_none() {
         return;
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/c-tutorial.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/clients/c.md");
     let tutorial = fs::read_to_string(path).expect("the tutorial");
     let (any, typed) = tutorial.split_once("\n## Typed rows\n").expect("two parts");
     let expected = [

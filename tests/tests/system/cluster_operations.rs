@@ -323,7 +323,7 @@ fn pages_and_commands_tell_of_members_in_every_state() {
     cluster.wait_until("applied", is_shown).expect("in time");
     // Every family of clusters is there, with its help.
     let body = get(&cluster, "/metrics").body;
-    let families = include_str!("../../../docs/metrics.md");
+    let families = include_str!("../../../docs/reference/metrics.md");
     let families = families
         .lines()
         .filter_map(|line| line.strip_prefix("| `corvid_cluster_")?.split_once("` | "));

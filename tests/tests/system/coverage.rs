@@ -333,7 +333,7 @@ fn names() -> Vec<String> {
 
 #[test]
 fn every_counter_is_explained() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operating/counters.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operate/counters.md");
     let page = fs::read_to_string(page).expect("a page");
     for name in names() {
         assert!(page.contains(&format!("`{name}`")), "{name}");

@@ -19,7 +19,7 @@ fn root() -> PathBuf {
 }
 
 fn page(name: &str) -> String {
-    let path = root().join("docs/operating").join(name);
+    let path = root().join("docs/operate").join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -59,7 +59,7 @@ fn servers_start_with_the_options_that_the_page_gives_for_each_script() {
     let mut command = Command::new(root().join("tests/packaging/private-root"));
     command
         .arg("service-scripts")
-        .arg(root().join("docs/operating/service-scripts.md"))
+        .arg(root().join("docs/operate/service-scripts.md"))
         .args(["ovsdb-server", "ovsdb-client", "ovsdb-tool", "ovs-appctl"].map(bin))
         .stdin(Stdio::null());
     let output = limited::output(&mut command).expect("started");

@@ -1,4 +1,4 @@
-//! COMPAT.md has a row for everything that the programs offer: each option, and each control command of the server.
+//! docs/reference/compatibility.md has a row for everything that the programs offer: each option, and each control command of the server.
 //!
 //! The built programs themselves list their options and commands, so no second list can lack one.
 
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 
-/// Where COMPAT.md speaks of a program's options.
+/// Where docs/reference/compatibility.md speaks of a program's options.
 const SECTIONS: [(&str, &str); 4] = [
     ("ovsdb-server", "## `ovsdb-server`: options"),
     ("ovsdb-client", "## `ovsdb-client`"),
@@ -25,7 +25,7 @@ const HIDDEN: [&str; 1] = ["vlog/message"];
 
 /// The rows of a section's table.
 fn rows(section: &str) -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../COMPAT.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/compatibility.md");
     let text =
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let rows: Vec<String> = text

@@ -135,7 +135,7 @@ finally:
     process.kill()
     process.wait()
 ";
-    let tutorial = package().join("../../docs/python-tutorial.md");
+    let tutorial = package().join("../../docs/clients/python.md");
     let server = binary::bin("ovsdb-server");
     let tool = binary::bin("ovsdb-tool");
     let paths = [server.as_path(), &tool, schema, &tutorial];

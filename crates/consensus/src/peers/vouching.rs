@@ -5,7 +5,7 @@
 //! appears, the connection in use is probed at once, and closed when nothing comes over it in time: it may have died unnoticed, and the new one
 //! may be the true server's, whose name resolves to another address here.
 //!
-//! Messages that arrive are believed on either kind; docs/operating/clusters.md says what that allows.
+//! Messages that arrive are believed on either kind; docs/operate/clusters.md says what that allows.
 
 use corvid_log::cluster::Sid;
 use corvid_rpc::message::PROBE;

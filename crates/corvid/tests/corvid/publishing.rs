@@ -152,7 +152,7 @@ fn the_set_can_be_published() {
 }
 
 /// The most crates that a client may pull in with the default features, ours included. A higher bound needs a reason in
-/// docs/design/dependencies.md.
+/// docs/internals/dependencies.md.
 const CLIENT_CRATES_MAX: usize = 35;
 
 /// Names of the packages that are built for `package`, itself included.

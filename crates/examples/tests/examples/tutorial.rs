@@ -1,4 +1,4 @@
-//! The tutorial (`docs/client-tutorial.md`) does what it says: on what `make run` serves, and on the reference's server with the same database
+//! The tutorial (`docs/clients/rust.md`) does what it says: on what `make run` serves, and on the reference's server with the same database
 //! where it is installed.
 
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ include!(concat!(env!("OUT_DIR"), "/front_page.rs"));
 /// Longer than anything takes, even on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-const TUTORIAL: &str = include_str!("../../../../docs/client-tutorial.md");
+const TUTORIAL: &str = include_str!("../../../../docs/clients/rust.md");
 
 /// The program behind `make run`, ended with its handle.
 struct Demo(Child);

@@ -1,4 +1,4 @@
-//! Reading a damaged file of a member for its promises: which of them its intact records still prove (docs/design/cluster.md, "Damage").
+//! Reading a damaged file of a member for its promises: which of them its intact records still prove (docs/internals/cluster.md, "Damage").
 //!
 //! ```text
 //! [header][vote 3] [entry 7] [entry 8] [ damaged ] [entry 10][commit 9]

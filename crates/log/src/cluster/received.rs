@@ -5,7 +5,7 @@
 //!                 |
 //!                 | read twice: hash and brackets, then copied      ReceivedContent, through a Rewriter
 //!                 v
-//! a.db.tmp    header with identity and body, records              synced, then renamed to a.db (docs/design/storage.md)
+//! a.db.tmp    header with identity and body, records              synced, then renamed to a.db (docs/internals/storage.md)
 //! ```
 //!
 //! Invariant: until the rename the member's file is untouched, so a crash leaves the old file or the new one. Nothing of the received file is

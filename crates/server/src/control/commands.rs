@@ -1,5 +1,5 @@
 //! The control commands of the server (docs/spec/cli.md 2.4), but for those of replication and of
-//! clusters: a row for each. `docs/internals/control-commands.md` tells how to add one.
+//! clusters: a row for each. `docs/internals/add-a-control-command.md` tells how to add one.
 
 use corvid_net::errno;
 use corvid_service::message::Control;

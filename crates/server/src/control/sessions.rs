@@ -1,6 +1,6 @@
 //! The list of sessions for operators (`ovsdb-server/list-sessions`): a line of `NAME=VALUE` pairs for each, or a JSON object.
 //!
-//! Shards make the entries; the locks come from the table that shards share. Names and units are documented in `docs/operating/running.md`.
+//! Shards make the entries; the locks come from the table that shards share. Names and units are documented in `docs/operate/running.md`.
 
 use std::fmt::Write;
 use std::sync::Arc;

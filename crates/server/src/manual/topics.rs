@@ -1,5 +1,5 @@
 //! Chapters of the manual page about what options and commands have in common: remotes in a database, daemons, compaction, backups, clusters,
-//! certificates, rate limits. Text only; `docs/operating` has more.
+//! certificates, rate limits. Text only; `docs/operate` has more.
 
 use corvid_shell::manual::Chapter;
 

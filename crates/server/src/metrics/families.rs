@@ -1,4 +1,4 @@
-//! All metric families: name, kind, labels and help. Every exported sample belongs to one of them, and docs/metrics.md is this list.
+//! All metric families: name, kind, labels and help. Every exported sample belongs to one of them, and docs/reference/metrics.md is this list.
 //!
 //! Units are seconds and bytes. Names are those of OpenMetrics; a counter's samples add `_total`, those of info `_info`.
 
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// The row of docs/metrics.md.
+    /// The row of docs/reference/metrics.md.
     fn row(family: &Family) -> String {
         let (kind, suffix) = match family.kind {
             Counter => ("counter", "_total"),
@@ -218,7 +218,10 @@ mod tests {
 
     #[test]
     fn the_document_lists_all_of_them_and_no_others() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/reference/metrics.md"
+        );
         let document = std::fs::read_to_string(path).unwrap();
         let listed: String = document
             .lines()
@@ -228,7 +231,7 @@ mod tests {
         let expected: String = ALL.iter().map(row).collect();
         assert!(
             listed == expected,
-            "docs/metrics.md should say:\n{expected}"
+            "docs/reference/metrics.md should say:\n{expected}"
         );
     }
 }

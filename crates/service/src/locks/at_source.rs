@@ -1,4 +1,4 @@
-//! The locks of a relay: they are those of its source (docs/design/relay.md, "Locks").
+//! The locks of a relay: they are those of its source (docs/internals/relay.md, "Locks").
 //!
 //! ```text
 //! sessions in line:  A B C      relay ---- lock ----> source, in the name of A

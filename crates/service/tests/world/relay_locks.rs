@@ -1,4 +1,4 @@
-//! Locks that clients of relays take at the source (docs/design/relay.md, "Locks").
+//! Locks that clients of relays take at the source (docs/internals/relay.md, "Locks").
 
 use corvid_monitor::SessionId;
 

@@ -1,7 +1,7 @@
 //! A message as one JSON object on one line, for collectors that would otherwise parse text.
 //!
 //! A pure function of the [`Context`]; `vlog` decides which destinations are written so. Operators rely on the members, which
-//! `docs/operating/logs.md` lists: members may be added, but not removed or changed in meaning.
+//! `docs/operate/logs.md` lists: members may be added, but not removed or changed in meaning.
 
 use corvid_json::writer::ObjectWriter;
 use corvid_json::{shown, write};

@@ -1,5 +1,5 @@
 //! Which transactions of a relay's clients may be answered with `canceled`: those of which nobody can tell what became of them
-//! (docs/design/relay.md, "Exactly once").
+//! (docs/internals/relay.md, "Exactly once").
 //!
 //! Invariant: a transaction is in doubt only if its relay has another process as its source since it was sent, or if a member of the cluster
 //! may have forgotten it: its process has ended, or it has installed a snapshot, after the last commit that the relay had seen. Connections that

@@ -1,4 +1,4 @@
-//! The rules of the use of the library for consensus, and changes of our source that break them. docs/design/simulation.md says which test finds
+//! The rules of the use of the library for consensus, and changes of our source that break them. docs/internals/simulation.md says which test finds
 //! each.
 //!
 //! Rules without a mutant are not here: 1 (the library's version and features) is a line of `Cargo.toml`; 4 (kinds of messages that no peer

@@ -128,7 +128,7 @@ fn generate_annotated(dir: &Path) {
 
 /// The blocks of C of the guide, which are one program.
 fn daemon_of_the_guide(dir: &Path) -> PathBuf {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/c-migration.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/clients/c-migration.md");
     let guide = fs::read_to_string(path).expect("the guide");
     let blocks = guide.split("```c\n").skip(1);
     let blocks: Vec<&str> = blocks

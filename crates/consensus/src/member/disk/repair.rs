@@ -13,7 +13,7 @@
 //! entry that it acknowledged and lost, and the leader may go on counting it; afterwards its log
 //! has everything that was committed with its help, and its file the term and vote that it had. A
 //! crash at any point begins again with the damaged file, which is not written to. Why this is
-//! safe: docs/design/cluster.md.
+//! safe: docs/internals/cluster.md.
 
 use corvid_log::cluster::{Index, Sid, Term};
 use corvid_rpc::Level;

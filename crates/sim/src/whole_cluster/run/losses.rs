@@ -2,7 +2,7 @@
 //!
 //! Invariant: these happen to fewer members than half, counted as if a removal under way were over; the cluster cannot lose anything then. A
 //! loss without damage can be found out by one leader only, the one that has counted the promise: so there is one, and the network works,
-//! until it has told the member, or has sent it everything again. docs/design/cluster.md, "Damage".
+//! until it has told the member, or has sent it everything again. docs/internals/cluster.md, "Damage".
 
 use corvid_consensus::member::{Connected, Role, Status};
 use corvid_log::DiskFile as _;

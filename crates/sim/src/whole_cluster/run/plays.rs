@@ -1,7 +1,7 @@
 //! Plays: the troubles that clusters of the reference had in production, each by its name, on whole servers. Time, disks and messages are as in
 //! every run, and so are the checks after each step; nothing else happens than the play says.
 //!
-//! docs/design/simulation.md lists them beside the scenarios.
+//! docs/internals/simulation.md lists them beside the scenarios.
 
 use corvid_consensus::member::{Command, Connected, Role, Status};
 use corvid_log::cluster::Index;
