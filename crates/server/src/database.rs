@@ -1,5 +1,5 @@
-//! One served database: its thread, the shards' handle to it, its file, and the threads of its long work. [`corvid_service::Pump`] decides
-//! what the database does; this module carries it out.
+//! One served database: its thread, the shards' handle to it, its file, and the threads for its
+//! long jobs. [`corvid_service::Pump`] decides what the database does; this module carries it out.
 
 pub(crate) mod backup;
 pub(crate) mod driver;

@@ -1,6 +1,8 @@
-//! The `ovsdb-server` program: drives the state machines of `corvid-service` with threads, sockets, files and clocks.
+//! The `ovsdb-server` program: drives the state machines of `corvid-service` with threads, sockets,
+//! files and clocks.
 //!
-//! This crate decides which thread does what. It does not know what operations mean or how updates are encoded.
+//! This crate decides which thread does what. It does not know what operations mean or how updates
+//! are encoded.
 //!
 //! # Threads, and the files that run on them
 //!
@@ -19,23 +21,30 @@
 //! | `backup`, `record`, `audit` | `database/backup.rs`, `database/recorder.rs`, `audit.rs` |
 //! | `http` | `http/`, `metrics/` |
 //!
-//! Shared by all threads: `coverage.rs` and the figures of `metrics/` (atomics), `liveness.rs`, the table of locks. Threads send each other messages:
-//! `ShardMessage` to a shard, `ToDatabase` to a database's mailbox, `MainMessage` to the main thread (`main_handle.rs`).
+//! Shared by all threads: `coverage.rs` and the figures of `metrics/` (atomics), `liveness.rs`, the
+//! table of locks. Threads send each other messages: `ShardMessage` to a shard, `ToDatabase` to a
+//! database's mailbox, `MainMessage` to the main thread (`main_handle.rs`).
 //!
 //! # The way of a request
 //!
-//! 1. The reactor reads a frame and calls `ShardSessions::frame` (`shard.rs`), which passes it to the frontend of `corvid-service`.
-//! 2. The frontend's message for the database is queued (`shard/queues.rs`). At the end of the shard's batch it goes through the database's
-//!    handle (`database/handle.rs`): if the mailbox is free, the shard executes it inline; otherwise the holder or the thread does.
-//! 3. `Driver::work` or `Driver::work_inline` (`database/driver.rs`) gives the inputs to the pump of `corvid-service`, and carries out its outputs in
-//!    order: records to `database/storage.rs`, deliveries to shards, jobs to `database/jobs.rs`, events to the main thread.
-//! 4. A delivery reaches the session's shard as `ShardMessage::Service`. The frontend completes the request and queues the
-//!    bytes; `ShardSessions::carry_out` sends them.
+//! 1. The reactor reads a frame and calls `ShardSessions::frame` (`shard.rs`), which passes the
+//!    frame to the frontend of `corvid-service`.
+//! 2. The shard queues the frontend's message for the database (`shard/queues.rs`). At the end of
+//!    the shard's batch the message goes through the database's handle (`database/handle.rs`): if
+//!    the mailbox is free, the shard executes the message inline; otherwise the holder or the
+//!    database's thread does.
+//! 3. `Driver::work` or `Driver::work_inline` (`database/driver.rs`) gives the inputs to the pump
+//!    of `corvid-service` and carries out the pump's outputs in order: records to
+//!    `database/storage.rs`, deliveries to shards, jobs to `database/jobs.rs`, events to the main
+//!    thread.
+//! 4. A delivery reaches the session's shard as `ShardMessage::Service`. The frontend completes the
+//!    request and queues the bytes; `ShardSessions::carry_out` sends them.
 //!
 //! # The way of a control command
 //!
-//! `control/commands.rs` parses it and calls a method of `server::Server`. If a database or a shard must act, the method sends a request with a
-//! token (`server/pending_replies.rs`); the event that comes back (`server/events.rs`) answers the command.
+//! `control/commands.rs` parses the command and calls a method of `server::Server`. If a database
+//! or a shard must act, the method sends a request with a token (`server/pending_replies.rs`); the
+//! event that carries the token back (`server/events.rs`) answers the command.
 
 pub mod check_config;
 pub mod main_loop;

@@ -1,15 +1,13 @@
-//! The configurable limits of what clients take: the options, their defaults, and how the limit of
-//! descriptors reduces them.
+//! The configurable limits on what clients take: the options, their defaults, and how the limit of
+//! file descriptors reduces them.
 //!
-//! `--max-memory` bounds everything that clients make the server hold. Each kind has a share of it,
-//! so that no kind starves another: texts of requests half, replies a quarter, conditions and
-//! waiting transactions a quarter. `--max-message` and `--max-replies` set the shares of their
-//! kinds instead.
+//! `--max-memory` bounds all memory that clients make the server hold. Each kind has a share, so no
+//! kind starves another: request texts half, replies a quarter, conditions and waiting transactions
+//! a quarter. `--max-message` and `--max-replies` override the shares of their kinds.
 //!
-//! Called by the command line, once at the start, and by changes at run time. The limits are enforced elsewhere
-//! ([`corvid_reactor::shard::Limits`], [`corvid_service::client_memory`]). Limits of one session in
-//! a database are not configurable
-//! ([`corvid_service::session_limits`]).
+//! Called by the command line at the start, and by changes at run time. Other parts enforce the
+//! limits ([`corvid_reactor::shard::Limits`], [`corvid_service::client_memory`]). The limits of one
+//! session in one database are not configurable ([`corvid_service::session_limits`]).
 
 use corvid_net::errno;
 use corvid_reactor::shard::Limits;
@@ -18,21 +16,24 @@ use corvid_shell::args::{Arg, Spec};
 use corvid_shell::vlog::{self, Module};
 use corvid_shell::{descriptors, program, size};
 
-/// The default maximum of a message, bytes: more than any transaction that restores a known database.
+/// The default maximum of a message, bytes: more than any transaction that restores a known
+/// database.
 const MESSAGE_BYTES: u64 = 1 << 30;
 
-/// The default maximum of a session's unread output, bytes: the reference's limit between members of a cluster.
+/// The default maximum of a session's unread output, bytes: the reference's limit between cluster
+/// members.
 const BACKLOG_BYTES: u64 = 4 << 30;
 
-/// The default maximum of what all clients make the server hold, bytes. A quarter of it suffices
-/// for more clients that read their initial contents than any known deployment has, and for five
-/// hundred clients with conditions of ten thousand clauses each, none of them equal.
+/// The default maximum of the memory that all clients together make the server hold, bytes. A
+/// quarter of it suffices for more clients reading their initial contents than any known deployment
+/// has. It also suffices for 500 clients with conditions of 10,000 clauses each, no two of them
+/// equal.
 const MEMORY_BYTES: u64 = 4 << 30;
 
-/// Descriptors that are reserved for files, the control socket and connections that the server opens.
+/// File descriptors reserved for files, the control socket and connections that the server opens.
 const RESERVED_DESCRIPTORS: u64 = 256;
 
-/// One of these options.
+/// An option that sets a limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LimitOption {
     /// `--max-sessions`
@@ -48,7 +49,7 @@ pub(crate) enum LimitOption {
 }
 
 impl LimitOption {
-    /// All of them, sorted by name.
+    /// All options, sorted by name.
     pub(crate) const ALL: [LimitOption; 5] = [
         LimitOption::Backlog,
         LimitOption::Memory,
@@ -57,7 +58,7 @@ impl LimitOption {
         LimitOption::Sessions,
     ];
 
-    /// Its name, without dashes.
+    /// The option's name, without dashes.
     #[must_use]
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -69,7 +70,7 @@ impl LimitOption {
         }
     }
 
-    /// The value in force.
+    /// The value in force: sessions, or bytes.
     #[must_use]
     pub(crate) fn of(self, limits: &Limits, settings: &Settings) -> usize {
         match self {
@@ -128,7 +129,7 @@ pub(crate) fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 5] {
     ]
 }
 
-/// The given values; `None`: the default applies.
+/// The values given by the user; `None`: the default applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     sessions: Option<u64>,
@@ -139,7 +140,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Applies an option of the command line; the last one of its kind counts. An invalid value ends the process.
+    /// Applies a command-line option; the last one of its kind wins. An invalid value ends the
+    /// process.
     pub(crate) fn apply(&mut self, option: LimitOption, value: Option<&str>) {
         let value = value.unwrap_or_default();
         if let Err(expected) = self.set(option, value) {
@@ -174,7 +176,7 @@ impl Settings {
         narrow(self.memory_bytes() / 4)
     }
 
-    /// The maximum of texts that are not handled together, bytes.
+    /// The maximum of unhandled request texts together, bytes.
     fn unfinished_bytes_max(&self) -> usize {
         let of_message = self.message_bytes.map(|bytes| bytes.saturating_mul(2));
         narrow(of_message.unwrap_or(self.memory_bytes() / 2))
@@ -184,13 +186,14 @@ impl Settings {
         self.memory_bytes.unwrap_or(MEMORY_BYTES)
     }
 
-    /// Sets the limits of an account.
+    /// Sets the limits of the clients' memory account.
     pub(crate) fn limit(&self, memory: &ClientMemory) {
         memory.set_bytes_max(self.reply_bytes_max());
         memory.set_kept_bytes_max(self.kept_bytes_max());
     }
 
-    /// Raises the process's limit of descriptors as far as possible, and returns the limits that fit it.
+    /// Raises the process's limit of file descriptors as far as possible, and returns limits that
+    /// fit it.
     #[must_use]
     pub(crate) fn resolve(&self) -> Limits {
         let descriptors = descriptors::raise().unwrap_or_else(|error| {
@@ -213,7 +216,8 @@ impl Settings {
     }
 }
 
-/// The maximum of connections beside the reserved descriptors. Of a small limit, half is reserved.
+/// The maximum of connections: the descriptors minus the reserved ones. If the limit is small, half
+/// of it is reserved.
 fn sessions_possible(descriptors: u64) -> u64 {
     let reserved = RESERVED_DESCRIPTORS.min(descriptors / 2);
     (descriptors - reserved).max(1)
@@ -225,7 +229,8 @@ fn count(value: &str) -> Result<u64, &'static str> {
     number.ok_or("not a number of sessions (1 or more)")
 }
 
-/// Parses a size. The minimum leaves room for a probe and its reply, so that clients can connect.
+/// Parses a size in bytes. The minimum leaves room for a probe and its reply, so that clients can
+/// connect.
 fn bytes(value: &str) -> Result<u64, &'static str> {
     match size::parse(value) {
         None => Err("not a size (a number of bytes, or one with K, M or G)"),

@@ -1,41 +1,44 @@
-//! Liveness of the main thread and of each database: since when the present piece of work lasts.
+//! Liveness of the main thread and of each database: when the current piece of work began.
 //!
-//! The thread that works on a database, its own or a shard that executes inline, records when a piece of work begins and when it has ended.
-//! The main thread records each pass of its loop, which takes a few seconds at most. An idle thread is alive. A thread
-//! that has worked on one piece for longer than [`STUCK_MS`] is stuck: it blocks for ever or loops. A long transaction is one piece of
-//! work; short ones are parts of a batch.
+//! The thread that works on a database (the database's own, or a shard that executes inline)
+//! records when a piece of work begins and when it ends. The main thread records each pass of its
+//! loop, which takes a few seconds at most. An idle thread is alive. A thread that has spent longer
+//! than [`STUCK_MS`] on one piece is stuck: it blocks or loops forever. A long transaction is one
+//! piece of work; short transactions are parts of a batch.
 //!
-//! Invariant: an entry lives as long as its [`Liveness`], so a database that is no longer served has none. Writers:
-//! [`crate::database::driver`] and [`crate::main_loop`], with clock readings that they need anyway. Reader: the watchdog. Readers
-//! take no lock that a writer needs.
+//! Invariant: an entry lives as long as its [`Liveness`], so a database that is no longer served
+//! has no entry. Writers are [`crate::database::driver`] and [`crate::main_loop`], with clock
+//! readings that they need anyway. The reader is the watchdog. Readers take no lock that a writer
+//! needs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// A thread that takes longer than this for one piece of work is stuck, ms. The longest legitimate ones, transactions of millions of rows, take
-/// seconds.
+/// A thread that spends longer than this on one piece of work is stuck, ms. The longest legitimate
+/// pieces, transactions on millions of rows, take seconds.
 pub(crate) const STUCK_MS: u64 = 60_000;
 
 /// The liveness of one thread or one database; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Liveness(Arc<BusySince>);
 
-/// When the present piece of work began, monotonic ms; 0: idle.
+/// When the current piece of work began, monotonic ms; 0: idle.
 #[derive(Debug, Default)]
 struct BusySince(AtomicU64);
 
 impl Liveness {
-    /// A piece of work begins; the previous one is done. `now_ms` is monotonic.
+    /// Records that a piece of work begins, and that the previous one has ended. `now_ms` is
+    /// monotonic.
     pub(crate) fn busy(&self, now_ms: u64) {
         self.0.0.store(now_ms, Ordering::Relaxed);
     }
 
-    /// The work is done; there is no other.
+    /// Records that the thread is idle.
     pub(crate) fn idle(&self) {
         self.0.0.store(0, Ordering::Relaxed);
     }
 
-    /// For how long the present piece of work has lasted, ms; 0 when idle.
+    /// Milliseconds since the current piece of work began; 0 when idle.
     #[must_use]
     pub(crate) fn busy_ms(&self, now_ms: u64) -> u64 {
         self.0.busy_ms(now_ms)
@@ -51,12 +54,13 @@ impl BusySince {
     }
 }
 
-/// All entries.
+/// The liveness entries of all threads and databases.
 #[derive(Debug, Default)]
 pub(crate) struct LivenessRegistry(Mutex<Vec<(String, Weak<BusySince>)>>);
 
 impl LivenessRegistry {
-    /// Adds an entry, of `main`, `db:NAME` or `open:FILE`. It lasts until all its clones are dropped.
+    /// Adds an entry named `main`, `db:NAME` or `open:FILE`. The entry lasts until all clones of
+    /// the result are dropped.
     #[must_use]
     pub(crate) fn add(&self, name: &str) -> Liveness {
         let beat = Liveness::default();
@@ -65,7 +69,7 @@ impl LivenessRegistry {
         beat
     }
 
-    /// All entries, each with the duration of its present piece of work, ms (0: idle).
+    /// All entries, each with the age of its current piece of work, ms (0: idle).
     #[must_use]
     pub(crate) fn durations(&self, now_ms: u64) -> Vec<(String, u64)> {
         let mut beats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +85,8 @@ impl LivenessRegistry {
         busy
     }
 
-    /// The entries whose present piece of work has lasted longer than `limit_ms` ([`STUCK_MS`]), with its duration, ms.
+    /// The entries that have been on one piece of work for longer than `limit_ms` ([`STUCK_MS`]),
+    /// each with the age of that piece, ms.
     #[must_use]
     pub(crate) fn stuck(&self, now_ms: u64, limit_ms: u64) -> Vec<(String, u64)> {
         let mut stuck = self.durations(now_ms);

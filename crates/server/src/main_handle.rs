@@ -1,6 +1,8 @@
-//! The handle with which other threads send to the main thread: events of databases, in order, and outcomes of work.
+//! The handle with which other threads send to the main thread: events of databases, in order, and
+//! results of background work.
 //!
-//! Invariant: the main thread handles messages in the order in which they were sent. Its queue is bounded by dropping lines for the log.
+//! Invariant: the main thread handles messages in the order in which they were sent. The queue is
+//! bounded by dropping log lines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,26 +25,29 @@ pub(crate) enum MainMessage {
     Barrier(Sender<()>),
     /// The outcome of the opening with this token.
     Opened(u64, Box<Result<Opened, String>>),
-    /// The outcome of the backup with this token.
+    /// The outcome of the backup with this token: the text of the reply, or the error.
     BackedUp(u64, Result<String, String>),
     /// The sessions of one shard, for the list with this token.
     SessionsListed(u64, Vec<ListedSession>),
-    /// Whether the session exists, for the order to close it with this token.
+    /// Whether the session with this token, which was to be closed, existed.
     SessionClosed(u64, bool),
-    /// The reply of a cluster's member to the command with this token.
+    /// The cluster member's reply to the command with this token.
     MemberAnswered(u64, Result<String, String>),
-    /// The row of this clustered database in `_Server` has changed; [`RowSlot`](crate::member::row::RowSlot) has it.
+    /// This clustered database's row in `_Server` has changed;
+    /// [`RowSlot`](crate::member::row::RowSlot) holds the new one.
     MemberRowChanged(DatabaseId),
-    /// The initial contents of the database with this number: its server has joined the cluster, or its relay has reached its source.
+    /// The initial contents of this database: its server has joined the cluster, or its relay has
+    /// reached its source.
     Joined(DatabaseId, Box<Contents>),
     /// The member of this database has left its cluster.
     MemberLeft(DatabaseId),
-    /// The row of this relay in `_Server` is another one now.
+    /// This relay's new row in `_Server`.
     RelayRowChanged(DatabaseId, ServerRow),
 }
 
-/// The maximum of queued messages at which lines for the log (about rows and transactions) are still added. Further lines are dropped, and
-/// the log says how many. Other messages are bounded by the main thread's own orders and by the number of databases and remotes.
+/// The queue length beyond which log lines (about rows and slow transactions) are dropped; the log
+/// later says how many. Other messages are not dropped: the main thread's own requests and the
+/// number of databases and remotes bound them.
 const LINES_QUEUED_MAX: usize = 64 * 1024;
 
 /// The handle; cheap to clone.
@@ -50,7 +55,7 @@ const LINES_QUEUED_MAX: usize = 64 * 1024;
 pub(crate) struct MainHandle {
     /// The main thread's queue.
     pub(crate) events: Sender<MainMessage>,
-    /// Lines that were dropped since the last warning.
+    /// Log lines dropped since the last warning.
     pub(crate) lines_dropped: Arc<AtomicU64>,
     /// Wakes the main thread.
     pub(crate) waker: Arc<mio::Waker>,
@@ -69,7 +74,7 @@ impl MainHandle {
             any |= self.events.send(MainMessage::Event(event)).is_ok();
         }
         if any {
-            // Fails only when the main loop has ended.
+            // Waking fails only after the main loop has ended.
             let _ = self.waker.wake();
         }
     }
@@ -89,7 +94,7 @@ impl MainHandle {
         self.report(MainMessage::SessionsListed(token, sessions));
     }
 
-    /// Sends whether a session that is to be closed exists.
+    /// Reports whether the session that was to be closed existed.
     pub(crate) fn session_closed(&self, token: u64, is_closed: bool) {
         self.report(MainMessage::SessionClosed(token, is_closed));
     }
@@ -97,22 +102,23 @@ impl MainHandle {
     /// Sends a message and wakes the main thread.
     pub(crate) fn report(&self, report: MainMessage) {
         if self.events.send(report).is_ok() {
-            // As above.
+            // Waking fails only after the main loop has ended.
             let _ = self.waker.wake();
         }
     }
 
-    /// Waits until the main thread has handled everything that was sent before, or for [`MAIN_THREAD_WAIT_MAX`].
+    /// Waits until the main thread has handled every message sent so far, at most
+    /// [`MAIN_THREAD_WAIT_MAX`].
     pub(crate) fn await_processed(&self) {
         let (answer, answered) = crossbeam_channel::bounded(1);
         if self.events.send(MainMessage::Barrier(answer)).is_ok() && self.waker.wake().is_ok() {
-            // Ends early when the main thread exits.
+            // Returns early if the main thread exits.
             let _ = answered.recv_timeout(MAIN_THREAD_WAIT_MAX);
         }
     }
 }
 
-/// How long a database waits for the main thread.
+/// The maximum time that a database waits for the main thread.
 const MAIN_THREAD_WAIT_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

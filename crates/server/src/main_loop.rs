@@ -1,5 +1,5 @@
-//! The main thread's life: it applies the command line, starts the server, runs the main loop, and shuts the server down
-//! (docs/spec/cli.md 1.9).
+//! The main thread from start to exit: applies the command line, starts the server, runs the main
+//! loop, and shuts the server down (docs/spec/cli.md 1.9).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,19 +34,22 @@ use crate::tls_settings::TlsSettings;
 use crate::trusted_relays::TrustedRelays;
 use crate::watchdog::Watchdog;
 
-/// Runs the server until a command, a signal or the end of the `--run` child ends it. Fatal conditions end the process.
+/// Runs the server until a command, a signal or the end of the `--run` child stops it. Fatal
+/// conditions end the process.
 pub fn run(line: CommandLine) {
-    // A restarted server reads the configuration file again. Without one, the configuration is saved for it.
+    // A server that the supervisor restarts reads the configuration file again. Without one, it
+    // reads the configuration that is saved here.
     let config_file = line.config_file.as_deref().map(AppliedConfig::new);
     let saved = config_file
         .is_none()
         .then(|| save(&line))
         .transpose()
         .unwrap_or_else(|error| program::fatal_error("failed to create temporary file", &error));
-    // Read before the start directory is left, and before any database is opened: probes then see
-    // that the server is still opening them.
+    // The names are read before the process leaves the start directory and before any database is
+    // opened, so probes of `/ready` see from the first moment which databases are still being
+    // opened.
     let names = line.metrics_listen.is_some().then(|| database_names(&line));
-    // Relative names are relative to the start directory, which a daemon leaves.
+    // Relative file names refer to the start directory, which a daemon leaves.
     let tls = if line.daemon.is_detached() {
         TlsSettings::absolute(&line.tls)
     } else {
@@ -55,7 +58,7 @@ pub fn run(line: CommandLine) {
     let audit_log = line.audit_log.as_deref();
     let audit_log = audit_log.map(|file| absolute(os_name::path(file)));
     let record = line.record.as_deref().map(absolute);
-    // The variable names this process's id, so it is read before the fork.
+    // `WATCHDOG_PID` holds this process's id, so it is read before the fork.
     let watchdog = service_manager::Watchdog::from_env();
     hangup::reload();
     let startup = line.daemon.start();
@@ -79,7 +82,8 @@ pub fn run(line: CommandLine) {
             program::fatal(format_args!("--metrics-listen={setting}: {why}"));
         }
     }
-    // Opened after the change of user, because the same user must be able to open it again.
+    // Opened after the change of user: reopening at a log rotation runs as that user and must
+    // succeed too.
     let audit = AuditSlot::default();
     if let Some(path) = &audit_log {
         keep_audit_log(&audit, path, &line.audit_exclude);
@@ -127,9 +131,10 @@ pub fn run(line: CommandLine) {
         program::fatal(error);
     }
     let mut child = line.run.as_deref().map(start_child);
-    // Before `startup.complete()` ends the parent process, which the service manager still watches.
+    // `startup.complete()` ends the parent process, which the service manager still watches. The
+    // service manager learns the new main process first.
     service_manager::ready(startup.main_pid(), &server.summary());
-    // A fatal signal ends the process without `finish`.
+    // A fatal signal ends the process without `finish`, so the service manager is notified here.
     cleanup::at_exit(service_manager::stopping);
     startup.complete();
     if child.is_none() {
@@ -199,11 +204,11 @@ pub fn run(line: CommandLine) {
     program::exit(0);
 }
 
-/// The names of the databases that the command line or the configuration file lists, as far as their
-/// files can be read.
+/// The names of the databases that the command line or the configuration file lists; files that
+/// cannot be read are left out.
 fn database_names(line: &CommandLine) -> Vec<String> {
     let files = match &line.config_file {
-        // A fault in the file is reported when it is applied.
+        // A fault in the file is reported when the file is applied.
         Some(file) => AppliedConfig::new(file).files().unwrap_or_default(),
         None => databases(line),
     };
@@ -214,7 +219,7 @@ fn database_names(line: &CommandLine) -> Vec<String> {
     files.iter().filter_map(name).collect()
 }
 
-/// The absolute name: a daemon leaves the directory that relative names are relative to.
+/// The absolute name of a file, resolved before a daemon leaves the start directory.
 fn absolute(file: impl AsRef<Path>) -> PathBuf {
     let file = file.as_ref();
     std::path::absolute(file).unwrap_or_else(|_| file.to_owned())
@@ -222,7 +227,7 @@ fn absolute(file: impl AsRef<Path>) -> PathBuf {
 
 /// Opens the audit log.
 fn keep_audit_log(audit: &AuditSlot, file: &Path, exclude: &str) {
-    // The option's parser has checked the list.
+    // The option's parser has already rejected invalid lists.
     let exclusions = options::exclusions(exclude).unwrap_or_default();
     if let Err(error) = audit.begin(file, exclusions) {
         let file = file.display();
@@ -230,7 +235,7 @@ fn keep_audit_log(audit: &AuditSlot, file: &Path, exclude: &str) {
     }
 }
 
-/// Saves the configuration of the command line, for this process and for restarted ones.
+/// Saves the command line's configuration, for this process and for restarted ones.
 fn save(line: &CommandLine) -> std::io::Result<SavedConfigFile> {
     SavedConfigFile::create(&SavedConfig {
         databases: databases(line),
@@ -267,8 +272,9 @@ fn begin(server: &mut Server, saved: Option<&SavedConfigFile>) {
     server.begin(Reconfiguration::new(databases, remotes).stopping_at_failure());
 }
 
-/// The main loop until the first configuration is applied, without control commands. Fatal signals end it, and the service manager is
-/// asked for more time while the load makes progress.
+/// Runs the main loop, without control commands, until the first configuration is applied. Fatal
+/// signals still end the process. The service manager is asked for more time while loading makes
+/// progress.
 fn until_started(
     server: &mut Server,
     control: &mut ControlServer<Server>,
@@ -294,13 +300,13 @@ fn watch(watchdog: &mut Watchdog, server: &Server) {
     watchdog.extend(now_ms, server.is_reconfiguring(now_ms));
 }
 
-/// The interval at which the status of remotes is written into rows, ms (docs/spec/cli.md 1.6).
+/// The interval at which the status of remotes is written to rows, ms (docs/spec/cli.md 1.6).
 const STATUS_INTERVAL_MS: u64 = 2500;
 
-/// The size limit of a recording unless the command line gives one, MiB.
+/// The default size limit of a recording, MiB.
 const RECORDING_MIB: u64 = 256;
 
-/// The interval at which a `--run` child is polled for its end, ms.
+/// The interval at which the exit of the `--run` child is polled, ms.
 const CHILD_POLL_MS: u64 = 50;
 
 fn finish(server: Server, control: ControlServer<Server>) {
@@ -309,7 +315,7 @@ fn finish(server: Server, control: ControlServer<Server>) {
     control.close();
 }
 
-/// The files to serve; the default one if the command line names none.
+/// The database files to serve; the default file if the command line names none.
 pub(crate) fn databases(line: &CommandLine) -> Vec<String> {
     let mut databases = Vec::new();
     for file in &line.databases {
@@ -335,7 +341,7 @@ fn shard_count() -> usize {
         .max(1)
 }
 
-/// How a child ended, in the reference's words.
+/// Describes how a child ended, in the reference's words.
 fn describe(status: std::process::ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {

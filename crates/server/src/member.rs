@@ -1,5 +1,5 @@
-//! The member of one clustered database: its thread, its connections to the other members, and its file. [`corvid_service::member`] decides what
-//! happens; this module carries it out.
+//! The member of one clustered database: its thread, its connections to the other members, and its
+//! file. [`corvid_service::member`] decides what happens; this module carries it out.
 //!
 //! ```text
 //! database --MemberRequest--> handle.rs --> effects.rs <--> links.rs <--> other members

@@ -1,4 +1,5 @@
-//! One relay: its thread, and the connection to its source. [`corvid_service::relay`] decides what happens; this module carries it out.
+//! One relay: its thread, and the connection to its source. [`corvid_service::relay`] decides what
+//! happens; this module carries it out.
 //!
 //! ```text
 //! database --SourceRequest--> handle.rs --> thread.rs <--> transport <--> source
@@ -6,7 +7,7 @@
 //!     +----- MemberEvent, new contents -------+
 //! ```
 //!
-//! Invariant: only the thread `relay:NAME` uses the machine and its connection.
+//! Invariant: only the thread `relay:NAME` uses the state machine and its connection.
 
 pub(crate) mod handle;
 mod log_lines;

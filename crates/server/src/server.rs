@@ -1,7 +1,9 @@
-//! The state of the main thread: the served databases, the remotes, the settings, and the commands that wait for replies.
+//! The state of the main thread: the served databases, the remotes, the settings, and the commands
+//! that wait for replies.
 //!
-//! Only the main thread starts and ends the threads of databases, of shards and of openings. It never waits for a database except when the
-//! server exits: it sends orders, and handles the events that come back ([`events`]). Each file of this folder adds the methods of one concern to
+//! Only the main thread starts and ends the threads of databases, shards and openings. It never
+//! waits for a database, except when the server exits: it sends requests and handles the events
+//! that come back ([`events`]). Each file of this folder adds the methods of one concern to
 //! [`Server`]; none of them knows command lines or sockets.
 
 mod commands;
@@ -69,33 +71,33 @@ use upstream::JoiningDatabase;
 pub(crate) struct Config {
     /// The number of connection shards.
     pub(crate) shards: usize,
-    /// Log records hold modified columns as differences.
+    /// Log records store modified columns as differences.
     pub(crate) column_diff: bool,
-    /// Conversions of clustered databases are proposed with their rows.
+    /// Conversions of clustered databases are proposed together with the converted rows.
     pub(crate) data_conversion: bool,
     /// Databases keep no transaction history, unless the configuration file asks for it.
     pub(crate) no_history: bool,
-    /// Transactions that take this long are logged, ms.
+    /// Transactions that take at least this long are logged, ms.
     pub(crate) slow_ms: u64,
-    /// The audit log, once there is one.
+    /// The audit log, once it is open.
     pub(crate) audit: AuditSlot,
     /// The flight recorder's settings, if databases are recorded.
     pub(crate) record: Option<RecorderSettings>,
-    /// TLS: key, certificate, peers, protocols.
+    /// TLS settings: key, certificate, peers, protocols.
     pub(crate) tls: Settings,
-    /// Whether transactions are written to the audit log now.
+    /// Whether transactions are currently written to the audit log.
     pub(crate) is_audited: bool,
-    /// The tables that the audit log leaves out, as given.
+    /// The tables that the audit log leaves out, as given by the user.
     pub(crate) audit_exclude: String,
-    /// The relays that may speak for their clients.
+    /// The relays that are trusted to speak for their clients.
     pub(crate) trusted_relays: Arc<TrustedRelays>,
-    /// The limits of connections in force.
+    /// The connection limits in force.
     pub(crate) limits: Limits,
-    /// The limits as given.
+    /// The limits as given by the user.
     pub(crate) limit_settings: limits::Settings,
     /// The memory that clients make the server hold, and its limits.
     pub(crate) client_memory: Arc<ClientMemory>,
-    /// The figures and their switch.
+    /// The metrics and their switch.
     pub(crate) metrics: Arc<Metrics>,
 }
 
@@ -103,7 +105,8 @@ pub(crate) struct Config {
 pub(crate) struct Server {
     config: Config,
     databases: BTreeMap<String, ServedDatabase>,
-    /// Databases without contents yet: their servers are joining clusters, or their relays have not reached their sources.
+    /// Databases without contents yet: their servers are joining clusters, or their relays have not
+    /// reached their sources.
     joining: BTreeMap<String, JoiningDatabase>,
     next_database: u32,
     shards: Arc<Shards<ShardMessage>>,
@@ -119,28 +122,29 @@ pub(crate) struct Server {
     epochs: SchemaEpochs,
     is_exiting: bool,
     is_started: bool,
-    /// The configuration for a restarted server; `None`: it reads the configuration file.
+    /// The configuration for a restarted server; `None`: a restarted server reads the configuration
+    /// file.
     saved: Option<SavedConfigFile>,
     applied_config: Option<AppliedConfig>,
     server_id: Uuid,
-    /// The seed of all databases.
+    /// The hash seed of all databases.
     hash_seed: HashSeed,
     sync: ReplicationSettings,
     last_source: u64,
-    /// The interval of probes towards the sources of relays, ms, if one was set by command; 0: none.
+    /// The probe interval towards the sources of relays, ms, if a command has set it; 0: no probes.
     relay_probe_interval_ms: Option<u64>,
     /// Databases keep a transaction history.
     keeps_history: bool,
-    /// A clustered database has been served.
+    /// A clustered database has been served since the start.
     has_clusters: bool,
     /// The scenario of `cluster/failure-test`, for members that are served later.
     failure_scenario: Scenario,
-    /// The served pages for monitoring.
+    /// The monitoring pages.
     pages: Pages,
 }
 
 impl Server {
-    /// A server with `_Server` and nothing else. `waker` ends the main loop's wait.
+    /// Starts a server that serves only `_Server`. `waker` ends the main loop's wait.
     ///
     /// # Errors
     /// Threads or descriptors are exhausted.
@@ -233,13 +237,13 @@ impl Server {
         Ok(server)
     }
 
-    /// Serves these pages until a setting changes them.
+    /// Keeps serving these monitoring pages until a setting changes them.
     pub(crate) fn keep_pages(&mut self, pages: Pages) {
         self.pages = pages;
     }
 
-    /// The first configuration has been applied. From now on changes of the set of databases close sessions that are not aware of changes, and
-    /// the configuration is saved.
+    /// Marks the first configuration as applied. From now on, changes to the set of databases close
+    /// sessions that are not aware of changes, and the configuration is saved.
     pub(crate) fn started(&mut self, saved: Option<SavedConfigFile>) {
         self.is_started = true;
         self.config.metrics.set_stage(Stage::Serving);
@@ -266,7 +270,7 @@ impl Server {
         });
     }
 
-    /// Names of served databases, sorted.
+    /// The names of served and joining databases, sorted.
     pub(crate) fn database_names(&self) -> impl Iterator<Item = &str> {
         let names = self.databases.keys().chain(self.joining.keys());
         let names: BTreeSet<&str> = names.map(String::as_str).collect();

@@ -1,8 +1,10 @@
-//! The main loop's watchdog: keeps the service manager's watchdog alive while no thread is stuck, and logs stuck threads.
+//! The main loop's watchdog: notifies the service manager's watchdog while no thread is stuck, and
+//! logs stuck threads.
 //!
-//! The main loop feeds the service manager's watchdog only while no thread is stuck ([`crate::liveness`]). A process that still listens but
-//! no longer serves a database is therefore restarted, if its unit asks for that; a timer alone would prove nothing. While the first files are
-//! opened, each of them has a liveness entry: every piece that is read is progress.
+//! The main loop notifies the service manager only while no thread is stuck ([`crate::liveness`]).
+//! A process that still listens but no longer serves a database is therefore restarted, if its unit
+//! asks for that. Notifications from a timer would prove nothing. Each file that is being opened
+//! has a liveness entry, and every piece read counts as progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,11 +28,11 @@ pub(crate) struct Watchdog {
     next_extension_ms: Option<u64>,
 }
 
-/// Between two checks for stuck threads, ms.
+/// The interval between two checks for stuck threads, ms.
 const CHECK_INTERVAL_MS: u64 = 2000;
 
 impl Watchdog {
-    /// Adds the entry of the main thread. No thread is stuck yet.
+    /// Adds the main thread's entry. No thread is stuck yet.
     #[must_use]
     pub(crate) fn new(
         service_manager: Option<service_manager::Watchdog>,
@@ -47,7 +49,8 @@ impl Watchdog {
         }
     }
 
-    /// How long the main loop may wait: `otherwise`, or less when the service manager's watchdog is due earlier.
+    /// How long the main loop may wait: `otherwise`, or less if the service manager's watchdog is
+    /// due earlier.
     #[must_use]
     pub(crate) fn wait_max(&self, now_ms: u64, otherwise: Duration) -> Duration {
         self.service_manager.as_ref().map_or(otherwise, |watchdog| {
@@ -55,7 +58,8 @@ impl Watchdog {
         })
     }
 
-    /// Asks the service manager for more time while a start or a reload `makes_progress`, each time as much as one piece of work may take.
+    /// Asks the service manager for more time while a start or reload makes progress: [`STUCK_MS`]
+    /// at a time, the maximum for one piece of work.
     pub(crate) fn extend(&mut self, now_ms: u64, makes_progress: bool) {
         let due_ms = self.next_extension_ms.filter(|_| makes_progress);
         let is_due = due_ms.is_some_and(|due_ms| now_ms >= due_ms);
@@ -68,7 +72,8 @@ impl Watchdog {
         self.next_extension_ms = makes_progress.then_some(next_ms);
     }
 
-    /// One pass of the main loop. `status` is the status for the service manager when no thread is stuck.
+    /// Runs once in each pass of the main loop. `status` yields the status line for the service
+    /// manager once no thread is stuck any more.
     pub(crate) fn run(&mut self, now_ms: u64, status: impl FnOnce() -> String) {
         self.own.busy(now_ms);
         let liveness_registry = &self.liveness_registry;

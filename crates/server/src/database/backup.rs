@@ -1,4 +1,5 @@
-//! `ovsdb-server/backup`: writes a snapshot of a database to a new file, on a thread of its own, while the database goes on.
+//! `ovsdb-server/backup`: writes a snapshot of a database to a new file, on its own thread, while
+//! the database keeps serving.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,25 +13,26 @@ use corvid_reactor::priority;
 
 use crate::main_handle::MainHandle;
 
-/// The comment of the record with the rows.
+/// The comment of the record that holds the rows.
 const COMMENT: &str = "produced by \"ovsdb-server/backup\"";
 
-/// A copy that is to be written.
+/// A backup to be written.
 #[derive(Debug)]
 pub(crate) struct Backup {
-    /// The name for messages: as given, but absolute. A daemon has left the directory that a relative name seems to be relative to.
+    /// The name for messages: absolute, because a daemon has left the directory that the operator
+    /// takes a relative name to refer to.
     shown: String,
-    /// The name was relative, so the reply tells which file it is.
+    /// The given name was relative, so the reply says which file it means.
     is_relative: bool,
     /// The absolute name.
     path: PathBuf,
 }
 
 impl Backup {
-    /// A copy to the file of this name.
+    /// A backup to the file of this name.
     ///
     /// # Errors
-    /// The file exists.
+    /// The file exists, or its name cannot be made absolute.
     pub(crate) fn new(file: &str) -> Result<Backup, String> {
         let path = std::path::absolute(os_name::path(file))
             .map_err(|error| format!("I/O error: {file}: {}", errno::text(&error)))?;
@@ -45,7 +47,8 @@ impl Backup {
         })
     }
 
-    /// Writes the copy on a thread of its own, which sends the outcome to the main thread. The exit of the server cancels it.
+    /// Writes the backup on its own thread, which sends the outcome to the main thread. The
+    /// server's exit cancels the backup.
     pub(crate) fn start(
         self,
         token: u64,
@@ -67,7 +70,7 @@ impl Backup {
         }
     }
 
-    /// The text of the reply, or the error.
+    /// Writes the backup. Returns the text of the reply.
     fn write(&self, snapshot: &Snapshot, is_exiting: &AtomicBool) -> Result<String, String> {
         let written = self.try_write(snapshot, is_exiting).map(|()| {
             if self.is_relative {
@@ -85,7 +88,7 @@ impl Backup {
         })
     }
 
-    /// The file appears under its name when it is complete and on disk.
+    /// Writes a temporary file, which gets its name only when it is complete and synced.
     fn try_write(&self, snapshot: &Snapshot, is_exiting: &AtomicBool) -> std::io::Result<()> {
         let mut file = Replacement::create(&self.path)?;
         let schema = snapshot.schema();

@@ -1,9 +1,11 @@
-//! Carries out the outputs of one database's [`Pump`]: starts jobs, writes the log, posts deliveries to shards and events to the main thread, and
-//! counts. The pump decides which inputs make a batch, and in which order its outputs take effect.
+//! Carries out the outputs of one database's [`Pump`]: starts jobs, writes the log, posts
+//! deliveries to shards and events to the main thread, and counts. The pump decides which inputs
+//! form a batch and in which order its outputs take effect.
 //!
-//! Invariant: only the holder of the database's mailbox uses the driver: the database's own thread ([`crate::database::thread`]), whose
-//! batches are not limited in time, or a shard that executes inline ([`crate::database::handle`]). Deliveries are posted to shards before
-//! the mailbox is released, so they arrive in the order of the batches.
+//! Invariant: only the holder of the database's mailbox uses the driver: either the database's own
+//! thread ([`crate::database::thread`]), whose batches have no time limit, or a shard that executes
+//! inline ([`crate::database::handle`]). Deliveries are posted to shards before the mailbox is
+//! released, so they arrive in the order of the batches.
 
 use corvid_engine::WorkBudget;
 use corvid_net::clock;
@@ -28,7 +30,7 @@ use crate::metrics::switch::Switched;
 use crate::relay::handle::ToRelay;
 use crate::shard::{ShardMessage, ToSource};
 
-/// The capacity for deliveries that is kept between two batches, for each shard.
+/// The capacity for deliveries that each shard's list keeps between two batches.
 const KEPT_DELIVERIES: usize = 1024;
 
 /// A database, and the effects that carry out its outputs.
@@ -43,9 +45,9 @@ pub(crate) struct Driver {
 pub(crate) struct Effects {
     /// Its file, if it has one.
     pub(crate) storage: Option<Storage>,
-    /// The thread that decides its commits, if it is clustered or a relay.
+    /// The thread that decides the database's commits, if it is clustered or a relay.
     pub(crate) upstream: Option<UpstreamHandle>,
-    /// The way of its index into `_Server`, if it is clustered.
+    /// Publishes the database's index in `_Server`, if it is clustered.
     pub(crate) shown_index: Option<ShownIndex>,
     /// The threads for its long jobs.
     pub(crate) job_threads: JobThreads,
@@ -53,31 +55,32 @@ pub(crate) struct Effects {
     pub(crate) shards: Vec<ShardHandle<ShardMessage>>,
     /// The receiver of events.
     pub(crate) main: MainHandle,
-    /// The audit log, once there is one.
+    /// The audit log, once it is open.
     pub(crate) audit: AuditSlot,
-    /// Records when the present batch began.
+    /// Records when the current batch began.
     pub(crate) liveness: Liveness,
     /// The figures.
     pub(crate) figures: Switched<DatabaseFigures>,
     /// The recording, with `--record`.
     pub(crate) recorder: Option<Recorder>,
-    /// The state of the present batch.
+    /// The state of the current batch.
     pub(crate) batch: BatchState,
 }
 
-/// The state between two outputs of a batch, or between two batches.
+/// The state kept between two outputs of a batch, or between two batches.
 #[derive(Default)]
 pub(crate) struct BatchState {
-    /// Deliveries that are not posted yet, by shard.
+    /// Deliveries not posted yet, by shard.
     to_shards: Vec<Vec<ShardMessage>>,
     has_deliveries: bool,
-    /// Events that are not posted yet.
+    /// Events not posted yet.
     events: Vec<Event>,
-    /// When the present transaction began, if it is timed.
+    /// When the current transaction began, if it is timed.
     began_ns: Option<u64>,
-    /// When the first commit was stored whose updates are not posted yet, ns; 0: there is none, or there are no figures.
+    /// When the first commit was stored whose updates are not posted yet, ns; 0: no such commit, or
+    /// metrics are off.
     undelivered_since_ns: u64,
-    /// The counts that `coverage/show` has already got.
+    /// The counts already added to `coverage/show`.
     taken: ReportedCounts,
 }
 
@@ -107,7 +110,8 @@ impl Holder for Effects {
 }
 
 impl Driver {
-    /// Executes one batch on the database's own thread. True when inputs are left, so another batch must follow at once.
+    /// Executes one batch on the database's own thread. Returns true if inputs are left, so that
+    /// another batch must follow at once.
     pub(crate) fn work(&mut self, inputs: &mut impl ExactSizeIterator<Item = ToDatabase>) -> bool {
         self.pump.execute_batch(&mut self.effects, inputs);
         self.carry_out();
@@ -117,8 +121,9 @@ impl Driver {
         inputs.len() > 0 || self.pump.has_postponed()
     }
 
-    /// Executes one batch on a shard. The first input that exceeds the budget, and all inputs behind it, stay in `inputs`. False when inputs are
-    /// left, or when the database's thread has something else to do.
+    /// Executes one batch on a shard. The first input that exceeds the budget, and every input
+    /// after it, stay in `inputs`. Returns false if inputs are left, or if the database's thread
+    /// has other work.
     pub(crate) fn work_inline(
         &mut self,
         inputs: &mut Vec<ToDatabase>,
@@ -130,7 +135,7 @@ impl Driver {
         self.pump.end_inline()
     }
 
-    /// When a batch is due without an input, monotonic ms; `None`: never.
+    /// When a batch is due even without an input, monotonic ms; `None`: never.
     pub(crate) fn deadline_ms(&self) -> Option<u64> {
         self.pump.deadline_ms(read_clock())
     }
@@ -151,6 +156,8 @@ impl Driver {
                     effects.stamp_undelivered(pump);
                 }
                 Output::Applied(index) => {
+                    // Before the deliveries that follow from this entry: a client that has its
+                    // reply already finds the index in `_Server`.
                     if let Some(shown) = &effects.shown_index {
                         shown.show(index);
                     }
@@ -171,10 +178,14 @@ impl Driver {
                     }
                 }
                 Output::Event(event) => {
+                    // Deliveries and events are collected separately. Each kind is posted before
+                    // the other kind is collected, so both leave in the order of the outputs.
                     effects.post_deliveries(pump);
                     effects.batch.events.push(event);
                 }
                 Output::AwaitMain => {
+                    // The deliveries come next: a client that gets a commit's reply must be able to
+                    // connect to the remotes that the commit added.
                     effects.post_events();
                     effects.main.await_processed();
                 }
@@ -184,6 +195,7 @@ impl Driver {
                 }
                 Output::SourceOrder(id, connection, order) => {
                     effects.post_deliveries(pump);
+                    // Shard 0 owns the connections to sources.
                     let order = ToSource::Order(connection, order);
                     effects.shards[0].post(ShardMessage::Source(id, order));
                 }
@@ -200,6 +212,7 @@ impl Driver {
         }
         effects.post_deliveries(pump);
         effects.post_events();
+        // No client waits for the recording, so it comes last.
         effects.record(pump);
         let (counts, composed) = pump.counts();
         effects.batch.taken.count_batch(counts, composed);
@@ -207,7 +220,7 @@ impl Driver {
 }
 
 impl Effects {
-    /// Appends the batch to the recording.
+    /// Appends the batch to the recording. Ends the recording if it cannot continue.
     fn record(&mut self, pump: &mut Pump) {
         if let Some(recorder) = &mut self.recorder
             && !recorder.append(&pump.drain_tape())
@@ -252,7 +265,8 @@ impl Effects {
         }
     }
 
-    /// Records when the first of the commits was stored whose updates are not posted yet.
+    /// Records the time if a commit has just been stored and no earlier commit's updates are
+    /// undelivered.
     fn stamp_undelivered(&mut self, pump: &Pump) {
         if self.figures.is_on()
             && self.batch.undelivered_since_ns == 0
@@ -262,10 +276,10 @@ impl Effects {
         }
     }
 
-    /// Counts the durations of replies and updates that have been posted.
+    /// Counts how long the replies and updates that have just been posted took.
     fn count_delivered(&mut self, pump: &mut Pump) {
         let Some(figures) = self.figures.counted() else {
-            // Stamps of a time when metrics were on are dropped.
+            // Stamps from a time when metrics were on are dropped.
             self.batch.undelivered_since_ns = 0;
             pump.answered_stamps().clear();
             return;
@@ -286,7 +300,7 @@ impl Effects {
     }
 }
 
-/// The time, in the service's type.
+/// The current time, in the service's type.
 pub(crate) fn read_clock() -> Now {
     let now = clock::Now::read();
     Now {

@@ -1,9 +1,11 @@
-//! A shard's handle to a database: the mailbox of its thread, and the database itself, for inline execution.
+//! A shard's handle to a database: the mailbox of the database's thread, and the database itself
+//! for inline execution.
 //!
-//! To wake the database's thread, and to be woken by its reply, costs more than a small transaction. A shard that finds the mailbox free
-//! therefore acquires it and executes its requests itself, within a work budget for all of them together. It hands the first request that
-//! exceeds the budget, and all behind it, off to the thread. A shard that finds the mailbox held leaves its requests to the holder. The
-//! mailbox ([`corvid_reactor::mailbox`]) guarantees order and exclusion.
+//! Waking the database's thread, and being woken by its reply, costs more than a small transaction.
+//! A shard that finds the mailbox free therefore acquires it and executes its requests itself,
+//! within one work budget for all of them. It hands the first request that exceeds the budget, and
+//! every request after it, to the thread. A shard that finds the mailbox held leaves its requests
+//! to the holder. The mailbox ([`corvid_reactor::mailbox`]) guarantees order and exclusion.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,13 +15,14 @@ use corvid_service::message::ToDatabase;
 
 use crate::database::driver::Driver;
 
-/// The work budget of one inline execution, in steps: some 90 small transactions.
+/// The work budget of one inline execution, in steps: about 90 small transactions.
 const INLINE_STEPS: u64 = 8192;
 
 /// The handle; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct DatabaseHandle {
-    // Dropped before the sender: the thread ends when the last sender is dropped, and must then be the last owner of the database, to free it.
+    // Declared before `sender`, so that it is dropped first. The thread ends when the last sender
+    // is dropped; it must then be the last owner of the database, so that it frees the database.
     driver: Arc<Mutex<Driver>>,
     sender: MailSender<ToDatabase>,
 }
@@ -40,19 +43,20 @@ impl DatabaseHandle {
         &self.driver
     }
 
-    /// Executes `messages` inline if the mailbox is free, within the work budget; sends the rest to the thread.
+    /// Executes `messages` inline if the mailbox is free, within the work budget; sends the rest to
+    /// the thread.
     pub(crate) fn send_or_execute(&self, messages: &mut Vec<ToDatabase>) {
         self.send_or_execute_with(messages, lock);
     }
 
-    /// The same, with the function that locks the database. The mutex is unlocked before the mailbox is released, so the next holder finds it
-    /// free.
+    /// [`DatabaseHandle::send_or_execute`] with a given function that locks the database.
     fn send_or_execute_with(
         &self,
         messages: &mut Vec<ToDatabase>,
         lock: impl Fn(&Mutex<Driver>) -> MutexGuard<'_, Driver>,
     ) {
-        // The database's thread ends only after every shard has dropped its sender, so sending cannot fail.
+        // The database's thread ends only after every shard has dropped its sender, so sending
+        // cannot fail.
         if !self.sender.try_acquire(messages) {
             return;
         }
@@ -62,9 +66,12 @@ impl DatabaseHandle {
             let is_done = driver.work_inline(messages, &mut budget);
             driver.effects.liveness.idle();
             let deadline_ms = is_done.then(|| driver.deadline_ms());
+            // Unlocked before the mailbox is released, so that the next holder does not block.
             drop(driver);
             match deadline_ms {
                 None => return self.sender.hand_off(messages),
+                // More messages arrived meanwhile. This shard still holds the mailbox and executes
+                // them.
                 Some(deadline_ms) if self.sender.release(messages, deadline_ms) => {}
                 Some(_) => return,
             }
@@ -78,7 +85,7 @@ impl std::fmt::Debug for DatabaseHandle {
     }
 }
 
-/// Locks the database. Only the holder of the mailbox calls this, and finds the mutex unlocked.
+/// Locks the database. Only the holder of the mailbox calls this, so it finds the mutex unlocked.
 pub(crate) fn lock(driver: &Mutex<Driver>) -> MutexGuard<'_, Driver> {
     driver.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -212,7 +219,7 @@ pub(crate) mod tests {
     fn a_batch_ends_only_before_a_long_transaction() {
         let (_mailbox, handle) = database();
         let mut driver = lock(&handle.driver);
-        // Whether the second input of a batch is left for the next batch.
+        // Returns whether the second input of a batch is left for the next batch.
         let mut is_long = |input| {
             let comment = request(r#"{"op":"comment","comment":"first"}"#);
             let mut inputs = [comment, input].into_iter();
@@ -292,7 +299,8 @@ pub(crate) mod tests {
                     for number in 0..250 {
                         let long =
                             r#"{"op":"select","table":"Database","where":[["name","!=","0"]]}"#;
-                        // A session for each request: nothing is read here, and a session is blocked after a mebibyte of unread replies.
+                        // Each request has its own session: nothing is read here, and a session is
+                        // blocked after one MiB of unread replies.
                         let name = 1000 * shard + number;
                         let mut inputs = vec![request_of(name as u64, &insert(name))];
                         if number % 16 == 0 {

@@ -1,8 +1,9 @@
 //! The threads for the long jobs ([`corvid_service::job`]) of one database.
 //!
-//! The `jobs` thread carries out jobs in order, at low priority. The `contents` thread writes the bodies that clients wait for (initial
-//! contents of monitors, long results, long updates) in slices, in the order of [`BodyScheduler`]. Garbage goes to the reaper. The threads end
-//! with their database, after the present job or slice.
+//! The `jobs` thread carries out jobs in order, at low priority. The `contents` thread writes
+//! bodies that clients wait for (initial contents of monitors, long results, long updates) in
+//! slices, in the order of [`BodyScheduler`]. Garbage goes to the reaper. The threads end with
+//! their database, after the current job or slice.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -20,13 +21,14 @@ use crate::database::storage::ReplySender;
 pub(crate) struct JobThreads {
     jobs: Sender<Job>,
     replies: ReplySender,
-    /// The queue of the `contents` thread, which starts with the first body.
+    /// The queue of the `contents` thread. The first body starts the thread.
     contents: Option<Sender<Job>>,
     reaper: Reaper,
 }
 
 impl JobThreads {
-    /// Starts the `jobs` thread. Answers go to `replies`; `freeing` is the size of the reaper's queue, bytes.
+    /// Starts the `jobs` thread. Results go to `replies`; `freeing` is kept equal to the size of
+    /// the reaper's queue, bytes.
     ///
     /// # Errors
     /// The thread cannot be created.
@@ -57,11 +59,12 @@ impl JobThreads {
             | Job::Compare { .. }
             | Job::CompareSnapshots { .. } => &self.jobs,
         };
-        // The threads live as long as these senders.
+        // Sending cannot fail: the threads live as long as these senders.
         let _ = thread.send(job);
     }
 
-    /// The queue of the `contents` thread; that of the `jobs` thread, which writes each body at once, when it cannot be created.
+    /// The queue of the `contents` thread. If that thread cannot be created, the queue of the
+    /// `jobs` thread, which writes each body in one go.
     fn contents(&mut self) -> &Sender<Job> {
         if self.contents.is_none() {
             let replies = self.replies.clone();
@@ -84,7 +87,7 @@ fn start(
     Ok(sender)
 }
 
-/// The `jobs` thread: carries out one job after the other.
+/// The `jobs` thread: carries out one job after another.
 fn carry_out(jobs: &Receiver<Job>, replies: &ReplySender) {
     priority::yield_to_others();
     for job in jobs {
@@ -94,7 +97,7 @@ fn carry_out(jobs: &Receiver<Job>, replies: &ReplySender) {
     }
 }
 
-/// The `contents` thread: writes bodies in turns. A body that arrives gets its turn after the present slice.
+/// The `contents` thread: writes bodies in turns. A new body gets its turn after the current slice.
 fn write(jobs: &Receiver<Job>, replies: &ReplySender) {
     let mut turns = BodyScheduler::default();
     let mut answers = Vec::new();

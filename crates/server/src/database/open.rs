@@ -1,4 +1,5 @@
-//! Opening a database file: read, decode and apply every record, and report damage. Runs on the thread of the opening.
+//! Opens a database file: reads, decodes and applies every record, and reports damage. Runs on the
+//! thread of the opening.
 
 use std::path::PathBuf;
 
@@ -25,10 +26,10 @@ mod salvage_copy;
 pub(crate) use member::{OpenedMember, load as load_member};
 pub(crate) use progress::Progress;
 
-/// The maximum of threads that read and decode for the one that applies.
+/// The maximum number of threads that read and decode for the thread that applies.
 const WORKERS_MAX: usize = 8;
 
-/// Row identities from the operating system's random source.
+/// Row UUIDs from the operating system's random source.
 pub(crate) struct RandomUuids(Random);
 
 impl RandomUuids {
@@ -45,7 +46,8 @@ impl UuidSource for RandomUuids {
     fn fresh(&mut self) -> Uuid {
         match self.0.uuid() {
             Ok(bytes) => Uuid(bytes),
-            // Repeated identities would corrupt databases. The random source of a running Linux does not fail.
+            // Repeated UUIDs would corrupt databases, so a failure is fatal. The random source of a
+            // running Linux does not fail.
             Err(error) => panic!("the random source failed: {error}"),
         }
     }
@@ -60,7 +62,7 @@ pub(crate) fn hash_seed() -> std::io::Result<HashSeed> {
     Ok(HashSeed::new(u64::from_ne_bytes(bytes)))
 }
 
-/// Versions for the rows that are read from a file.
+/// Versions for the rows read from a file.
 struct Versions(PseudoRandom);
 
 impl UuidSource for Versions {
@@ -72,20 +74,20 @@ impl UuidSource for Versions {
 /// An opened file.
 #[derive(Debug)]
 pub(crate) enum Opened {
-    /// Of a standalone database.
+    /// A standalone database.
     Standalone(Box<OpenedFile>),
-    /// Of a member of a cluster.
+    /// A cluster member.
     Member(Box<OpenedMember>),
 }
 
-/// The file of a standalone database and its content.
+/// The file of a standalone database, and its contents.
 #[derive(Debug)]
 pub(crate) struct OpenedFile {
-    /// The content.
+    /// The contents.
     pub(crate) database: Database,
-    /// The file, to append to.
+    /// The file, ready to append to.
     pub(crate) file: LogFile,
-    /// The file's number of records and size.
+    /// The file's number of records and its size.
     pub(crate) state: FileState,
     /// The copy that was made because the file ends in damage.
     pub(crate) salvage_copy: Option<PathBuf>,
@@ -101,14 +103,15 @@ impl Opened {
         }
     }
 
-    /// Closes the file at once, and frees the content on a thread of its own, which may take as long as loading.
+    /// Closes the file at once, and frees the contents on a separate thread, because freeing may
+    /// take as long as loading.
     pub(crate) fn discard(self) {
         let database = match self {
             Opened::Standalone(opened) => Some(opened.database),
             Opened::Member(opened) => opened.contents.map(|contents| contents.database),
         };
         let thread = std::thread::Builder::new().name("discard".to_owned());
-        // If the thread cannot be created, the content is freed here.
+        // If the thread cannot be created, the contents are freed here.
         let _ = thread.spawn(move || drop(database));
     }
 }
@@ -150,11 +153,11 @@ fn open_file(name: &str, mode: OpenMode) -> Result<LogFile, WireError> {
 }
 
 /// Opens a file of either kind. A torn end is logged and ignored. If the first write would cut off
-/// more than that, a salvage copy of the file is made before.
+/// more than a torn end, a salvage copy of the file is made first.
 ///
 /// # Errors
-/// In the reference's words: the file cannot be opened or locked, or has no schema. In ours: it is
-/// rotten or cannot be copied; or `progress` was cancelled.
+/// In the reference's words: the file cannot be opened or locked, or has no schema. In ours: the
+/// file is rotten or cannot be copied, or `progress` was cancelled.
 pub(crate) fn open(
     name: &str,
     seed: HashSeed,
@@ -170,6 +173,7 @@ pub(crate) fn open(
     }
     let loaded = load(name, &mut file, seed, uuids, progress)?;
     step()?;
+    // Before the file is returned: the caller's first append cuts the damage off.
     let mut salvage_copy = None;
     if let Some(damage) = &loaded.damage {
         salvage_copy = damage::handle(damage, name, &mut file, progress)?;
@@ -199,14 +203,14 @@ pub(crate) struct Inspected {
     pub(crate) name: String,
     /// Its contents; `None` while its server joins a cluster.
     pub(crate) database: Option<Database>,
-    /// The damage that a server would ignore, as a message.
+    /// A message about damage that a server would ignore.
     pub(crate) damage: Option<String>,
 }
 
 /// Reads a database without locking or changing its file.
 ///
 /// # Errors
-/// A server could not open the file, or it has no schema.
+/// A server could not open the file, or the file has no schema.
 pub(crate) fn inspect(
     name: &str,
     seed: HashSeed,
@@ -275,7 +279,8 @@ fn load(
     load::load(name, workers(), source, seed, uuids, fresh_versions)
 }
 
-/// The kind of a file, by its first line. A file that does not begin like a log is reported as such, not as damaged.
+/// The kind of a file, by its first line. A file that does not begin like a log is reported as
+/// such, not as damaged.
 fn identify(name: &str, file: &mut LogFile) -> Result<Magic, WireError> {
     let io_error = |fault: Fault| {
         let details = format!("{name}: read error ({})", fault.text);
@@ -301,8 +306,8 @@ fn fresh_versions() -> Versions {
     }
 }
 
-/// The number of threads that read and decode: one for each other core, and at least one, because reading blocks. One thread that applies does
-/// not keep more than a few of them busy.
+/// The number of threads that read and decode: one for each other core, and at least one, because
+/// reading blocks. The one thread that applies cannot keep more than a few of them busy.
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).clamp(1, WORKERS_MAX))
 }

@@ -1,12 +1,14 @@
 //! The reaper of one database: a thread that frees large garbage, so that no client waits for it.
 //!
-//! Each database has its own, which starts with the first garbage. To free a database of millions of rows takes seconds, and neither its own
-//! conversions nor another database's garbage wait for that. The thread runs at low priority, and ends when its database has ended and
-//! everything is freed.
+//! Each database has its own reaper, which starts with the first garbage. Freeing a database of
+//! millions of rows takes seconds; neither the database's own conversions nor other databases'
+//! garbage may wait for that. The thread runs at low priority. It ends after its database has ended
+//! and everything is freed.
 //!
-//! Invariant: while the queue holds [`BYTES_MAX`] or more, nothing is added; then the caller frees its garbage itself. So unfreed garbage is
-//! bounded by that limit and one piece more, and under load the database slows down to the rate at which memory is freed.
-//! Garbage counts until it is completely freed.
+//! Invariant: nothing is added while the queue holds [`BYTES_MAX`] or more; the caller then frees
+//! its garbage itself. Unfreed garbage is therefore bounded by that limit plus one piece, and under
+//! load the database slows down to the rate at which memory is freed. Garbage counts until it is
+//! completely freed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +17,7 @@ use corvid_reactor::priority;
 use corvid_service::job::garbage::Garbage;
 use crossbeam_channel::{Receiver, Sender};
 
-/// The size at which the queue is full, bytes: some tenths of a second of freeing.
+/// The size at which the queue is full, bytes: a few tenths of a second of freeing.
 const BYTES_MAX: usize = 64 << 20;
 
 /// The queue of the reaper, and its size.
@@ -26,7 +28,8 @@ pub(crate) struct Reaper {
 }
 
 impl Reaper {
-    /// Without a thread yet. `queued_bytes` is kept equal to the size of the queue.
+    /// A reaper whose thread is not started yet. `queued_bytes` is kept equal to the size of the
+    /// queue.
     #[must_use]
     pub(crate) fn new(queued_bytes: Arc<AtomicUsize>) -> Reaper {
         Reaper {
@@ -35,7 +38,8 @@ impl Reaper {
         }
     }
 
-    /// Queues garbage for the thread. Frees it here when the queue is full or the thread cannot be created.
+    /// Queues garbage for the thread. Frees it here if the queue is full or the thread cannot be
+    /// created.
     pub(crate) fn free(&mut self, garbage: Garbage) {
         if self.queued_bytes.load(Ordering::Relaxed) >= BYTES_MAX {
             return;
@@ -46,7 +50,7 @@ impl Reaper {
         if let Some(queue) = &self.queue {
             self.queued_bytes
                 .fetch_add(garbage.bytes(), Ordering::Relaxed);
-            // The thread lives as long as this sender.
+            // Sending cannot fail: the thread lives as long as this sender.
             let _ = queue.send(garbage);
         }
     }
@@ -79,7 +83,7 @@ mod tests {
     use std::thread::ThreadId;
     use std::time::{Duration, Instant};
 
-    /// Reports the thread that drops it, once the gate, if it has one, is open.
+    /// Reports the thread that drops it. With a gate, the drop blocks until the gate opens.
     struct Dropped {
         gate: Option<Receiver<()>>,
         by: Sender<ThreadId>,
@@ -120,7 +124,7 @@ mod tests {
         let (open, gate) = crossbeam_channel::bounded(0);
         let (by, dropped) = crossbeam_channel::unbounded();
         let own = std::thread::current().id();
-        // The reaper is freeing the first one; with three more the queue is full.
+        // The reaper is busy with the first piece; three more fill the queue.
         reaper.free(garbage(EACH, Some(gate), &by));
         for _ in 0..3 {
             reaper.free(garbage(EACH, None, &by));

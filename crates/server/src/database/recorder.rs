@@ -1,9 +1,12 @@
-//! The files of the flight recorder (`--record`): a recording for each database, `NAME.recording`, and how they are replayed (`--replay`).
+//! The files of the flight recorder (`--record`): one recording for each database,
+//! `NAME.recording`, and how recordings are replayed (`--replay`).
 //!
-//! The holder of a database queues the frames that its pump has recorded; a thread appends them to the file, at most a hundred times a second.
-//! So the recording of a process that dies lacks at most its last hundredth of a second. The database does not wait for that thread. A recording
-//! ends, with a warning in the log, when it reaches its maximum size, when a write fails, or when the queue is full, because a recording
-//! with a gap cannot be replayed. The previous run's recording is kept as `NAME.recording.old`. Format: [`corvid_service::recording`].
+//! The holder of a database queues the frames that its pump has recorded. A thread appends them to
+//! the file, at most a hundred times a second, so a process that dies loses at most the last
+//! hundredth of a second of its recording. The database does not wait for that thread. A recording
+//! ends, with a warning in the log, when it reaches its maximum size, when a write fails, or when
+//! the queue is full: a recording with a gap cannot be replayed. The previous run's recording is
+//! kept as `NAME.recording.old`. The format is that of [`corvid_service::recording`].
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -21,7 +24,8 @@ use corvid_shell::vlog::{self, Module};
 /// The maximum size of the queue, bytes.
 const QUEUED_BYTES_MAX: usize = 64 << 20;
 
-/// The shortest interval between two writes: waking the thread for each batch would cost more than the batch.
+/// The minimum interval between two writes: waking the thread for each batch would cost more than
+/// the batch.
 const WRITE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The directory of the recordings, and the maximum size of each.
@@ -54,7 +58,7 @@ struct Queue {
 #[derive(Debug, Default)]
 struct Pending {
     bytes: Vec<u8>,
-    /// Nothing more will be appended.
+    /// No more frames will be appended.
     is_closed: bool,
     /// A write has failed.
     has_failed: bool,
@@ -72,17 +76,18 @@ impl Drop for Recorder {
         self.queue.lock().is_closed = true;
         self.queue.arrived.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic was reported when it happened.
+            // The panic of a thread is reported when it happens.
             let _ = thread.join();
         }
     }
 }
 
 impl Recorder {
-    /// Begins the recording of a database of this name.
+    /// Begins the recording of the database of this name.
     ///
     /// # Errors
-    /// The file or the thread cannot be created.
+    /// The directory, the file or the thread cannot be created, or the previous recording cannot be
+    /// renamed.
     pub(crate) fn begin(settings: &RecorderSettings, name: &str) -> std::io::Result<Recorder> {
         fs::create_dir_all(&settings.directory)?;
         let path = settings.directory.join(format!("{name}.recording"));
@@ -109,7 +114,7 @@ impl Recorder {
         })
     }
 
-    /// Appends frames. False when the recording has ended without them.
+    /// Appends frames. Returns false if the recording has ended without them.
     #[must_use]
     pub(crate) fn append(&mut self, frames: &[u8]) -> bool {
         let length = frames.len();
@@ -131,7 +136,7 @@ impl Recorder {
             return true;
         };
         drop(pending);
-        // The thread writes the rest of the queue by itself.
+        // Dropping the handle detaches the thread, which still writes the rest of the queue.
         self.thread = None;
         let (name, bytes) = (&self.name, self.bytes);
         vlog::warn(
@@ -176,7 +181,8 @@ fn write(queue: &Queue, mut file: File, path: &Path) {
     }
 }
 
-/// Replays every recording of a directory, and prints a line for each. True when all of them yield the recorded outputs.
+/// Replays every recording in a directory, and prints a line for each. Returns true if every replay
+/// reproduces the recorded outputs.
 #[must_use]
 pub fn replay_all(directory: &Path) -> bool {
     let mut paths = match recordings(directory) {
@@ -224,7 +230,7 @@ fn recordings(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Replays one recording.
+/// Replays one recording. Returns a summary, or the problem.
 fn replay(path: &Path) -> Result<String, String> {
     let bytes = fs::read(path).map_err(|error| errno::text(&error))?;
     let mut replay = Replay::open(&bytes).map_err(|damage| damage.0)?;

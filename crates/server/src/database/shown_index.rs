@@ -1,8 +1,8 @@
-//! The way of a clustered database's index into `_Server`.
+//! Publishes a clustered database's index in `_Server`.
 //!
-//! The holder of the database sets the index and has `_Server` show it before it posts what follows
-//! from the entry: inline if the mailbox of `_Server` is free, which wakes no thread, and otherwise
-//! by a message. Invariant: it never waits for `_Server`.
+//! The holder of the database sets the index and has `_Server` show it before it posts anything
+//! that follows from the entry. If the mailbox of `_Server` is free, `_Server` does that inline,
+//! which wakes no thread; otherwise by a message. Invariant: the holder never waits for `_Server`.
 
 use corvid_log::cluster::Index;
 use corvid_service::applied_index::AppliedIndex;
@@ -10,7 +10,7 @@ use corvid_service::message::{Control, ToDatabase};
 
 use crate::database::handle::DatabaseHandle;
 
-/// See the module.
+/// The publisher of one database's applied index.
 #[derive(Debug)]
 pub(crate) struct ShownIndex {
     applied: AppliedIndex,
@@ -18,13 +18,13 @@ pub(crate) struct ShownIndex {
 }
 
 impl ShownIndex {
-    /// Shows the index of a database in this `_Server`.
+    /// Publishes a database's index in this `_Server`.
     #[must_use]
     pub(crate) fn new(applied: AppliedIndex, server_db: DatabaseHandle) -> ShownIndex {
         ShownIndex { applied, server_db }
     }
 
-    /// The entries through this one are applied.
+    /// Records that the entries through this one are applied.
     pub(crate) fn show(&self, index: Index) {
         if self.applied.set(index) {
             let show = Control::ShowIndex(self.applied.clone());

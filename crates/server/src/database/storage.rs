@@ -1,9 +1,12 @@
-//! The file of one database and the threads that write it. The owner of the file (the holder of the database, or the thread of a cluster's
-//! member) appends ordinary records, all of a batch in one write. The disk thread writes records that must be synced, everything that arrives while it works, and all records while the disk is slow. A
-//! `rewrite` thread writes a new file. [`Routing`] decides which thread writes; results come back as messages to the owner.
+//! The file of one database, and the threads that write it. The file's owner (the holder of the
+//! database, or the thread of a cluster member) appends ordinary records, all records of a batch in
+//! one write. The disk thread writes records that must be synced, everything that arrives while it
+//! works, and all records while the disk is slow. A `rewrite` thread writes a new file. [`Routing`]
+//! decides which thread writes; results return to the owner as messages.
 //!
-//! Invariant: the owner, which may be a shard, never syncs, truncates or closes a file. It locks the file only for a write
-//! during which, as [`Routing`] guarantees, no other thread has the lock.
+//! Invariant: the owner, which may be a shard, never syncs, truncates or closes a file. It locks
+//! the file only for a write during which, as [`Routing`] guarantees, no other thread holds the
+//! lock.
 
 use corvid_log::storage::{
     Committer, DiskTask, FileContent, FileStatus, RewriteNumber, RewriteStage, Rewriter, Route,
@@ -27,13 +30,14 @@ use crate::coverage;
 use crate::member::handle::{MemberHandle, ToMember};
 use crate::metrics::database::DatabaseFigures;
 
-/// Handles of replaced files, which the receiver closes.
+/// Handles of replaced files. Their receiver closes them.
 type ReplacedFiles = Vec<corvid_log::writer::Replaced<corvid_disk::log_file::Handle>>;
 
 /// A message to the disk thread.
 enum ToDisk {
     Order(DiskTask<Location>),
-    /// The receiver of the handles that the next swap replaces. Closing them may take long if the thread for large files has too many.
+    /// Receives the handles that the next swap replaces. Closing them may block if the thread that
+    /// closes large files is overloaded.
     Closer(Sender<ReplacedFiles>),
 }
 
@@ -46,7 +50,8 @@ enum ToRewriter {
 
 /// An open database file.
 pub(crate) struct Storage {
-    /// Locked by the disk thread while it works, by a rewrite thread when it begins, and by the holder of the database for inline writes.
+    /// Locked by the disk thread while it works, by a rewrite thread when it begins, and by the
+    /// owner for inline writes.
     file: Arc<Mutex<Committer<Location>>>,
     published: Arc<FileStatus>,
     routing: Routing,
@@ -57,7 +62,7 @@ pub(crate) struct Storage {
     figures: Option<Arc<DatabaseFigures>>,
 }
 
-/// The thread that writes a new file.
+/// The thread that writes a new file, and the channel to it.
 struct RewriteThread {
     number: RewriteNumber,
     orders: Sender<ToRewriter>,
@@ -66,7 +71,8 @@ struct RewriteThread {
 }
 
 impl Storage {
-    /// Starts the disk thread of `file`. Its results are sent to `replies`; durations are counted in `figures`.
+    /// Starts the disk thread of `file`. Its results are sent to `replies`; `figures` counts
+    /// durations.
     ///
     /// # Errors
     /// The disk thread cannot be created.
@@ -91,7 +97,7 @@ impl Storage {
             figures: figures.clone(),
             closer: None,
         };
-        // Its queue is empty, so this cannot fail.
+        // The queue is new and its receiver alive, so sending cannot fail.
         let _ = disk.send(ToDisk::Order(DiskTask::SyncExisting));
         let disk_thread = std::thread::Builder::new()
             .name("disk".to_owned())
@@ -108,7 +114,8 @@ impl Storage {
         })
     }
 
-    /// Carries out requests, or sends them to their threads. Returns the replies of those that are complete.
+    /// Carries out requests, or sends them to their threads. Returns the replies of the requests
+    /// that are complete.
     pub(crate) fn store(&mut self, stores: Vec<StorageRequest>) -> Vec<StorageReply> {
         let mut answers = Vec::new();
         for route in self.routing.route(stores) {
@@ -116,6 +123,8 @@ impl Storage {
                 Route::Inline(records) => match lock(&self.file).append(records) {
                     Ok(reply) => answers.extend(reply),
                     Err(order) => {
+                        // The write failed. The disk thread undoes it and replies; until then
+                        // `Routing` sends all later records to the disk thread, after this order.
                         self.routing.observe_deferral(&order);
                         self.to_disk(ToDisk::Order(*order));
                     }
@@ -133,13 +142,13 @@ impl Storage {
         self.disk.queued()
     }
 
-    /// Observes a reply that the database is about to get.
+    /// Observes a reply that the owner is about to handle.
     pub(crate) fn observe_reply(&mut self, answer: &StorageReply) {
         self.routing.observe_reply(answer);
     }
 
     fn to_disk(&self, message: ToDisk) {
-        // The disk thread lives as long as this sender.
+        // Sending cannot fail: the disk thread lives as long as this sender.
         let _ = self.disk.send(message);
     }
 
@@ -152,7 +161,8 @@ impl Storage {
             StorageRequest::Extend(_, records) => ToRewriter::Extend(records),
             StorageRequest::Swap(_) => ToRewriter::Swap,
             StorageRequest::Abandon(number) => {
-                // A member's request may have waited for a swap, while the next rewrite began: that one is wanted.
+                // A member's request to abandon may have waited for a swap while the next rewrite
+                // began. That next rewrite must go on.
                 let rewrite = self.rewrite.as_ref()?;
                 if rewrite.number != number {
                     return None;
@@ -165,7 +175,7 @@ impl Storage {
             }
         };
         if let Some(rewrite) = &self.rewrite {
-            // A thread that has failed has reported it.
+            // A thread that has failed has already reported it.
             let _ = rewrite.orders.send(order);
         }
         None
@@ -201,7 +211,8 @@ impl Storage {
         let thread = std::thread::Builder::new()
             .name("rewrite".to_owned())
             .spawn(move || {
-                // Other threads wait for this lock, so it is released before the thread lowers its priority.
+                // Other threads wait for this lock, so the thread releases it before it lowers its
+                // priority.
                 let rewriter = lock(&file).rewrite(number, content, end);
                 drop(file);
                 priority::yield_to_others();
@@ -227,19 +238,20 @@ impl Storage {
         Ok(())
     }
 
-    /// Whether nothing can be appended before a new file is in place.
+    /// Whether nothing can be appended until a new file is in place.
     pub(crate) fn is_poisoned(&self) -> bool {
         self.published.is_poisoned()
     }
 
-    /// Completes all pending writes, abandons a new file that is not complete, and closes the file.
+    /// Completes all pending writes, abandons an incomplete new file, and closes the file.
     pub(crate) fn close(self) {
         if let Some(rewrite) = self.rewrite {
             rewrite.is_wanted.store(false, Ordering::Relaxed);
             drop(rewrite.orders);
-            // A panic was reported when it happened; here and below.
+            // A panic was reported when it happened; the same holds below.
             let _ = rewrite.thread.join();
         }
+        // Without a sender, the disk thread drains its queue and ends.
         drop(self.disk);
         let _ = self.disk_thread.join();
     }
@@ -249,7 +261,8 @@ fn lock(file: &Mutex<Committer<Location>>) -> MutexGuard<'_, Committer<Location>
     file.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sends replies of its own threads to a database. Weak, because the database's thread ends when the last sender is dropped.
+/// Sends replies of a database's threads to it. Holds a weak reference, because the database's
+/// thread ends when the last sender is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplySender(pub(crate) std::sync::Weak<MailSender<ToDatabase>>);
 
@@ -308,10 +321,13 @@ impl DiskThread {
             let unsynced = file.unsynced_name();
             self.publish_poison(&file);
             drop(file);
+            // Replies are sent after the lock is released, so that the owner can append inline at
+            // once.
             for answer in answers {
                 self.replies.send(answer);
             }
-            // Without the lock, so that records can be appended inline meanwhile.
+            // The directory is synced without the lock, so that records can be appended inline
+            // meanwhile. Until the sync is done, a crash may bring back the replaced file.
             if let Some(disk) = unsynced {
                 let outcome = disk.sync_directory();
                 let mut file = lock(&self.file);
@@ -322,7 +338,8 @@ impl DiskThread {
                     self.replies.send(answer);
                 }
             }
-            // After a failed swap the list is empty. The rewrite thread waits for it in either case.
+            // After a failed swap the list is empty. The rewrite thread waits for it in either
+            // case.
             if let Some(closer) = self.closer.take_if(|_| has_swap) {
                 let _ = closer.send(replaced);
             }
@@ -345,7 +362,7 @@ struct RewriteWork {
     published: Arc<FileStatus>,
     disk: MailSender<ToDisk>,
     replies: FileOwner,
-    /// The database's name, for the log; `None`: the rewrite is no compaction.
+    /// The database's name, for the log; `None`: the rewrite is not a compaction.
     label: Option<String>,
     /// The figures, if this is a compaction.
     figures: Option<Arc<DatabaseFigures>>,
@@ -375,6 +392,8 @@ impl RewriteWork {
                 Ok(ToRewriter::Abandon) | Err(_) => return,
             }
         }
+        // Sent before the swap: the disk thread hands the replaced file's handles to this thread,
+        // which closes them at low priority.
         let (closer, replaced) = crossbeam_channel::bounded(1);
         let _ = self.disk.send(ToDisk::Closer(closer));
         let _ = self.disk.send(ToDisk::Order(DiskTask::Swap(rewriter)));
@@ -422,7 +441,7 @@ impl RewriteWork {
         self.answer(number, Err(error));
     }
 
-    /// Counts the end of a compaction; a rewrite for a conversion is not counted.
+    /// Counts the end of a compaction. A rewrite for a conversion is not counted.
     fn count_compaction(&self, counter: &'static Counter) {
         if self.label.is_some() {
             counter.bump();

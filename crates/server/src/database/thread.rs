@@ -1,4 +1,5 @@
-//! The thread of one database (`db:NAME`): executes, in batches, the inputs that no shard has executed inline, with no limit of time.
+//! The thread of one database (`db:NAME`): executes, in batches and without a time limit, the
+//! inputs that no shard has executed inline.
 
 use std::sync::{Arc, Mutex};
 
@@ -26,7 +27,7 @@ impl DatabaseThread {
     pub(crate) fn run(self) {
         let mut arrived = Vec::new();
         let mut interval = PollInterval::new(&self.label);
-        // No shard can acquire the mailbox before it is first received from, so the lock is free.
+        // No shard can acquire the mailbox before the first `receive`, so the lock is free.
         let mut deadline_ms = lock(&self.driver).deadline_ms();
         while self.mailbox.receive(&mut arrived, deadline_ms) {
             coverage::DB_WAKEUP.bump();

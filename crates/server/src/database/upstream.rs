@@ -1,13 +1,14 @@
-//! The way of a database's requests to the thread that decides its commits: the member of its cluster, or its relay.
+//! The handle through which a database sends requests to the thread that decides its commits: the
+//! member of its cluster, or its relay.
 
 use crate::member::handle::MemberHandle;
 use crate::relay::handle::RelayHandle;
 
-/// The queue of that thread; cheap to clone.
+/// The queue of the deciding thread; cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) enum UpstreamHandle {
-    /// Of a member.
+    /// The queue of a cluster member.
     Member(MemberHandle),
-    /// Of a relay.
+    /// The queue of a relay.
     Relay(RelayHandle),
 }

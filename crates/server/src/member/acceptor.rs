@@ -1,4 +1,5 @@
-//! The socket on which a member listens for the others: the passive form of its address, opened again every second until that succeeds
+//! The socket on which a member listens for other members. It is bound to the passive form of the
+//! member's address, and retried every second until binding succeeds
 //! (docs/spec/distribution.md 1.1).
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use corvid_reactor::listening::Listening;
 use mio::{Registry, Token};
 use rustix::io::Errno;
 
-/// Between two attempts to open the socket, and after a failure to accept, ms.
+/// The pause between two attempts to open the socket, and after a failure to accept, ms.
 const RETRY_MS: u64 = 1000;
 
 /// The socket, open or not.
@@ -21,7 +22,7 @@ pub(super) struct Acceptor {
     name: String,
     /// `None`: the address has no passive form.
     listening: Option<Listening>,
-    /// That was told.
+    /// The missing passive form has been logged.
     is_refusal_told: bool,
 }
 
@@ -57,7 +58,8 @@ impl Acceptor {
         self.listening.as_ref()?.retry_ms()
     }
 
-    /// Opens the socket and registers it, or ends a pause, if it is time. True when accepting is to be tried although no event comes.
+    /// Opens the socket and registers it, or ends a pause, if either is due. Returns true if the
+    /// caller should try to accept although no event has arrived.
     pub(super) fn retry(&mut self, now_ms: u64, registry: &Registry, token: Token) -> bool {
         let Some(listening) = &mut self.listening else {
             if !std::mem::replace(&mut self.is_refusal_told, true) {
@@ -85,7 +87,8 @@ impl Acceptor {
         }
     }
 
-    /// Accepting has failed, perhaps because no descriptor is left: no event reports when it would succeed.
+    /// Pauses accepting after a failure, perhaps because no descriptor is left. No event reports
+    /// when accepting would succeed, so a timer ends the pause.
     pub(super) fn pause(&mut self, now_ms: u64) {
         if let Some(listening) = &mut self.listening {
             listening.accept_at(Some(now_ms + RETRY_MS));
@@ -101,7 +104,8 @@ impl Acceptor {
     }
 }
 
-/// The passive form of an address: `tcp:HOST:PORT` becomes `ptcp:PORT:HOST`, `unix:PATH` becomes `punix:PATH`.
+/// The passive form of an address: `tcp:HOST:PORT` becomes `ptcp:PORT:HOST`, `unix:PATH` becomes
+/// `punix:PATH`.
 fn passive(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once(':') else {
         return format!("p{address}");

@@ -1,7 +1,8 @@
-//! The effects of a member's thread: its sockets, its queue, its database and the main thread; and the failures that `cluster/failure-test` provokes
-//! there.
+//! The effects of a member's thread: its sockets, its queue, its database and the main thread; and
+//! the failures that `cluster/failure-test` provokes there.
 //!
-//! Invariant: nothing is decided here that a scenario does not ask for: [`MemberPump`] decides, and the simulator runs that too.
+//! Invariant: apart from the failure scenarios, nothing is decided here. [`MemberPump`] decides,
+//! and the simulator runs the same [`MemberPump`].
 
 use bytes::Bytes;
 use corvid_consensus::member::{Command, CommandToken, Rehearsal, Repeated, ServerRow};
@@ -23,10 +24,10 @@ use super::status_text;
 use crate::database::handle::DatabaseHandle;
 use crate::main_handle::{MainHandle, MainMessage};
 
-/// The token of commands that a scenario gives; nobody waits for their outcome.
+/// The token of commands that a failure scenario gives. Nobody waits for their outcome.
 const TEST: CommandToken = CommandToken(u64::MAX - 1);
 
-/// See the module.
+/// The effects of one member's thread.
 pub(crate) struct ThreadEffects {
     /// The number of the database.
     pub(crate) id: DatabaseId,
@@ -36,7 +37,7 @@ pub(crate) struct ThreadEffects {
     pub(crate) links: Links,
     /// The thread's queue.
     pub(crate) inbox: MemberHandle,
-    /// Room for the messages of a turn.
+    /// The messages of the current turn; kept to reuse its capacity.
     pub(crate) mail: Vec<ToMember>,
     /// The database; `None` until the server has joined its cluster and has a snapshot.
     pub(crate) database: Option<DatabaseHandle>,
@@ -46,9 +47,9 @@ pub(crate) struct ThreadEffects {
     pub(crate) row: RowSlot,
     /// The figures.
     pub(crate) meter: Meter,
-    /// The failure that is provoked.
+    /// The failure scenario in force.
     pub(crate) scenario: Scenario,
-    /// The kinds of messages of this turn that scenarios tell from others.
+    /// The kinds of the messages sent in this turn, as far as scenarios distinguish them.
     pub(crate) sent_kinds: Vec<Kind>,
 }
 
@@ -191,7 +192,8 @@ impl ThreadEffects {
         }
     }
 
-    /// The contents of a snapshot are loaded: the database gets them, or the main thread makes it.
+    /// Handles a loaded snapshot: passes the contents to the database, or has the main thread
+    /// create the database.
     fn loaded(
         &mut self,
         index: Index,
@@ -229,7 +231,7 @@ impl ThreadEffects {
         }
     }
 
-    /// The messages of this turn have been handed to the connections.
+    /// Runs once the messages of this turn have been handed to the connections.
     fn sent(&mut self, now_ms: u64, member: &mut Member) {
         for at in 0..self.sent_kinds.len() {
             let kind = self.sent_kinds[at];
@@ -241,14 +243,14 @@ impl ThreadEffects {
         self.sent_kinds.clear();
     }
 
-    /// Hands the leadership over for a scenario, which ends.
+    /// Transfers the leadership for a scenario, which then ends.
     fn transfer(&mut self, now_ms: u64, member: &mut Member) {
         self.scenario = Scenario::Clear;
         command(now_ms, Command::Rehearse(Rehearsal::Transfer), member);
     }
 }
 
-/// Gives a command of a scenario.
+/// Gives the member a scenario's command.
 fn command(now_ms: u64, command: Command, member: &mut Member) {
     let token = TEST;
     member.handle(now_ms, Input::Command { token, command });

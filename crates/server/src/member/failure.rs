@@ -1,59 +1,60 @@
-//! The scenarios of `cluster/failure-test` (docs/spec/distribution.md 1.12): failures at chosen moments, for tests and for operators who
-//! rehearse.
+//! The scenarios of `cluster/failure-test` (docs/spec/distribution.md 1.12): failures at chosen
+//! moments, for tests and for operators' rehearsals.
 //!
-//! Invariant: there is one scenario at a time for the whole process; members that are served later get it too. A member's thread asks at each
-//! of these moments; without a scenario an answer is one comparison.
+//! Invariant: at most one scenario is in force for the whole process; members that are served later
+//! get it too. A member's thread checks the scenario at each of these moments; without a scenario
+//! the check is one comparison.
 
 use corvid_consensus::PeerMessage;
 use corvid_consensus::member::Rehearsal;
 use corvid_shell::program;
 use corvid_shell::vlog::Module;
 
-/// A scenario.
+/// A failure scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scenario {
-    /// None.
+    /// No scenario.
     Clear,
-    /// All messages with other members stop.
+    /// All messages to and from other members stop.
     StopTraffic,
-    /// Requests for votes are not sent.
+    /// Vote requests are not sent.
     NoVoteRequests,
-    /// The leader hands the leadership over, once.
+    /// The leader transfers its leadership, once.
     Transfer,
-    /// The same after the next message with entries.
+    /// The leader transfers its leadership after the next message with entries, once.
     TransferAfterAppend,
-    /// The member itself provokes it.
+    /// A scenario that the member itself carries out.
     Rehearsal(Rehearsal),
-    /// The process ends at a moment.
+    /// The process ends at this moment, with this message.
     Crash(Moment, &'static str),
 }
 
-/// A moment at which the process may end.
+/// A moment at which a scenario may end the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// Before a message of this kind is sent.
     BeforeSending(Kind),
-    /// When it has been handed to the connection.
+    /// After a message of this kind was handed to the connection.
     AfterSending(Kind),
-    /// When entries have arrived.
+    /// After entries have arrived.
     AfterReceivingEntries,
     /// Before a peer's snapshot is installed.
     BeforeInstalling,
 }
 
-/// A kind of message.
+/// A kind of message that scenarios distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Entries of the log.
     Entries,
-    /// Outcomes of forwarded transactions.
+    /// Results of forwarded transactions.
     Outcomes,
     /// Forwarded transactions.
     Forwards,
 }
 
 impl Scenario {
-    /// The scenario of this name; `None`: there is none.
+    /// The scenario with this name, if it exists.
     pub(crate) fn parse(name: &str) -> Option<Scenario> {
         use Kind::{Entries, Forwards, Outcomes};
         use Moment::{AfterReceivingEntries, AfterSending, BeforeInstalling, BeforeSending};
@@ -106,7 +107,7 @@ impl Scenario {
         }
     }
 
-    /// The scenario that goes on when this one is engaged after another.
+    /// The scenario in force after this one is engaged while `before` was in force.
     pub(crate) fn lasting(self, before: Scenario) -> Scenario {
         match self {
             Scenario::Rehearsal(Rehearsal::ForceElection) => before,
@@ -115,7 +116,7 @@ impl Scenario {
         }
     }
 
-    /// Ends the process if this is the scenario's moment.
+    /// Ends the process if the scenario asks for it at this moment.
     pub(super) fn reach(self, moment: Moment) {
         if let Scenario::Crash(awaited, text) = self
             && awaited == moment
@@ -125,7 +126,7 @@ impl Scenario {
     }
 }
 
-/// The kind of a message, if scenarios tell it from others.
+/// The kind of a message, if scenarios distinguish it.
 pub(super) fn kind(message: &PeerMessage) -> Option<Kind> {
     match message {
         PeerMessage::Append { entries, .. } if !entries.is_empty() => Some(Kind::Entries),
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn names_of_the_reference_are_known() {
-        // The table of docs/spec/distribution.md 1.12.
+        // The table in docs/spec/distribution.md 1.12.
         let specification = include_str!("../../../../docs/spec/distribution.md");
         let table = specification
             .lines()

@@ -1,4 +1,5 @@
-//! The disk of a member's file and the threads that write, check and load it. [`corvid_service::member::MemberFile`] decides what they do.
+//! The disk of a member's file, and the threads that write, check and load it.
+//! [`corvid_service::member::MemberFile`] decides what they do.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::database::storage::{FileOwner, Storage};
 /// The file of a member on threads.
 pub(crate) type MemberFile = corvid_service::member::MemberFile<FileThreads>;
 
-/// See the module.
+/// The threads of one member's file.
 pub(crate) struct FileThreads {
     storage: Storage,
     owner: MemberHandle,

@@ -1,7 +1,9 @@
 //! The handle with which other threads send to the thread of a member.
 //!
-//! Invariant: messages of one sender arrive in order, and those of one batch together. The thread is woken once for a batch, and only while it
-//! sleeps. The queue has no limit of its own: the database limits its requests by those of its clients, the disk thread answers requests.
+//! Invariant: messages of one sender arrive in order, and the messages of one batch arrive
+//! together. A batch wakes the thread at most once, and only while it sleeps. The queue has no
+//! limit of its own: the database's requests are bounded by the limits of its clients, and the disk
+//! thread only answers requests.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -19,27 +21,31 @@ use crate::database::handle::DatabaseHandle;
 /// A message to a member's thread.
 #[derive(Debug)]
 pub(crate) enum ToMember {
-    /// From its database.
+    /// A request from the member's database.
     Request(MemberRequest),
-    /// From its file.
+    /// A reply from the member's file.
     Storage(StorageReply),
-    /// An operator's command; answered by `MainMessage::MemberAnswered` with this token.
+    /// An operator's command. `MainMessage::MemberAnswered` answers it with this token.
     Command(CommandToken, Command),
-    /// Answered in the same way with the text of `cluster/status`.
+    /// Asks for the text of `cluster/status`, which `MainMessage::MemberAnswered` brings with this
+    /// token.
     Status(CommandToken),
-    /// The contents of a snapshot that was installed, which ends with this entry, or why they cannot be loaded.
+    /// The contents of an installed snapshot that ends with this entry, or why they cannot be
+    /// loaded.
     Loaded(Index, Box<Result<Contents, String>>),
-    /// Whether the snapshot in the file, which this peer is to get, has the right hash; or why it cannot be read.
+    /// Whether the snapshot in the file, which is meant for this peer, has the right hash; or why
+    /// it cannot be read.
     SnapshotChecked(Sid, Index, Result<bool, String>),
-    /// The disk has a part of the body that a peer sends, or has failed.
+    /// The disk has written a part of the body that a peer sends, or has failed.
     WrittenBack(ReceptionNumber, Result<(), StoreError>),
-    /// The database of a server that has joined its cluster is served, with the contents after this entry.
+    /// The main thread now serves the database of a server that has joined its cluster, with the
+    /// contents through this entry.
     Served(Index, Box<DatabaseHandle>),
     /// `cluster/set-backlog-threshold`.
     BacklogLimits(BacklogLimits),
     /// `cluster/failure-test`.
     Fail(Scenario),
-    /// Hand the leadership over, close the file, order the database to end, and end.
+    /// Transfer the leadership, close the file, order the database to end, and end.
     End,
 }
 
@@ -54,14 +60,14 @@ struct Inbox {
     counts: Counts,
 }
 
-/// Amounts for `memory/show`, as the thread last counted them.
+/// Counts for `memory/show`, as the thread last published them.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Entries of the log in memory.
+    /// Log entries in memory.
     pub(crate) log: AtomicU64,
     /// Open connections to and from peers.
     pub(crate) connections: AtomicU64,
-    /// Their unsent bytes.
+    /// Unsent bytes of these connections.
     pub(crate) backlog_bytes: AtomicU64,
 }
 
@@ -80,22 +86,23 @@ impl MemberHandle {
     /// Sends messages with at most one wake-up.
     pub(crate) fn post(&self, messages: impl IntoIterator<Item = ToMember>) {
         if self.0.queue.extend(messages) {
-            // Fails only when the eventfd was closed, because the thread has ended.
+            // Waking fails only if the thread has ended and closed the eventfd.
             let _ = self.0.waker.wake();
         }
     }
 
-    /// The amounts.
+    /// The counts for `memory/show`.
     pub(crate) fn counts(&self) -> &Counts {
         &self.0.counts
     }
 
-    /// Moves all messages into `spare`, which must be empty. The thread counts as awake until [`MemberHandle::sleep`].
+    /// Moves all messages into `spare`, which must be empty. The thread counts as awake until
+    /// [`MemberHandle::sleep`].
     pub(super) fn take(&self, spare: &mut Vec<ToMember>) {
         self.0.queue.take(spare);
     }
 
-    /// Announces that the thread goes to sleep. False when there is a message already.
+    /// Announces that the thread is about to sleep. Returns false if a message has already arrived.
     pub(super) fn sleep(&self) -> bool {
         self.0.queue.sleep()
     }

@@ -1,7 +1,8 @@
 //! One connection to another member.
 //!
-//! Reading and writing are independent: unsent output never stops the reading, or two members that send each other much would wait for each
-//! other for ever. [`corvid_consensus::Peers`] bounds the output and cuts the input into messages.
+//! Reading and writing are independent. Unsent output never stops reading; otherwise two members
+//! that send each other much would deadlock. [`corvid_consensus::Peers`] bounds the output and
+//! splits the input into messages.
 
 use std::io;
 
@@ -12,16 +13,19 @@ use corvid_reactor::channel::{self, Channel};
 use corvid_reactor::output::Progress;
 use mio::event::Event;
 
-/// A connection.
+/// A connection to another member.
 pub(super) struct Link {
-    /// Its number, by which [`corvid_consensus::Peers`] knows it; an accepted connection has one once it is open.
+    /// The number by which [`corvid_consensus::Peers`] knows the connection. An accepted connection
+    /// gets one once it is open.
     pub(super) number: Option<ConnectionNumber>,
-    /// The name of an accepted connection for the log.
+    /// The name of an accepted connection, for the log.
     pub(super) name: String,
     pub(super) channel: Channel<Bytes>,
-    /// When the unfinished handshake of an accepted connection is given up, monotonic ms. [`corvid_consensus::Peers`] limits dialled ones.
+    /// When the unfinished handshake of an accepted connection times out, monotonic ms.
+    /// [`corvid_consensus::Peers`] times out dialled connections.
     pub(super) handshake_until_ms: Option<u64>,
-    /// How far the last write got. A stream that is not drained may hold bytes of its own.
+    /// How far the last write got. Even with an empty output queue, a stream that is not drained
+    /// may hold bytes.
     progress: Progress,
 }
 
@@ -57,7 +61,7 @@ impl Link {
         }
     }
 
-    /// Whether there is output that the kernel may take.
+    /// Whether there is output that the kernel may accept.
     pub(super) fn may_write(&self) -> bool {
         self.channel.is_open
             && match self.progress {
@@ -67,7 +71,8 @@ impl Link {
             }
     }
 
-    /// Writes until everything is sent or the kernel takes no more. Returns how many of the queued bytes have left.
+    /// Writes until everything is sent or the kernel accepts no more. Returns the number of queued
+    /// bytes that have left.
     ///
     /// # Errors
     /// The connection has failed.

@@ -1,7 +1,9 @@
-//! The sockets of one member: the listening one, and the connections to the other members. Runs on the member's thread.
+//! The sockets of one member: the listening socket, and the connections to other members. Runs on
+//! the member's thread.
 //!
-//! Every event is reported to [`Peers`], whose outputs come back as calls: [`Links::dial`], [`Links::write`], [`Links::close`]. Invariant: a
-//! connection that has ended is reported once, and [`Peers`] never hears of a connection that it has closed.
+//! Every event is reported to [`Peers`], whose outputs come back as calls: [`Links::dial`],
+//! [`Links::write`], [`Links::close`]. Invariant: the end of a connection is reported once, and
+//! [`Peers`] hears nothing more of a connection that it has closed.
 
 use std::collections::HashMap;
 use std::io;
@@ -28,16 +30,18 @@ use super::link::Link;
 /// The token of the thread's waker.
 pub(super) const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
-/// Bytes read at a time.
+/// The number of bytes read at a time.
 const READ_BYTES: usize = 128 * 1024;
-/// Bytes read from one connection in one turn, so that the others, and the clock, get theirs.
+/// The number of bytes read from one connection in one turn, so that the other connections and the
+/// timers get their turn.
 const READ_BYTES_PER_TURN: usize = 8 * READ_BYTES;
-/// Connections accepted in one turn.
+/// The number of connections accepted in one turn.
 const ACCEPTS_MAX: usize = 16;
-/// Connections, at most. [`Peers`] limits those that others have made; beyond them this counts handshakes and the connections to members, of
-/// which a cluster has a few. At the limit the oldest handshake ends.
+/// The maximum number of connections. [`Peers`] limits the accepted ones; the rest of this limit is
+/// for handshakes and for connections to members, of which a cluster has a few. At the limit the
+/// oldest handshake is closed.
 const LINKS_MAX: usize = 2 * ACCEPTED_MAX;
-/// How long the handshake of an accepted connection may take, ms.
+/// The maximum duration of an accepted connection's handshake, ms.
 const HANDSHAKE_MS_MAX: u64 = 10_000;
 
 /// The sockets of a member.
@@ -50,14 +54,14 @@ pub(super) struct Links {
     links: Slab<Link>,
     slots: HashMap<ConnectionNumber, usize>,
     scratch: Box<[u8]>,
-    /// A connection has input beyond its turn.
+    /// A connection has more input than was read in its turn.
     has_more: bool,
     /// Nothing is sent, received, accepted or dialled (`cluster/failure-test stop-raft-rpc`).
     is_stopped: bool,
 }
 
 impl Links {
-    /// No connection yet; the listening socket is opened by the first [`Links::receive`].
+    /// No connections yet; the first [`Links::receive`] opens the listening socket.
     pub(super) fn new(poll: Poll, address: &str, credentials: Arc<Credentials>) -> Links {
         Links {
             poll,
@@ -73,18 +77,18 @@ impl Links {
         }
     }
 
-    /// Stops all traffic, or lets it go on.
+    /// Stops all traffic, or resumes it.
     pub(super) fn set_stopped(&mut self, is_stopped: bool) {
         self.has_more |= self.is_stopped && !is_stopped;
         self.is_stopped = is_stopped;
     }
 
-    /// Whether [`Links::wait`] is to return at once.
+    /// Whether [`Links::wait`] must return at once.
     pub(super) fn has_more(&self) -> bool {
         self.has_more && !self.is_stopped
     }
 
-    /// When the listening socket, or a handshake, needs [`Links::receive`], monotonic ms.
+    /// When the listening socket or a handshake next needs [`Links::receive`], monotonic ms.
     pub(super) fn deadline_ms(&self) -> Option<u64> {
         let links = self
             .links
@@ -93,7 +97,7 @@ impl Links {
         links.chain(self.acceptor.deadline_ms()).min()
     }
 
-    /// Waits for an event of a socket or a wake-up; `None` is for ever.
+    /// Waits for a socket event or a wake-up, at most `timeout`; `None`: forever.
     ///
     /// # Errors
     /// The kernel's poll has failed.
@@ -143,13 +147,13 @@ impl Links {
         }
     }
 
-    /// Whether there is output that the kernel may take: parts of long messages follow what was
-    /// written.
+    /// Whether there is output that the kernel may accept. The next part of a long message is
+    /// queued once the previous part is written.
     pub(super) fn may_write(&self) -> bool {
         !self.is_stopped && self.links.iter().any(|(_, link)| link.may_write())
     }
 
-    /// Sends what the kernel takes.
+    /// Sends as much as the kernel accepts.
     pub(super) fn flush(&mut self, now_ms: u64, peers: &mut Peers) {
         if self.is_stopped {
             return;
@@ -168,7 +172,7 @@ impl Links {
         }
     }
 
-    /// Begins to open a connection.
+    /// Starts to dial an address.
     pub(super) fn dial(
         &mut self,
         now_ms: u64,
@@ -197,14 +201,14 @@ impl Links {
         Stream::connect(&target, socket::DSCP_DEFAULT, Resolve::Later, credentials)
     }
 
-    /// Queues output of a connection.
+    /// Queues output for a connection.
     pub(super) fn write(&mut self, number: ConnectionNumber, bytes: Bytes) {
         if let Some(link) = self.slots.get(&number).map(|slot| &mut self.links[*slot]) {
             link.channel.output.push(bytes);
         }
     }
 
-    /// Closes a connection; unsent output is lost.
+    /// Closes a connection; its unsent output is lost.
     pub(super) fn close(&mut self, number: ConnectionNumber) {
         if let Some(slot) = self.slots.get(&number) {
             self.remove(*slot);
@@ -227,7 +231,8 @@ impl Links {
         Ok(slot)
     }
 
-    /// Ends the handshake that has taken longest: strangers that do not go on must not keep members out. `false`: there is none.
+    /// Closes the connection with the oldest unfinished handshake, so that idle strangers cannot
+    /// keep members out. Returns false if no handshake is unfinished.
     fn end_oldest_handshake(&mut self) -> bool {
         let links = self.links.iter();
         let handshakes = links.filter_map(|(slot, link)| Some((link.handshake_until_ms?, slot)));
@@ -241,7 +246,8 @@ impl Links {
 
     fn remove(&mut self, slot: usize) -> Option<ConnectionNumber> {
         let mut link = self.links.try_remove(slot)?;
-        // Closing the socket would do it too, unless the descriptor was shared.
+        // Closing the socket deregisters it too, unless the descriptor was shared with a child
+        // process.
         let _ = self
             .poll
             .registry()
@@ -292,7 +298,7 @@ impl Links {
         }
     }
 
-    /// Tells the peers of an accepted connection that is open.
+    /// Reports to the peers that an accepted connection is open.
     fn accepted(&mut self, now_ms: u64, slot: usize, peers: &mut Peers) {
         let link = &mut self.links[slot];
         let number = peers.accepted(now_ms, &link.name);
@@ -333,7 +339,7 @@ impl Links {
                 }
             }
         }
-        // Others may be pending.
+        // More connections may be pending.
         self.has_more |= self.may_accept;
     }
 
@@ -368,7 +374,8 @@ fn failed(error: &io::Error) -> End {
     End::Failed(errno::text(error))
 }
 
-/// No process listens at an address that refuses, nor at a socket of the file system that is not there.
+/// Reports a failed dial. If the address refuses, or its socket file does not exist, no process
+/// listens there.
 fn report_failed_dial(now_ms: u64, number: ConnectionNumber, error: &io::Error, peers: &mut Peers) {
     match error.kind() {
         io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
@@ -460,7 +467,7 @@ mod tests {
         }
     }
 
-    /// Turns both sides until a condition holds.
+    /// Runs turns of both sides until a condition holds.
     fn until(sides: &mut [Side; 2], what: &str, holds: impl Fn(&[Side; 2]) -> bool) {
         let began = Instant::now();
         while !holds(sides) {
@@ -484,7 +491,7 @@ mod tests {
         sides
     }
 
-    /// A message of some length.
+    /// A message of this length.
     fn long_message(number: u64, bytes: usize) -> PeerMessage {
         PeerMessage::SnapshotChunk {
             term: Term(1),
@@ -498,7 +505,7 @@ mod tests {
     fn two_members_that_send_each_other_much_at_once_do_not_wait_for_each_other() {
         let folder = tempfile::tempdir().expect("a directory");
         let mut sides = pair(folder.path());
-        // Far more than the sockets hold.
+        // Far more than the sockets buffer.
         const MESSAGES: u64 = 64;
         for (side, other) in sides.iter_mut().zip([2, 1]) {
             for number in 1..=MESSAGES {

@@ -1,6 +1,8 @@
-//! Messages of members for the log: of repeated kinds five at once, then one a minute, as the reference limits them.
+//! Log messages of members. Messages of repeated kinds are rate-limited as in the reference: five
+//! at once, then one a minute.
 //!
-//! A limit is that of the process, whatever number of clustered databases it has. Called by the thread of a member.
+//! A limit applies to the whole process, however many clustered databases it serves. Called by the
+//! thread of a member.
 
 use std::fmt::Arguments;
 
@@ -10,7 +12,7 @@ use corvid_rpc::Level;
 
 use crate::remotes::connection::log_level;
 
-/// Logs a message, unless there were too many of its kind.
+/// Logs a message, unless its kind has exceeded its rate limit.
 pub(super) fn log(level: Level, kind: Option<Repeated>, text: &str) {
     let line = format_args!("{text}");
     match kind {
@@ -23,7 +25,7 @@ fn log_limited(limit: &RateLimit, level: Level, line: Arguments<'_>) {
     logging::log_limited(limit, Module::Raft, log_level(level), line);
 }
 
-/// The limit of a kind.
+/// The rate limit of a kind.
 fn limit(kind: Repeated) -> &'static RateLimit {
     static TIMEOUT: RateLimit = RateLimit::new(1, 5);
     static ELECTION: RateLimit = RateLimit::new(1, 5);

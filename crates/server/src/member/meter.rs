@@ -1,7 +1,8 @@
-//! The measurements of a member's thread.
+//! Measurements on a member's thread.
 //!
-//! Invariant: while metrics are switched off each measuring point is one branch. Proposals are timed by the order of their commits: those of one leadership
-//! are committed in the order in which they were made.
+//! Invariant: while metrics are off, each measuring point costs one branch. Proposals are timed in
+//! commit order: the proposals of one leadership are committed in the order in which they were
+//! made.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -13,12 +14,13 @@ use corvid_net::clock;
 use crate::metrics::member::{MemberFigures, PUBLISH_MS};
 use crate::metrics::switch::Switched;
 
-/// See the module.
+/// The measurements of one member.
 pub(super) struct Meter {
     figures: Switched<MemberFigures>,
-    /// When proposals were made that are not committed yet, ns, and how many at a time.
+    /// The proposals that are not committed yet: when each batch was made, ns, and how many of its
+    /// proposals are left.
     proposed: VecDeque<(u64, usize)>,
-    /// When the state was published last, monotonic ms.
+    /// When the state was last published, monotonic ms.
     published_ms: u64,
 }
 
@@ -32,7 +34,7 @@ impl Meter {
         }
     }
 
-    /// The database has made a request.
+    /// Observes a request of the database.
     pub(super) fn requested(&mut self, request: &MemberRequest) {
         if let MemberRequest::Propose { proposals, .. } = request
             && self.figures.is_on()
@@ -42,7 +44,7 @@ impl Meter {
         }
     }
 
-    /// The database gets an event.
+    /// Observes an event for the database.
     pub(super) fn occurred(&mut self, event: &MemberEvent) {
         if !self.figures.is_on() {
             self.proposed.clear();
@@ -61,7 +63,7 @@ impl Meter {
         }
     }
 
-    /// A message is sent to a peer.
+    /// Observes a message to a peer.
     pub(super) fn sent(&mut self, message: &PeerMessage) {
         if let (Some(figures), PeerMessage::Append { entries, .. }) =
             (self.figures.counted(), message)
@@ -73,7 +75,7 @@ impl Meter {
         }
     }
 
-    /// Publishes the state, if it is time.
+    /// Publishes the state, if it is due.
     pub(super) fn publish(&mut self, now_ms: u64, member: &Member, peers: &Peers) {
         if self.deadline_ms().is_some_and(|due_ms| due_ms <= now_ms) {
             self.published_ms = now_ms;
@@ -85,7 +87,7 @@ impl Meter {
         }
     }
 
-    /// When the state is to be published, monotonic ms.
+    /// When the state is next due to be published, monotonic ms.
     pub(super) fn deadline_ms(&self) -> Option<u64> {
         let is_on = self.figures.is_on();
         is_on.then_some(self.published_ms + PUBLISH_MS)

@@ -1,4 +1,5 @@
-//! A member between the opening of its file and the start of its thread, and a running one as the main thread sees it.
+//! A member between the opening of its file and the start of its thread, and a running member as
+//! the main thread sees it.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -44,13 +45,13 @@ pub(crate) struct PreparedMember {
 
 /// A running member.
 pub(crate) struct ServedMember {
-    /// Its queue.
+    /// The member's queue.
     pub(crate) handle: MemberHandle,
-    /// Its id.
+    /// The member's server id.
     pub(crate) sid: Sid,
-    /// The newest state for `_Server`.
+    /// The newest columns for `_Server`.
     row: RowSlot,
-    /// The cluster, if it is known.
+    /// The cluster id, if it is known.
     cid: Option<Cid>,
     thread: JoinHandle<()>,
 }
@@ -82,12 +83,12 @@ impl PreparedMember {
         })
     }
 
-    /// The queue of its thread.
+    /// The queue of the member's thread.
     pub(crate) fn handle(&self) -> &MemberHandle {
         &self.handle
     }
 
-    /// Its row in `_Server` until its thread tells otherwise.
+    /// The member's row in `_Server` until its thread reports another.
     pub(crate) fn row(&self) -> &ServerRow {
         &self.row
     }
@@ -162,14 +163,15 @@ impl ServedMember {
         self.cid
     }
 
-    /// The newest state for `_Server`, if it is not shown yet.
+    /// The newest columns for `_Server`, if they are not shown yet.
     pub(crate) fn take_row(&mut self) -> Option<ServerRow> {
         let row = self.row.take()?;
         self.cid = row.cid;
         Some(row)
     }
 
-    /// Orders the member to hand its leadership over, to close its file and to end, and then its database. Returns its thread.
+    /// Orders the member to transfer its leadership, close its file and end, and then to end its
+    /// database. Returns its thread.
     pub(crate) fn end(self) -> JoinHandle<()> {
         self.handle.post([ToMember::End]);
         self.thread

@@ -1,8 +1,9 @@
 //! The newest columns of a clustered database's row in `_Server`, on their way from the member's
-//! thread to the main thread. The database itself shows `index` ([`crate::database::shown_index`]).
+//! thread to the main thread. The database itself shows the column `index`
+//! ([`crate::database::shown_index`]).
 //!
-//! Invariant: there is at most one message under way for each member, so a main thread that is slow
-//! shows the newest row and skips those between.
+//! Invariant: at most one message per member is in flight, so a slow main thread shows the newest
+//! row and skips the rows between.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,13 +14,14 @@ use corvid_consensus::member::ServerRow;
 pub(crate) struct RowSlot(Arc<Mutex<Option<ServerRow>>>);
 
 impl RowSlot {
-    /// Sets the newest row. True when the main thread must be told: it has shown the one before.
+    /// Sets the newest row. Returns true if the main thread must be notified, because it has taken
+    /// the previous row.
     pub(super) fn set(&self, row: ServerRow) -> bool {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         slot.replace(row).is_none()
     }
 
-    /// The newest row, if it is not shown yet.
+    /// Takes the newest row, if it is not shown yet.
     pub(crate) fn take(&self) -> Option<ServerRow> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,4 +1,5 @@
-//! The text of `cluster/status` (docs/spec/distribution.md 1.12). Operators' scripts parse it by its labels.
+//! The text of `cluster/status` (docs/spec/distribution.md 1.12). Operators' scripts parse it by
+//! its labels.
 
 use std::fmt::Write;
 
@@ -9,7 +10,7 @@ use corvid_json::shown::Shown;
 use corvid_log::cluster::ids::{self, short};
 use corvid_log::cluster::{Index, Sid};
 
-/// The text, with the member's own connections as [`corvid_consensus::Peers`] shows them.
+/// Renders the text, with the member's connections as [`corvid_consensus::Peers`] shows them.
 pub(super) fn render(status: &Status, connections: &str, disconnections: u64) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -26,7 +27,7 @@ fn write_all(
     let nickname = |sid: Sid| {
         let mut servers = status.servers.iter();
         match servers.find(|server| server.sid == sid) {
-            // Servers tell their addresses themselves.
+            // Servers report their own addresses, so the nickname may contain any character.
             Some(server) => Shown(ids::nickname(&server.address, Some(sid))).to_string(),
             None => sid.to_string(),
         }
@@ -146,14 +147,14 @@ fn write_server(
     writeln!(out)
 }
 
-/// `989f (989f at tcp:127.0.0.1:17003)`.
+/// A server as `989f (989f at tcp:127.0.0.1:17003)`.
 fn place(server: &PeerStatus) -> String {
     let nickname = ids::nickname(&server.address, Some(server.sid));
     let (nickname, address) = (Shown(nickname), Shown(&server.address));
     format!("{nickname} ({} at {address})", server.sid)
 }
 
-/// `989f (989f...-...)`.
+/// An id as `989f (989f...-...)`.
 fn identity(uuid: Uuid) -> String {
     format!("{} ({uuid})", short(uuid))
 }
@@ -221,7 +222,7 @@ mod tests {
         }
     }
 
-    /// The follower of docs/spec/distribution.md 1.12.
+    /// The follower in docs/spec/distribution.md 1.12.
     fn follower() -> Status {
         let own = Sid(uuid("05636736-dabe-466e-8f40-8e194013c642"));
         let leader = Sid(uuid("989f8785-db0f-4416-99e8-63cf8a9d0938"));

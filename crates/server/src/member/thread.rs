@@ -1,8 +1,9 @@
-//! The thread of one member (`raft:NAME`): a poll loop over its sockets, its queue and its deadlines. [`MemberPump`] decides what happens in a turn;
-//! [`ThreadEffects`] carries it out.
+//! The thread of one member (`raft:NAME`): a poll loop over its sockets, its queue and its
+//! deadlines. [`MemberPump`] decides what happens in a turn; [`ThreadEffects`] carries it out.
 //!
-//! Invariant: the thread never syncs a file and never waits for another thread while the member runs, so heartbeats leave on time. Its work
-//! for the database is bounded by the budget of an inline execution.
+//! Invariant: while the member runs, the thread never syncs a file and never waits for another
+//! thread, so heartbeats leave on time. Its work for the database is bounded by the budget of an
+//! inline execution.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,26 +18,26 @@ use super::effects::ThreadEffects;
 use super::file::FileThreads;
 use crate::liveness::Liveness;
 
-/// Between two counts of amounts, ms.
+/// The interval between two updates of the counts for `memory/show`, ms.
 const COUNT_MS: u64 = 1000;
 
-/// The thread waits no longer than this at a time, so that it shows signs of life, ms.
+/// The maximum wait, ms: the thread wakes this often so that its liveness stays current.
 const WAIT_MAX_MS: u64 = 5000;
 
 /// The state of the thread.
 pub(crate) struct MemberThread {
     /// The member, its connections as state machines, its file, and its events for the database.
     pub(crate) pump: MemberPump<FileThreads>,
-    /// Its sockets, and the threads around it.
+    /// The member's sockets, and its channels to other threads.
     pub(crate) effects: ThreadEffects,
-    /// Its signs of life.
+    /// Records when the thread is busy.
     pub(crate) liveness: Liveness,
-    /// When amounts for `memory/show` were counted last, monotonic ms.
+    /// When the counts for `memory/show` were last updated, monotonic ms.
     pub(crate) counted_ms: u64,
 }
 
 impl MemberThread {
-    /// Runs until the main thread ends it.
+    /// Runs until the main thread ends the member.
     pub(crate) fn run(mut self) {
         let mut interval = PollInterval::new(&format!("raft_{}", self.effects.name));
         while !self.pump.is_done() {
@@ -63,7 +64,7 @@ impl MemberThread {
         self.end();
     }
 
-    /// Counts amounts for `memory/show`.
+    /// Updates the counts for `memory/show`.
     fn count(&mut self, now_ms: u64) {
         self.counted_ms = now_ms;
         let status = self.pump.member.status(now_ms);
@@ -76,11 +77,12 @@ impl MemberThread {
         counts.backlog_bytes.store(backlog_bytes, Ordering::Relaxed);
     }
 
-    /// How long to wait for events.
+    /// The maximum time to wait for events.
     fn timeout(&self) -> Option<Duration> {
         let links = &self.effects.links;
         let is_busy = links.has_more() || links.may_write() || self.pump.is_done();
-        // Requests that the database has made in this turn are in the queue.
+        // The database may have queued requests during this turn. `sleep` reports them; the thread
+        // must not wait then.
         if is_busy || !self.effects.inbox.sleep() {
             return Some(Duration::ZERO);
         }
@@ -110,7 +112,8 @@ impl MemberThread {
         } = self.effects;
         let mut pump = self.pump;
         links.flush(clock::mono_ms(), &mut pump.peers);
-        // Before anybody learns that the database is removed, and may add it again: the file's next member listens on the same address.
+        // Sockets and file are closed before the database reports its removal. The operator may
+        // then add the file again, and its next member listens on the same address.
         drop(links);
         let (file, mut events) = pump.end(clock::mono_ms());
         file.close();

@@ -1,7 +1,8 @@
 //! The handle with which other threads send to the thread of a relay.
 //!
-//! Invariant: messages of one sender arrive in order, and those of one batch together. The thread is woken once for a batch, and only while it
-//! sleeps. The queue has no limit of its own: the database limits its requests by those of its clients.
+//! Invariant: messages of one sender arrive in order, and the messages of one batch arrive
+//! together. A batch wakes the thread at most once, and only while it sleeps. The queue has no
+//! limit of its own: the database's requests are bounded by the limits of its clients.
 
 use std::sync::Arc;
 
@@ -16,11 +17,11 @@ use crate::metrics::relay::RelayFigures;
 /// A message to a relay's thread.
 #[derive(Debug)]
 pub(crate) enum ToRelay {
-    /// From its database.
+    /// A request from the relay's database.
     Request(SourceRequest),
-    /// The database is served, with the initial contents.
+    /// The database is now served, with the initial contents.
     Served(Box<DatabaseHandle>),
-    /// The source, or an option of the connection, has changed.
+    /// The source or a connection option has changed.
     SetSource(Box<SourceSettings>),
     /// Close the connection, order the database to end, and end.
     End,
@@ -55,17 +56,18 @@ impl RelayHandle {
         }
     }
 
-    /// The state and the amounts of the relay, as its thread last published them.
+    /// The relay's state and counts, as its thread last published them.
     pub(crate) fn figures(&self) -> &RelayFigures {
         &self.0.figures
     }
 
-    /// Moves all messages into `spare`, which must be empty. The thread counts as awake until [`RelayHandle::sleep`].
+    /// Moves all messages into `spare`, which must be empty. The thread counts as awake until
+    /// [`RelayHandle::sleep`].
     pub(super) fn take(&self, spare: &mut Vec<ToRelay>) {
         self.0.queue.take(spare);
     }
 
-    /// Announces that the thread goes to sleep. False when there is a message already.
+    /// Announces that the thread is about to sleep. Returns false if a message has already arrived.
     pub(super) fn sleep(&self) -> bool {
         self.0.queue.sleep()
     }

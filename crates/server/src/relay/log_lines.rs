@@ -1,12 +1,13 @@
-//! Messages of a relay for the log: in the modules and with the levels of the reference, so that filters (`-v`) and scripts find them
-//! (docs/spec/cli.md 7.7).
+//! Log messages of a relay, in the reference's modules and levels, so that filters (`-v`) and
+//! scripts find them (docs/spec/cli.md 7.7).
 
 use corvid_net::logging::{self, Module, RateLimit};
 use corvid_session::LogMessage;
 
 use crate::remotes::connection::log_level;
 
-/// Reasons to leave a server, an hour of which a source that is away would fill the log with.
+/// Reasons to leave a server are rate-limited: an unreachable source would fill the log within an
+/// hour.
 static LEAVING: RateLimit = RateLimit::new(5, 5);
 
 /// Logs a message of the session with the source.

@@ -1,4 +1,4 @@
-//! A relay before its thread starts, and a running one as the main thread sees it.
+//! A relay before its thread starts, and a running relay as the main thread sees it.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -15,17 +15,17 @@ use crate::main_handle::MainHandle;
 
 /// A relay whose thread does not run yet.
 pub(crate) struct PreparedRelay {
-    /// The number of its database.
+    /// The number of the relay's database.
     pub(crate) id: DatabaseId,
-    /// The name of its database.
+    /// The name of the relay's database.
     pub(crate) name: String,
-    /// Its source.
+    /// The source to connect to.
     pub(crate) source: SourceSettings,
-    /// For `ssl:` sources.
+    /// Credentials for `ssl:` sources.
     pub(crate) credentials: Arc<Credentials>,
-    /// The seed of all databases.
+    /// The hash seed of all databases.
     pub(crate) hash_seed: HashSeed,
-    /// The signs of life of its thread.
+    /// Records when the relay's thread is busy.
     pub(crate) liveness: Liveness,
     /// The receiver of the initial contents.
     pub(crate) main: MainHandle,
@@ -33,7 +33,7 @@ pub(crate) struct PreparedRelay {
 
 /// A running relay.
 pub(crate) struct ServedRelay {
-    /// Its queue.
+    /// The relay's queue.
     pub(crate) handle: RelayHandle,
     source: SourceSettings,
     thread: JoinHandle<()>,
@@ -43,7 +43,7 @@ impl PreparedRelay {
     /// Starts the thread.
     ///
     /// # Errors
-    /// Threads, descriptors or random bytes cannot be had.
+    /// Threads, descriptors or random bytes are exhausted.
     pub(crate) fn start(self) -> std::io::Result<ServedRelay> {
         let (name, source) = (self.name.clone(), self.source.clone());
         let (thread, handle) = RelayThread::new(self)?;
@@ -59,12 +59,12 @@ impl PreparedRelay {
 }
 
 impl ServedRelay {
-    /// Its source.
+    /// The relay's source.
     pub(crate) fn source(&self) -> &SourceSettings {
         &self.source
     }
 
-    /// Changes its source, or options of the connection.
+    /// Changes the relay's source, or options of the connection.
     pub(crate) fn set_source(&mut self, source: SourceSettings) {
         if source != self.source {
             self.source = source.clone();
@@ -72,7 +72,8 @@ impl ServedRelay {
         }
     }
 
-    /// Orders the relay to close its connection and to end, and then its database. Returns its thread.
+    /// Orders the relay to close its connection and end, and then to end its database. Returns its
+    /// thread.
     pub(crate) fn end(self) -> JoinHandle<()> {
         self.handle.post([ToRelay::End]);
         self.thread

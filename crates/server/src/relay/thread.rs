@@ -1,7 +1,10 @@
-//! The thread of one relay (`relay:NAME`): a loop over the connection to its source, its queue and its deadlines. [`RelaySource`] decides what happens.
+//! The thread of one relay (`relay:NAME`): a loop over the connection to its source, its queue and
+//! its deadlines. [`RelaySource`] decides what happens.
 //!
-//! Invariant: what comes from the source reaches the database in the order in which it came. The thread never waits for the database: it has it handle
-//! events inline if its mailbox is free, within the budget of an inline execution, and reads no more from the source while the database is behind.
+//! Invariant: the source's changes reach the database in the order in which they arrive. The thread
+//! never waits for the database. It executes events inline if the database's mailbox is free,
+//! within the budget of an inline execution. While the database falls behind, the thread stops
+//! reading from the source.
 
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
@@ -29,10 +32,10 @@ use crate::liveness::Liveness;
 use crate::main_handle::{MainHandle, MainMessage};
 use crate::metrics::relay::RelayStage;
 
-/// Reads in one turn, so that requests of the database get theirs.
+/// The maximum number of reads in one turn, so that the database's requests get their turn.
 const READS_MAX: usize = 64;
 
-/// The thread waits no longer than this at a time, so that it shows signs of life, ms.
+/// The maximum wait, ms: the thread wakes this often so that its liveness stays current.
 const WAIT_MAX_MS: u64 = 5000;
 
 /// The state of the thread.
@@ -43,15 +46,16 @@ pub(super) struct RelayThread {
     transport: Transport,
     sleeper: Sleeper,
     inbox: RelayHandle,
-    /// Room for the messages of a turn.
+    /// The messages of the current turn; kept to reuse its capacity.
     mail: Vec<ToRelay>,
-    /// Events for the database: those of this turn, or all since the initial contents until it is served.
+    /// Events for the database: those of this turn, or, until the database is served, all events
+    /// since the initial contents.
     events: Vec<ToDatabase>,
-    /// The database, when it is served.
+    /// The database, once it is served.
     database: Option<DatabaseHandle>,
     main: MainHandle,
     liveness: Liveness,
-    /// There may be more to be read.
+    /// The connection may have more input.
     has_more: bool,
     is_ended: bool,
 }
@@ -91,7 +95,7 @@ impl RelayThread {
         Ok((thread, inbox))
     }
 
-    /// Runs until the main thread ends it.
+    /// Runs until the main thread ends the relay.
     pub(super) fn run(mut self) {
         let mut interval = PollInterval::new(&format!("relay_{}", self.name));
         while !self.is_ended {
@@ -142,7 +146,7 @@ impl RelayThread {
         self.machine.set_remote(clock::mono_ms(), &source.remotes);
     }
 
-    /// Passes on what the connection reports, and sends.
+    /// Passes the connection's events to the state machine, and sends its output.
     fn exchange(&mut self) {
         self.transport.begin_round();
         self.has_more = true;
@@ -168,7 +172,7 @@ impl RelayThread {
         self.order();
     }
 
-    /// Carries out what the session orders.
+    /// Carries out the session's orders.
     fn order(&mut self) {
         while let Some(output) = self.machine.poll_output() {
             if matches!(output, Output::Connect { .. }) {
@@ -178,7 +182,7 @@ impl RelayThread {
         }
     }
 
-    /// Passes on what the machine tells.
+    /// Passes on the state machine's events.
     fn carry_out(&mut self) {
         while let Some(event) = self.machine.poll_event() {
             match event {
@@ -226,7 +230,8 @@ impl RelayThread {
         let wants_input = self.machine.wants_input();
         let interest = self.transport.interest(wants_input);
         let is_busy = interest.is_due || self.has_more || self.is_ended;
-        // Requests that the database has made in this turn are in the queue.
+        // The database may have queued requests during this turn. `sleep` reports them; the thread
+        // must not wait then.
         if is_busy || !self.inbox.sleep() {
             return Ok(());
         }
@@ -241,7 +246,8 @@ impl RelayThread {
         self.sleeper.wait(fd, wanted, Some(timeout))
     }
 
-    /// Closes the connection, and lets the database end. Requests that are under way get their outcomes first.
+    /// Closes the connection, and lets the database end. Requests in flight get their outcomes
+    /// first.
     fn end(mut self) {
         self.machine.set_remote(clock::mono_ms(), "");
         self.carry_out();

@@ -1,7 +1,8 @@
-//! Orders of control commands and of the main loop to databases and shards. Part of the main thread.
+//! Requests of control commands and of the main loop to databases and shards. Part of the main
+//! thread.
 //!
-//! The commands and their arguments are in [`crate::control`]. A command that a database answers
-//! goes out by [`Server::ask_database`]; its continuation is kept in [`super::pending_replies`].
+//! The commands and their arguments are in [`crate::control`]. [`Server::ask_database`] sends a
+//! command that a database answers; [`super::pending_replies`] keeps its continuation.
 
 use std::sync::Arc;
 
@@ -22,15 +23,15 @@ use crate::database::backup::Backup;
 use crate::shard::ShardMessage;
 
 impl Server {
-    /// Sends a message to a database; nothing without such a database.
+    /// Sends a message to a database; does nothing if the database does not exist.
     pub(crate) fn control_database(&self, database: &str, control: Control) {
         if let Some(served) = self.databases.get(database) {
             let _ = served.mailbox.send(ToDatabase::Control(control));
         }
     }
 
-    /// Sends a message with a number of its own to a database; `finish` gets the answer. Without
-    /// such a database `finish` is dropped, and a replier in it answers that the command was
+    /// Sends a message with a fresh token to a database; `finish` gets the answer. If the database
+    /// does not exist, `finish` is dropped, and a replier in it answers that the command was
     /// abandoned.
     pub(crate) fn ask_database(
         &mut self,
@@ -44,7 +45,7 @@ impl Server {
         }
     }
 
-    /// The database has answered the message with this number.
+    /// Passes a database's answer to the continuation with this token.
     pub(super) fn database_answered(&mut self, token: u64, answer: ControlAnswer) {
         if let Some(finish) = self.pending.answered(token) {
             finish(self, answer);
@@ -73,7 +74,8 @@ impl Server {
         reports::usage(reports, self.session_count(), &clusters, &relays)
     }
 
-    /// Logs whether memory is to be trimmed after a compaction. The allocator trims it within seconds in any case.
+    /// Logs whether memory is to be trimmed after a compaction. The allocator returns memory within
+    /// seconds in either case.
     pub(crate) fn set_trims_memory(&self, trims_memory: bool) {
         let state = if trims_memory { "enabled" } else { "disabled" };
         vlog::info(
@@ -88,14 +90,14 @@ impl Server {
         self.to_shards(|| ToShard::DisconnectAll(reason.clone()));
     }
 
-    /// Refuses conditional monitoring until restart and closes every session.
+    /// Rejects conditional monitoring until restart, and closes every session.
     pub(crate) fn disable_monitor_cond(&self) {
         self.to_shards(|| ToShard::DisableMonitorCond);
         let reason: Arc<str> = Arc::from("user ran ovsdb-server/disable-monitor-cond");
         self.to_shards(|| ToShard::DisconnectAll(reason.clone()));
     }
 
-    /// Compacts one database or all; `replier` is answered when all are done.
+    /// Compacts one database or all; `replier` is answered when all compactions have ended.
     pub(crate) fn compact(&mut self, only: Option<&str>, replier: Replier) {
         if only.is_some_and(|name| name.starts_with('_')) {
             replier.reply(Err("cannot compact built-in databases".to_owned()));
@@ -130,12 +132,13 @@ impl Server {
         }
     }
 
-    /// Whether there is an audit log, on or off.
+    /// Whether an audit log is open, switched on or off.
     pub(crate) fn is_audit_open(&self) -> bool {
         self.config.audit.get().is_some()
     }
 
-    /// Opens the audit log again after rotation, if there is one. `replier` is answered when all earlier entries are in the old file.
+    /// Reopens the audit log after rotation, if there is one. `replier` is answered when all
+    /// earlier entries are in the old file.
     pub(crate) fn reopen_audit_log(&self, replier: Replier) {
         match self.config.audit.get() {
             None => replier.reply(Ok(String::new())),
@@ -146,7 +149,8 @@ impl Server {
         }
     }
 
-    /// Writes a copy of a database to a new file; `replier` is answered when the copy is on disk.
+    /// Writes a backup of a database to a new file; `replier` is answered when the backup is on
+    /// disk.
     pub(crate) fn backup(&mut self, database: &str, file: &str, replier: Replier) {
         if !self.databases.contains_key(database) {
             replier.reply(Err("no database by that name".to_owned()));
@@ -168,7 +172,7 @@ impl Server {
         }
     }
 
-    /// From now on log records hold modified columns as differences.
+    /// Makes log records store modified columns as differences from now on.
     pub(crate) fn enable_column_diff(&mut self) {
         self.config.column_diff = true;
         for name in self.databases.keys() {
@@ -176,7 +180,7 @@ impl Server {
         }
     }
 
-    /// From now on conversions of clustered databases are proposed without their rows.
+    /// Makes conversions of clustered databases omit the rows from now on.
     pub(crate) fn enable_no_data_conversion(&mut self) {
         self.config.data_conversion = false;
         for name in self.databases.keys() {

@@ -1,7 +1,9 @@
-//! The events that databases, shards and other threads send to the main thread, and what it does about each: it answers control
-//! commands, changes `_Server`, closes sessions and logs. Part of the main thread.
+//! The events that databases, shards and other threads send to the main thread, and its reactions:
+//! it answers control commands, changes `_Server`, closes sessions and logs. Part of the main
+//! thread.
 //!
-//! Invariant: the order to close sessions leaves before `_Server` changes, so a closed session gets no update of that change.
+//! Invariant: the order to close sessions leaves before `_Server` changes, so a session that is
+//! being closed gets no update about the change.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +21,7 @@ use crate::main_handle::MainMessage;
 use crate::shard::ShardMessage;
 
 impl Server {
-    /// Handles all events that have arrived, and continues the configuration that is being applied.
+    /// Handles all events that have arrived, and advances the configuration that is being applied.
     pub(crate) fn run_events(&mut self) {
         while let Ok(report) = self.events.try_recv() {
             self.run_message(report);
@@ -59,7 +61,8 @@ impl Server {
 
     pub(super) fn run_event(&mut self, event: Event) {
         match event {
-            // A session that is closed gets no update of this change, so sessions are closed before `_Server` changes; here and below.
+            // Sessions are closed before `_Server` changes, here and below: a session that is being
+            // closed must get no update about this change.
             Event::Converted(id, schema, epoch) => {
                 let name = &schema.name;
                 let reason = match self.is_relay(id) {
@@ -127,8 +130,8 @@ impl Server {
         self.control_database(server_db::NAME, Control::Transact(params));
     }
 
-    /// The served databases have changed: closes the sessions that began before this moment and are
-    /// not aware of changes. A session that begins later has seen nothing else.
+    /// Closes the sessions that began before this change of the served databases and are not aware
+    /// of changes. A session that begins later sees only the new set of databases.
     pub(super) fn disconnect_unaware(&self, reason: &str) {
         self.disconnect_unaware_before(self.epochs.advance(), reason);
     }

@@ -1,7 +1,9 @@
-//! The members of clustered databases: serving one, its row in `_Server`, its commands, its end. Part of the main thread.
+//! The members of clustered databases: serving one, its row in `_Server`, its commands, its end.
+//! Part of the main thread.
 //!
-//! The commands and their arguments are in [`crate::control::cluster_commands`]. Invariant: a row in `_Server` is inserted before it is
-//! changed, because the main thread does both, and a member's messages are handled after its database is served.
+//! The commands and their arguments are in [`crate::control::cluster_commands`]. Invariant: a row
+//! in `_Server` is inserted before it is updated. The main thread does both, and handles a member's
+//! messages only after the member's database is served.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -61,7 +63,8 @@ impl Server {
         row.map_err(|error| error.to_string())
     }
 
-    /// Starts a member without contents: it is not in its cluster yet, or its file is damaged. Its database is listed, and nothing more.
+    /// Starts a member without contents: its server is joining the cluster, or its file is damaged.
+    /// Its database is listed but not served.
     fn begin_joining(
         &mut self,
         name: &str,
@@ -83,7 +86,7 @@ impl Server {
         Ok(row)
     }
 
-    /// Figures for the member of a database.
+    /// The figures for a database's member.
     pub(super) fn member_figures(&self, database: &str) -> Switched<MemberFigures> {
         let metrics = &self.config.metrics;
         let figures = Arc::<MemberFigures>::default();
@@ -91,7 +94,8 @@ impl Server {
         Switched::new(figures, metrics.switch())
     }
 
-    /// The initial contents of a database have come, because its server has joined the cluster or its relay has reached its source: it is served.
+    /// Serves a database whose initial contents have arrived: its server has joined the cluster, or
+    /// its relay has reached its source.
     pub(super) fn joined(&mut self, id: DatabaseId, contents: Contents) {
         let found = self.joining.iter().find(|(_, joining)| joining.id == id);
         let Some(database) = found.map(|(name, _)| name.clone()) else {
@@ -104,6 +108,8 @@ impl Server {
         let backing = Backing::Joined(id, upstream, contents.applied, contents.eid);
         match self.serve(&joining.name, contents.database, backing, None) {
             Ok(row) => {
+                // Sessions are closed before `_Server` changes: a closed session must get no update
+                // about this database.
                 self.disconnect_unaware(&format!("database {database} connected to storage"));
                 self.update_server_db(row);
                 self.show_index(&database);
@@ -116,13 +122,14 @@ impl Server {
         }
     }
 
-    /// Whether a clustered database has been served since the start: from then on there are commands for clusters.
+    /// Whether a clustered database has been served since the start. From then on the commands for
+    /// clusters exist.
     #[must_use]
     pub(crate) fn has_clusters(&self) -> bool {
         self.has_clusters
     }
 
-    /// Whether a database of this name is served, or has no contents yet.
+    /// Whether a database of this name is served or joining.
     pub(super) fn is_taken(&self, database: &str) -> bool {
         self.databases.contains_key(database) || self.joining.contains_key(database)
     }
@@ -137,7 +144,8 @@ impl Server {
         };
         let name = name.to_owned();
         self.update_server_db(member_row::update(&name, &row));
-        // A member that joins, or has a damaged file, may fail for good. While it is about to have contents, the reason stays.
+        // A member that joins, or whose file is damaged, may fail for good. A row without a reason
+        // announces contents; until they arrive, the last reason stays.
         if let (Some(joining), Some(absence)) = (self.joining.get_mut(&name), row.absence)
             && joining.absence != absence
         {
@@ -146,8 +154,8 @@ impl Server {
         }
     }
 
-    /// Has `_Server` show the index of a database, if it is clustered. Its row is new, so the
-    /// indexes that the database has told may have found no row.
+    /// Has `_Server` show the index of a database, if it is clustered. The database's row is new,
+    /// so indexes that the database published earlier may have found no row.
     pub(super) fn show_index(&self, database: &str) {
         let served = self.databases.get(database);
         let applied = served.and_then(|served| served.applied.clone());
@@ -161,7 +169,7 @@ impl Server {
         Some((name, upstream.member_mut()?))
     }
 
-    /// A member has left its cluster for good, so its database is removed.
+    /// Removes the database of a member that has left its cluster for good.
     pub(super) fn member_left(&mut self, id: DatabaseId) {
         let found = self.member_numbered(id);
         if let Some(name) = found.map(|(name, _)| name.to_owned()) {
@@ -179,14 +187,14 @@ impl Server {
         member.ok_or_else(|| UNKNOWN.to_owned())
     }
 
-    /// `cluster/cid`.
+    /// `cluster/cid`: the cluster id.
     pub(crate) fn cluster_id(&self, database: &str) -> Result<String, String> {
         let cid = self.member(database)?.cid();
         cid.map(|cid| cid.uuid().to_string())
             .ok_or_else(|| "cluster id not yet known".to_owned())
     }
 
-    /// `cluster/sid`.
+    /// `cluster/sid`: the member's server id.
     pub(crate) fn member_id(&self, database: &str) -> Result<String, String> {
         Ok(self.member(database)?.sid.0.to_string())
     }
@@ -236,7 +244,7 @@ impl Server {
         Ok(())
     }
 
-    /// Amounts of all members, for `memory/show`.
+    /// Counts over all members, for `memory/show`.
     pub(super) fn cluster_usage(&self) -> ClusterUsage {
         let mut usage = ClusterUsage::default();
         for member in self.members() {
@@ -248,12 +256,12 @@ impl Server {
         usage
     }
 
-    /// All members, those that are joining included.
+    /// All members, including joining ones.
     fn members(&self) -> impl Iterator<Item = &ServedMember> {
         self.upstreams().filter_map(Upstream::member)
     }
 
-    /// `cluster/failure-test`. Concerns all clustered databases of the process.
+    /// `cluster/failure-test`. Applies to all clustered databases of the process.
     pub(crate) fn test_failure(&mut self, name: &str) -> Result<&'static str, String> {
         let scenario = Scenario::parse(name).ok_or("unknown test scenario")?;
         self.failure_scenario = scenario.lasting(self.failure_scenario);

@@ -1,12 +1,15 @@
-//! Opening database files, each on a thread of its own. Part of the main thread, which serves a file when it is loaded. A relay, which has no
-//! file, begins at once.
+//! Opens database files, each on its own thread. Part of the main thread, which serves a database
+//! once its file is loaded. A relay, which has no file, begins at once.
 //!
-//! Until then no command finds the database: it is not listed, and `remove-db` fails. Its service model is the one that is set when it is
-//! served. If two files have the same schema name, the one that is loaded first is served.
+//! Until a file is loaded no command finds its database: it is not listed, and `remove-db` fails.
+//! The service model is decided when the database is served. If two files have the same schema
+//! name, the file that is loaded first is served.
 //!
-//! Invariant: at most one thread at a time opens a file. A request for a file that is being opened waits until that opening has ended, and is
-//! treated as if it had arrived then: the second `add-db` of a file fails with `already open`, or opens the file if the first has failed.
-//! Each request is answered exactly once, also when the thread panics or the server exits. An exit does not wait for loads.
+//! Invariant: at most one thread at a time opens a file. A request for a file that is being opened
+//! waits until that opening ends, and is then treated as if it had just arrived: the second
+//! `add-db` of a file fails with `already open`, or opens the file if the first one failed. Each
+//! request is answered exactly once, even if the thread panics or the server exits. An exit does
+//! not wait for loads.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -24,15 +27,15 @@ use crate::database::open::{self, Opened, Progress, RandomUuids};
 use crate::liveness::{Liveness, STUCK_MS};
 use crate::main_handle::MainHandle;
 
-/// The maximum of files that are opened at the same time. Further requests wait; there is at most one for each control connection, and one of
-/// the configuration that is being applied.
+/// The maximum number of files that are opened at the same time. Further requests wait: at most one
+/// for each control connection, and one of the configuration that is being applied.
 const OPENINGS_MAX: usize = 8;
 
-/// How long an exit waits for threads to cancel, for example the copy of a damaged file. A thread cancels at the next piece of the file; one
-/// that is blocked by the file system cannot.
+/// How long an exit waits for threads to cancel, for example the copy of a damaged file. A thread
+/// cancels at the next piece of the file; a thread that is blocked in the file system cannot.
 const GIVE_UP_MAX: Duration = Duration::from_millis(500);
 
-/// The openings under way, and the requests that wait.
+/// The openings in progress, and the requests that wait.
 #[derive(Default)]
 pub(super) struct Openings {
     last_token: u64,
@@ -43,7 +46,7 @@ pub(super) struct Openings {
     abandoned: usize,
 }
 
-/// A file that a thread opens.
+/// A file that a thread is opening.
 struct Opening {
     token: u64,
     request: Request,
@@ -52,10 +55,10 @@ struct Opening {
 
 /// A request to open and serve a file.
 pub(super) struct Request {
-    /// As given.
+    /// The file name, as given by the user.
     file: String,
     absolute: String,
-    /// The entry of the configuration file that asks for it.
+    /// The configuration file's entry that asks for the database.
     entry: Option<(String, DatabaseConfig)>,
     requester: Requester,
 }
@@ -91,7 +94,7 @@ impl Request {
 }
 
 impl Openings {
-    /// Whether no opening under way is stuck.
+    /// Whether no opening in progress is stuck.
     pub(super) fn make_progress(&self, now_ms: u64) -> bool {
         let mut openings = self.under_way.iter();
         openings.all(|opening| opening.progress.busy_ms(now_ms) <= STUCK_MS)
@@ -112,7 +115,8 @@ impl Openings {
 }
 
 impl Server {
-    /// Opens a file and serves its database. `replier` is answered when it is served or has failed, in the reference's words.
+    /// Opens a file and serves its database. `replier` is answered, in the reference's words, when
+    /// the database is served or has failed.
     pub(crate) fn add_database(&mut self, file: &str, replier: Replier) {
         self.open(Request::new(file, None, Requester::Command(replier)));
     }
@@ -139,8 +143,8 @@ impl Server {
                 self.answer_opening(request.requester, Err(error));
                 continue;
             }
-            // Before the server has started, the service manager may restart it when the file system hangs. A server that serves others must
-            // not be ended for that.
+            // During the start, the service manager may restart the server if the file system
+            // hangs. Once the server serves other databases, a hanging file must not end it.
             let liveness = if self.is_started {
                 Liveness::default()
             } else {
@@ -162,18 +166,20 @@ impl Server {
                 request,
                 progress,
             });
-            // If the thread cannot be created, its work is dropped, and `Outcome` reports the failure.
+            // If the thread cannot be created, its work is dropped, and `Outcome` reports the
+            // failure.
             let thread = std::thread::Builder::new().name("open".to_owned());
             let _ = thread.spawn(move || work.run());
         }
     }
 
-    /// A thread has opened its file, or failed.
+    /// Handles the outcome of an opening thread.
     pub(super) fn opened(&mut self, token: u64, outcome: Result<Opened, String>) {
         let mut under_way = self.openings.under_way.iter();
         let Some(index) = under_way.position(|opening| opening.token == token) else {
             self.openings.abandoned = self.openings.abandoned.saturating_sub(1);
-            // The process ends; freeing millions of rows one by one would only delay that.
+            // The process is exiting; freeing millions of rows one by one would only delay the
+            // exit.
             std::mem::forget(outcome);
             return;
         };
@@ -183,7 +189,7 @@ impl Server {
         self.begin_openings();
     }
 
-    /// Serves a loaded file; returns the database's name.
+    /// Serves a loaded file. Returns the database's name.
     fn serve_opened(&mut self, request: &Request, opened: Opened) -> Result<String, String> {
         let name = opened.database_name().to_owned();
         if let Err(error) = check_name(&name, self.is_taken(&name)) {
@@ -210,10 +216,12 @@ impl Server {
             }
             Opened::Member(opened) => self.serve_member(&request.absolute, *opened)?,
         };
-        // A configuration that is being applied reads all columns when all databases are served.
+        // A configuration that is being applied reads all columns once all databases are served.
         if matches!(request.requester, Requester::Command(_)) {
             self.watch_columns_again(&name);
         }
+        // Sessions are closed before `_Server` changes: a closed session must get no update about
+        // this database.
         if self.is_started {
             self.disconnect_unaware(&format!("adding {name} database"));
         }
@@ -230,7 +238,8 @@ impl Server {
         }
     }
 
-    /// The server exits: answers the commands that wait for openings, and cancels the openings.
+    /// The server is exiting: answers the commands that wait for openings, and cancels the
+    /// openings.
     pub(super) fn abandon_openings(&mut self) {
         let openings = &mut self.openings;
         openings.abandoned = openings.under_way.len();
@@ -243,7 +252,8 @@ impl Server {
         }
     }
 
-    /// Waits for abandoned threads. `since`: when they were cancelled.
+    /// Waits for abandoned threads until [`GIVE_UP_MAX`] after `since`, the time of their
+    /// cancellation.
     pub(super) fn await_abandoned_openings(&mut self, since: Instant) {
         while self.openings.abandoned > 0
             && let Ok(report) = self.events.recv_deadline(since + GIVE_UP_MAX)
@@ -278,7 +288,8 @@ impl Work {
     }
 }
 
-/// Sends the outcome of an opening, or a failure when it is dropped unsent: when the thread panics or cannot be created.
+/// Sends the outcome of an opening. If it is dropped unsent, because the thread panicked or could
+/// not be created, it sends a failure.
 struct Outcome {
     token: u64,
     main: Option<MainHandle>,

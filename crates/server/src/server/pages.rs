@@ -1,7 +1,7 @@
-//! The pages for monitoring: where they are served, and whether anything is measured. Part of the
-//! main thread.
+//! The monitoring pages: where they are served, and whether anything is measured. Part of the main
+//! thread.
 //!
-//! Invariant: metrics are switched on exactly while the pages are served.
+//! Invariant: metrics are on exactly while the pages are served.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ pub(crate) struct Pages(Option<Served>);
 
 #[derive(Debug)]
 struct Served {
-    /// As the user gave it.
+    /// The setting, as given by the user.
     setting: String,
-    /// `None`: no part of the setting is for this server.
+    /// `None`: no part of the setting applies to this server.
     _http: Option<Running>,
 }
 
@@ -32,11 +32,11 @@ impl Pages {
         self.0.as_ref().map_or(NOWHERE, |served| &served.setting)
     }
 
-    /// Serves the pages where `setting` says for a server of these databases, or nowhere. The pages
-    /// that were served before end when the new ones are there.
+    /// Serves the pages where `setting` says for a server of these databases, or nowhere. The
+    /// previous pages are served until the new ones are.
     ///
     /// # Errors
-    /// The setting is invalid, or the address cannot be listened at. Nothing has changed.
+    /// The setting is invalid, or the server cannot listen at the address. Nothing has changed.
     pub(crate) fn set(
         &mut self,
         metrics: &Arc<Metrics>,

@@ -1,11 +1,10 @@
-//! Control commands that wait for databases, members or shards, and what is to be done with the
-//! answers.
+//! Control commands that wait for databases, members or shards, and the continuation of each.
 //!
-//! An order to a database or a shard carries a token (or a name, or a number) that its answer
-//! brings back, and the token finds the continuation here. This file does not know how commands are
-//! carried out. Used by the main thread only.
+//! A request to a database or a shard carries a token (or a name, or a number) that its answer
+//! brings back; the token finds the continuation here. This file does not know how commands are
+//! carried out. Only the main thread uses it.
 //!
-//! Invariant: a token is answered once. The continuation of a second answer is gone.
+//! Invariant: a token is answered once. A second answer finds no continuation.
 
 use corvid_log::storage::StoreError;
 use std::cell::RefCell;
@@ -22,7 +21,7 @@ use corvid_shell::unixctl::{Outcome, Replier};
 use super::{Server, tls_columns};
 use crate::control::sessions::ListedSession;
 
-/// The rest of a command, from the answer of a database on.
+/// The rest of a command, run with a database's answer.
 type Continuation = Box<dyn FnOnce(&mut Server, ControlAnswer)>;
 
 /// All pending commands.
@@ -31,7 +30,7 @@ pub(super) struct PendingReplies {
     last_token: u64,
     /// Commands that databases answer.
     answers: HashMap<u64, Continuation>,
-    /// Those of `answers` that wait for a change of role.
+    /// The tokens in `answers` that wait for a change of role.
     roles: HashSet<u64>,
     /// Commands whose answer is the text of the reply.
     repliers: HashMap<u64, Replier>,
@@ -39,32 +38,34 @@ pub(super) struct PendingReplies {
     backups: HashMap<u64, Replier>,
     /// Set when the server exits: cancels backups and openings.
     pub(super) is_exiting: Arc<AtomicBool>,
-    /// Lists of sessions: those that have arrived, the number of shards that have not answered, and the replier.
+    /// Lists of sessions: the sessions that have arrived, the number of shards still to answer, and
+    /// the replier.
     lists: HashMap<u64, (Vec<ListedSession>, usize, Replier)>,
     /// Databases that are being removed.
     pub(super) removals: HashMap<DatabaseId, Removal>,
-    /// Reads of columns, by the text of the remote that names the column. The list may be empty.
+    /// Column reads in progress, by the text of the remote that names the column. The list of
+    /// repliers may be empty.
     pub(super) column_reads: HashMap<String, Vec<Replier>>,
-    /// Those of `column_reads` that the configuration under way waits for.
+    /// The column reads that the configuration being applied waits for.
     pub(super) checked_remotes: HashSet<String>,
-    /// The errors of those reads.
+    /// The errors of these column reads.
     pub(super) bad_remotes: Vec<String>,
-    /// Reads of columns that hold TLS settings.
+    /// Column reads for TLS settings.
     pub(super) tls: tls_columns::PendingColumns,
 }
 
 /// A database that is being removed.
 pub(super) struct Removal {
     pub(super) name: String,
-    /// The removal may wait for the disk and for a rewrite, whose answers reach the database only while this sender exists. `None`: the
-    /// server was joining a cluster, so there is no database.
+    /// The removal may wait for the disk and for a rewrite, whose answers reach the database only
+    /// while this sender exists. `None`: the server was still joining, so there is no database.
     pub(super) _mailbox: Option<Arc<MailSender<ToDatabase>>>,
-    /// Why sessions that are not aware of changes are closed.
+    /// The reason given to the sessions that are closed because they are not aware of changes.
     pub(super) reason: String,
     pub(super) replier: Option<Replier>,
 }
 
-/// A command that several databases carry out: compaction, a change of roles.
+/// A command that several databases carry out, such as a compaction or a change of roles.
 struct Countdown {
     databases_left: usize,
     errors: Vec<String>,
@@ -77,7 +78,7 @@ impl PendingReplies {
         self.last_token
     }
 
-    /// Has `finish` called with the answer of a database. Returns the token of the answer.
+    /// Registers `finish` for a database's answer. Returns the answer's token.
     pub(super) fn await_answer(
         &mut self,
         finish: impl FnOnce(&mut Server, ControlAnswer) + 'static,
@@ -87,13 +88,14 @@ impl PendingReplies {
         token
     }
 
-    /// Takes the rest of the command that this answer belongs to.
+    /// Takes the continuation with this token, if it is still pending.
     pub(super) fn answered(&mut self, token: u64) -> Option<Continuation> {
         self.roles.remove(&token);
         self.answers.remove(&token)
     }
 
-    /// Adds a command that so many databases carry out. Returns a token for each. `replier` is answered when all are done.
+    /// Adds a command that this number of databases carry out. Returns a token for each. `replier`
+    /// is answered when all have answered.
     pub(super) fn countdown(&mut self, databases: usize, replier: Option<Replier>) -> Vec<u64> {
         let countdown = Rc::new(RefCell::new(Countdown {
             databases_left: databases,
@@ -123,28 +125,29 @@ impl PendingReplies {
         !self.roles.is_empty()
     }
 
-    /// Adds a backup. Returns the token of its end.
+    /// Adds a backup. Returns the token of its outcome.
     pub(super) fn backup(&mut self, replier: Replier) -> u64 {
         let token = self.token();
         self.backups.insert(token, replier);
         token
     }
 
-    /// A backup is written, or has failed.
+    /// Answers a backup that is written or has failed.
     pub(super) fn backed_up(&mut self, token: u64, outcome: Outcome) {
         if let Some(replier) = self.backups.remove(&token) {
             replier.reply(outcome);
         }
     }
 
-    /// Adds a list of the sessions of so many shards.
+    /// Adds a list of the sessions of this number of shards.
     pub(super) fn list(&mut self, shards: usize, replier: Replier) -> u64 {
         let token = self.token();
         self.lists.insert(token, (Vec::new(), shards, replier));
         token
     }
 
-    /// Adds the sessions of one shard. The last shard's call returns the complete list and the replier.
+    /// Adds the sessions of one shard. The last shard's call returns the complete list and the
+    /// replier.
     pub(super) fn listed(
         &mut self,
         token: u64,
@@ -161,15 +164,14 @@ impl PendingReplies {
         Some((all, replier))
     }
 
-    /// Adds a command that a member or a shard answers with the reply. Returns the token of the
-    /// answer.
+    /// Adds a command that a member or a shard answers with the reply. Returns the answer's token.
     pub(super) fn await_reply(&mut self, replier: Replier) -> u64 {
         let token = self.token();
         self.repliers.insert(token, replier);
         token
     }
 
-    /// Such a command is carried out, or has failed.
+    /// Answers a command added by [`PendingReplies::await_reply`].
     pub(super) fn reply(&mut self, token: u64, outcome: Outcome) {
         if let Some(replier) = self.repliers.remove(&token) {
             replier.reply(outcome);

@@ -1,11 +1,13 @@
-//! Applying a configuration, at the start and at each reload, in this order: removed databases, new databases, roles, TLS settings, remotes.
-//! Part of the main thread.
+//! Applies a configuration, at the start and at each reload, in this order: removed databases, new
+//! databases, roles, TLS settings, remotes. Part of the main thread.
 //!
-//! Each step waits for the previous one without blocking the main thread: [`Server::advance`] runs after each batch of events and takes the
-//! next step when its condition holds. The file, and how it differs from the present configuration, is [`crate::config::applied`]'s.
+//! Each step waits for the previous one without blocking the main thread: [`Server::advance`] runs
+//! after each batch of events and takes the next step when its condition holds.
+//! [`crate::config::applied`] reads the file and computes how it differs from the current
+//! configuration.
 //!
-//! Invariant: one configuration at a time is applied. A reload that is requested meanwhile begins when the present one has ended, and reads the
-//! file then. Reloads by SIGHUP that are pending are merged.
+//! Invariant: one configuration at a time is applied. A reload that is requested meanwhile begins
+//! when the current one has ended, and reads the file then. Pending reloads by SIGHUP are merged.
 
 use std::collections::VecDeque;
 
@@ -22,10 +24,10 @@ use crate::remotes::options::RemoteOptions;
 /// A configuration that is being applied.
 pub(crate) struct Reconfiguration {
     step: Step,
-    /// Databases that are still to be served, the next one first.
+    /// Databases still to be served, the next one first.
     databases: VecDeque<WantedDatabase>,
     remotes: Vec<(String, RemoteOptions)>,
-    /// Whether the first failure ends it. Otherwise as much as possible is applied.
+    /// Whether the first failure ends the configuration. Otherwise as much as possible is applied.
     stops_at_failure: bool,
     has_failed: bool,
 }
@@ -33,7 +35,7 @@ pub(crate) struct Reconfiguration {
 /// A database of a configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct WantedDatabase {
-    /// The entry of the configuration file, or the name of the file as given.
+    /// The configuration file's entry, or the file name as given on the command line.
     pub(crate) entry: String,
     /// The name of the file.
     pub(crate) file: String,
@@ -44,7 +46,8 @@ pub(crate) struct WantedDatabase {
 /// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Waits until the files of removed databases are closed, because another entry may name the same file now.
+    /// Waits until the files of removed databases are closed, because another entry may now name
+    /// the same file.
     Removals,
     Databases,
     /// Waits until the first of the databases is served, or has failed.
@@ -76,14 +79,14 @@ impl Reconfiguration {
         }
     }
 
-    /// The first failure ends it.
+    /// Makes the first failure end the configuration.
     #[must_use]
     pub(crate) fn stopping_at_failure(mut self) -> Reconfiguration {
         self.stops_at_failure = true;
         self
     }
 
-    /// A configuration that has failed before it began. The failure has been logged.
+    /// A configuration that failed before it began. The failure has been logged.
     #[must_use]
     pub(crate) fn failed() -> Reconfiguration {
         Reconfiguration {
@@ -98,20 +101,23 @@ impl Reconfiguration {
         self.has_failed = true;
     }
 
-    /// Continues with `step`, unless a failure ends it.
+    /// Continues with `step`, unless a failure ends the configuration.
     fn advance_to(&mut self, step: Step) {
         let is_over = self.has_failed && self.stops_at_failure;
         self.step = if is_over { Step::Done } else { step };
     }
 }
 
-/// The configuration that is being applied, the pending reloads, and the outcome of the first configuration.
+/// The configuration that is being applied, the pending reloads, and the outcome of the first
+/// configuration.
 #[derive(Default)]
 pub(super) struct Reconfigurations {
     present: Option<Reconfiguration>,
-    /// Answered at the end of the present one; `None`: it is the first, or a signal has requested it.
+    /// Answered when the current configuration has ended; `None`: it is the first one, or a signal
+    /// requested it.
     replier: Option<Replier>,
-    /// Pending reloads, with their repliers: at most one for each control connection, and one for all signals.
+    /// Pending reloads, with their repliers: at most one for each control connection, and one for
+    /// all signals.
     reloads: VecDeque<Option<Replier>>,
     started: Option<Result<(), ConfigError>>,
 }
@@ -123,18 +129,19 @@ impl Server {
         self.advance();
     }
 
-    /// The outcome of the first configuration, once.
+    /// Takes the outcome of the first configuration, once it is known.
     pub(crate) fn take_started(&mut self) -> Option<Result<(), ConfigError>> {
         self.reconfigurations.started.take()
     }
 
-    /// Whether a configuration is being applied, and makes progress.
+    /// Whether a configuration is being applied and makes progress.
     #[must_use]
     pub(crate) fn is_reconfiguring(&self, now_ms: u64) -> bool {
         self.reconfigurations.present.is_some() && self.openings.make_progress(now_ms)
     }
 
-    /// Applies the configuration file again; `replier` is answered when as much as possible is applied.
+    /// Applies the configuration file again; `replier` is answered when as much as possible is
+    /// applied.
     pub(crate) fn reload(&mut self, replier: Option<Replier>) {
         if self.applied_config.is_none() {
             let error = "Configuration file was not specified on command line";
@@ -147,7 +154,7 @@ impl Server {
         self.advance();
     }
 
-    /// Takes the steps that can be taken.
+    /// Takes the steps that are possible now.
     pub(super) fn advance(&mut self) {
         loop {
             if self.reconfigurations.present.is_none() {
@@ -175,7 +182,7 @@ impl Server {
         }
     }
 
-    /// Takes one step. False: its condition does not hold yet.
+    /// Takes one step. Returns false if the step's condition does not hold yet.
     fn step(&mut self) -> bool {
         let step = self
             .reconfigurations
@@ -250,7 +257,8 @@ impl Server {
         }
     }
 
-    /// Opens the next database, or changes the replication of one that is served. [`Server::reconfiguration_opened`] gets the outcome.
+    /// Opens the next database, or changes the replication of a served one.
+    /// [`Server::reconfiguration_opened`] gets the outcome.
     fn serve_next(&mut self, wanted: WantedDatabase) {
         let served = self.applied_config.as_ref();
         let served = served.and_then(|file| file.database_of(&wanted.entry).map(str::to_owned));
@@ -271,7 +279,7 @@ impl Server {
         }
     }
 
-    /// The next database is served under this name, or has failed.
+    /// Handles the outcome of the next database: served under this name, or failed.
     pub(super) fn reconfiguration_opened(&mut self, outcome: Result<String, String>) {
         let Some(reconfiguration) = &mut self.reconfigurations.present else {
             return;

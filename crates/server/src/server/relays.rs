@@ -1,7 +1,9 @@
-//! Relays: beginning one, its row in `_Server`, its source, the interval of its probes. Part of the main thread.
+//! Relays: beginning one, its row in `_Server`, its source, its probe interval. Part of the main
+//! thread.
 //!
-//! Invariant: the name of a relay is checked before anything changes. Its row in `_Server` is there before its thread begins, without a schema
-//! until the initial contents come.
+//! Invariant: a relay's name is checked before anything changes. Its row in `_Server` is inserted
+//! before the main thread handles any message of its thread, and has no schema until the initial
+//! contents arrive.
 
 use std::sync::PoisonError;
 
@@ -31,7 +33,7 @@ const NOT_CONNECTED: ServerRow = ServerRow {
 };
 
 impl Server {
-    /// Begins a relay; returns the database's name.
+    /// Begins a relay. Returns the database's name.
     ///
     /// # Errors
     /// The name is reserved or taken, or threads or descriptors are exhausted.
@@ -56,7 +58,7 @@ impl Server {
         let relay = prepared.start().map_err(|error| errno::text(&error))?;
         self.config.metrics.add_relay(&name, relay.handle.clone());
         let joining = JoiningDatabase {
-            // The reference says so of relays too.
+            // The reference reports relays as joining too.
             absence: Absence::Joining,
             id,
             name: argument,
@@ -80,8 +82,8 @@ impl Server {
         }
     }
 
-    /// Has locks be those of the source of the relay that is first by its name, or of this server if there is no relay. Returns the sessions that
-    /// are to be told.
+    /// Decides where locks live: at the source of the first relay by name, or in this server if it
+    /// has no relay. Returns the sessions that must be notified.
     pub(super) fn place_locks(&self) -> Vec<SessionId> {
         let mut ids = self.databases.values().map(|served| served.id);
         let relay = ids.find(|id| self.is_relay(*id));
@@ -90,7 +92,7 @@ impl Server {
         locks.set_relay(relay, is_served)
     }
 
-    /// Has shards pass on notifications about locks.
+    /// Has shards pass on lock notifications.
     pub(super) fn notify_of_locks(&self, sessions: Vec<SessionId>) {
         for session in sessions {
             if let Some(shard) = self.shards.handles().get(usize::from(shard_of(session))) {
@@ -107,7 +109,7 @@ impl Server {
         upstream.and_then(Upstream::relay).is_some()
     }
 
-    /// The kind of a database's file; `None`: it is a relay.
+    /// The kind of a database's file; `None`: the database is a relay.
     #[must_use]
     pub(crate) fn file_kind(&self, database: &str) -> Option<Magic> {
         match self.upstream(database) {
@@ -117,7 +119,8 @@ impl Server {
         }
     }
 
-    /// Changes the source of a relay to that of an entry of the configuration file, if it differs. The contents stay.
+    /// Changes the source of a relay to that of a configuration file's entry, if they differ. The
+    /// contents stay.
     pub(super) fn set_relay_source(
         &mut self,
         database: &str,
@@ -142,12 +145,12 @@ impl Server {
         }
     }
 
-    /// Restores the saved interval of probes, for the relays that begin from now on.
+    /// Restores the saved probe interval, for relays that begin from now on.
     pub(crate) fn restore_relay_probe_interval(&mut self, interval_ms: Option<u64>) {
         self.relay_probe_interval_ms = interval_ms;
     }
 
-    /// Sets the interval of probes towards the sources of all relays, ms; 0: none.
+    /// Sets the probe interval towards the sources of all relays, ms; 0: no probes.
     pub(crate) fn set_relay_probe_interval(&mut self, interval_ms: i64) {
         let mut options = RemoteOptions::default();
         options.set_probe_interval(interval_ms);
@@ -164,7 +167,7 @@ impl Server {
         self.save();
     }
 
-    /// Amounts of all relays, for `memory/show`.
+    /// Counts over all relays, for `memory/show`.
     pub(super) fn relay_usage(&self) -> RelayUsage {
         let mut usage = RelayUsage::default();
         for relay in self.upstreams().filter_map(Upstream::relay) {

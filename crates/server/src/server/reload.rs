@@ -1,4 +1,5 @@
-//! Reload: the configuration file by command; configuration file, certificates and log files by SIGHUP. Part of the main thread.
+//! Reload: a command reloads the configuration file; SIGHUP reloads the configuration file,
+//! certificates and log files. Part of the main thread.
 
 use corvid_net::errno;
 use corvid_shell::service_manager;
@@ -11,21 +12,21 @@ use super::reconfiguration::Reconfiguration;
 use crate::config::applied::{AppliedConfig, ConfigError};
 
 impl Server {
-    /// Begins to apply a configuration file, at the start. [`Server::reload`] applies it again.
+    /// Begins to apply a configuration file at the start. [`Server::reload`] applies it again.
     pub(crate) fn configure(&mut self, mut file: AppliedConfig) {
         let reconfiguration = file.reconfiguration(self);
         self.applied_config = Some(file);
-        // A file that cannot be used becomes a configuration that has failed.
+        // A file that cannot be used counts as a failed configuration.
         self.begin(reconfiguration.unwrap_or_else(|ConfigError| Reconfiguration::failed()));
     }
 
-    /// The configuration file, if there is one.
+    /// The name of the configuration file, if there is one.
     pub(crate) fn config_file(&self) -> Option<&str> {
         self.applied_config.as_ref().map(AppliedConfig::path)
     }
 
-    /// Applies the file's setting of transaction histories; `None`: the command line's applies. A database whose setting changes begins with an
-    /// empty history.
+    /// Applies the file's setting for transaction histories; `None`: the command line's setting
+    /// applies. A database whose setting changes begins with an empty history.
     pub(crate) fn set_history(&mut self, is_kept: Option<bool>) {
         let is_kept = is_kept.unwrap_or(!self.config.no_history);
         if is_kept != self.keeps_history {
@@ -34,11 +35,12 @@ impl Server {
         }
     }
 
-    /// SIGHUP: opens log files again by name, and reads certificates and the configuration file again. Failures are logged.
+    /// Handles SIGHUP: reopens log files by name, and rereads certificates and the configuration
+    /// file. Failures are logged.
     pub(crate) fn hang_up(&mut self) {
         let what = "received SIGHUP, reading configuration, certificates and names of logs again";
         vlog::info(Module::OvsdbServer, format_args!("{what}"));
-        // A failure is logged. It is none when there is no log file.
+        // `reopen_file` logs a failure; without a log file there is nothing to do.
         let _ = vlog::reopen_file();
         if let Some(audit) = self.config.audit.get() {
             audit.reopen(|outcome| {

@@ -1,7 +1,9 @@
-//! Commands about remotes: those that are given, and those that rows of databases name (`db:DB,TABLE,COLUMN`). Part of the main thread.
+//! Commands about remotes: those given directly, and those that rows of databases name
+//! (`db:DB,TABLE,COLUMN`). Part of the main thread.
 //!
-//! The database of a `db:` remote reads the column, and reports each change of its rows. The command that adds such a remote is
-//! answered when the database has found the column. Opening and closing is [`crate::remotes`]'s.
+//! The database of a `db:` remote reads the column and reports each change of its rows. The command
+//! that adds such a remote is answered when the database has found the column. [`crate::remotes`]
+//! opens and closes the remotes.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -16,11 +18,13 @@ use corvid_shell::vlog::{self, Module};
 use super::Server;
 use crate::remotes::options::RemoteOptions;
 
-/// A database with a longer input queue gets no status of remotes: the status would be outdated when the database reaches it.
+/// A database whose input queue is longer gets no status of remotes: the status would be stale by
+/// the time the database reads it.
 const STATUS_QUEUED_MAX: usize = 1024;
 
 impl Server {
-    /// Adds a remote by command. `replier` is answered when it is added, or when its column cannot be found; then it is not added.
+    /// Adds a remote by command. `replier` is answered when the remote is added, or when its column
+    /// is not found; in that case the remote is not added.
     pub(crate) fn add_remote(&mut self, remote: &str, options: RemoteOptions, replier: Replier) {
         if self.remotes.contains(remote)
             || !ColumnRemote::matches(remote)
@@ -44,8 +48,8 @@ impl Server {
         }
     }
 
-    /// Adds a remote of the configuration, or checks it again. It stays even if its column cannot be found, which may exist later.
-    /// `remotes_outcome` gets the errors.
+    /// Adds a remote of the configuration, or checks it again. The remote stays even if its column
+    /// is not found, because the column may appear later. `remotes_outcome` returns the errors.
     pub(crate) fn configure_remote(&mut self, remote: &str, options: RemoteOptions) {
         self.remotes.add(remote, options);
         self.save();
@@ -64,12 +68,14 @@ impl Server {
         self.pending.checked_remotes.insert(remote.to_owned());
     }
 
-    /// Whether the database of a column is still joining its cluster. Its columns are read when it has joined.
+    /// Whether the database of a column is still joining. Its columns are read once it has
+    /// contents.
     pub(super) fn has_no_contents_yet(&self, column: &str) -> bool {
         ColumnRemote::parse(column).is_some_and(|source| self.joining.contains_key(source.database))
     }
 
-    /// Asks a database to read a column, and to report its changes: remotes, or a TLS setting (`texts_only`).
+    /// Asks a database to read a column and report its changes: remotes, or a TLS setting
+    /// (`texts_only`).
     pub(super) fn watch_column(&self, remote: &str, texts_only: bool) -> Result<(), String> {
         let source =
             ColumnRemote::parse(remote).ok_or_else(|| format!("\"{remote}\": invalid syntax"))?;
@@ -87,7 +93,8 @@ impl Server {
         Ok(())
     }
 
-    /// A database was added or removed, and with it the columns that remotes and TLS settings name.
+    /// Rereads the columns that remotes and TLS settings name in a database that was added or
+    /// removed.
     pub(super) fn watch_columns_again(&mut self, database: &str) {
         let names_it = |remote: &str| {
             ColumnRemote::parse(remote).is_some_and(|source| source.database == database)
@@ -147,10 +154,10 @@ impl Server {
         }
     }
 
-    /// The outcome of all reads that the configuration has waited for, once.
+    /// Takes the outcome of all column reads that the configuration has waited for.
     ///
     /// # Errors
-    /// The error of each column that cannot be found, on a line of its own.
+    /// The error of each column that is not found, each on its own line.
     pub(super) fn remotes_outcome(&mut self) -> Result<(), String> {
         let bad = std::mem::take(&mut self.pending.bad_remotes);
         if bad.is_empty() {
@@ -160,7 +167,7 @@ impl Server {
         }
     }
 
-    /// Ends the reports of a column's changes.
+    /// Stops the reports of a column's changes.
     fn unwatch_column(&self, remote: &str) {
         if let Some(source) = ColumnRemote::parse(remote) {
             self.control_database(source.database, Control::UnwatchColumn(remote.to_owned()));
@@ -186,7 +193,7 @@ impl Server {
         self.remotes.given()
     }
 
-    /// Writes the status of remotes into the rows that configure them.
+    /// Writes the status of remotes to the rows that configure them.
     pub(crate) fn show_status(&self) {
         let sources: BTreeSet<&str> = self
             .remotes

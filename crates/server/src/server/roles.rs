@@ -1,7 +1,9 @@
-//! Roles of databases: active, or backup of a source (docs/spec/distribution.md 3). Commands or a configuration file set them; the databases and
-//! the shard that connects carry them out. Part of the main thread.
+//! Roles of databases: active, or backup of a source (docs/spec/distribution.md 3). Commands or a
+//! configuration file set them; the databases, and the shard that connects to the source, carry
+//! them out. Part of the main thread.
 //!
-//! Invariant: a database gets its role before clients can reach it, and its connection is opened when the shard can reach the database.
+//! Invariant: a database gets its role before clients can reach it, and its connection to the
+//! source is opened only when the shard can reach the database.
 
 use corvid_net::logging::{self, Module};
 use corvid_service::message::{Control, ToDatabase};
@@ -18,7 +20,7 @@ use crate::remotes::connection::log_level;
 use crate::shard::{ShardMessage, ToSource};
 
 impl Server {
-    /// Restores saved settings, for the databases that are served from now on.
+    /// Restores saved settings, for databases that are served from now on.
     pub(crate) fn set_sync(&mut self, sync: ReplicationSettings) {
         self.sync = sync;
     }
@@ -37,7 +39,7 @@ impl Server {
         self.sync.source.clone().or(own).unwrap_or_default()
     }
 
-    /// Sets the source. It applies from the next command on that makes backups connect.
+    /// Sets the source. It takes effect at the next command that makes backups connect.
     pub(crate) fn set_sync_source(&mut self, source: &str) {
         self.sync.source = Some(source.to_owned());
         for served in self.databases.values_mut() {
@@ -66,7 +68,7 @@ impl Server {
         self.apply_roles(Some(replier), |served| served.replication.is_some());
     }
 
-    /// The tables that backups do not replicate, as given.
+    /// The tables that backups do not replicate, as given by the user.
     pub(crate) fn sync_excluded(&self) -> String {
         let own = self
             .replications()
@@ -76,7 +78,8 @@ impl Server {
         excluded.or(own).unwrap_or_default()
     }
 
-    /// Sets the tables that backups do not replicate, and restarts the replication; `replier` is answered when it has restarted.
+    /// Sets the tables that backups do not replicate, and restarts the replication; `replier` is
+    /// answered when it has restarted.
     pub(crate) fn set_sync_excluded(&mut self, excluded: &str, replier: Replier) {
         excluded.clone_into(&mut self.sync.excluded);
         for served in self.databases.values_mut() {
@@ -88,7 +91,7 @@ impl Server {
         self.apply_roles(Some(replier), is_backup);
     }
 
-    /// Sets the interval of probes towards the source, ms; 0: none.
+    /// Sets the probe interval towards the source, ms; 0: no probes.
     pub(crate) fn set_sync_probe_interval(&mut self, interval_ms: u64) {
         self.sync.probe_interval_ms = Some(interval_ms);
         for served in self.databases.values_mut() {
@@ -117,7 +120,8 @@ impl Server {
         });
     }
 
-    /// Changes the replication of a served database without closing it, if it differs.
+    /// Changes the replication of a served database without closing the database. Does nothing if
+    /// the settings are the same.
     pub(crate) fn set_replication(&mut self, database: &str, replication: Option<ActiveBackup>) {
         let Some(served) = self.databases.get_mut(database) else {
             return;
@@ -130,13 +134,13 @@ impl Server {
         self.apply_role(database, token);
     }
 
-    /// The replication settings of databases that have them.
+    /// The replication settings of the databases that have them.
     fn replications(&self) -> impl Iterator<Item = &ActiveBackup> {
         let served = self.databases.values();
         served.filter_map(|served| served.replication.as_ref())
     }
 
-    /// Applies the role that is set to those databases.
+    /// Applies the role in `sync` to the databases that `concerns` selects.
     fn apply_roles(
         &mut self,
         replier: Option<Replier>,
@@ -166,13 +170,13 @@ impl Server {
         }
     }
 
-    /// Applies the role of a database, from the beginning.
+    /// Applies the role of a database from the beginning.
     fn apply_role(&mut self, database: &str, token: u64) {
         let connection = self.send_role(database, token);
         self.open_source(connection);
     }
 
-    /// Sends a database its role; returns the connection that it needs as a backup.
+    /// Sends a database its role. Returns the connection that it needs as a backup.
     #[must_use]
     pub(super) fn send_role(&mut self, database: &str, token: u64) -> Option<(SourceId, ToSource)> {
         let served = self.databases.get_mut(database)?;
@@ -180,6 +184,8 @@ impl Server {
         if let Some((id, _)) = served.source.take() {
             shard.post(ShardMessage::Source(id, ToSource::Close));
         }
+        // The old connection is closed first: the database must get nothing from it once it has its
+        // new role.
         self.pending.await_role(token);
         let backup = served
             .replication

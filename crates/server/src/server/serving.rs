@@ -1,8 +1,8 @@
-//! Starting to serve a database: its pump, its file, its threads, its recording, and the directory through which shards reach it. Part of
-//! the main thread.
+//! Starts to serve a database: its pump, its file, its threads, its recording, and the directory
+//! through which shards reach it. Part of the main thread.
 //!
-//! Invariant: when [`Server::serve`] returns, the shards' next messages reach the database, and its role has been sent to it. How a
-//! database stops being served: [`super::shutdown`].
+//! Invariant: when [`Server::serve`] returns, the shards' next messages reach the database, and its
+//! role has been sent to it. [`super::shutdown`] stops serving a database.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -41,42 +41,45 @@ use crate::metrics::database::DatabaseFigures;
 use crate::metrics::switch::Switched;
 use crate::shard::ShardMessage;
 
-/// The place where the commits of a database are kept.
+/// Where the commits of a database are kept.
 pub(super) enum Backing {
-    /// None: `_Server`.
+    /// Nowhere: `_Server`.
     Memory,
     /// A file of its own.
     File(LogFile, FileState),
-    /// The file of its member, which has these entries already: the last one that is applied, and the last one with data among them.
+    /// The file of its member. The contents include these entries: the last applied one, and the
+    /// last one with data.
     Member(Box<PreparedMember>, Index, Eid),
-    /// The initial contents of a database whose member has just joined its cluster, or whose relay has reached its source, after this entry. The
-    /// database keeps its number.
+    /// The initial contents, after this entry, of a database whose member has just joined its
+    /// cluster or whose relay has reached its source. The database keeps its number.
     Joined(DatabaseId, Box<Upstream>, Index, Eid),
 }
 
 /// A served database.
 pub(super) struct ServedDatabase {
     pub(super) id: DatabaseId,
-    /// The file's name as given, or the database's own.
+    /// The absolute name of the file, the relay's argument, or the database's own name.
     pub(super) name: String,
-    /// For shards.
+    /// The handle for shards.
     pub(super) handle: DatabaseHandle,
     pub(super) mailbox: Arc<MailSender<ToDatabase>>,
     pub(super) thread: JoinHandle<()>,
-    /// Set when the name of its file cannot be synced.
+    /// Set if the name of the database's file cannot be synced.
     pub(super) unforced_name: UnforcedName,
-    /// The thread that decides its commits, if it is clustered or a relay.
+    /// The thread that decides the database's commits, if it is clustered or a relay.
     pub(super) upstream: Option<Upstream>,
-    /// The index that it shows in `_Server`, if it is clustered.
+    /// The index that the database shows in `_Server`, if it is clustered.
     pub(super) applied: Option<AppliedIndex>,
     /// `None`: standalone, clustered or a relay.
     pub(super) replication: Option<ActiveBackup>,
-    /// The connection to its source, and the source's remote, while it is a backup.
+    /// The connection to the database's source, and the source's remote, while the database is a
+    /// backup.
     pub(super) source: Option<(SourceId, String)>,
 }
 
 impl Server {
-    /// Starts the thread of a database and publishes it to the shards. Returns the transaction that inserts its row in `_Server`.
+    /// Starts the thread of a database and publishes the database to the shards. Returns the
+    /// transaction that inserts its row in `_Server`.
     pub(super) fn serve(
         &mut self,
         name: &str,
@@ -93,7 +96,7 @@ impl Server {
         let mut file = None;
         let mut member = None;
         let mut joined = None;
-        // Of a member: a relay shows no index.
+        // Only a member has an applied index: a relay shows none.
         let mut applied = None;
         let model = match backing {
             Backing::Memory => Model::server_db(),
@@ -193,7 +196,7 @@ impl Server {
         };
         let row = match (&member, &joined) {
             (Some(member), _) => member_row::insert(&schema.name, Some(&schema), member.row()),
-            // The row has been there since the server began to join, or the relay to connect.
+            // The row has existed since the server began to join, or the relay to connect.
             (None, Some(_)) => server_db::update_schema(&schema),
             (None, None) => server_db::insert(&schema, pump.service().model().server_row()),
         };
@@ -208,6 +211,7 @@ impl Server {
         let thread = std::thread::Builder::new()
             .name(format!("db:{}", schema.name))
             .spawn(move || database_thread.run())?;
+        // The database's thread runs before the member's or relay's, which sends it events at once.
         let upstream = match (member, joined) {
             (Some(member), _) => {
                 let figures = self.member_figures(&schema.name);
@@ -238,6 +242,8 @@ impl Server {
             .as_ref()
             .is_some_and(|replication| replication.is_backup);
         self.databases.insert(schema.name.to_string(), served);
+        // In this order: the role is in the mailbox before `publish` lets shards send requests, and
+        // the source is dialled only when its shard can reach the database.
         let token = is_backup.then(|| self.pending.countdown(1, None)[0]);
         let connection = token.and_then(|token| self.send_role(&schema.name, token));
         self.publish();
@@ -252,7 +258,8 @@ impl Server {
         id
     }
 
-    /// The recording of a database that is about to be served, with `--record`. When the recording fails the database is served without.
+    /// Begins the recording of a database that is about to be served, with `--record`. If that
+    /// fails, the database is served without a recording.
     pub(super) fn begin_recording(&self, name: &str) -> Option<Recorder> {
         let settings = self.config.record.as_ref()?;
         let recorder = Recorder::begin(settings, name);
@@ -265,7 +272,8 @@ impl Server {
     }
 
     pub(super) fn publish(&self) {
-        // Before the shards know the databases: each of them tells a new relay of the claims to locks then.
+        // Locks are placed before the shards learn of the databases: a shard tells a new relay
+        // about its sessions' lock claims at that moment.
         let notified = self.place_locks();
         let mut directory = ServedDatabases::default();
         let mut handles = HashMap::new();
@@ -303,7 +311,7 @@ pub(crate) fn check_name(name: &str, is_taken: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether two names mean the same file; links are followed.
+/// Whether two names mean the same file; symbolic links are followed.
 pub(crate) fn same_file(a: &str, b: &str) -> bool {
     use std::os::unix::fs::MetadataExt;
     let metadata = |name| std::fs::metadata(os_name::path(name));

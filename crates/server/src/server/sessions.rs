@@ -1,4 +1,5 @@
-//! Listing sessions and closing one, by command. The shards answer between two pieces of work. Part of the main thread.
+//! Lists sessions and closes one, by command. The shards answer between two pieces of work. Part of
+//! the main thread.
 
 use std::sync::PoisonError;
 
@@ -32,7 +33,7 @@ impl Server {
         );
     }
 
-    /// Closes the session with this number, hexadecimal, as in the list.
+    /// Closes the session with this hexadecimal number, as shown in the list.
     pub(crate) fn close_session(&mut self, id: &str, replier: Replier) {
         let number = u64::from_str_radix(id, 16).ok().map(SessionId);
         let shard = |id| self.shards.handles().get(usize::from(shard_of(id)));

@@ -1,5 +1,6 @@
-//! Settings that can be changed while the server runs (`ovsdb-server/list-settings`, `ovsdb-server/set-setting`). Each has the name of the
-//! option that sets it at the start. A change is logged, and lasts until the server ends. Part of the main thread.
+//! Settings that can be changed while the server runs (`ovsdb-server/list-settings`,
+//! `ovsdb-server/set-setting`). Each has the name of the option that sets it at the start. A change
+//! is logged, and lasts until the server ends. Part of the main thread.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use crate::options::{exclusions, slow_ms};
 const AUDIT_EXCLUDE: &str = "audit-exclude";
 const AUDIT_LOG: &str = "audit-log";
 const METRICS_LISTEN: &str = "metrics-listen";
-/// The answer to a setting of a log that is not there.
+/// The answer to a setting of an audit log that does not exist.
 const NO_AUDIT: &str = "there is no audit log: set audit-log to an absolute file name first";
 const SLOW_TRANSACTION: &str = "slow-transaction";
 const TRUSTED_RELAYS: &str = "trusted-relays";
@@ -69,7 +70,7 @@ impl Server {
     /// Changes a setting.
     ///
     /// # Errors
-    /// There is no such setting, or the value is not valid for it. Nothing has changed.
+    /// The setting does not exist, or the value is invalid for it. Nothing has changed.
     pub(crate) fn set_setting(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             AUDIT_EXCLUDE => self.set_audit_exclude(value)?,
@@ -80,7 +81,7 @@ impl Server {
                 let slow_ms = self.config.slow_ms;
                 self.control_databases(|| Control::SetSlow(slow_ms));
             }
-            // Sessions that have begun keep what they began with.
+            // Existing sessions keep their trust as of their start.
             TRUSTED_RELAYS => self.config.trusted_relays.set(value),
             _ => self.set_limit(name, value)?,
         }
@@ -101,7 +102,7 @@ impl Server {
             .set(option, value)
             .map_err(|expected| format!("{value}: {expected}"))?;
         self.config.limit_settings = settings;
-        // Logs a warning when the limit of open files is too low.
+        // `resolve` logs a warning if the limit of open files is too low.
         self.config.limits = settings.resolve();
         self.shards.change_limits(&self.config.limits);
         settings.limit(&self.config.client_memory);
@@ -131,7 +132,8 @@ impl Server {
         Ok(())
     }
 
-    /// Begins an audit log in this file, unless it is there already. Returns true: it is wanted on.
+    /// Begins an audit log in this file, unless it is already open. Returns true: the log is to be
+    /// on.
     fn begin_audit(&mut self, file: &Path) -> Result<bool, String> {
         if !file.is_absolute() {
             let file = file.display();
@@ -167,7 +169,7 @@ impl Server {
         Ok(())
     }
 
-    /// Sends an order to every database except `_Server`.
+    /// Sends a request to every database except `_Server`.
     pub(super) fn control_databases(&self, control: impl Fn() -> Control) {
         for name in self.databases.keys() {
             if name != server_db::NAME {

@@ -1,7 +1,10 @@
-//! The end of databases: of one that is removed, and of all when the server exits. Part of the main thread.
+//! The end of databases: of one that is removed, and of all when the server exits. Part of the main
+//! thread.
 //!
-//! Invariant: a database that is being removed has a [`Removal`] until it reports [`Event::Removed`]. Until then the answers of its disk, rewrite
-//! and job threads reach it, so every request and every control command that waits for it is answered. Its file is closed before the report.
+//! Invariant: a database that is being removed has a [`Removal`] until it reports
+//! [`Event::Removed`]. Until then the answers of its disk, rewrite and job threads reach it, so
+//! every request and every control command that waits for it is answered. Its file is closed before
+//! the report.
 
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -18,22 +21,24 @@ use super::{Server, answer};
 use crate::main_handle::MainMessage;
 use crate::metrics::Stage;
 
-/// How long the server waits for databases and backups when it exits. A swap under way takes two syncs of the disk.
+/// How long an exiting server waits for databases and backups. A swap in progress takes two syncs
+/// of the disk.
 const EXIT_MAX: Duration = Duration::from_secs(10);
 
 impl Server {
-    /// Ends the main loop.
+    /// Makes the main loop end.
     pub(crate) fn exit(&mut self) {
         self.is_exiting = true;
     }
 
-    /// Whether the main loop is to end.
+    /// Whether the main loop must end.
     #[must_use]
     pub(crate) fn is_exiting(&self) -> bool {
         self.is_exiting
     }
 
-    /// Stops serving a database; `replier` is answered when its sessions have been closed and `_Server` has changed.
+    /// Stops serving a database; `replier` is answered when its sessions are closed and `_Server`
+    /// has changed.
     pub(crate) fn remove_database(&mut self, name: &str, reason: &str, replier: Option<Replier>) {
         let refusal = if name.starts_with('_') {
             "Cannot remove reserved database."
@@ -58,8 +63,8 @@ impl Server {
         answer(replier, Err(refusal.to_owned()));
     }
 
-    /// Orders a database to end. Returns its threads, which end after [`Event::Removed`] and after the shards have dropped their
-    /// senders to it.
+    /// Orders a database to end. Returns its threads, which end after [`Event::Removed`] and after
+    /// the shards have dropped their senders to the database.
     fn end_database(
         &mut self,
         name: &str,
@@ -76,14 +81,15 @@ impl Server {
         let mut threads = vec![served.thread];
         match served.upstream {
             None => drop(served.mailbox.send(ToDatabase::Control(Control::Remove))),
-            // A member orders its database to end when its file is closed, a relay when its connection is.
+            // A member orders its database to end once its file is closed, a relay once its
+            // connection is closed.
             Some(upstream) => threads.push(upstream.end()),
         }
         self.pending.removals.insert(served.id, removal);
         threads
     }
 
-    /// Orders the member or the relay of a database that is not served yet to end.
+    /// Orders the member or relay of a database that is not served yet to end.
     fn end_joining(
         &mut self,
         name: &str,
@@ -101,7 +107,8 @@ impl Server {
         joining.upstream.end()
     }
 
-    /// Ends every thread. Pending requests and control commands are answered, and queued log records are written.
+    /// Ends every thread. Pending requests and control commands are answered, and queued log
+    /// records are written.
     pub(crate) fn shut_down(mut self) {
         self.config.metrics.set_stage(Stage::Ending);
         self.pending.is_exiting.store(true, Ordering::Relaxed);
@@ -117,9 +124,11 @@ impl Server {
         for (name, joining) in std::mem::take(&mut self.joining) {
             threads.push(self.end_joining(&name, joining, "", None));
         }
+        // Shards drop their handles to the databases here; a database's thread cannot end before.
         self.publish();
         self.await_removals(deadline);
-        // `_Server` ends last, as in the reference: pending requests to it are answered, and no session gets an update of the removals.
+        // `_Server` ends last, as in the reference: pending requests to it are answered, and no
+        // session gets an update about the removals.
         threads.extend(self.begin_exit(server_db::NAME));
         self.publish();
         self.await_removals(deadline);
@@ -141,7 +150,8 @@ impl Server {
         self.end_database(name, served, "", None)
     }
 
-    /// Waits until every database that was ordered to end has ended, and every backup.
+    /// Waits, at most until `deadline`, for every database that was ordered to end, and for every
+    /// backup.
     fn await_removals(&mut self, deadline: Instant) {
         while self.pending.is_ending()
             && let Ok(report) = self.events.recv_deadline(deadline)
@@ -152,7 +162,7 @@ impl Server {
                 self.run_message(report);
             }
         }
-        // Events that arrived with the last removal.
+        // Events that arrived together with the last removal.
         self.run_events();
     }
 }

@@ -1,5 +1,5 @@
-//! Several shards on one database: requests are executed by the shard that read them, by another shard, or by the database's thread. All
-//! clients see one order.
+//! Several shards on one database: requests are executed by the shard that read them, by another
+//! shard, or by the database's thread. All clients see one order.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -81,7 +81,8 @@ fn count_up(id: usize) -> String {
     transact(id, operation)
 }
 
-/// Increments the counter, three requests at a time, sometimes with a long one between them. All replies arrive in order.
+/// Increments the counter, three requests at a time, sometimes with a long request between them.
+/// All replies arrive in order.
 fn count(path: &PathBuf) {
     let mut client = Client::connect(path);
     let long = r#"{"op":"update","table":"t","where":[["i","==",-1]],"row":{"i":0}}"#;

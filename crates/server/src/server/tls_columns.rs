@@ -1,16 +1,16 @@
-//! Reading the TLS settings that database columns hold: at the start and at each reload, which wait for them, and again whenever their
-//! database is added again. Part of the main thread.
+//! Reads the TLS settings that database columns hold: at the start and at each reload, which wait
+//! for them, and again whenever their database is added again. Part of the main thread.
 
 use corvid_service::remote_rows::RemoteRows;
 use corvid_shell::vlog::{self, Module};
 
 use super::Server;
 
-/// The columns that the configuration under way waits for.
+/// The columns that the configuration being applied waits for.
 #[derive(Debug, Default)]
 pub(super) struct PendingColumns {
     columns: Vec<String>,
-    /// The error of the first column that cannot be used.
+    /// The error of the first unusable column.
     refusal: Option<String>,
 }
 
@@ -30,22 +30,23 @@ impl Server {
         Ok(())
     }
 
-    /// Whether columns are still to be read, and none has failed.
+    /// Whether columns are still to be read and none has failed.
     pub(super) fn awaits_tls_columns(&self) -> bool {
         !self.pending.tls.columns.is_empty() && self.pending.tls.refusal.is_none()
     }
 
-    /// The error of the first column that cannot be used, once.
+    /// Takes the error of the first unusable column.
     pub(super) fn tls_outcome(&mut self) -> Result<(), String> {
         self.pending.tls.refusal.take().map_or(Ok(()), Err)
     }
 
-    /// Reads changed TLS files again.
+    /// Rereads changed TLS files.
     pub(crate) fn refresh_tls(&self) {
         self.tls.credentials().refresh();
     }
 
-    /// A column was read, or could not be. An error fails the configuration that waits for the column; without one it is logged.
+    /// Handles the outcome of reading a column. An error fails the configuration that waits for the
+    /// column; if none waits, the error is logged.
     pub(super) fn tls_column_read(&mut self, column: &str, found: Result<RemoteRows, String>) {
         let count = self.pending.tls.columns.len();
         self.pending.tls.columns.retain(|waiting| waiting != column);

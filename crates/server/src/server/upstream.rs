@@ -1,5 +1,6 @@
-//! The threads that decide the commits of databases which other servers have too: the member of a cluster, or a relay. As the main thread sees
-//! them, before their databases have contents and after.
+//! The threads that decide the commits of databases shared with other servers: the member of a
+//! cluster, or a relay. The main thread's view of them, before their databases have contents and
+//! after.
 
 use std::thread::JoinHandle;
 
@@ -17,26 +18,26 @@ use crate::relay::served::ServedRelay;
 
 /// The thread that decides the commits of a database.
 pub(super) enum Upstream {
-    /// The member of its cluster.
+    /// The member of the database's cluster.
     Member(ServedMember),
-    /// The relay, which has them from its source.
+    /// The relay, which gets the commits from its source.
     Relay(ServedRelay),
 }
 
-/// A database that is listed and has no contents: its server is joining a cluster, its file is damaged, or its relay has not reached its
-/// source.
+/// A database that is listed but has no contents: its server is joining a cluster, its file is
+/// damaged, or its relay has not reached its source.
 pub(super) struct JoiningDatabase {
-    /// Its number, also when it is served.
+    /// The database's number, which it keeps when it is served.
     pub(super) id: DatabaseId,
     /// The file's name, or the relay's argument.
     pub(super) name: String,
-    /// Why it has no contents.
+    /// Why the database has no contents.
     pub(super) absence: Absence,
     pub(super) upstream: Upstream,
 }
 
 impl Upstream {
-    /// The member, if it is one.
+    /// The member, if this is a member.
     pub(super) fn member(&self) -> Option<&ServedMember> {
         match self {
             Upstream::Member(member) => Some(member),
@@ -44,7 +45,7 @@ impl Upstream {
         }
     }
 
-    /// [`Upstream::member`], to be changed.
+    /// The member, mutably, if this is a member.
     pub(super) fn member_mut(&mut self) -> Option<&mut ServedMember> {
         match self {
             Upstream::Member(member) => Some(member),
@@ -52,7 +53,7 @@ impl Upstream {
         }
     }
 
-    /// The relay, if it is one.
+    /// The relay, if this is a relay.
     pub(super) fn relay(&self) -> Option<&ServedRelay> {
         match self {
             Upstream::Relay(relay) => Some(relay),
@@ -60,7 +61,7 @@ impl Upstream {
         }
     }
 
-    /// [`Upstream::relay`], to be changed.
+    /// The relay, mutably, if this is a relay.
     pub(super) fn relay_mut(&mut self) -> Option<&mut ServedRelay> {
         match self {
             Upstream::Relay(relay) => Some(relay),
@@ -68,7 +69,7 @@ impl Upstream {
         }
     }
 
-    /// The queue of its thread, for the database.
+    /// The queue of the upstream's thread, for the database.
     pub(super) fn handle(&self) -> UpstreamHandle {
         match self {
             Upstream::Member(member) => UpstreamHandle::Member(member.handle.clone()),
@@ -76,7 +77,7 @@ impl Upstream {
         }
     }
 
-    /// The database is served, with the contents after this entry.
+    /// Announces that the database is served, with the contents through this entry.
     pub(super) fn served(&self, applied: Index, database: DatabaseHandle) {
         let database = Box::new(database);
         match self {
@@ -95,7 +96,7 @@ impl Upstream {
 }
 
 impl Server {
-    /// The upstream of a database, served or not.
+    /// The upstream of a database, served or joining.
     pub(super) fn upstream(&self, database: &str) -> Option<&Upstream> {
         let served = self.databases.get(database);
         let joining = || Some(&self.joining.get(database)?.upstream);
@@ -103,7 +104,7 @@ impl Server {
         upstream.or_else(joining)
     }
 
-    /// The same by number, with the name of the database.
+    /// The upstream of the database with this number, and the database's name.
     pub(super) fn upstream_numbered(&mut self, id: DatabaseId) -> Option<(&str, &mut Upstream)> {
         let served = self.databases.iter_mut().filter_map(|(name, served)| {
             let upstream = served.upstream.as_mut()?;
@@ -116,7 +117,7 @@ impl Server {
         Some((name, upstream))
     }
 
-    /// All of them, those of databases without contents included.
+    /// All upstreams, including those of databases without contents.
     pub(super) fn upstreams(&self) -> impl Iterator<Item = &Upstream> {
         let served = self.databases.values();
         let served = served.filter_map(|served| served.upstream.as_ref());

@@ -1,9 +1,10 @@
 //! Handling damage in a standalone database file (docs/spec/storage.md 5).
 //!
-//! [`corvid_log::ending`] says what the damage is. A torn end, which a crash leaves, is logged, and the
-//! first write replaces it. A rotten file is not opened: the error says what to do. Everything else
-//! that the first write would cut off is copied before the database is served; without a copy the
-//! file is not opened. A file with a read error is not opened either, because records may follow it.
+//! [`corvid_log::ending`] classifies the damage. A torn end, which a crash leaves, is logged, and
+//! the first write replaces it. A rotten file is not opened: the error says what to do. If the
+//! first write would cut off anything else, the file is copied before the database is served;
+//! without a copy the file is not opened. A file with a read error is not opened either, because
+//! intact records may follow the error.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,7 +19,7 @@ use corvid_shell::vlog::{self, Module};
 
 use super::{Progress, salvage_copy};
 
-/// A file that is read at offsets, with progress.
+/// A file that is read at offsets; each read counts as progress.
 pub(super) struct Offsets<'f>(pub(super) &'f Handle, pub(super) &'f Progress);
 
 impl Bytes for Offsets<'_> {
@@ -31,7 +32,7 @@ impl Bytes for Offsets<'_> {
 /// Decides how a server treats the damage of a file.
 ///
 /// # Errors
-/// The file is not opened: it is rotten, or cannot be read.
+/// The file must not be opened: it is rotten, or cannot be read.
 pub(super) fn judge(
     damage: &Damage,
     name: &str,
@@ -71,7 +72,7 @@ pub(super) fn handle(
         return Ok(None);
     };
     let damage_at = place(damage, name, behind);
-    // The copy comes before anything is served: the first commit would cut the file.
+    // The copy is made before anything is served: the first commit would cut the file.
     match salvage_copy::copy(file.disk().path(), now_ms(), progress) {
         Ok(copy) => {
             vlog::err(
@@ -94,7 +95,7 @@ pub(super) fn handle(
     }
 }
 
-/// Where the damage is, and what follows it.
+/// Says where the damage is, and what follows it.
 fn place(damage: &Damage, name: &str, behind: u64) -> String {
     let Damage { record, offset, .. } = damage;
     match behind {
@@ -106,7 +107,7 @@ fn place(damage: &Damage, name: &str, behind: u64) -> String {
     }
 }
 
-/// Why a rotten file is not opened, and what to do.
+/// Says why a rotten file is not opened, and what to do.
 fn refusal(damage: &Damage, name: &str, rot: Rot) -> WireError {
     let Damage { record, offset, .. } = damage;
     let why = match rot {

@@ -1,7 +1,9 @@
-//! The jobs of a load: several threads decode the pieces of a log, and the thread that applies them gets the outcomes in the order of the log.
+//! Parallel decoding of a log: several threads decode its pieces, and the thread that applies them
+//! gets the outcomes in the order of the log.
 //!
-//! [`corvid_reactor::pipeline`] distributes the jobs and bounds how many are under way; [`corvid_service::storage::loading`] says what a job
-//! means. This file knows nothing of files; the jobs come from a [`corvid_log::Feed`].
+//! [`corvid_reactor::pipeline`] distributes the jobs and bounds how many are in flight;
+//! [`corvid_service::storage::loading`] defines what a job means. This file knows nothing of files;
+//! its jobs come from a [`corvid_log::Feed`].
 
 use corvid_data::UuidSource;
 use corvid_engine::Database;
@@ -27,7 +29,7 @@ impl<S: Source> Jobs for FeedJobs<S> {
 }
 
 impl<S: Source> Decoding<S> {
-    /// Decodes `feed` with `workers` threads beside the one that applies.
+    /// Decodes `feed` with `workers` threads in addition to the one that applies.
     pub(super) fn new(feed: Feed<S>, database: &Database, workers: usize) -> Decoding<S> {
         Decoding {
             pipeline: Pipeline::new(FeedJobs(feed), workers),
@@ -40,17 +42,18 @@ impl<S: Source> Decoding<S> {
         &self.decoder
     }
 
-    /// Decodes until the log ends or [`Decoding::close`] is called. Runs on a worker's thread.
+    /// Decodes until the log ends or [`Decoding::close`] is called. Runs on a worker thread.
     pub(super) fn work(&self, uuids: &mut dyn UuidSource) {
         self.pipeline.work(|job| self.decode(job, uuids));
     }
 
-    /// The next outcome in the order of the log. Not to be called after the end of the log or an irregular record.
+    /// The next outcome in the order of the log. Must not be called after the end of the log or
+    /// after an irregular record.
     pub(super) fn next(&self, uuids: &mut dyn UuidSource) -> Outcome {
         self.pipeline.next(|job| self.decode(job, uuids))
     }
 
-    /// Starts no more jobs; workers return.
+    /// Starts no more jobs, so that the workers return.
     pub(super) fn close(&self) {
         self.pipeline.close();
     }

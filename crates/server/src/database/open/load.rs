@@ -1,7 +1,9 @@
-//! Loading a log into memory: several threads decode transactions, and the calling thread applies them in order.
+//! Loads a log into memory: several threads decode transactions, and the calling thread applies
+//! them in order.
 //!
-//! Invariant: that of [`corvid_service::storage::loading`], which decodes and applies; here are the threads. The caller knows where the bytes
-//! come from, and what damage means for the file.
+//! [`corvid_service::storage::loading`] decodes and applies, and holds the invariant; this file
+//! adds the threads. The caller knows where the bytes come from, and what damage means for the
+//! file.
 
 use corvid_data::{HashSeed, UuidSource, WireError};
 use corvid_engine::Database;
@@ -11,8 +13,9 @@ use corvid_service::storage::loading::{Irregular, Loaded};
 
 use super::decoding::Decoding;
 
-/// Loads the log that `open` opens, twice if necessary. `uuids` generates identities of commits; `fresh` makes a generator of row versions for
-/// each thread.
+/// Loads the log that `open` opens. A record that cannot be loaded in pieces makes a second pass
+/// necessary, which reads whole records. `uuids` generates the UUIDs of commits; `fresh` makes a
+/// generator of row versions for each thread.
 ///
 /// # Errors
 /// Errors of `open`, or of record 0, with the name `file`.
@@ -50,13 +53,14 @@ fn finish<S: Source + Send, U: UuidSource + Send>(
     load_feed(how(feed), database, extent, workers, uuids, fresh)
 }
 
-/// One thread alone loads a small file in less than a millisecond, which is less than starting others takes.
+/// The number of workers that speeds up a load. One thread alone loads a small file in less than a
+/// millisecond, less than starting other threads takes.
 pub(super) fn useful_workers(workers: usize, bytes_left: Option<u64>) -> usize {
     let is_small = bytes_left.is_some_and(|left| left <= 2 * BATCH_BYTES as u64);
     if is_small { 0 } else { workers }
 }
 
-/// Decodes a feed with `workers` threads beside this one, which applies it to `database`.
+/// Decodes a feed with `workers` threads while this thread applies it to `database`.
 ///
 /// # Errors
 /// See [`Irregular`].

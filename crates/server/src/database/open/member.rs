@@ -1,9 +1,10 @@
-//! Opening the file of a cluster's member: its state, and the contents of its database through the last entry that is known to be committed
-//! (docs/spec/distribution.md 1.4).
+//! Opens the file of a cluster member: its state, and the contents of its database through the last
+//! entry known to be committed (docs/spec/distribution.md 1.4).
 //!
-//! Invariant: a member whose file may have forgotten a vote is not opened, and neither is one with a committed entry that does not apply: its
-//! contents would differ from those of the other members. One whose file has lost entries, and proves what it has promised, opens without
-//! contents: it gets them from its leader.
+//! Invariant: a member whose file may have forgotten a vote is not opened. A member with a
+//! committed entry that does not apply is not opened either: its contents would differ from those
+//! of the other members. A member whose file has lost entries but proves what it has promised opens
+//! without contents, and gets them from its leader.
 
 use corvid_data::{HashSeed, Tag, UuidSource, WireError};
 use corvid_disk::log_file::{Handle, LogFile};
@@ -22,18 +23,19 @@ use super::{FileSource, Progress, failed, fresh_versions, workers};
 /// The file of a member, and the contents of its database.
 #[derive(Debug)]
 pub(crate) struct OpenedMember {
-    /// Its state, with the log.
+    /// The recovered state, with the log.
     pub(crate) recovered: Recovered,
     /// The contents; `None` while the server joins its cluster.
     pub(crate) contents: Option<Contents>,
-    /// The file, to append to.
+    /// The file, ready to append to.
     pub(crate) file: LogFile,
 }
 
 /// Opens the file of a member.
 ///
 /// # Errors
-/// In the reference's words where it has some: the file cannot be read, has records that must not be there, or has lost some.
+/// In the reference's words where it has some: the file cannot be read, contains records that must
+/// not be there, or has lost some.
 pub(super) fn open(
     name: &str,
     mut file: LogFile,
@@ -77,7 +79,7 @@ pub(super) fn open(
     })
 }
 
-/// Why a damaged file is not opened, and what to do.
+/// Says why a damaged file is not opened, and what to do.
 fn refusal(error: &WireError, obstacle: Obstacle) -> WireError {
     let advice = if obstacle == Obstacle::Alone {
         "restore the database from a backup, or take what can be read of this file with \"ovsdb-tool salvage\", and make a new cluster of \
@@ -95,7 +97,7 @@ fn refusal(error: &WireError, obstacle: Obstacle) -> WireError {
 /// Loads the snapshot at `body` of `file`, and applies `entries`, which are committed.
 ///
 /// # Errors
-/// Reading failed, or the content is not valid.
+/// Reading failed, or the contents are invalid.
 pub(crate) fn load(
     name: &str,
     file: &Handle,

@@ -1,12 +1,13 @@
-//! Rows of a file that refer to themselves where they should refer to a row of another table: they are logged, and served as they are.
+//! Rows of a file that refer to themselves in a column that should refer to a row of another table.
+//! They are logged, and served as they are.
 
 use corvid_engine::{Database, OwnReference};
 use corvid_shell::vlog::{self, Module};
 
-/// The number of rows that are logged one by one; the others are counted.
+/// The number of rows that are logged individually; the rest are only counted.
 const NAMED_MAX: usize = 20;
 
-/// Logs such rows of `database`, which was read from the file `name`.
+/// Logs the self-references in `database`, which was read from the file `name`.
 pub(super) fn warn(database: &Database, name: &str) {
     let found = database.own_references();
     for own in found.iter().take(NAMED_MAX) {

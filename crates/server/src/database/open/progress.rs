@@ -1,7 +1,8 @@
 //! Progress and cancellation of an opening, shared by its thread and the main thread.
 //!
-//! Invariant: every piece of a file that is read, searched or copied is recorded, so a file system that hangs can be distinguished from a long
-//! file. A cancelled opening fails at the next piece, and has written nothing to the database's file.
+//! Invariant: every piece of a file that is read, searched or copied is recorded, so the watchdog
+//! can distinguish a file system that hangs from a long file. A cancelled opening fails at the next
+//! piece and has written nothing to the database's file.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Progress that is recorded in `liveness`; `is_cancelled` cancels the work.
+    /// Progress that is recorded in `liveness`. Setting `is_cancelled` cancels the work.
     #[must_use]
     pub(crate) fn new(liveness: Liveness, is_cancelled: Arc<AtomicBool>) -> Progress {
         Progress {
@@ -28,7 +29,7 @@ impl Progress {
         }
     }
 
-    /// A piece is done, and the next one begins.
+    /// Records that a piece is done and the next one begins.
     ///
     /// # Errors
     /// The opening is cancelled.
@@ -40,7 +41,7 @@ impl Progress {
         Ok(())
     }
 
-    /// For how long the present piece has lasted, ms.
+    /// Milliseconds since the current piece began.
     #[must_use]
     pub(crate) fn busy_ms(&self, now_ms: u64) -> u64 {
         self.liveness.busy_ms(now_ms)

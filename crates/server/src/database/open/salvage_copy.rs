@@ -1,8 +1,10 @@
-//! The salvage copy of a damaged file, made before the first write destroys the records behind the damage.
+//! The salvage copy of a damaged file, made before the first write destroys the records after the
+//! damage.
 //!
-//! Invariant: when [`copy`] has succeeded, a file with the same content exists under a new name, and file and directory are synced.
-//! When it has failed, it has left no file. It never changes existing files. A copy with the same content that an earlier start made is
-//! used again, so that restarts do not fill the disk.
+//! Invariant: when [`copy`] succeeds, a file with the same content exists under a new name, and
+//! file and directory are synced. When it fails, it leaves no file. It never changes an existing
+//! file. A copy with the same content from an earlier start is reused, so restarts do not fill the
+//! disk.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -15,14 +17,15 @@ use corvid_shell::date::utc_text;
 
 use super::Progress;
 
-/// The maximum of copies with the same time in their names.
+/// The maximum number of copies with the same time in their names.
 const NAMES_MAX: u32 = 1000;
 
-/// The number of bytes that are copied or compared at once.
+/// The number of bytes copied or compared at a time.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Copies the file at `path` beside itself, to `NAME.damaged-YYYYMMDDTHHMMSSZ`, with its mode; `now_ms` is since the Unix epoch. Links are
-/// followed: the copy is beside what they lead to. Returns the copy's name.
+/// Copies the file at `path`, with its mode, to `NAME.damaged-YYYYMMDDTHHMMSSZ` in the same
+/// directory; `now_ms` is since the Unix epoch. Symbolic links are followed: the copy is next to
+/// the link's target. Returns the copy's name.
 ///
 /// # Errors
 /// The copy could not be made, or the opening is cancelled.
@@ -34,14 +37,15 @@ pub(super) fn copy(path: &Path, now_ms: i64, progress: &Progress) -> io::Result<
     let mut source = File::open(&path)?;
     let mode = source.metadata()?.mode() & 0o777;
     let (copy, mut file) = create(&path, now_ms)?;
-    // The copy gets the mode of the original, regardless of the umask.
+    // The mode is set explicitly, because the umask would reduce it. The directory is synced last:
+    // only then does the copy survive a crash under its name.
     let written = file
         .set_permissions(Permissions::from_mode(mode))
         .and_then(|()| copy_bytes(&mut source, &mut file, progress))
         .and_then(|()| file.sync_all())
         .and_then(|()| sync_directory_of(&copy).map(drop));
     if let Err(error) = written {
-        // An incomplete copy must not be mistaken for a complete one, and may fill the disk.
+        // An incomplete copy must not be mistaken for a complete one, nor fill the disk.
         let _ = fs::remove_file(&copy);
         return Err(error);
     }
@@ -61,7 +65,7 @@ fn copy_bytes(source: &mut File, copy: &mut File, progress: &Progress) -> io::Re
     }
 }
 
-/// Creates the file of the copy.
+/// Creates the copy's file under a name that does not exist yet.
 fn create(path: &Path, now_ms: i64) -> io::Result<(PathBuf, File)> {
     let stem = with_suffix(path, &suffix(now_ms));
     let mut name = stem.clone();
@@ -81,7 +85,7 @@ fn create(path: &Path, now_ms: i64) -> io::Result<(PathBuf, File)> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// `.damaged-20261121T070000Z`
+/// The suffix of a copy's name: `.damaged-20261121T070000Z`
 fn suffix(now_ms: i64) -> String {
     let digits: String = utc_text(now_ms)
         .chars()
@@ -100,7 +104,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// An earlier copy with the file's present content.
+/// An earlier copy that has the file's current content.
 fn earlier_copy(path: &Path, progress: &Progress) -> io::Result<Option<PathBuf>> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(None);
@@ -163,7 +167,7 @@ mod tests {
 
     const NOW_MS: i64 = 1_700_000_000_123;
 
-    /// A directory with a file of this content; removed with the value.
+    /// A directory of its own for one test; dropping the value removes it.
     struct ScratchDirectory(PathBuf);
 
     impl ScratchDirectory {

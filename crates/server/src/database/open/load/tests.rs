@@ -1,4 +1,5 @@
-//! Loading by several threads, and row by row, compared with applying one transaction after the other.
+//! Loading with several threads, and row by row, compared with applying one transaction after
+//! another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +8,8 @@ use corvid_log::{Damage, Magic, Record};
 
 use super::*;
 
-/// Parents own children; friends are weak; two indexes and a limit make records that do not commit.
+/// Parents own children; friends are weak references; two indexes and a row limit produce records
+/// that do not commit.
 const SCHEMA: &str = r#"{"name":"D","tables":{
     "Parent":{"isRoot":true,"indexes":[["name"]],"maxRows":40,"columns":{
         "name":{"type":"string"},
@@ -30,7 +32,7 @@ impl UuidSource for Versions {
     }
 }
 
-/// Everything about a loaded log except versions.
+/// Everything about a loaded log except row versions.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     rows: Vec<String>,
@@ -54,7 +56,7 @@ fn outcome(loaded: &Loaded) -> Outcome {
     }
 }
 
-/// The outcome of applying one transaction after the other, with [`Load`] alone.
+/// The outcome of applying one transaction after another, with [`Load`] alone.
 fn one_by_one(file: &[u8]) -> Outcome {
     let mut load = Load::open(file).expect("a schema");
     let mut database = Database::new(load.schema().clone(), HashSeed::FIXED);
@@ -75,7 +77,7 @@ fn one_by_one(file: &[u8]) -> Outcome {
     })
 }
 
-/// The log that `open` opens, loaded by so many workers.
+/// The log that `open` opens, loaded with this number of workers.
 fn loaded_by<S: Source + Send>(workers: usize, open: impl Fn() -> Result<S, WireError>) -> Loaded {
     load(
         "a.db",
@@ -88,7 +90,7 @@ fn loaded_by<S: Source + Send>(workers: usize, open: impl Fn() -> Result<S, Wire
     .expect("a schema")
 }
 
-/// Compares all ways to load a file.
+/// Asserts that all ways to load a file have the same outcome, and returns it.
 fn agree(file: &[u8], context: &str) -> Outcome {
     let expected = one_by_one(file);
     for workers in [0, 1, 3] {
@@ -113,7 +115,8 @@ fn agree(file: &[u8], context: &str) -> Outcome {
     expected
 }
 
-/// A slice without a known length, so that several threads load even a small one. It returns few bytes at a time.
+/// A slice without a known length, so that several threads load even a small one. It returns few
+/// bytes at a time.
 struct Unsized<'a>(&'a [u8]);
 
 impl Source for Unsized<'_> {
@@ -140,7 +143,7 @@ fn uuid(kind: char, number: usize) -> String {
     format!("{kind}0000000-0000-4000-8000-{number:012}")
 }
 
-/// A small pseudo-random generator: the same numbers for the same seed.
+/// A small pseudo-random generator: the same seed gives the same numbers.
 struct Chance(u64);
 
 impl Chance {
@@ -163,7 +166,8 @@ impl Chance {
         format!("[\"set\",[{}]]", items.join(","))
     }
 
-    /// A record. Most of them commit if children precede the parents that refer to them; `is_odd` ones often do not.
+    /// A record. Most records commit if children precede the parents that refer to them; with
+    /// `is_odd` they often do not.
     fn body(&mut self, is_odd: bool) -> String {
         let (mut parents, mut children) = (Vec::new(), Vec::new());
         for _ in 0..1 + self.below(3) {
@@ -227,7 +231,7 @@ fn all_ways_of_loading_have_the_same_outcome() {
     );
 }
 
-/// A record of so many parents, each with a child and a friend.
+/// This number of parents, each with a child and a friend.
 fn family(parents: usize) -> (Vec<String>, Vec<String>) {
     (0..parents)
         .map(|number| {
@@ -250,7 +254,8 @@ fn record_of(parents: &[String], children: &[String]) -> String {
     )
 }
 
-/// Loads a file with such a first record row by row, and returns whether that was possible. All ways must have the same outcome in any case.
+/// Loads a file with this first record row by row, and returns whether that was possible. All ways
+/// of loading must have the same outcome in either case.
 fn is_filled(body: String) -> bool {
     let later = format!(
         "{{\"Parent\":{{\"{}\":{{\"tags\":\"later\"}}}}}}",
@@ -277,7 +282,8 @@ fn a_record_that_a_commit_would_change_is_committed() {
         how(&mut parents, &mut children);
         record_of(&parents, &children)
     };
-    // A strong reference to nothing, a weak one, garbage, a key twice, a row twice, a deletion, too large a map.
+    // In this order: a dangling strong reference, a dangling weak reference, an orphan, a duplicate
+    // key, a duplicate row, a deletion, an oversized map.
     assert!(!is_filled(change(&|_, children| drop(children.pop()))));
     assert!(!is_filled(change(&|parents, _| drop(parents.pop()))));
     let orphan = format!("\"{}\":{{}}", uuid('c', 99));
@@ -340,7 +346,8 @@ fn a_database_without_transactions_is_empty() {
 
 #[test]
 fn reading_waits_while_the_limit_of_jobs_is_reached() {
-    // Far more batches than the limit of jobs under way: each read of the source makes one.
+    // Each read of the source makes a batch, so there are far more batches than jobs allowed in
+    // flight.
     let bodies: Vec<String> = (0..3000)
         .map(|number| {
             format!(
