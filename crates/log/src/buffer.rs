@@ -1,11 +1,13 @@
-//! Bytes that were read and not consumed yet, in reused memory: reading into a [`Vec`] would first clear all of it.
+//! Bytes read but not yet consumed, in reused memory: reading into a [`Vec`] would first zero all
+//! of it.
 //!
-//! Invariant: `bytes[..end]` is the content. The bytes beyond are room with old contents, which only the function that reads into it sees.
-//! Called by [`crate::split`] alone; knows nothing of records.
+//! Invariant: `bytes[..end]` is the content. The bytes after it are spare room with stale contents,
+//! visible only to the function that reads into it. Only [`crate::split`] uses this module, which
+//! knows nothing about records.
 
 use std::ops::Deref;
 
-/// Derefs to its content.
+/// A reusable byte buffer; dereferences to its content.
 #[derive(Debug, Default)]
 pub struct Buffer {
     bytes: Vec<u8>,
@@ -13,7 +15,8 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Appends up to `room` bytes, which `read` writes; `read` returns their number, and so does this.
+    /// Lets `read` write up to `room` bytes after the content. `read` returns how many it wrote,
+    /// and so does this.
     pub(crate) fn fill<E>(
         &mut self,
         room: usize,
@@ -33,13 +36,13 @@ impl Buffer {
         self.end += more.len();
     }
 
-    /// Drops the first `count` bytes.
+    /// Drops the first `count` bytes and moves the rest to the front.
     pub(crate) fn remove(&mut self, count: usize) {
         self.bytes.copy_within(count..self.end, 0);
         self.end -= count;
     }
 
-    /// Drops all bytes but the first `count`, and keeps the memory.
+    /// Keeps the first `count` bytes, and the memory.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.end = self.end.min(count);
     }

@@ -1,13 +1,15 @@
-//! The records of a cluster member's file (magic `CLUSTER`): typed, decoded from bodies and encoded to them, and the rules for their order
-//! (docs/spec/distribution.md 1.4).
+//! The records of a cluster member's file (magic `CLUSTER`): their types, decoding and encoding,
+//! and the rules for their order (docs/spec/distribution.md 1.4).
 //!
 //! ```text
-//! OVSDB CLUSTER 578 55c3...\n    Header    the member's identity, the servers, a snapshot
-//! OVSDB CLUSTER  75 1f0a...\n    Record    an entry, or the member's own state: term, vote, leader, commit index
+//! OVSDB CLUSTER 578 55c3...\n    Header    the member's identity, the servers, a snapshot OVSDB
+//! CLUSTER  75 1f0a...\n    Record    an entry, or the member's own state:
+//!                                          term, vote, leader, commit index
 //! ```
 //!
-//! [`recover`] reads a whole file into the state that a member starts with; [`ClusterReader`] hands out record after record, for tools.
-//! Files are read as leniently as by the reference, with its error texts. Knows nothing of elections and peers, and does not interpret
+//! [`recover`] reads a whole file into the state with which a member starts; [`ClusterReader`]
+//! returns record after record, for tools. Files are read as leniently as by the reference, with
+//! its error texts. This module knows nothing about elections and peers, and does not interpret
 //! entries: their schema and transaction stay JSON text until another crate decodes them.
 
 pub mod address;

@@ -1,12 +1,15 @@
-//! From the body of a transaction record to [`Recorded`], with the exact errors of docs/spec/storage.md 4.1.
+//! From the body of a transaction record to [`Recorded`], with the exact errors of
+//! docs/spec/storage.md 4.1.
 //!
-//! One pass over the bytes, guided by the schema, without a tree. If that pass fails (an error, or a repeated member name of which the last
-//! must win), a second one reads the canonical form of the body: sorted, without repetitions. So the good case is fast, and errors do not
+//! One pass over the bytes, guided by the schema, builds no tree. If that pass fails (on an error,
+//! or on a repeated member name, where the last one must win), a second pass reads the canonical
+//! form of the body: sorted, without repetitions. So the common case is fast, and errors do not
 //! depend on the order of members.
 //!
-//! `_is_diff` may come behind the rows to which it applies, so rows are read without size limits, and those of a plain record are checked
-//! afterwards. Standard columns inside a row are ignored: honouring a `_uuid` there, as the reference does, would let one row replace
-//! another. Called by [`crate::Load`]; knows nothing of files or of existing rows.
+//! `_is_diff` may come after the rows to which it applies, so rows are read without size limits,
+//! and a plain record's rows are checked afterwards. Standard columns inside a row are ignored: the
+//! reference honours a `_uuid` there, which would let one row replace another. [`crate::Load`]
+//! calls this module, which knows nothing about files or existing rows.
 
 use corvid_data::wire::StringCache;
 use corvid_data::{
@@ -17,23 +20,24 @@ use corvid_json::{Kind, Number, Reader, Value};
 
 use crate::reader::{BodyError, parse_object};
 
-/// Dates below this are seconds: files of the first releases.
+/// Smaller dates are in seconds: the first releases wrote such files.
 const DATE_MS_MIN: i64 = i32::MAX as i64;
 
-/// Why a body is no transaction.
+/// Why a body is not a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DecodeError {
-    /// It is no JSON object.
+    /// It is not a JSON object.
     Body(BodyError),
-    /// It does not fit the schema.
+    /// It does not match the schema.
     Content(WireError),
 }
 
 /// Why one pass failed.
 enum Failure {
-    /// The text is malformed, or has repeated members or too many elements: the canonical pass decides.
+    /// The text is malformed, or has repeated members or too many elements. The canonical pass
+    /// decides.
     Irregular,
-    /// It does not fit the schema.
+    /// The content does not match the schema.
     Content(WireError),
 }
 
@@ -49,16 +53,17 @@ impl From<WireError> for Failure {
     }
 }
 
-/// The order of tables and columns, and the strings, of earlier records, which the next record probably strings. Makes reading faster and
-/// does not change its result. For one thread: see [`StringCache`].
+/// The order of members and columns, and the strings, of earlier records. The next record probably
+/// repeats both, so a guess speeds up reading without changing its result. Used by one thread: see
+/// [`StringCache`].
 #[derive(Debug, Default)]
 pub(crate) struct FieldOrderCache {
     strings: StringCache,
-    /// The columns of the last row, in its order.
+    /// The columns of the previous row, in that row's order.
     columns: Vec<ColumnId>,
-    /// Tables of the present record.
+    /// Tables of the present record, to detect a repeated one.
     tables: Vec<TableId>,
-    /// The members of the last record, in its order.
+    /// The members of the previous record, in that record's order.
     members: Vec<Member>,
 }
 
@@ -83,7 +88,8 @@ impl Member {
 }
 
 impl FieldOrderCache {
-    /// Consumes the name of a record's member behind `before` others, if the record before had the same name there.
+    /// Consumes the name of a record's member number `before` (from 0) if the previous record had
+    /// the same name in that place.
     fn expected_member(
         &self,
         reader: &mut Reader<'_>,
@@ -94,7 +100,8 @@ impl FieldOrderCache {
         reader.try_member(usual.name(schema)).then_some(usual)
     }
 
-    /// Looks up the member of a record by name, behind `before` others.
+    /// Looks up member number `before` (from 0) of a record by name, and remembers it in that
+    /// place.
     fn member(&mut self, schema: &Schema, before: usize, name: &[u8]) -> Option<Member> {
         let member = match name {
             b"_date" => Member::Date,
@@ -107,7 +114,8 @@ impl FieldOrderCache {
         Some(member)
     }
 
-    /// Consumes the name of a row's column behind `before` others, if the row before had the same name there.
+    /// Consumes the name of a row's column number `before` (from 0) if the previous row had the
+    /// same name in that place.
     fn expected_column(
         &self,
         reader: &mut Reader<'_>,
@@ -120,7 +128,7 @@ impl FieldOrderCache {
         is_it.then_some(usual)
     }
 
-    /// Looks up the column of a row by name, behind `before` others.
+    /// Looks up column number `before` (from 0) of a row by name, and remembers it in that place.
     fn column(&mut self, table: &TableSchema, before: usize, name: &[u8]) -> Option<ColumnId> {
         let id = table.column_named(name)?;
         if !id.is_standard() {
@@ -131,7 +139,7 @@ impl FieldOrderCache {
     }
 }
 
-/// Reads a body. Columns keep the order of the record; repeated members are dropped but the last.
+/// Decodes a body. Columns keep the order of the record; of repeated members only the last counts.
 pub(crate) fn decode(
     body: &[u8],
     schema: &Schema,
@@ -153,8 +161,8 @@ pub(crate) fn decode(
     }
 }
 
-/// Reads new rows of one table, the text of one object; columns hold values. `None` on any exception. The caller, which inserts the rows,
-/// detects repeated ones.
+/// Decodes the text of one object as new rows of one table, whose columns hold values. Returns
+/// `None` on any irregularity. The caller, which inserts the rows, detects repeated ones.
 pub(crate) fn decode_new_rows(
     text: &[u8],
     table: TableId,
@@ -179,7 +187,7 @@ pub(crate) fn decode_new_rows(
     Some(rows)
 }
 
-/// A `_date` in ms since the Unix epoch: old files have seconds.
+/// Converts a `_date` to ms since the Unix epoch; old files have seconds.
 #[must_use]
 pub fn date_to_ms(date: i64) -> i64 {
     if date < DATE_MS_MIN {
@@ -193,7 +201,8 @@ pub fn date_to_ms(date: i64) -> i64 {
 struct Pass<'a, 'h> {
     schema: &'a Schema,
     body: &'a [u8],
-    /// `_is_diff`, once known. In the canonical form it is known from the start, and member names are distinct.
+    /// `_is_diff`, once known. In the canonical form it is known from the start and member names
+    /// are distinct.
     is_diff: Option<bool>,
     canonical: bool,
     recorded: Recorded,
@@ -253,7 +262,8 @@ impl<'a, 'h> Pass<'a, 'h> {
         Ok(self.recorded)
     }
 
-    /// Consumes the name of the next member, behind `before` others; `None` behind the last.
+    /// Consumes the name of the next member, which follows `before` others; `None` at the end of
+    /// the object.
     fn member(
         &mut self,
         reader: &mut Reader<'a>,
@@ -336,7 +346,8 @@ impl<'a, 'h> Pass<'a, 'h> {
         Ok(Some(columns))
     }
 
-    /// Consumes the name of a row's next column, behind `before` others; `None` behind the last. The row begins at `start`.
+    /// Consumes the name of a row's next column, which follows `before` others; `None` at the end
+    /// of the row. The row begins at `start`.
     fn column(
         &mut self,
         reader: &mut Reader<'a>,
@@ -358,7 +369,8 @@ impl<'a, 'h> Pass<'a, 'h> {
             .ok_or_else(|| unknown_column(start.clone(), table, &name))
     }
 
-    /// Checks that a plain record's data have the sizes that their columns allow; the canonical pass makes the message.
+    /// Checks that each datum of a plain record has a size that its column allows. Gives no
+    /// message: the canonical pass produces it.
     fn check_sizes(&self) -> Result<(), Failure> {
         for row in &self.recorded.rows {
             let table = self.schema.table(row.table);
@@ -379,7 +391,8 @@ impl<'a, 'h> Pass<'a, 'h> {
     }
 }
 
-/// Consumes the name of a table's next row; `None` behind the last. The table begins at `start`.
+/// Consumes the name of a table's next row; `None` at the end of the table. The table begins at
+/// `start`.
 fn identity<'a>(reader: &mut Reader<'a>, start: &Reader<'a>) -> Result<Option<Uuid>, Failure> {
     if let Some(uuid) = reader.try_name(Uuid::TEXT_LEN, Uuid::parse) {
         return Ok(Some(uuid));
@@ -420,7 +433,8 @@ fn syntax(mut start: Reader<'_>, details: impl Into<String>) -> Failure {
     }
 }
 
-/// Whether two rows of one table have the same identity. Writers sort rows or not; sorted ones need one walk only.
+/// Whether two rows of one table have the same UUID. One walk suffices if the writer sorted the
+/// rows.
 fn has_repetition(rows: &[RecordedRow]) -> bool {
     if rows.windows(2).all(|pair| pair[0].uuid < pair[1].uuid) {
         return false;

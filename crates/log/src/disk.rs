@@ -1,14 +1,15 @@
 //! The disk as this crate sees it: a file of bytes, and the directory entry of a database file.
 //!
-//! The server implements both traits with files, the simulator with a disk that tears, reorders and loses unsynced bytes. All code that
-//! decides about durability uses only these traits, so the simulator tests it.
+//! The server implements both traits with files, the simulator with a disk that tears, reorders and
+//! loses unsynced bytes. All code that decides about durability uses only these traits, so the
+//! simulator can test it.
 
 use std::fmt;
 
 /// Why an operation failed, in the operating system's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Its error number; 0 when it has none.
+    /// The error number (`errno`); 0 if there is none.
     pub code: i32,
     /// For example `No space left on device`.
     pub text: String,
@@ -24,13 +25,13 @@ impl fmt::Display for Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
-    /// reading
+    /// Reading.
     Read,
-    /// appending
+    /// Appending.
     Write,
-    /// forcing to disk
+    /// Forcing to disk.
     Sync,
-    /// putting a new file in place
+    /// Renaming a new file into place.
     Replace,
 }
 
@@ -59,31 +60,33 @@ pub trait DiskFile: Sized + Send + fmt::Debug {
     /// Reading failed.
     fn read_at(&self, room: &mut [u8], offset: u64) -> Result<usize, Fault>;
 
-    /// Writes all slices, one behind the other, at `offset`.
+    /// Writes all slices at `offset`, one after the other.
     ///
     /// # Errors
-    /// Any part of them may have been written.
+    /// The write failed; any part of the slices may have been written.
     fn write_at(&mut self, slices: &[&[u8]], offset: u64) -> Result<(), Fault>;
 
-    /// How many bytes the file has.
-    /// The file system cannot tell.
+    /// The file's length in bytes.
+    ///
     /// # Errors
-    /// The file system does not answer.
+    /// The file system cannot report it.
     fn length(&self) -> Result<u64, Fault>;
 
     /// Cuts the file to `length` bytes, which must not exceed its length.
     ///
     /// # Errors
-    /// The file keeps its length.
+    /// The cut failed; the file keeps its length.
     fn cut(&mut self, length: u64) -> Result<(), Fault>;
 
     /// Forces content and length to disk.
     ///
     /// # Errors
-    /// The state of bytes that were not synced before is unknown; a later successful sync does not change that.
+    /// The state of bytes that were not yet synced is unknown, and a later successful sync proves
+    /// nothing about them.
     fn sync(&mut self) -> Result<(), Fault>;
 
-    /// Hands bytes to the disk, so that a later sync has less to do and those of other files wait less for it. Promises nothing.
+    /// Starts writing bytes to the disk, so that a later sync has less to do and delays other
+    /// files' syncs less. Promises nothing about durability.
     ///
     /// # Errors
     /// As [`DiskFile::sync`].
@@ -99,7 +102,8 @@ pub trait DiskFile: Sized + Send + fmt::Debug {
     fn share(&self) -> Result<Self, Fault>;
 }
 
-/// The directory entry of one database file, of the temporary file beside it that may replace it, and of a snapshot that is being received.
+/// The directory entries of one database file, of the temporary file next to it that may replace
+/// it, and of a snapshot that is being received.
 pub trait Disk: Send + Sync + fmt::Debug {
     /// An open file.
     type Handle: DiskFile;
@@ -107,58 +111,61 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// The file's name as the user spelled it, for messages.
     fn shown_name(&self) -> &str;
 
-    /// Makes the temporary file, empty. Removes one that a crash left.
+    /// Creates the temporary file, empty. Replaces one left by a crash.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     fn create_temporary(&self) -> Result<Self::Handle, Fault>;
 
-    /// Removes the temporary file, if there is one.
+    /// Removes the temporary file, if it exists.
     fn remove_temporary(&self);
 
-    /// Renames the temporary file to the database's name. The rename survives a crash only after [`Disk::sync_directory`].
+    /// Renames the temporary file to the database's name. The rename survives a crash only after
+    /// [`Disk::sync_directory`].
     ///
     /// # Errors
-    /// Nothing has changed.
+    /// The rename failed and nothing has changed.
     fn put_in_place(&self) -> Result<(), Fault>;
 
-    /// Makes the file that receives a snapshot from another member of the cluster, empty. Removes one that a crash left.
+    /// Creates the file that receives a snapshot from another member of the cluster, empty.
+    /// Replaces one left by a crash.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     fn create_received(&self) -> Result<Self::Handle, Fault>;
 
-    /// Removes the file of a received snapshot, if there is one.
+    /// Removes the file of a received snapshot, if it exists.
     fn remove_received(&self);
 
     /// Forces directory entries to disk.
     ///
     /// # Errors
-    /// After a crash the name may mean the earlier file again.
+    /// After a crash the name may lead to the earlier file again.
     fn sync_directory(&self) -> Result<(), Fault>;
 
-    /// A clock that never goes back, ns: used to time appends. A disk whose clock does not advance counts as quick.
+    /// A monotonic clock in ns, used to time appends. A disk whose clock does not advance counts as
+    /// fast.
     fn now_ns(&self) -> u64 {
         0
     }
 
-    /// Reports how long it took to hand records to the operating system, ns.
+    /// Reports how long an append to the operating system took, ns.
     fn record_append_time(&self, took_ns: u64) {
         let _ = took_ns;
     }
 
-    /// Logs a failure. May be called for every transaction while a condition lasts.
+    /// Logs a failure. May be called for every transaction while the condition lasts.
     fn log_failure(&self, error: &DiskError) {
         let _ = error;
     }
 
-    /// Logs that nothing is appended to the file any more, and what an operator can do.
+    /// Logs that the file accepts no more records, and what the operator can do.
     fn log_poisoned(&self, error: &DiskError) {
         let _ = error;
     }
 }
 
-/// Makes the error of a failed operation and logs it.
+/// Builds the error of a failed operation and logs it.
 pub(crate) fn failed<D: Disk>(disk: &D, operation: Operation, fault: Fault) -> DiskError {
     let error = DiskError {
         shown: disk.shown_name().to_owned(),

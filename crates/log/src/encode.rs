@@ -1,7 +1,8 @@
-//! Record bodies: what a commit changed, and the schema of record 0 (docs/spec/storage.md 3 and 4).
+//! Record bodies: a commit's changes, and the schema of record 0 (docs/spec/storage.md 3 and 4).
 //!
-//! A record holds only data that must survive a restart: ephemeral columns, `_uuid` and `_version` stay out, and a commit without
-//! persistent changes makes no record. Cost: proportional to the delta. Called by the code that commits; the time is an input.
+//! A record holds only data that must survive a restart. Ephemeral columns, `_uuid` and `_version`
+//! stay out, and a commit without persistent changes makes no record. The cost is proportional to
+//! the delta. The code that commits calls this module; time is an input.
 
 use corvid_data::{Delta, RowChange, Schema, TableId, TableSchema, Uuid, wire};
 use corvid_json::write;
@@ -13,16 +14,17 @@ use crate::{Magic, Record};
 pub struct Stamp<'a> {
     /// Wall-clock time of the commit, ms since the Unix epoch.
     pub date_ms: i64,
-    /// `_comment`; none when empty.
+    /// `_comment`; omitted if empty.
     pub comment: &'a str,
-    /// Modified rows carry differences (`_is_diff`); otherwise the full new values of changed columns, as readers older than
-    /// 2.15 need them.
+    /// Whether modified rows carry differences (`_is_diff`). Otherwise they carry the full new
+    /// values of changed columns, as readers older than 2.15 need them.
     pub is_diff: bool,
-    /// Inserted rows show columns with default values too. Readers do not need them; they help people who read a backup.
+    /// Whether inserted rows include columns with default values. Readers do not need them, but
+    /// they help a person who reads a backup.
     pub with_defaults: bool,
 }
 
-/// Whether `delta` has a record: something persistent changed.
+/// Whether `delta` makes a record, because something persistent changed.
 #[must_use]
 pub fn is_recorded(schema: &Schema, delta: &Delta) -> bool {
     let mut changes = delta.changes.iter();
@@ -33,7 +35,8 @@ fn is_written(table: &TableSchema, change: &RowChange) -> bool {
     change.old.is_none() || change.new.is_none() || has_persistent_diff(table, change)
 }
 
-/// Appends the record of `delta`. Returns its bytes, or `None` (and appends nothing) when nothing persistent changed.
+/// Appends the record of `delta`. Returns its bytes, or `None`, with nothing appended, if nothing
+/// persistent changed.
 pub fn write_transaction(
     out: &mut Vec<u8>,
     schema: &Schema,
@@ -45,7 +48,8 @@ pub fn write_transaction(
     write_commit(record, schema, delta, date_ms, is_diff)
 }
 
-/// The same for a record that is expected to be about `bytes` long: reserves that much memory at once.
+/// Like [`write_transaction`], for a record of about `bytes` bytes: reserves that much memory at
+/// once.
 pub fn write_long_transaction(
     out: &mut Vec<u8>,
     schema: &Schema,
@@ -87,7 +91,7 @@ pub fn write_schema(out: &mut Vec<u8>, schema: &Schema) -> usize {
     record.finish()
 }
 
-/// Appends the object of a transaction; `false` when it has no row.
+/// Appends the object of a transaction; `false` if it has no row.
 pub(crate) fn write_body(
     out: &mut Vec<u8>,
     schema: &Schema,
@@ -107,7 +111,7 @@ pub(crate) fn write_body(
     tables.finish(out)
 }
 
-/// Appends the special members, brace included; members of tables follow.
+/// Appends the opening brace and the special members; the members of tables follow.
 pub(crate) fn write_head(out: &mut Vec<u8>, stamp: &Stamp<'_>) {
     out.push(b'{');
     if !stamp.comment.is_empty() {
@@ -130,7 +134,8 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Appends the separator and name before the change of row `uuid`, and opens its table when the row is the first of it.
+    /// Appends the separator and the name of row `uuid`, and opens its table if this is the table's
+    /// first row.
     pub(crate) fn row(&mut self, out: &mut Vec<u8>, schema: &Schema, table: TableId, uuid: Uuid) {
         if self.open == Some(table) {
             out.push(b',');
@@ -139,7 +144,7 @@ impl Tables {
                 out.push(b'}');
                 self.closed.push(previous);
             }
-            // A repeated member name would hide the earlier rows from every reader.
+            // A repeated member name would hide the table's earlier rows from every reader.
             assert!(
                 !self.closed.contains(&table),
                 "rows of a delta are grouped by table"
@@ -153,7 +158,7 @@ impl Tables {
         out.extend_from_slice(b"\":");
     }
 
-    /// Closes the last table and the object; `false` when there was no row.
+    /// Closes the last table and the object; `false` if there was no row.
     pub(crate) fn finish(self, out: &mut Vec<u8>) -> bool {
         if self.open.is_some() {
             out.push(b'}');
@@ -200,7 +205,7 @@ fn write_change(out: &mut Vec<u8>, table: &TableSchema, change: &RowChange, is_d
     out.push(b'}');
 }
 
-/// Appends a whole row: its persistent columns that differ from the default of their type.
+/// Appends a whole row: its persistent columns, without default values unless `with_defaults`.
 pub(crate) fn write_row(
     out: &mut Vec<u8>,
     table: &TableSchema,

@@ -1,5 +1,5 @@
-//! Errors of a database file, except those in the meaning of its records. Rendered with the file's name at the edge,
-//! into the exact texts of docs/spec/storage.md 1.3 and 1.4.
+//! Errors of a database file, except errors in the meaning of its records. The caller renders them
+//! with the file's name into the exact texts of docs/spec/storage.md 1.3 and 1.4.
 
 use corvid_data::{Tag, WireError};
 use thiserror::Error;
@@ -10,23 +10,23 @@ use thiserror::Error;
 pub enum ReadError {
     /// The source failed.
     Source {
-        /// Bytes wanted.
+        /// Bytes requested.
         length: u64,
         /// Where they begin.
         offset: u64,
-        /// The operating system's words.
+        /// The operating system's error text.
         reason: String,
     },
-    /// A header line that is none.
+    /// The line where a header must stand is not a header.
     Header {
         /// Where the line begins.
         offset: u64,
-        /// As much of the line as messages show.
+        /// The prefix of the line that messages show.
         shown: Vec<u8>,
     },
     /// The file ends inside a body.
     Short {
-        /// Bytes the header promised.
+        /// Body length that the header promised, bytes.
         length: u64,
         /// Where the body begins.
         offset: u64,
@@ -42,16 +42,16 @@ pub enum ReadError {
         /// The hash in the header.
         expected: [u8; 20],
     },
-    /// The body is not one JSON text.
+    /// The body is not valid JSON.
     NotJson {
         /// Bytes of the body.
         length: u64,
         /// Where the body begins.
         offset: u64,
-        /// The error and its location.
+        /// The JSON error and its location.
         error: corvid_json::Error,
     },
-    /// The body is JSON but no object.
+    /// The body is JSON but not an object.
     NotObject {
         /// Bytes of the body.
         length: u64,
@@ -61,7 +61,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// The error in the reference's words about `file`, as the user spelled it.
+    /// Renders the error in the reference's words; `file` is the name as the user spelled it.
     #[must_use]
     pub fn to_wire(&self, file: &str) -> WireError {
         match self {
@@ -101,19 +101,19 @@ impl ReadError {
     }
 }
 
-/// A file whose first line does not open a database.
+/// A file whose first line does not identify a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FormatError {
-    /// Empty, or a header with a magic that is not acceptable.
+    /// The file is empty, or its header has an unacceptable magic.
     #[error("cannot identify file type")]
     Unidentified,
-    /// The first line is no header.
+    /// The first line is not a header.
     #[error("unexpected file format")]
     Unexpected,
 }
 
 impl FormatError {
-    /// The error in the reference's words about `file`.
+    /// Renders the error in the reference's words about `file`.
     #[must_use]
     pub fn to_wire(self, file: &str) -> WireError {
         WireError::new(Tag::OvsdbError, format!("{file}: {self}"))

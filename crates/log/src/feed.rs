@@ -1,19 +1,24 @@
 //! Reading a log with several threads: the sequential part runs here, the rest comes out as jobs.
 //!
-//! Invariant: jobs, carried out in any order and applied in the order in which they were handed out, have the effect of [`crate::Load`],
-//! which reads one transaction at a time, and report the same damage in the same words. Names no thread: the server distributes the jobs.
+//! Invariant: jobs, executed in any order and applied in the order in which they were returned,
+//! have the effect of [`crate::Load`], which reads one transaction at a time, and report the same
+//! damage in the same words. This module knows no threads: the server distributes the jobs.
 //!
-//! A long record right behind the schema (a compacted file) is handed out in pieces before its hash is known:
+//! A long record right after the schema (in a compacted file) is returned in pieces before its hash
+//! is known:
 //!
 //! ```text
 //! Fill, Rows, Rows, ..., Rows, Filled, Records, ...
 //! ```
 //!
-//! The rows of a cluster member's snapshot come in the same way, and the entries behind it as records ([`Feed::of_member`]).
+//! The rows of a cluster member's snapshot arrive the same way, and the entries after it as records
+//! ([`Feed::of_member`]).
 //!
-//! Its rows may be inserted into a database that nobody uses yet. They are valid once `Filled` confirms hash and form. Any exception
-//! (repeated members, a deletion, damage of any kind) yields `Irregular`; the reader then starts again with [`Feed::whole_records`], which
-//! treats such a record as one ordinary transaction and reports the error.
+//! The caller may insert the rows of a long record into a database that is not in use yet. They are
+//! valid once `Filled` confirms hash and form. Any irregularity (repeated members, a deletion,
+//! damage of any kind) yields `Irregular`. The reader then starts again with
+//! [`Feed::whole_records`], which treats such a record as one ordinary transaction and reports the
+//! error.
 
 use std::collections::VecDeque;
 
@@ -27,7 +32,8 @@ use crate::rows::{RUN_BYTES, RowSplitter, RowText};
 use crate::split::{BATCH_BYTES, Batch, Cut, Long, Splitter};
 use crate::{ReadError, Source};
 
-/// A body of this many bytes is long: spreading its rows over threads pays, and a batch would be too small for it.
+/// A body of at least this many bytes is long: distributing its rows over threads pays off, and it
+/// is too large for a batch.
 pub const LONG_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The next piece of work. Jobs come in the order of the log.
@@ -35,15 +41,15 @@ pub const LONG_BYTES: u64 = 4 * 1024 * 1024;
 pub enum Job {
     /// Decode records.
     Records(Records),
-    /// A long record begins. It inserts rows into an empty database.
+    /// A long record begins, which inserts rows into an empty database.
     Fill,
-    /// Decode rows of it.
+    /// Decode rows of the long record.
     Rows(RowText),
-    /// The long record is complete and its hash is right; it ends at this byte offset.
+    /// The long record is complete and its hash is right. The value is the byte offset of its end.
     Filled(u64),
     /// The long record cannot be read in pieces.
     Irregular,
-    /// The log ends here.
+    /// The log ends here, because of the error if there is one.
     End(Option<ReadError>),
 }
 
@@ -68,7 +74,8 @@ impl Records {
     #[must_use]
     pub fn decode<T>(&self, schema: &Schema, mut make: impl FnMut(Recorded) -> T) -> Decoded<T> {
         let mut transactions = Vec::with_capacity(self.batch.len() - self.from);
-        // Of this batch alone: threads that share a string contend for its reference count.
+        // Strings are cached per batch: threads that share a string contend for its reference
+        // count.
         let mut order = FieldOrderCache::default();
         for index in self.from..self.batch.len() {
             let raw = self.batch.raw(index).map_err(Cause::Read);
@@ -90,23 +97,24 @@ impl Records {
 }
 
 impl RowText {
-    /// Decodes the rows, all of them new; `None` on any exception.
+    /// Decodes the rows, all of them new; `None` on any irregularity.
     #[must_use]
     pub fn decode(&self, schema: &Schema) -> Option<Vec<RecordedRow>> {
         crate::decode::decode_new_rows(&self.text, self.table, schema)
     }
 }
 
-/// Hands out jobs. Memory: one batch, and the buffered part of a long record.
+/// Returns jobs. Holds in memory one batch and the buffered part of a long record.
 #[derive(Debug)]
 pub struct Feed<S> {
     input: Input<S>,
     schema: Arc<Schema>,
-    /// Bytes that were read behind the schema.
+    /// Records already read after the schema, and the index of the first of them that is still to
+    /// be returned.
     rest: Option<(Batch, usize)>,
-    /// The next record is long from this many bytes on.
+    /// Body length from which the next record is long, bytes.
     long_bytes: u64,
-    /// A job has about this many bytes of rows.
+    /// Approximate size of a job of rows, bytes.
     run_bytes: usize,
     long: Option<(Long, RowSplitter)>,
     rows: VecDeque<RowText>,
@@ -118,10 +126,10 @@ pub struct Feed<S> {
 enum Input<S> {
     /// The records of a standalone file.
     Records(Splitter<S>),
-    /// The rows of a snapshot, until they are read, then transactions.
+    /// The rows of a snapshot until they are read, then transactions.
     Member {
         body: Option<SnapshotBody<S>>,
-        /// The rows are being cut.
+        /// Cuts the rows while they are read; `None` before the first.
         cut: Option<RowSplitter>,
         transactions: VecDeque<Bytes>,
     },
@@ -139,8 +147,8 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    /// The rows of a snapshot, if any, and then transactions, which are valid JSON. A record without rows before it counts from 0; the offsets
-    /// of transactions mean nothing.
+    /// Feeds the rows of a snapshot, if any, and then transactions, which must be valid JSON. If no
+    /// rows come first, records count from 0. The offsets of transactions mean nothing.
     #[must_use]
     pub fn of_member(
         schema: Arc<Schema>,
@@ -168,14 +176,15 @@ impl<S: Source> Feed<S> {
         }
     }
 
-    /// The same, with every record in one piece, however long.
+    /// Turns off cutting: every record is returned in one piece, however long.
     #[must_use]
     pub fn whole_records(self) -> Feed<S> {
         let run_bytes = self.run_bytes;
         self.with_limits(u64::MAX, run_bytes)
     }
 
-    /// The same, with records of `long_bytes` counted as long, and about `run_bytes` of rows in a job.
+    /// Overrides the limits: records of at least `long_bytes` count as long, and a job has about
+    /// `run_bytes` of rows.
     #[must_use]
     pub fn with_limits(mut self, long_bytes: u64, run_bytes: usize) -> Feed<S> {
         self.long_bytes = long_bytes;
@@ -193,7 +202,7 @@ impl<S: Source> Feed<S> {
         Some(job)
     }
 
-    /// Reuses the memory of decoded records.
+    /// Returns the memory of decoded records for reuse.
     pub fn reuse(&mut self, records: Records) {
         if let Input::Records(splitter) = &mut self.input {
             splitter.reuse(records.batch);
@@ -202,6 +211,8 @@ impl<S: Source> Feed<S> {
 
     fn next(&mut self) -> Job {
         if let Some((batch, from)) = self.rest.take() {
+            // Only the first record after the schema can be a snapshot, so later records never
+            // count as long.
             self.long_bytes = u64::MAX;
             return Job::Records(Records { batch, from });
         }
@@ -308,7 +319,7 @@ impl<S: Source> Feed<S> {
     }
 }
 
-/// The job of decoding these bodies; the end without any.
+/// The job that decodes these bodies, or the end if there are none.
 fn records<'b>(bodies: impl Iterator<Item = &'b [u8]>) -> Job {
     match Batch::of_bodies(bodies) {
         Some(batch) => Job::Records(Records { batch, from: 0 }),

@@ -32,7 +32,7 @@ pub(crate) fn table_id(schema: &Schema, name: &str) -> TableId {
     schema.table_id(name).expect("a table of the schema")
 }
 
-/// A row from an object of columns in wire notation; the others have defaults.
+/// A row whose given columns come from an object in wire notation; the others have defaults.
 pub(crate) fn row(table: &TableSchema, last: u8, columns: &str) -> Arc<Row> {
     let mut data: Vec<Datum> = table
         .columns()
@@ -55,7 +55,7 @@ pub(crate) fn row(table: &TableSchema, last: u8, columns: &str) -> Arc<Row> {
     })
 }
 
-/// The change from one row to the other, differences included.
+/// The change from `old` to `new`, differences included.
 pub(crate) fn change(
     schema: &Schema,
     table: &str,

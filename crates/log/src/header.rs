@@ -1,19 +1,20 @@
 //! The header line of a record: `OVSDB <magic> <length> <sha1>`.
 //!
-//! Written strictly, read as leniently as the reference reads (docs/spec/storage.md 1.2): the length goes through a C number parser, so
-//! leading white space, a sign and leading zeros pass; everything else must be exact. The first header line also identifies the kind of
-//! file. Called by the record reader and writer; knows nothing of bodies.
+//! Written strictly, read as leniently as the reference reads (docs/spec/storage.md 1.2). The
+//! length goes through a C number parser, so leading white space, a sign and leading zeros pass;
+//! everything else must match exactly. The first header line also identifies the kind of file. The
+//! record reader and writer call this module; it knows nothing about bodies.
 
 use corvid_json::{hex, write};
 use sha1::{Digest, Sha1};
 
 use crate::FormatError;
 
-/// The longest header line that is read, its LF included. The reference reads headers into a buffer of this size and refuses a line that
-/// does not fit.
+/// The longest header line that is accepted, LF included. The reference reads headers into a buffer
+/// of this size and rejects a line that does not fit.
 pub const LINE_BYTES_MAX: usize = 127;
 
-/// The kind of file, named in each of its headers.
+/// The kind of file, named by every header in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Magic {
     /// `JSON`: a standalone database.
@@ -32,7 +33,7 @@ pub struct Header {
 }
 
 impl Magic {
-    /// The word in the header.
+    /// The magic word in the header.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -41,7 +42,8 @@ impl Magic {
         }
     }
 
-    /// Which kind of file begins with `prefix` (its first [`LINE_BYTES_MAX`] bytes, or all when it is shorter).
+    /// Identifies the kind of file from `prefix`: its first [`LINE_BYTES_MAX`] bytes, or all of it
+    /// if it is shorter.
     ///
     /// # Errors
     /// The file is empty, does not begin with a header, or is of another kind.
@@ -59,13 +61,13 @@ impl Magic {
 }
 
 impl Header {
-    /// The header of a body, which includes its final LF. Hashes it.
+    /// Hashes a body, which includes its final LF, and returns its header.
     #[must_use]
     pub fn of(body: &[u8]) -> Header {
         Header::of_pieces(&[body])
     }
 
-    /// The same for a body in pieces.
+    /// Like [`Header::of`], for a body in pieces.
     #[must_use]
     pub fn of_pieces(body: &[&[u8]]) -> Header {
         let mut hash = Sha1::new();
@@ -76,10 +78,11 @@ impl Header {
         }
     }
 
-    /// Parses a header line without its LF. On failure returns how much of the line messages show (docs/spec/storage.md 1.4).
+    /// Parses a header line without its LF.
     ///
     /// # Errors
-    /// The length of the shown prefix.
+    /// The line is malformed. The value is the length of its prefix that messages show
+    /// (docs/spec/storage.md 1.4).
     pub fn parse(line: &[u8], magic: Magic) -> Result<Header, usize> {
         match split_header(line) {
             Some((word, header)) if word == magic.word().as_bytes() => Ok(header),
@@ -93,7 +96,7 @@ impl Header {
         out.extend_from_slice(b"OVSDB ");
         out.extend_from_slice(magic.word().as_bytes());
         out.push(b' ');
-        // A body is never longer than memory.
+        // A body fits into memory, so its length always fits.
         write::integer(out, i64::try_from(self.length).unwrap_or(i64::MAX));
         out.push(b' ');
         write_hex(&self.sha1, out);
@@ -118,8 +121,9 @@ pub(crate) fn first_line(bytes: &[u8]) -> Option<&[u8]> {
     Some(&window[..end])
 }
 
-/// The part of a malformed header line that messages show: up to the end of the magic word if the line begins like a header, else up to the
-/// first NUL. (The reference overwrites the space behind the word while it parses.)
+/// Length of the prefix of a malformed header line that messages show: up to the end of the magic
+/// word if the line begins like a header, else up to the first NUL. (The reference overwrites the
+/// space after the word while it parses.)
 pub(crate) fn shown_bytes(line: &[u8]) -> usize {
     let word_end = line
         .strip_prefix(b"OVSDB ")
@@ -140,7 +144,8 @@ fn split_header(line: &[u8]) -> Option<(&[u8], Header)> {
     Some((word, Header { length, sha1 }))
 }
 
-/// C's `strtoull`: white space, a sign (minus wraps around), digits. Zero and the largest value are refused.
+/// Parses like C's `strtoull`: white space, a sign (minus wraps around), digits. Rejects zero and
+/// the largest value.
 fn parse_length(text: &[u8]) -> Option<(u64, &[u8])> {
     let blank = |byte: &u8| matches!(byte, b' ' | 9..=13);
     let text = &text[text.iter().position(|byte| !blank(byte))?..];

@@ -1,29 +1,28 @@
-//! Telling a write that never completed from damage to bytes that were complete once.
+//! Distinguishes a write that never completed from damage to bytes that were once complete.
 //!
 //! A record was never complete if
 //!
-//! - the file ends within it, and no intact record follows: a crash interrupted the write; or
-//! - it has a *hole*: blocks that the disk never got and that read as zeros. No record holds a zero
-//!   byte. A hole may be short where a block ends soon after the record begins, or begins shortly
-//!   before the record ends.
+//! - the file ends within it and no intact record follows: a crash interrupted the write; or
+//! - it has a *hole*: blocks that never reached the disk and that read as zeros. A valid record
+//!   contains no zero byte. A hole may be short where a block ends soon after the record begins, or
+//!   begins shortly before the record ends.
 //!
-//! No crash leaves any other damage. A bit that changes on the disk makes neither of the two.
-//! Called by [`crate::ending`] for standalone files, and by [`crate::cluster`] for members' files.
+//! A crash leaves no other damage, and a bit that flips on the disk produces neither form.
+//! [`crate::ending`] calls this module for standalone files, [`crate::cluster`] for members' files.
 
 use crate::salvage::{self, Bytes};
 use crate::{Magic, ReadError};
 
-/// Zero bytes in a row that make a hole. A flipped bit makes at most one of them.
+/// Consecutive zero bytes that make a hole. A flipped bit produces at most one zero byte.
 const HOLE_BYTES_MIN: usize = 16;
 
-/// Its header and its body.
+/// A record has two lines: its header and its body.
 const LINES_OF_RECORD: u32 = 2;
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Whether the write of the record at `offset`, which cannot be read because of `error`, never
-/// completed.
+/// Whether the record at `offset`, unreadable because of `error`, is a write that never completed.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -37,7 +36,7 @@ pub(crate) fn is_incomplete<B: Bytes>(
     let is_cut_short = match error {
         ReadError::Short { offset, .. } => is_last_line(bytes, *offset)?,
         ReadError::Header { shown, .. } => {
-            // The beginning of a header line, and nothing else.
+            // The file ends with the start of a header line.
             is_beginning_of_line(shown, magic) && is_last_line(bytes, offset)?
         }
         _ => false,
@@ -52,23 +51,25 @@ pub(crate) fn is_incomplete<B: Bytes>(
     };
     Ok(match look(bytes, offset, limit)? {
         Look::Hole => true,
-        // The header may promise more than there is, if one of its digits has changed.
+        // A flipped digit may make the header promise more bytes than the record has.
         Look::Complete(line_end) => matches!(end, Some((end, true)) if end < line_end),
         Look::Open => matches!(end, Some((_, true))),
     })
 }
 
-/// Whether the shown part of a malformed header line is how every header line of the kind begins.
+/// Whether the shown part of a malformed header line is a prefix of a valid header line or begins
+/// with one.
 fn is_beginning_of_line(shown: &[u8], magic: Magic) -> bool {
     let line = ["OVSDB ", magic.word()].concat();
     let length = shown.len().min(line.len());
     shown[..length] == line.as_bytes()[..length]
 }
 
-/// The end of a record whose header is whole, and whether its last byte is a zero: the disk never got
-/// the block in which it ends. No flipped bit makes a zero of a line feed. The next record may be damaged
-/// too, and then nothing else shows where this one ends. If the last byte is not zero, a hole after it
-/// belongs to the next record.
+/// The end of a record with an intact header, and whether its last byte is zero. A zero there means
+/// that the block in which the record ends never reached the disk: no single flipped bit turns a
+/// line feed into a zero. The check matters when the next record is damaged too, because then
+/// nothing else shows where this one ends. If the last byte is not zero, a hole after it belongs to
+/// the next record.
 fn promised_end<B: Bytes>(bytes: &mut B, error: &ReadError) -> Result<Option<(u64, bool)>, String> {
     let ReadError::Hash { length, offset, .. } = error else {
         return Ok(None);
@@ -79,8 +80,8 @@ fn promised_end<B: Bytes>(bytes: &mut B, error: &ReadError) -> Result<Option<(u6
     Ok(Some((end, got == 1 && last == [0])))
 }
 
-/// Whether the file ends within the line at `offset`. A record whose last line feed is there is
-/// whole, no matter what length its header claims.
+/// Whether the file ends within the line at `offset`. A record that ends with a line feed is whole,
+/// whatever length its header claims.
 fn is_last_line<B: Bytes>(bytes: &mut B, offset: u64) -> Result<bool, String> {
     let mut room = vec![0; PIECE_BYTES];
     let mut at = offset;
@@ -93,20 +94,21 @@ fn is_last_line<B: Bytes>(bytes: &mut B, offset: u64) -> Result<bool, String> {
     }
 }
 
-/// The outcome of a look at the bytes from the beginning of a damaged record on.
+/// The outcome of a scan from the start of a damaged record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
-    /// It has a hole before the record ends.
+    /// A hole before the end of the record.
     Hole,
-    /// The record ends here: the header line and the body have one line feed each, at their ends.
+    /// The end of the record, at this offset: its header line and its body have each ended in a
+    /// line feed.
     Complete(u64),
     /// Neither, up to the limit.
     Open,
 }
 
-/// Looks for a hole in the record at `from`, before `limit`, or, without a limit, before the end of
-/// the file. A shorter run of zeros counts at the very end of the file. A hole after the record
-/// belongs to the next write, which may have been interrupted although this one was complete.
+/// Scans the record at `from` for a hole, up to `limit` or, without a limit, to the end of the
+/// file. At the very end of the file a shorter run of zeros counts too. A hole after the record
+/// belongs to the next write, which may have been interrupted although this one completed.
 fn look<B: Bytes>(bytes: &mut B, from: u64, limit: Option<u64>) -> Result<Look, String> {
     let mut room = vec![0; PIECE_BYTES];
     let mut at = from;
@@ -118,7 +120,7 @@ fn look<B: Bytes>(bytes: &mut B, from: u64, limit: Option<u64>) -> Result<Look, 
         }
         for byte in &room[..got] {
             zeros = if *byte == 0 { zeros + 1 } else { 0 };
-            // No flipped bit makes a zero of the first or the last byte of a record.
+            // No single flipped bit turns the first or last byte of a record into a zero.
             let is_edge = at == from || limit == Some(at + 1);
             if zeros >= HOLE_BYTES_MIN || zeros > 0 && is_edge {
                 return Ok(Look::Hole);

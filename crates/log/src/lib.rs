@@ -1,5 +1,5 @@
-//! Database files: the codec of their records, the rules for damaged files, and the storage of a running database
-//! (docs/spec/storage.md 1 to 5).
+//! Database files: the codec of their records, the rules for damaged files, and the storage of a
+//! running database (docs/spec/storage.md 1 to 5).
 //!
 //! A file is a sequence of records:
 //!
@@ -8,22 +8,23 @@
 //! {"_date":...,"t":{...}}\n          decode.rs, encode.rs, snapshot.rs
 //! ```
 //!
-//! The files of this crate, in the order in which data flows:
+//! The modules of this crate, in the order in which data flows:
 //!
 //! ```text
-//! reading    source --> split (buffer) --> reader                   raw records, for tools
-//!                                      --> load   --> decode        one transaction at a time: Recorded
-//!                                      --> feed   --> rows, decode  the same as jobs for several threads
-//!            salvage, interruption --> ending                       what damage means for its file
-//! writing    encode, snapshot --> record, header                    Delta or snapshot to a record
-//!            storage: routing --> committer (pace, status)          requests of a database: which thread writes, and when
-//!                             --> rewriter                          a new file beside the present one
-//!            writer, rewrite --> disk                               appending, syncing, replacing
-//! clusters   cluster                                                records of cluster members
+//! reading    source --> split (buffer) --> reader              raw records, for tools
+//!                                      --> load   --> decode   one transaction at a time
+//!                                      --> feed   --> rows, decode   jobs for several threads
+//!            salvage, interruption --> ending                  what damage means for a file
+//! writing    encode, snapshot --> record, header               Delta or snapshot to a record
+//!            storage: routing --> committer (pace, status)     which thread writes, and when
+//!                             --> rewriter                     a new file next to the present one
+//!            writer, rewrite --> disk                          appending, syncing, replacing
+//! clusters   cluster                                           records of cluster members
 //! ```
 //!
-//! Invariant: pure. Bytes arrive through [`Source`] and leave through a `Vec`, a sink closure or the [`Disk`] that the server or the
-//! simulator provides. This crate knows no tables and no transactions in progress: a [`Delta`](corvid_data::Delta) goes in, a
+//! Invariant: pure. Bytes arrive through [`Source`] and leave through a `Vec`, a sink closure or
+//! the [`Disk`] that the server or the simulator provides. This crate knows neither tables nor
+//! transactions in progress: a [`Delta`](corvid_data::Delta) goes in, a
 //! [`Recorded`](corvid_data::Recorded) comes out.
 
 mod buffer;

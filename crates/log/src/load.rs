@@ -1,11 +1,12 @@
-//! Replaying a standalone file: the schema of record 0, then one transaction per record. The policy for unusable records is here and
-//! nowhere else.
+//! Replaying a standalone file: the schema of record 0, then one transaction per record. The policy
+//! for unusable records is here and nowhere else.
 //!
-//! Policy (docs/spec/storage.md 5, stricter than the reference, which skips such records and then cuts the file in the wrong place): the
-//! log ends before the first record that cannot be used, whether its framing is damaged, its content does not fit the schema or it does not
-//! commit. Later records are not applied, [`Load::good_end`] stays before the record, and the [`Damage`] names record and offset. The
-//! policy holds both for a server, which continues with the records before, and for a tool, which gives up. The caller decides whether
-//! bytes behind the damage are worth keeping.
+//! Policy (docs/spec/storage.md 5): the log ends before the first unusable record, whether its
+//! framing is damaged, its content does not match the schema, or it does not commit. Later records
+//! are not applied, [`Load::good_end`] stays before the record, and the [`Damage`] names record and
+//! offset. The reference is more lenient: it skips such records and then cuts the file in the wrong
+//! place. The policy holds both for a server, which continues with the records before, and for a
+//! tool, which gives up. The caller decides whether bytes after the damage are worth keeping.
 
 use corvid_data::{Arc, Recorded, Schema, Tag, WireError};
 
@@ -13,12 +14,12 @@ use crate::decode::{DecodeError, FieldOrderCache, decode};
 use crate::split::Raw;
 use crate::{Feed, Magic, ReadError, RecordReader, Source};
 
-/// Why and where a log ends before its end.
+/// Why and where a log ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Number of the record, counting from 0.
     pub record: u64,
-    /// Byte offset of its header: everything before is good.
+    /// Byte offset of its header: everything before it is good.
     pub offset: u64,
     /// The error.
     pub cause: Cause,
@@ -27,15 +28,15 @@ pub struct Damage {
 /// The kinds of error in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Its bytes are damaged.
+    /// The bytes are damaged.
     Read(ReadError),
-    /// Its content: no schema, or no transaction that fits the schema and the present rows.
+    /// The content is not a schema, or not a transaction that fits the schema and the present rows.
     Content(WireError),
-    /// It is a transaction that does not commit.
+    /// The transaction does not commit.
     Commit(WireError),
 }
 
-/// How far a log is good: the records that were read and applied.
+/// How far a log is good: the records that have been read and applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     records: u64,
@@ -44,7 +45,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Counts one more good record, which ends at this byte offset.
+    /// Adds one more good record, which ends at byte offset `end`.
     pub fn accept(&mut self, end: u64) {
         self.records += 1;
         self.good_end = end;
@@ -53,26 +54,27 @@ impl Extent {
         }
     }
 
-    /// Records that are good so far, record 0 included.
+    /// Number of good records so far, record 0 included.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Byte offset just past them: the next record goes here, after the file is cut here.
+    /// Byte offset just past the good records. The next record goes here, after the file has been
+    /// cut here.
     #[must_use]
     pub fn good_end(&self) -> u64 {
         self.good_end
     }
 
-    /// Byte offset after the second record, presumed a snapshot, or 0 without a second record: growth is measured against it
-    /// (docs/spec/storage.md 9.3).
+    /// Byte offset after the second record, presumed to be a snapshot; 0 without a second record.
+    /// Growth is measured against it (docs/spec/storage.md 9.3).
     #[must_use]
     pub fn base_bytes(&self) -> u64 {
         self.base
     }
 
-    /// The damage of the record behind the good ones.
+    /// Damage in the record that follows the good ones.
     #[must_use]
     pub fn damage(&self, cause: Cause) -> Damage {
         Damage {
@@ -83,13 +85,14 @@ impl Extent {
     }
 }
 
-/// Reads a standalone log from its beginning, one transaction after the other. Several threads read through a [`Feed`] instead.
+/// Reads a standalone log in order, one transaction at a time. Use a [`Feed`] to read with several
+/// threads.
 #[derive(Debug)]
 pub struct Load<S> {
     records: RecordReader<S>,
     schema: Arc<Schema>,
     extent: Extent,
-    /// The extent before the transaction that was handed out last, until [`Load::reject`] uses it.
+    /// The extent before the last transaction returned, until [`Load::reject`] uses it.
     before: Option<Extent>,
     damage: Option<Damage>,
     order: FieldOrderCache,
@@ -99,7 +102,7 @@ impl<S: Source> Load<S> {
     /// Reads record 0.
     ///
     /// # Errors
-    /// Record 0 is absent, damaged or no schema.
+    /// Record 0 is absent, damaged or not a schema.
     pub fn open(source: S) -> Result<Load<S>, Damage> {
         let mut extent = Extent::default();
         let mut records = RecordReader::new(source, Magic::Standalone);
@@ -121,10 +124,11 @@ impl<S: Source> Load<S> {
         &self.schema
     }
 
-    /// The next transaction, to be applied before the next call; `None` at the end of the log.
+    /// The next transaction, which must be applied before the next call; `None` at the end of the
+    /// log.
     ///
     /// # Errors
-    /// The first damage, again at every later call.
+    /// The first damage; every later call returns it again.
     pub fn next_transaction(&mut self) -> Result<Option<Recorded>, Damage> {
         if let Some(damage) = &self.damage {
             return Err(damage.clone());
@@ -145,7 +149,7 @@ impl<S: Source> Load<S> {
         }
     }
 
-    /// Declares that the transaction handed out last cannot be applied: the log ends before it.
+    /// Declares that the last transaction returned cannot be applied: the log ends before it.
     pub fn reject(&mut self, error: WireError) -> Damage {
         let before = self.before.take();
         assert!(
@@ -156,13 +160,14 @@ impl<S: Source> Load<S> {
         self.damaged(Cause::rejected(error))
     }
 
-    /// Records that are good so far, record 0 included.
+    /// Number of good records so far, record 0 included.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.extent.records
     }
 
-    /// Byte offset just past them: the next record goes here, after the file is cut here.
+    /// Byte offset just past the good records. The next record goes here, after the file has been
+    /// cut here.
     #[must_use]
     pub fn good_end(&self) -> u64 {
         self.extent.good_end
@@ -174,7 +179,7 @@ impl<S: Source> Load<S> {
         self.extent.base
     }
 
-    /// Bytes that remain to be read, if the source can tell.
+    /// Estimate of the bytes left to read, if the source can tell.
     #[must_use]
     pub fn bytes_left(&self) -> Option<u64> {
         self.records.bytes_left()
@@ -199,7 +204,7 @@ impl<S: Source> Load<S> {
 }
 
 impl Cause {
-    /// The cause for a transaction that fits the schema and could not be applied.
+    /// The cause for a transaction that fits the schema but cannot be applied.
     #[must_use]
     pub fn rejected(error: WireError) -> Cause {
         match error.tag {
@@ -211,7 +216,7 @@ impl Cause {
 }
 
 impl Damage {
-    /// The error in the reference's words about `file`.
+    /// Renders the error in the reference's words about `file`.
     #[must_use]
     pub fn to_wire(&self, file: &str) -> WireError {
         match &self.cause {
@@ -220,7 +225,7 @@ impl Damage {
         }
     }
 
-    /// One line for a log: the error, and the record's position if the error's text lacks it.
+    /// One line for the log: the error, plus the record's position if the error text lacks it.
     #[must_use]
     pub fn report(&self, file: &str) -> String {
         let error = self.to_wire(file);
@@ -242,7 +247,7 @@ fn read_schema<S: Source>(records: &mut RecordReader<S>) -> Result<Schema, Cause
     Schema::from_json(&json).map_err(Cause::Content)
 }
 
-/// Decodes a record.
+/// Decodes one transaction record.
 pub(crate) fn read_transaction(
     raw: &Raw<'_>,
     schema: &Schema,

@@ -1,7 +1,8 @@
-//! Iterating the records of a log, one after the other.
+//! Iterating over the records of a log.
 //!
-//! Invariant: [`RecordReader::good_end`] is the offset just past the last record that was handed out. An error is sticky: every later call
-//! repeats it. Called by tools that show raw records, and by [`crate::Load`]; does not interpret bodies.
+//! Invariant: [`RecordReader::good_end`] is the offset just past the last record returned. An error
+//! is sticky: every later call repeats it. Tools that show raw records call this module, and so
+//! does [`crate::Load`]; it does not interpret bodies.
 
 use corvid_json::{Kind, Reader, Value};
 
@@ -9,25 +10,25 @@ use crate::header::Magic;
 use crate::split::{Batch, Raw, Splitter};
 use crate::{ReadError, Source};
 
-/// Why a body is no JSON object.
+/// Why a body is not a JSON object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BodyError {
-    /// It is not one JSON text.
+    /// Not valid JSON.
     Json(corvid_json::Error),
-    /// It is an array.
+    /// JSON, but not an object.
     NotObject,
 }
 
-/// Reads records one after the other. Memory: a batch, or the largest record.
+/// Reads records in order. Holds one batch in memory, or the largest record.
 #[derive(Debug)]
 pub struct RecordReader<S> {
     splitter: Splitter<S>,
     batch: Option<Batch>,
-    /// The next record of the batch.
+    /// Index of the next record in the batch.
     next: usize,
     records: u64,
     good_end: u64,
-    /// Offsets of header and body of the record handed out last.
+    /// Offsets of the header and body of the last record returned.
     last: (u64, u64),
     failed: Option<ReadError>,
 }
@@ -50,7 +51,7 @@ impl<S: Source> RecordReader<S> {
     /// The next record; `None` at the end of the log.
     ///
     /// # Errors
-    /// The first damage met, again at every later call.
+    /// The first damage found; every later call returns it again.
     #[allow(clippy::should_implement_trait)] // lends its buffer, which `Iterator` cannot
     pub fn next(&mut self) -> Result<Option<Raw<'_>>, ReadError> {
         if let Some(error) = &self.failed {
@@ -82,10 +83,11 @@ impl<S: Source> RecordReader<S> {
         }
     }
 
-    /// The next record as a tree, which is an object. For tools that show records instead of replaying them.
+    /// The next record as a JSON tree, always an object. For tools that show records instead of
+    /// replaying them.
     ///
     /// # Errors
-    /// As [`RecordReader::next`], and a body that is no JSON object.
+    /// As [`RecordReader::next`]; also a body that is not a JSON object.
     pub fn next_object(&mut self) -> Result<Option<Value>, ReadError> {
         let Some(raw) = self.next()? else {
             return Ok(None);
@@ -96,7 +98,7 @@ impl<S: Source> RecordReader<S> {
         }
     }
 
-    /// Declares the log damaged at the record handed out last: its body is no object.
+    /// Declares the log damaged at the last record returned: its body is not an object.
     pub(crate) fn refuse(&mut self, reason: BodyError) -> ReadError {
         let (start, offset) = self.last;
         let error = reason.of_body(self.good_end - offset, offset);
@@ -105,38 +107,38 @@ impl<S: Source> RecordReader<S> {
         self.failed.insert(error).clone()
     }
 
-    /// Records handed out.
+    /// Number of records returned so far.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Byte offset just past the last of them.
+    /// Byte offset just past the last record returned.
     #[must_use]
     pub fn good_end(&self) -> u64 {
         self.good_end
     }
 
-    /// Bytes that remain to be read, if the source can tell.
+    /// Estimate of the bytes left to read, if the source can tell.
     pub(crate) fn bytes_left(&self) -> Option<u64> {
         self.splitter.bytes_left()
     }
 
-    /// The records that were not handed out: those of the present batch, from this one on, and
-    /// those that are not split yet.
+    /// The records not returned yet: the splitter with the bytes it has not split, and the
+    /// current batch with the index of its first unread record.
     pub(crate) fn into_rest(self) -> (Splitter<S>, Option<(Batch, usize)>) {
         let batch = self.batch.filter(|batch| self.next < batch.len());
         (self.splitter, batch.map(|batch| (batch, self.next)))
     }
 
-    /// The source. It has been read past the last record by at most one read.
+    /// Returns the source. It may have been read past the last record, by at most one read.
     #[must_use]
     pub fn into_source(self) -> S {
         self.splitter.into_source()
     }
 }
 
-/// Parses a body that must be an object.
+/// Parses a body that must be a JSON object.
 pub(crate) fn parse_object(body: &[u8]) -> Result<Value, BodyError> {
     let mut reader = Reader::new(body);
     reader.outermost().map_err(BodyError::Json)?;
@@ -150,7 +152,7 @@ pub(crate) fn parse_object(body: &[u8]) -> Result<Value, BodyError> {
 }
 
 impl BodyError {
-    /// The error about the record whose body has this length and offset.
+    /// The error for a record whose body has this length and offset.
     pub(crate) fn of_body(self, length: u64, offset: u64) -> ReadError {
         match self {
             BodyError::Json(error) => ReadError::NotJson {

@@ -1,38 +1,41 @@
-//! Composing one record: the body is written in place behind room for its header, which is filled in last.
+//! Composing one record: the body is written in place, after room reserved for its header, which is
+//! filled in last.
 //!
-//! Cost of a record beside its body: one SHA-1 pass, and one move of the body within the buffer unless its length has three digits (a body
-//! of 100 to 999 bytes, by far the most frequent, never moves). Called by the code that appends to a log; several records may follow one
-//! another in one buffer, for one write.
+//! Beyond the body, a record costs one SHA-1 pass, and one move of the body within the buffer
+//! unless its length has three digits. A body of 100 to 999 bytes, by far the most frequent, never
+//! moves. The code that appends to a log calls this module; several records may follow one another
+//! in one buffer, for one write.
 
 use crate::header::{Header, Magic};
 
-/// Room is kept for this many digits of the length.
+/// The header's room is reserved for a length of this many digits.
 const LENGTH_DIGITS_GUESS: usize = 3;
 
-/// A record under construction at the end of a buffer. Dropped unfinished, it leaves the buffer as it was.
+/// A record under construction at the end of a buffer. Dropping it unfinished restores the buffer.
 #[derive(Debug)]
 pub struct Record<'a> {
     out: &'a mut Vec<u8>,
     magic: Magic,
     start: usize,
-    /// Bytes kept for the header.
+    /// Bytes reserved for the header.
     room: usize,
     finished: bool,
 }
 
 impl<'a> Record<'a> {
-    /// Starts a record behind what `out` already holds.
+    /// Starts a record after what `out` already holds.
     #[must_use]
     pub fn begin(out: &'a mut Vec<u8>, magic: Magic) -> Record<'a> {
         Record::begin_with_room(out, magic, room(magic, LENGTH_DIGITS_GUESS))
     }
 
-    /// The same for a body of about `bytes` bytes. A long body moves only if its length has more or fewer digits.
+    /// Like [`Record::begin`], for a body of about `bytes` bytes. A long body moves only if its
+    /// length has more or fewer digits than `bytes`.
     #[must_use]
     pub fn begin_long(out: &'a mut Vec<u8>, magic: Magic, bytes: usize) -> Record<'a> {
         let digits = bytes.checked_ilog10().unwrap_or(0) as usize + 1;
         let room = room(magic, digits);
-        // Some room beyond the estimate: growing the buffer moves the body too.
+        // Reserve more than the estimate: growing the buffer would move the body too.
         out.reserve(room + bytes + bytes / 8);
         Record::begin_with_room(out, magic, room)
     }
@@ -49,7 +52,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The buffer for the body: append one JSON object, without the final LF. Earlier bytes must not be changed.
+    /// The buffer for the body: append one JSON object, without the final LF. Bytes already in it
+    /// must not change.
     pub fn body(&mut self) -> &mut Vec<u8> {
         self.out
     }
@@ -60,12 +64,13 @@ impl<'a> Record<'a> {
         self.out.len() - self.start - self.room
     }
 
-    /// Ends the body with its LF and fills in the header. Returns the bytes that the record added to the buffer.
+    /// Ends the body with its LF and fills in the header. Returns the number of bytes that the
+    /// record added to the buffer.
     pub fn finish(mut self) -> usize {
         self.out.push(b'\n');
         let body_start = self.start + self.room;
         let header = Header::of(&self.out[body_start..]);
-        // The header is written behind the body first, then moved to its location.
+        // The header is written after the body first, then moved to its place.
         let body_end = self.out.len();
         header.write(self.magic, self.out);
         let line = self.out.len() - body_end;

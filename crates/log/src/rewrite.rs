@@ -1,4 +1,5 @@
-//! A new file, written beside the present one while that is still appended to; then it takes the present one's name.
+//! A new file, written next to the present one, which is still appended to. Then the new file takes
+//! the present one's name.
 //!
 //! ```text
 //! old:  [schema][1] ... [n] | [n+1] ... [m] | [m+1]        appended to until the swap
@@ -7,15 +8,16 @@
 //!       written, synced       copied, synced  copied in the swap
 //! ```
 //!
-//! The tail is copied from the old file, so later appends are not kept in memory. Everything that is on disk in the old file is on disk in
-//! the new one before the rename ([`Rewrite::holds_synced`]). So after a crash at any instant, the name leads to a file with every durable
-//! commit. docs/internals/storage.md draws the cases.
+//! The tail is copied from the old file, so later appends are not kept in memory. Everything that
+//! is on disk in the old file is on disk in the new one before the rename
+//! ([`Rewrite::holds_synced`]). So after a crash at any instant, the name leads to a file with
+//! every durable commit. docs/internals/storage.md draws the cases.
 
 use std::sync::Arc;
 
 use crate::disk::{Disk, DiskError, DiskFile, Fault, Operation, failed};
 
-/// Bytes copied at once.
+/// Bytes copied at a time.
 const COPY_BYTES: usize = 256 * 1024;
 
 /// A new file under construction. Dropping it removes the file.
@@ -24,22 +26,22 @@ pub struct Rewrite<D: Disk> {
     disk: Arc<D>,
     /// `None` before the first write, and after the rename.
     file: Option<D::Handle>,
-    /// Its length.
+    /// The file's length, bytes.
     written: u64,
-    /// How many of its bytes have been handed to the disk.
+    /// How many of the file's bytes have been handed to the disk.
     written_back: u64,
-    /// How many of its bytes have been forced to disk.
+    /// How many of the file's bytes have been forced to disk.
     synced: u64,
     source: Source<D::Handle>,
     generation: u64,
 }
 
-/// Where the tail of the new file comes from.
+/// The source of the new file's tail.
 #[derive(Debug)]
 enum Source<F> {
-    /// The old file: copied up to one offset, synced in the new file up to another.
+    /// The old file: copied up to one offset, and synced in the new file up to another.
     Old { file: F, copied: u64, synced: u64 },
-    /// No file: the writer of the new file writes its tail too.
+    /// None: the code that writes the new file writes its tail too.
     None,
 }
 
@@ -90,16 +92,17 @@ impl<D: Disk> Rewrite<D> {
         self.generation
     }
 
-    /// Its length so far, bytes.
+    /// The file's length so far, bytes.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Appends bytes. The first call makes the temporary file, so an earlier rewrite may be abandoned until then.
+    /// Appends bytes. The first call creates the temporary file, so until then an earlier rewrite
+    /// may still own it and be abandoned.
     ///
     /// # Errors
-    /// Writing failed; drop the value.
+    /// Writing failed. Drop the value.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -115,10 +118,10 @@ impl<D: Disk> Rewrite<D> {
         Ok(())
     }
 
-    /// Copies bytes that were appended to the old file, up to `end`. Returns their number.
+    /// Copies the bytes that were appended to the old file, up to `end`. Returns their number.
     ///
     /// # Errors
-    /// Reading or writing failed; drop the value.
+    /// Reading or writing failed. Drop the value.
     pub fn catch_up(&mut self, end: u64) -> Result<u64, DiskError> {
         let mut room = Vec::new();
         let mut total = 0;
@@ -149,10 +152,10 @@ impl<D: Disk> Rewrite<D> {
         }
     }
 
-    /// Hands everything written to the disk, without forcing it.
+    /// Starts writing everything to the disk, without forcing it.
     ///
     /// # Errors
-    /// The disk failed; drop the value.
+    /// The disk failed. Drop the value.
     pub fn write_back(&mut self) -> Result<(), DiskError> {
         let from = self.written_back.max(self.synced);
         assert!(
@@ -171,7 +174,7 @@ impl<D: Disk> Rewrite<D> {
     /// Forces everything written to disk.
     ///
     /// # Errors
-    /// Syncing failed; drop the value.
+    /// Syncing failed. Drop the value.
     pub fn sync(&mut self) -> Result<(), DiskError> {
         let Some(file) = &mut self.file else {
             return Ok(());
@@ -185,7 +188,8 @@ impl<D: Disk> Rewrite<D> {
         Ok(())
     }
 
-    /// Whether everything that is on disk in the old file before `offset` is on disk in this one.
+    /// Whether everything that is on disk in the old file before `offset` is also on disk in this
+    /// file.
     pub(crate) fn holds_synced(&self, offset: u64) -> bool {
         match &self.source {
             Source::Old { synced, .. } => *synced >= offset,
@@ -213,7 +217,7 @@ impl<D: Disk> Rewrite<D> {
         })
     }
 
-    /// The error of a rewrite that has copied bytes which were cut off the old file later.
+    /// The error of a rewrite that copied bytes which were later cut off the old file.
     pub(crate) fn stale(&self) -> DiskError {
         self.refused("a write to the present file failed meanwhile")
     }
@@ -236,7 +240,7 @@ impl<D: Disk> Rewrite<D> {
     }
 }
 
-/// Makes the error of a failed operation on the temporary file and logs it.
+/// Builds the error of a failed operation on the temporary file and logs it.
 fn failed_beside<D: Disk>(disk: &D, operation: Operation, fault: Fault) -> DiskError {
     let error = DiskError {
         shown: format!("{}.tmp", disk.shown_name()),

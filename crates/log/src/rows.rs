@@ -1,27 +1,29 @@
-//! Cutting the body of a long record into runs of whole rows while it arrives in pieces.
+//! Cuts the body of a long record into runs of whole rows while it arrives in pieces.
 //!
-//! Invariant: this module checks everything around the rows; the decoder checks the rows. Together they accept a body only if decoding the
-//! whole body gives the same rows. Any doubt yields [`Irregular`], never an error: reading the whole record finds the error. Called by
-//! [`crate::Feed`].
+//! Invariant: this module checks everything around the rows; the decoder checks the rows. Together
+//! they accept a body only if decoding it whole gives the same rows. Any doubt yields
+//! [`Irregular`], never an error: reading the whole record then finds the error. [`crate::Feed`]
+//! calls this module.
 
 use std::collections::VecDeque;
 
 use corvid_data::{Arc, Schema, TableId};
 use corvid_json::{Kind, Number, Reader};
 
-/// Bytes of rows in a run, about: a few hundred rows.
+/// Approximate bytes of rows in a run: a few hundred rows.
 pub(crate) const RUN_BYTES: usize = 128 * 1024;
 /// A token or row that does not end within this many bytes makes the record irregular.
 const WINDOW_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The body cannot be cut into rows: it holds more than insertions of distinct rows, grouped in distinct tables.
+/// The body cannot be cut into rows: it holds more than insertions of distinct rows, grouped in
+/// distinct tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Irregular;
 
-/// Rows of one table, as the text of one object.
+/// Rows of one table, as the text of one JSON object.
 #[derive(Debug)]
 pub struct RowText {
-    /// The table.
+    /// The table to which the rows belong.
     pub table: TableId,
     pub(crate) text: Vec<u8>,
 }
@@ -30,37 +32,37 @@ pub struct RowText {
 #[derive(Debug)]
 pub(crate) struct RowSplitter {
     schema: Arc<Schema>,
-    /// Bytes that have arrived and are not consumed yet.
+    /// Bytes that have arrived but are not consumed yet.
     window: Vec<u8>,
     state: State,
     /// Tables seen so far.
     tables: Vec<TableId>,
-    /// The run under construction, a `{` first.
+    /// The run under construction, which begins with `{`.
     run: Vec<u8>,
-    /// A run of this many bytes is handed out.
+    /// A run is returned once it has this many bytes.
     run_bytes: usize,
 }
 
-/// Which part of the body the window begins with.
+/// The part of the body that comes next in the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Start,
-    /// Between the members of the body, and whether there was one already.
+    /// Between the members of the body; `any` once a member has been seen.
     Body {
         any: bool,
     },
-    /// Between the rows of a table, and whether there was one already.
+    /// Between the rows of a table; `any` once a row has been seen.
     Table {
         id: TableId,
         any: bool,
     },
-    /// Behind the body's end.
+    /// After the end of the body.
     End,
 }
 
 /// The outcome of one step over the window.
 enum Step {
-    /// The bytes consumed, and the next state.
+    /// Consumed this many bytes and entered this state.
     Passed(usize, State),
     /// The window ends too early to decide.
     Starved,
@@ -78,7 +80,7 @@ impl RowSplitter {
         }
     }
 
-    /// Accepts the next piece and hands out the runs that it completes.
+    /// Accepts the next piece and appends the runs that it completes to `runs`.
     pub(crate) fn feed(
         &mut self,
         piece: &[u8],
@@ -111,7 +113,7 @@ impl RowSplitter {
         self.state == State::End && self.window.is_empty()
     }
 
-    /// Appends the row just consumed, and a comma before it, to the run.
+    /// Appends the row just consumed to the run, with a comma before it unless it is the first.
     fn add_row(&mut self, at: usize, passed: usize) {
         let text = &self.window[at..at + passed];
         let text = &text[blanks(text)..];
@@ -138,7 +140,7 @@ impl RowSplitter {
         let window = &self.window[at..];
         let blank = blanks(window);
         let Some(&first) = window.get(blank) else {
-            // White space, also behind the end of the body.
+            // Only white space is left, perhaps after the end of the body.
             return Ok(match self.state {
                 State::End if blank > 0 => Step::Passed(blank, State::End),
                 _ => Step::Starved,
@@ -168,7 +170,8 @@ impl RowSplitter {
             if kind != Kind::Object {
                 return Err(Irregular);
             }
-            // The decoder checks it; an object without an end needs more bytes.
+            // The decoder checks the row itself. A failure to skip it means that its end has not
+            // arrived.
             return Ok(match reader.skip() {
                 Ok(row) => Step::Passed(value + row.len(), State::Table { id, any: true }),
                 Err(_) => Step::Starved,
@@ -203,7 +206,7 @@ fn blanks(text: &[u8]) -> usize {
         .unwrap_or(text.len())
 }
 
-/// A quoted name without escapes, and the offset of its value; `None` when more bytes are needed.
+/// A quoted name without escapes, and the offset of its value; `None` if more bytes are needed.
 fn name_and_value(window: &[u8]) -> Result<Option<(&[u8], usize)>, Irregular> {
     let start = blanks(window);
     let text = &window[start..];
@@ -234,7 +237,8 @@ fn name_and_value(window: &[u8]) -> Result<Option<(&[u8], usize)>, Irregular> {
     Ok(Some((name, start + name.len() + value + blank)))
 }
 
-/// Length of the value of a special member; `None` when more bytes are needed. A date must be an integer.
+/// Length of the value of a special member; `None` if more bytes are needed. A date must be an
+/// integer.
 fn special(window: &[u8], is_date: bool) -> Result<Option<usize>, Irregular> {
     let mut reader = Reader::new(window);
     let outcome = if is_date {
@@ -245,7 +249,7 @@ fn special(window: &[u8], is_date: bool) -> Result<Option<usize>, Irregular> {
     } else {
         reader.skip().map(|_| ())
     };
-    // A value at the very end of the window might continue.
+    // A value that ends with the window may continue in the next piece.
     let length = reader.offset();
     Ok((outcome.is_ok() && length < window.len()).then_some(length))
 }

@@ -1,9 +1,11 @@
-//! Finding what a damaged file still holds: whole records behind damage ([`records_behind`]), damaged
-//! records that can be restored ([`pieces`]), and rows in the text of the others ([`fragments`]).
+//! Finding what a damaged file still holds: whole records after the damage ([`records_behind`]),
+//! damaged records that can be restored ([`pieces`]), and rows in the text of the others
+//! ([`fragments`]).
 //!
-//! A record is whole when its header line is found, at any offset, and the body behind it has the hash. Nothing else is checked: without
-//! the records before it, its meaning is unknown. Bytes are read at offsets, in pieces, so memory does not grow with the size of records.
-//! Called by the code that judges damage before a file is opened, and by the tool that salvages.
+//! A record is whole if its header line is found, at any offset, and the body after it matches the
+//! hash. Nothing else is checked: without the records before it, its meaning is unknown. Bytes are
+//! read at offsets, in pieces, so memory does not grow with the size of records. The code that
+//! judges damage before a file is opened calls this module, and so does the tool that salvages.
 
 pub mod fragments;
 pub mod pieces;
@@ -14,7 +16,7 @@ use sha1::{Digest, Sha1};
 
 use crate::header::{Header, LINE_BYTES_MAX, Magic, first_line};
 
-/// Bytes read at once.
+/// Bytes read at a time.
 const WINDOW_BYTES: usize = 128 * 1024;
 /// The beginning of every header.
 const SIGN: &[u8] = b"OVSDB ";
@@ -24,7 +26,7 @@ pub trait Bytes {
     /// Fills a prefix of `room` from `offset`; 0 at the end of the file.
     ///
     /// # Errors
-    /// The operating system's words.
+    /// The operating system's error text.
     fn read_at(&mut self, room: &mut [u8], offset: u64) -> Result<usize, String>;
 }
 
@@ -36,7 +38,7 @@ impl Bytes for &[u8] {
     }
 }
 
-/// How many whole records lie behind a damaged one, whose header is at `offset`.
+/// Counts the whole records after a damaged one, whose header is at `offset`.
 ///
 /// # Errors
 /// Reading failed.
@@ -52,7 +54,7 @@ pub fn records_behind<B: Bytes>(bytes: B, magic: Magic, offset: u64) -> Result<u
     Ok(count)
 }
 
-/// The offset of the first whole record behind a damaged one, whose header is at `offset`.
+/// The offset of the first whole record after a damaged one, whose header is at `offset`.
 ///
 /// # Errors
 /// Reading failed.
@@ -67,11 +69,11 @@ impl<B: Bytes + ?Sized> Bytes for &mut B {
     }
 }
 
-/// The part of the file that is in memory.
+/// The part of the file that is held in memory.
 struct Window<B> {
     bytes: B,
     held: Vec<u8>,
-    /// Its offset.
+    /// File offset of `held`.
     start: u64,
 }
 
@@ -84,7 +86,7 @@ impl<B: Bytes> Window<B> {
         }
     }
 
-    /// Start and end of the first whole record from `at` on.
+    /// Start and end of the first whole record at or after `at`.
     fn next_whole(&mut self, magic: Magic, mut at: u64) -> Result<Option<(u64, u64)>, String> {
         while let Some(found) = self.find_sign(at)? {
             if let Some(end) = self.record_end(found, magic)? {
@@ -95,7 +97,7 @@ impl<B: Bytes> Window<B> {
         Ok(None)
     }
 
-    /// The bytes from `at` on that are in memory, at least `wanted` unless the file ends.
+    /// The bytes in memory from `at` on: at least `wanted`, unless the file ends first.
     fn from(&mut self, at: u64, wanted: usize) -> Result<&[u8], String> {
         let skipped = at
             .checked_sub(self.start)
@@ -145,7 +147,8 @@ impl<B: Bytes> Window<B> {
         let Some(end) = body.checked_add(header.length) else {
             return Ok(None);
         };
-        // A wrong length usually exceeds the file; check that before hashing so many bytes.
+        // A wrong length usually exceeds the file. Check that first, because hashing reads the
+        // whole body.
         let mut last = [0];
         if self.bytes.read_at(&mut last, end - 1)? == 0 {
             return Ok(None);

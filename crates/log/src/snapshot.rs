@@ -1,9 +1,9 @@
 //! The record that holds a whole database: compaction, conversion and backup write it.
 //!
-//! A header carries the hash and length of what follows it, so the rows are encoded twice: once to measure, once to write.
-//! That costs CPU (about the price of the SHA-1 itself) and saves memory: no more than [`CHUNK_BYTES`] is held at a time,
-//! however large the database. Rows must be a frozen view, walked in the same order both times. Runs on the caller's thread,
-//! never the engine's.
+//! A header carries the hash and length of what follows it, so the rows are encoded twice: once to
+//! measure, once to write. That costs CPU (about as much as the SHA-1 itself) and saves memory: at
+//! most about [`CHUNK_BYTES`] are held at a time, however large the database. Rows must be a frozen
+//! view that yields the same order both times. Runs on the caller's thread, never on the engine's.
 
 use corvid_data::{Arc, Row, Schema, TableId};
 use sha1::{Digest, Sha1};
@@ -11,11 +11,11 @@ use sha1::{Digest, Sha1};
 use crate::encode::{Stamp, Tables, write_head, write_row};
 use crate::header::{Header, Magic};
 
-/// Size of the pieces passed to the sink; a single larger row makes a larger piece.
+/// Size of the pieces passed to the sink, bytes; a single larger row makes a larger piece.
 pub const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Writes the record that inserts every row, in pieces, to `sink`; `rows` yields the rows of a table. Returns the bytes of
-/// the record. An empty database still makes a record.
+/// Writes a record that inserts every row to `sink`, in pieces; `rows` yields the rows of a table.
+/// Returns the bytes of the record. An empty database makes a record too.
 ///
 /// # Errors
 /// The first failure of `sink`.
@@ -46,7 +46,8 @@ where
     Ok(line.len() as u64 + written)
 }
 
-/// Appends the object that inserts every row, without a record around it: a cluster member's snapshot holds it beside the schema.
+/// Appends the object that inserts every row, without a record around it. A cluster member's
+/// snapshot holds it next to the schema.
 pub fn append_rows<'a, I>(
     out: &mut Vec<u8>,
     schema: &Schema,

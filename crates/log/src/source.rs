@@ -1,14 +1,16 @@
-//! Where the bytes of a log come from. Implemented by the server for files and here for slices, so that tests and fuzzers need no file.
+//! Where the bytes of a log come from. The server implements the trait for files; this module
+//! implements it for slices, so that tests and fuzzers need no file.
 
 /// Hands out the bytes of a log from its beginning.
 pub trait Source {
     /// Fills a prefix of `room` (never empty) and returns its length; 0 means the end.
     ///
     /// # Errors
-    /// The words of the operating system, without a file name, for example `Input/output error`.
+    /// The operating system's error text, without a file name, for example `Input/output error`.
     fn read(&mut self, room: &mut [u8]) -> Result<usize, String>;
 
-    /// Bytes that probably remain, if the source can tell: bounds what is allocated for an untrusted length.
+    /// Estimate of the bytes that remain, if the source can tell. Bounds what is allocated for an
+    /// untrusted length.
     fn bytes_left(&self) -> Option<u64> {
         None
     }

@@ -1,9 +1,11 @@
-//! Cutting a log into batches of whole records without parsing bodies: the cheap, sequential part of reading.
+//! Cutting a log into batches of whole records without parsing bodies: the cheap, sequential part
+//! of reading.
 //!
-//! Invariant: batches follow one another without a gap, and each begins at a record. The splitter trusts the length in a header; the hash
-//! of each record is checked later ([`Batch::raw`]), on another thread if the caller likes. So the first damage in the order of records is
-//! the log's damage, whatever was found behind it. Called by [`crate::RecordReader`], [`crate::Load`] and [`crate::Feed`]; does not
-//! interpret bodies.
+//! Invariant: batches follow one another without a gap, and each begins at a record. The splitter
+//! trusts the length in a header. The hash of each record is checked later ([`Batch::raw`]), on
+//! another thread if the caller likes. So the first damage in record order is the log's damage,
+//! even if the splitter found later damage earlier. [`crate::RecordReader`], [`crate::Load`] and
+//! [`crate::Feed`] call this module; it does not interpret bodies.
 
 use sha1::{Digest, Sha1};
 
@@ -11,13 +13,13 @@ use crate::buffer::Buffer;
 use crate::header::{Header, LINE_BYTES_MAX, Magic, first_line, shown_bytes};
 use crate::{ReadError, Source};
 
-/// Bytes of a batch, about: a thousand small records. Also the size of a read.
+/// Approximate size of a batch, bytes: about a thousand small records. Also the size of a read.
 pub const BATCH_BYTES: usize = 128 * 1024;
 
-/// Room for one read, at least: a source may have more than it can tell.
+/// Minimum room for one read, bytes: a source may have more than it reports.
 const ROOM_BYTES_MIN: usize = 4096;
 
-/// Batches whose memory is kept for reuse.
+/// Maximum number of batches whose memory is kept for reuse.
 const SPARE_MAX: usize = 8;
 
 /// A record whose framing and hash are right.
@@ -29,11 +31,11 @@ pub struct Raw<'a> {
     pub header_offset: u64,
     /// Byte offset of its body.
     pub offset: u64,
-    /// The body as stored, usually one line with its LF. Not checked to be JSON.
+    /// The body as stored, usually one line with its LF. Not yet checked to be JSON.
     pub body: &'a [u8],
 }
 
-/// Whole records that follow one another. Never empty.
+/// Consecutive whole records. Never empty.
 #[derive(Debug)]
 pub struct Batch {
     bytes: Buffer,
@@ -44,17 +46,17 @@ pub struct Batch {
     records: Vec<Frame>,
 }
 
-/// Location of a record in a batch.
+/// Location of a record in a batch: offsets from the start of the batch.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     start: usize,
     body: usize,
     end: usize,
-    /// `None` for bytes that were checked before.
+    /// `None` for a body that was checked before.
     sha1: Option<[u8; 20]>,
 }
 
-/// A record too long for one buffer: its body comes in pieces ([`Splitter::piece`]).
+/// A record too long for a batch: its body comes in pieces ([`Splitter::piece`]).
 #[derive(Clone, Debug)]
 pub struct Long {
     /// Its number in the log, counting from 0.
@@ -67,7 +69,7 @@ pub struct Long {
 }
 
 impl Long {
-    /// Byte offset of its body.
+    /// Byte offset of the record's body.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.end.saturating_sub(self.header.length)
@@ -77,27 +79,27 @@ impl Long {
 /// The next part of a log.
 #[derive(Debug)]
 pub enum Cut {
-    /// Records.
+    /// A batch of records.
     Batch(Batch),
     /// One long record, whose body must be read before the next call.
     Long(Long),
 }
 
-/// Cuts a log into batches. Memory: one batch, or one record that is longer.
+/// Cuts a log into batches. Holds one batch in memory, or one longer record.
 #[derive(Debug)]
 pub struct Splitter<S> {
     source: S,
     magic: Magic,
-    /// Bytes that were read and not handed out; begins at a record.
+    /// Bytes read but not yet returned; begins at a record.
     held: Buffer,
     /// Memory of earlier batches, for reuse.
     spare: Vec<(Buffer, Vec<Frame>)>,
-    /// File offset of its first byte.
+    /// File offset of the first byte of `held`.
     held_offset: u64,
-    /// Records handed out.
+    /// Records returned so far.
     records: u64,
     source_ended: bool,
-    /// Reported after the records before it are handed out, and again by every later call.
+    /// Reported once the records before it have been returned, and again by every later call.
     failed: Option<ReadError>,
 }
 
@@ -120,7 +122,7 @@ impl<S: Source> Splitter<S> {
     /// The next records, all of them in memory; `None` at the end of the log.
     ///
     /// # Errors
-    /// Why the next record cannot be framed, again at every later call.
+    /// The next record cannot be framed. Every later call returns the error again.
     pub fn batch(&mut self) -> Result<Option<Batch>, ReadError> {
         match self.cut(u64::MAX)? {
             Some(Cut::Batch(batch)) => Ok(Some(batch)),
@@ -129,7 +131,8 @@ impl<S: Source> Splitter<S> {
         }
     }
 
-    /// The next records. One whose body has `long_bytes` or more is handed out alone, in pieces. `None` at the end of the log.
+    /// The next records. A record whose body has at least `long_bytes` bytes is returned alone, in
+    /// pieces. `None` at the end of the log.
     ///
     /// # Errors
     /// As [`Splitter::batch`].
@@ -194,18 +197,18 @@ impl<S: Source> Splitter<S> {
         Ok(Some(piece))
     }
 
-    /// Reuses the memory of a batch.
+    /// Returns a batch's memory for reuse.
     pub fn reuse(&mut self, batch: Batch) {
         self.keep(batch.bytes, batch.records);
     }
 
-    /// Reuses the memory of a piece.
+    /// Returns a piece's memory for reuse.
     pub fn reuse_piece(&mut self, piece: Buffer) {
         self.keep(piece, Vec::new());
     }
 
     fn keep(&mut self, mut bytes: Buffer, mut records: Vec<Frame>) {
-        // The memory of a long record is not kept.
+        // The memory of a long record is freed.
         if self.spare.len() < SPARE_MAX && bytes.len() <= 2 * BATCH_BYTES {
             bytes.truncate(0);
             records.clear();
@@ -213,19 +216,19 @@ impl<S: Source> Splitter<S> {
         }
     }
 
-    /// Records handed out.
+    /// Number of records returned so far.
     #[must_use]
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Bytes that remain to be read, if the source can tell.
+    /// Estimate of the bytes left to read, if the source can tell.
     #[must_use]
     pub fn bytes_left(&self) -> Option<u64> {
         self.source.bytes_left()
     }
 
-    /// The source. It has been read past the last record by at most one read.
+    /// Returns the source. It may have been read past the last record, by at most one read.
     #[must_use]
     pub fn into_source(self) -> S {
         self.source
@@ -236,7 +239,8 @@ impl<S: Source> Splitter<S> {
         error
     }
 
-    /// The record at `at`, if it is whole in memory and not long. Its error, if any, is reported when it is the next record.
+    /// The record at `at`, if it is whole in memory and not long. Its error, if any, is reported
+    /// once it is the next record.
     fn held_frame(&self, at: usize, long_bytes: u64) -> Option<Frame> {
         let held = &self.held[at..];
         let line = first_line(held)?;
@@ -287,7 +291,8 @@ impl<S: Source> Splitter<S> {
         }))
     }
 
-    /// Reads the next header line, LF included; `None` at the end of the log.
+    /// Reads the next header line. Returns the header and the line's length, LF included; `None` at
+    /// the end of the log.
     fn header(&mut self) -> Result<Option<(Header, usize)>, ReadError> {
         let offset = self.held_offset;
         while self.held.len() < LINE_BYTES_MAX && first_line(&self.held).is_none() {
@@ -345,8 +350,9 @@ impl<S: Source> Splitter<S> {
         batch
     }
 
-    /// Reads once; `false` at the end of the source. Reads [`BATCH_BYTES`], or the missing bytes if they are more and the source has them;
-    /// less from a source that has less. From a source that cannot tell, at most as much as is buffered already: the length in a header alone
+    /// Reads once; `false` at the end of the source. Requests [`BATCH_BYTES`], or the missing bytes
+    /// if they are more and the source has them, or less if the source has less left. If the source
+    /// cannot tell, requests at most as much as is already buffered: the length in a header alone
     /// does not justify an allocation.
     fn fill(&mut self, missing: usize) -> Result<bool, String> {
         if self.source_ended {
@@ -367,13 +373,14 @@ impl<S: Source> Splitter<S> {
 /// Result of [`Splitter::frame`].
 enum Framed {
     Whole(Frame),
-    /// A long record, and where its body begins.
+    /// A long record, and the offset of its body in `held`.
     Long(Header, usize),
     End,
 }
 
 impl Batch {
-    /// From bodies that were checked before, without headers. `None` when there are none.
+    /// Builds a batch from bodies that were checked before, without headers. `None` if there are
+    /// none.
     pub(crate) fn of_bodies<'b>(bodies: impl IntoIterator<Item = &'b [u8]>) -> Option<Batch> {
         let mut bytes = Buffer::default();
         let mut records = Vec::new();
@@ -395,17 +402,17 @@ impl Batch {
         })
     }
 
-    /// How many records it has.
+    /// Number of records in the batch.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // never empty
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// The record at `index`, its hash checked.
+    /// The record at `index`, after checking its hash.
     ///
     /// # Errors
-    /// The body has another hash.
+    /// The body does not match the hash.
     pub fn raw(&self, index: usize) -> Result<Raw<'_>, ReadError> {
         let frame = self.records[index];
         let body = &self.bytes[frame.body..frame.end];

@@ -1,13 +1,17 @@
-//! The storage of one database: which records are written at once, which are left to a disk thread, and how a new file is written
-//! beside the present one. Decided here over a [`Disk`](crate::Disk); threads and files belong to the server.
+//! The storage of one database: which records are written inline, which are left to a disk thread,
+//! and how a new file is written next to the present one. The decisions are made here, over a
+//! [`Disk`](crate::Disk); threads and files belong to the server.
 //!
 //! ```text
-//! StorageRequest --> Routing --+-- ordinary records, disk idle and quick --> Committer::append      (the holder of the database)
-//!                              +-- everything else ------------------------> Committer::carry_out   (disk thread)
-//!                              +-- Rewrite, Extend, Swap, Abandon ---------> Rewriter               (rewrite thread)
+//! StorageRequest --> Routing --+-- ordinary records,  ---> Committer::append    inline, by the
+//!                              |   disk idle and quick                           database's holder
+//!                              +-- everything else ------> Committer::carry_out disk thread
+//!                              +-- Rewrite, Extend, -----> Rewriter             rewrite thread
+//!                                  Swap, Abandon
 //! ```
 //!
-//! Invariant: replies leave in the order of the requests. Replies about a new file are ordered among themselves only.
+//! Invariant: replies leave in the order of the requests. Replies about a new file are ordered
+//! among themselves only.
 //!
 //! This module knows no rows: the content of a new file writes itself through [`FileContent`].
 

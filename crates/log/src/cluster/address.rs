@@ -1,7 +1,8 @@
-//! Addresses at which members of a cluster reach each other: `tcp:HOST:PORT`, `ssl:HOST:PORT`, `unix:PATH`.
+//! Addresses at which members of a cluster reach each other: `tcp:HOST:PORT`, `ssl:HOST:PORT`,
+//! `unix:PATH`.
 //!
-//! Only the form is checked, as leniently as the reference checks it: names are not resolved, and an unreachable host is found when a
-//! connection is tried.
+//! Only the form is checked, as leniently as the reference checks it. Names are not resolved; an
+//! unreachable host shows up only when a connection is tried.
 
 use corvid_data::{Tag, WireError};
 use thiserror::Error;
@@ -9,18 +10,18 @@ use thiserror::Error;
 /// Why a text is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AddressError {
-    /// Another method, or none.
+    /// The method is unknown or missing.
     #[error("{address}: expected \"tcp\" or \"ssl\" address")]
     Method {
-        /// The text.
+        /// The text that was checked.
         address: String,
     },
     /// The part after the method is not a host with a port.
     #[error("{address}: syntax error in address")]
     Syntax {
-        /// The text.
+        /// The text that was checked.
         address: String,
-        /// The error, for the log: `127.0.0.1: port must be specified`.
+        /// The error for the log, for example `127.0.0.1: port must be specified`.
         reason: Option<String>,
     },
 }
@@ -53,7 +54,8 @@ pub fn check(address: &str) -> Result<(), AddressError> {
     })
 }
 
-/// `HOST:PORT` or `[IPV6]:PORT`. A host that contains colons needs the brackets, else its port is not recognised.
+/// Checks `HOST:PORT` or `[IPV6]:PORT`. A host that contains colons needs the brackets, or its port
+/// is not recognised.
 fn check_peer(peer: &str) -> Result<(), Option<String>> {
     let port = match peer.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((_, "")) => None,
@@ -64,7 +66,7 @@ fn check_peer(peer: &str) -> Result<(), Option<String>> {
         None => Err(Some("port must be specified".to_owned())),
         Some(port) if port.contains(':') => Err(Some("port must be specified".to_owned())),
         Some("") => Ok(()),
-        // White space and a sign pass, as in C.
+        // As in C, leading white space and a plus sign pass.
         Some(port) => match port.trim_start().parse::<u16>() {
             Ok(_) => Ok(()),
             Err(_) => Err(Some(format!("bad port number \"{port}\""))),

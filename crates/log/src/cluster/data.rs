@@ -6,32 +6,34 @@
 //! | `[S, T]` | replace schema and all rows |
 //! | `[S, null]` | convert the rows to schema S |
 //!
-//! Kept as the JSON text of the record, so it can be stored again unchanged; meant for consensus too.
+//! Kept as the JSON text of the record, so that it can be stored again unchanged. Consensus uses
+//! the same form.
 
 use corvid_data::{Schema, Tag, WireError};
 use corvid_json::{Reader, Value};
 
-/// The text of a JSON array or object, valid JSON. Not checked to have two elements before [`Data::parts`].
+/// The text of a JSON array or object, valid JSON. Only [`Data::parts`] checks that it has two
+/// elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data(Box<[u8]>);
 
 /// The two halves of data; `None` stands for `null`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts<'a> {
-    /// JSON text of a schema, not checked.
+    /// JSON text of a schema, unchecked.
     pub schema: Option<&'a [u8]>,
-    /// JSON text of a transaction in the form of a standalone file's record, not checked.
+    /// JSON text of a transaction in the form of a standalone file's record, unchecked.
     pub transaction: Option<&'a [u8]>,
 }
 
 impl Data {
-    /// From JSON text that is known to be valid.
+    /// Wraps JSON text that is known to be valid.
     #[must_use]
     pub fn from_valid(json: &[u8]) -> Data {
         Data(json.into())
     }
 
-    /// From its halves, whose texts must be valid JSON.
+    /// Joins two halves, whose texts must be valid JSON.
     #[must_use]
     pub fn of(schema: Option<&[u8]>, transaction: Option<&[u8]>) -> Data {
         let [schema, transaction] = [schema, transaction].map(|part| part.unwrap_or(b"null"));
@@ -44,7 +46,7 @@ impl Data {
         &self.0
     }
 
-    /// Splits it. `None` when it is not an array of two.
+    /// Splits the data into halves; `None` if it is not an array of two.
     #[must_use]
     pub fn parts(&self) -> Option<Parts<'_>> {
         Parts::of(&self.0)
@@ -52,7 +54,8 @@ impl Data {
 }
 
 impl<'a> Parts<'a> {
-    /// The halves of data. The text must be valid JSON. `None` when it is not an array of two.
+    /// Splits the text of data, which must be valid JSON, into halves; `None` if it is not an array
+    /// of two.
     #[must_use]
     pub fn of(json: &'a [u8]) -> Option<Parts<'a>> {
         let mut reader = Reader::trusted(json);

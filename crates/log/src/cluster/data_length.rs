@@ -1,22 +1,22 @@
-//! Whether the data of an entry fits into a number of bytes, before the data are written.
+//! Decides whether an entry's data fit into a number of bytes, before the data are written.
 //!
-//! A transaction of ten megabytes may put one value into a thousand rows: its data take ten
-//! gigabytes, while the rows share the value. So the length is bounded from the values first, and
-//! nothing is written to find out. Called by the leader's database before each proposal.
+//! A transaction of ten megabytes may put one value into a thousand rows. Its data take ten
+//! gigabytes, while the rows share the value. So the length is first bounded from the values,
+//! without writing anything. The leader's database asks before each proposal.
 
 use corvid_data::{AtomRef, AtomType, ColumnSchema, Datum, Delta, Schema};
 use corvid_json::write;
 
-/// Bytes of an atom beside the bytes of a string, at most: `["uuid","…"]` and the brackets and
+/// Maximum bytes of an atom without the content of strings: `["uuid","…"]`, plus the brackets and
 /// commas of a pair.
 const ATOM_BYTES: usize = 52;
-/// Bytes of a column beside its name and its atoms, at most: `"":["map",[]],`.
+/// Maximum bytes of a column without its name and atoms: `"":["map",[]],`.
 const COLUMN_BYTES: usize = 16;
-/// Bytes of a row beside its table's name and its columns, at most.
+/// Maximum bytes of a row without its table's name and its columns.
 const ROW_BYTES: usize = 52;
-/// Bytes of the rest beside the comment, at most.
+/// Maximum bytes of everything else, without the comment.
 const HEAD_BYTES: usize = 128;
-/// A byte of a string takes so many in JSON, at most: `\u0001`.
+/// Maximum bytes of a string's byte in JSON: `\u0001`.
 const ESCAPED_BYTES: usize = 6;
 /// Bytes of a string that are escaped at a time.
 const BLOCK_BYTES: usize = 64 * 1024;
@@ -24,14 +24,14 @@ const BLOCK_BYTES: usize = 64 * 1024;
 /// The lengths of the parts of an entry's data.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lengths {
-    /// Bytes of all strings, without escapes.
+    /// Total bytes of all strings, unescaped.
     strings: usize,
-    /// Everything else, at most.
+    /// Upper bound of everything else, bytes.
     rest: usize,
 }
 
-/// Whether [`super::write_data`] writes no more than `bytes_max` for this commit. May say no
-/// when the length comes within some percent of the limit.
+/// Whether [`super::write_data`] writes at most `bytes_max` bytes for this commit. May say no if
+/// the length is within a few percent of the limit.
 #[must_use]
 pub fn data_fits(schema: &Schema, delta: &Delta, is_diff: bool, bytes_max: usize) -> bool {
     let mut lengths = Lengths::default();
@@ -48,7 +48,8 @@ pub fn data_fits(schema: &Schema, delta: &Delta, is_diff: bool, bytes_max: usize
     if lengths.strings > bytes_max {
         return false;
     }
-    // Between the bounds the escapes decide, which takes as long as writing the strings.
+    // Between the two bounds, the escapes decide. Counting them costs as much as writing the
+    // strings.
     let mut escaped = 0_usize;
     let mut block = Vec::new();
     let mut add = |text: &str| {
@@ -63,7 +64,8 @@ pub fn data_fits(schema: &Schema, delta: &Delta, is_diff: bool, bytes_max: usize
     escaped.saturating_add(rest) <= bytes_max
 }
 
-/// Passes each string that is written to `add`; returns the length of everything else, at most.
+/// Passes each string that would be written to `add`. Returns an upper bound for the length of
+/// everything else.
 fn walk(schema: &Schema, delta: &Delta, is_diff: bool, add: &mut impl FnMut(&str)) -> usize {
     let mut rest = HEAD_BYTES;
     for change in &delta.changes {
@@ -100,7 +102,7 @@ fn add_datum(column: &ColumnSchema, datum: &Datum, add: &mut impl FnMut(&str)) -
             add(text.as_str());
         }
     };
-    // Only strings are worth a look: other atoms have lengths with a small bound.
+    // Only strings need a look: all other atoms are short.
     let column_type = &column.column_type;
     if column_type.key.atom == AtomType::String {
         datum.keys().for_each(&mut add_string);

@@ -1,4 +1,5 @@
-//! Members of records and of messages between members, by kind: ids, numbers and texts as all of them spell these.
+//! Members of records and of messages between peers, by kind: how ids, numbers and texts are read
+//! and written.
 
 use corvid_data::{Kinds, Members, Uuid, WireError, members};
 use corvid_json::{ObjectWriter, write};
@@ -6,56 +7,56 @@ use corvid_json::{ObjectWriter, write};
 /// The members of a record as raw JSON.
 pub type Fields<'a> = Members<'a, &'a [u8]>;
 
-/// A 64-bit number; those above 2^63 - 1 are stored as negative integers. `None` when it is absent *or zero*: the reference
-/// does not tell these apart.
+/// Reads a 64-bit number; numbers above 2^63 - 1 are stored as negative integers. Returns `None` if
+/// it is absent *or zero*: the reference does not distinguish the two.
 ///
 /// # Errors
-/// It is no integer.
+/// It is not an integer.
 pub fn take_number(from: &mut Fields<'_>, name: &str) -> Result<Option<u64>, WireError> {
     let raw = from.optional(name, Kinds::INTEGER)?;
     Ok(raw.and_then(number).filter(|number| *number != 0))
 }
 
-/// A number that must be there; may be zero.
+/// Reads a required number, which may be zero.
 ///
 /// # Errors
-/// It is missing, or no integer.
+/// It is missing, or not an integer.
 pub fn take_required_number(from: &mut Fields<'_>, name: &str) -> Result<u64, WireError> {
     let raw = from.required(name, Kinds::INTEGER)?;
     Ok(number(raw).unwrap_or_default())
 }
 
-/// A UUID that may be absent.
+/// Reads an optional UUID.
 ///
 /// # Errors
-/// It is no string, or no UUID.
+/// It is not a string, or not a UUID.
 pub fn take_uuid(from: &mut Fields<'_>, name: &str) -> Result<Option<Uuid>, WireError> {
     let raw = from.optional(name, Kinds::STRING)?;
     raw.map(|raw| uuid(from, name, raw)).transpose()
 }
 
-/// A UUID that must be there.
+/// Reads a required UUID.
 ///
 /// # Errors
-/// It is missing, no string, or no UUID.
+/// It is missing, not a string, or not a UUID.
 pub fn take_required_uuid(from: &mut Fields<'_>, name: &str) -> Result<Uuid, WireError> {
     let raw = from.required(name, Kinds::STRING)?;
     uuid(from, name, raw)
 }
 
-/// A text that may be absent.
+/// Reads an optional text.
 ///
 /// # Errors
-/// It is no string.
+/// It is not a string.
 pub fn take_text(from: &mut Fields<'_>, name: &str) -> Result<Option<String>, WireError> {
     let raw = from.optional(name, Kinds::STRING)?;
     Ok(raw.map(text))
 }
 
-/// A text that must be there.
+/// Reads a required text.
 ///
 /// # Errors
-/// It is missing, or no string.
+/// It is missing, or not a string.
 pub fn take_required_text(from: &mut Fields<'_>, name: &str) -> Result<String, WireError> {
     from.required(name, Kinds::STRING).map(text)
 }
@@ -79,7 +80,7 @@ fn number(raw: &[u8]) -> Option<u64> {
     members::integer(raw).map(i64::cast_unsigned)
 }
 
-/// Names and comments are shown to people only; bytes that are not UTF-8 are replaced.
+/// Only people read names and comments, so bytes that are not UTF-8 are replaced.
 fn text(raw: &[u8]) -> String {
     let bytes = members::string(raw).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()

@@ -17,25 +17,26 @@ pub struct Header {
     pub server_id: Sid,
     /// The database's name. Not validated.
     pub name: String,
-    /// The address at which the member listens for the others. Not validated.
+    /// The address at which the member listens for its peers. Not validated.
     pub local_address: String,
     /// The cluster's id, if known.
     pub cluster_id: Option<Cid>,
-    /// Whether it has joined.
+    /// Whether the server has joined, and the rest of the header.
     pub membership: Membership,
 }
 
-/// The members of a header that depend on whether the server has joined.
+/// The part of a header that depends on whether the server has joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Membership {
-    /// The file was made to join a cluster and has not joined yet: the header is its only record.
+    /// The file was created to join a cluster and the server has not joined yet. The file holds no
+    /// log.
     Joining {
-        /// Servers to ask for admission; at least one beside the member's own address.
+        /// Servers to ask for admission: at least one, not counting the member's own address.
         remote_addresses: Vec<String>,
     },
     /// The file of a member.
     Joined {
-        /// The members of the cluster as of the snapshot. The member itself need not be among them.
+        /// The members of the cluster as of the snapshot. The member itself may be missing.
         servers: Servers,
         /// The state before the entries of the file, if any.
         snapshot: Option<Snapshot>,
@@ -45,20 +46,20 @@ pub enum Membership {
 /// The state of the database up to an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The last entry that it includes.
+    /// The last entry that the snapshot includes.
     pub index: Index,
     /// That entry's term.
     pub term: Term,
-    /// The last entry with data that it includes.
+    /// The id of the last entry with data that the snapshot includes.
     pub eid: Eid,
     /// Schema and all rows.
     pub data: Data,
-    /// The cluster's election timer, when it is not the default.
+    /// The cluster's election timer, ms, if it is not the default.
     pub election_timer_ms: Option<u64>,
 }
 
 impl Header {
-    /// From the body of the record, which must be a valid JSON object.
+    /// Decodes the body of the record, which must be a valid JSON object.
     ///
     /// # Errors
     /// The first problem, in the reference's words.
@@ -147,7 +148,7 @@ impl Snapshot {
     }
 }
 
-/// Without an index there is no snapshot, and its other members must be absent.
+/// Reads the snapshot. Without an index there is none, and its other members must be absent.
 fn take_snapshot(members: &mut Fields<'_>) -> Result<Option<Snapshot>, WireError> {
     let Some(index) = take_number(members, "prev_index")? else {
         return Ok(None);

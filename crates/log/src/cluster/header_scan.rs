@@ -1,39 +1,43 @@
-//! Finding the snapshot's body in a header record that arrives in pieces. The record may be as long as the database.
+//! Finds the snapshot's body in a header record that arrives in pieces. The record may be as long
+//! as the database.
 //!
 //! ```text
 //! {"server_id":"...",...,"prev_data":[{schema},{rows}],"prev_index":1}
 //!                                    ^ body             ^
-//! {"server_id":"...",...,"prev_data":[]               ,"prev_index":1}     the rest, with an empty array in its place
+//! {"server_id":"...",...,"prev_data":[]               ,"prev_index":1}     the rest, with `[]`
+//!                                                                          for the body
 //! ```
 //!
-//! Invariant: memory is bounded by `REST_BYTES_MAX` and does not grow with the body. Only brackets and strings are recognised here; the
-//! rest is validated when it is decoded, the body when the database is loaded. Called by [`super::recovery`].
+//! Invariant: memory is bounded by `REST_BYTES_MAX` and does not grow with the body. Only brackets
+//! and strings are recognised here. The rest is validated when it is decoded, the body when the
+//! database is loaded. [`super::recovery`] calls this module.
 
 use corvid_json::Framer;
 use corvid_json::frame::Framed;
 
 use super::BodyLocation;
 
-/// The maximum of bytes of a header record without its body.
+/// Maximum bytes of a header record without its body.
 const REST_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The member that holds the body.
+/// The name of the member that holds the body.
 const NAME: &[u8] = b"\"prev_data\"";
 
-/// The record has another form, or too many bytes beside the body.
+/// The record has another form, or too many bytes apart from the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// See the module.
+/// Scans a header record and separates the body from the rest.
 #[derive(Debug, Default)]
 pub(super) struct HeaderScan {
-    /// Everything but the body.
+    /// Everything except the body.
     rest: Vec<u8>,
-    /// Bytes that have arrived.
+    /// Number of bytes that have arrived.
     passed: u64,
     depth: usize,
     state: State,
-    /// The last string outside all inner brackets is the name of the body's member, if it is a name.
+    /// Whether the last string outside all inner brackets was the name of the body's member. A
+    /// colon confirms that it is a name.
     is_body_next: bool,
     body: Option<BodyLocation>,
 }
@@ -42,9 +46,10 @@ pub(super) struct HeaderScan {
 enum State {
     #[default]
     Between,
-    /// In a string that begins here in the rest.
+    /// In a string that begins at this offset of `rest`.
     Text { start: usize, is_escaped: bool },
-    /// In the body or in the white space before it. The offset of its first byte, once it is known.
+    /// In the body or in the white space before it; the value is the offset of the body's first
+    /// byte, once known.
     Body(Framer, Option<u64>),
 }
 
@@ -65,19 +70,21 @@ impl HeaderScan {
         Ok(())
     }
 
-    /// The record with `[]` in the place of the body, and the location of the body relative to the record's first byte.
+    /// Returns the record with `[]` in place of the snapshot's body, and the location of that body
+    /// relative to the record's first byte.
     pub(super) fn finish(self) -> (Vec<u8>, Option<BodyLocation>) {
         (self.rest, self.body)
     }
 
-    /// The number of bytes before the body, if it begins within the record's first bytes.
+    /// The number of bytes before the body, if the body begins within `text`, the record's first
+    /// bytes.
     pub(super) fn before_body(text: &[u8]) -> Option<usize> {
         let mut scan = HeaderScan::default();
         let taken = scan.rest(text);
         matches!(scan.state, State::Body(..)).then_some(taken)
     }
 
-    /// Consumes bytes up to the beginning of the body, or all of them.
+    /// Consumes bytes up to the beginning of the body, or all of them. Returns their number.
     fn rest(&mut self, piece: &[u8]) -> usize {
         for (at, byte) in piece.iter().enumerate() {
             self.rest.push(*byte);
@@ -113,7 +120,7 @@ impl HeaderScan {
         piece.len()
     }
 
-    /// Consumes bytes up to the end of the body, or all of them.
+    /// Consumes bytes up to the end of the body, or all of them. Returns their number.
     fn body(&mut self, piece: &[u8]) -> Result<usize, Malformed> {
         let State::Body(framer, begin) = &mut self.state else {
             return Err(Malformed);
@@ -141,7 +148,7 @@ impl HeaderScan {
 mod tests {
     use super::*;
 
-    /// The rest and the body, from pieces of `size` bytes.
+    /// The rest and the body, scanned in pieces of `size` bytes.
     fn scan(text: &str, size: usize) -> (String, Option<String>) {
         let mut scan = HeaderScan::default();
         for piece in text.as_bytes().chunks(size) {

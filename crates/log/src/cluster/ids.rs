@@ -1,10 +1,11 @@
-//! Names and numbers of a cluster, each a type of its own: five kinds of 128 or 64 bits that must not be mixed up.
+//! Ids and numbers of a cluster, each with its own type: five kinds of 128 or 64 bits that must not
+//! be mixed up.
 
 use std::fmt;
 
 use corvid_data::Uuid;
 
-/// A server's id: random, made with its file, never changed.
+/// A server's id: random, created with its file, never changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sid(pub Uuid);
 
@@ -16,17 +17,17 @@ pub struct Cid(Uuid);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Eid(pub Uuid);
 
-/// An election's number; grows forever. 0 before the first.
+/// The number of an election; it only grows. 0 before the first election.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term(pub u64);
 
-/// An entry's position in the log; the initial snapshot of a cluster is 1, its first entry 2.
+/// An entry's position in the log. A new cluster's initial snapshot is 1, its first entry 2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Index(pub u64);
 
 impl Sid {
-    /// The number under which the consensus library knows the server: the first half of its id. Servers of a cluster have different ones, and
-    /// none has 0.
+    /// The number by which the consensus library knows the server: the first half of its id. It is
+    /// unique within a cluster and never 0.
     #[must_use]
     pub fn number(self) -> u64 {
         let mut half = [0; 8];
@@ -36,7 +37,7 @@ impl Sid {
 }
 
 impl Cid {
-    /// `None` for all zeros, which stands for an id that is not known yet.
+    /// Wraps a UUID; `None` for all zeros, which stands for an id that is not known yet.
     #[must_use]
     pub fn new(uuid: Uuid) -> Option<Cid> {
         (uuid != Uuid::ZERO).then_some(Cid(uuid))
@@ -56,7 +57,7 @@ impl Index {
         Index(self.0.wrapping_add(1))
     }
 
-    /// The position before.
+    /// The previous position.
     #[must_use]
     pub fn previous(self) -> Index {
         Index(self.0.wrapping_sub(1))
@@ -69,8 +70,9 @@ pub fn short(uuid: Uuid) -> String {
     format!("{:02x}{:02x}", uuid.0[0], uuid.0[1])
 }
 
-/// The name of a server for people, in logs and in `cluster/status` (docs/spec/distribution.md 1.1): the last component of a `unix:` address up
-/// to its first `.`; for other addresses the beginning of the id, `0000` while it is not known.
+/// The name of a server for people, in logs and in `cluster/status` (docs/spec/distribution.md
+/// 1.1). For a `unix:` address it is the last path component up to its first `.`; for other
+/// addresses it is the beginning of the id, or `0000` while that is unknown.
 #[must_use]
 pub fn nickname(address: &str, sid: Option<Sid>) -> String {
     if let Some(path) = address.strip_prefix("unix:") {
@@ -83,7 +85,7 @@ pub fn nickname(address: &str, sid: Option<Sid>) -> String {
     sid.map_or_else(|| "0000".to_owned(), |sid| sid.to_string())
 }
 
-/// The short form.
+/// Shows the short form.
 impl fmt::Display for Sid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&short(self.0))

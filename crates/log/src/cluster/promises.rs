@@ -1,22 +1,28 @@
-//! Reading a damaged file of a member for its promises: which of them its intact records still prove (docs/internals/cluster.md, "Damage").
+//! Reads a damaged member's file for the promises that its intact records still prove
+//! (docs/internals/cluster.md, "Damage").
 //!
 //! ```text
 //! [header][vote 3] [entry 7] [entry 8] [ damaged ] [entry 10][commit 9]
-//!                   identity, term 3 and its vote, last entry 10: known. Entry 9: lost, the cluster has it.
-//! [header][vote 3] [entry 7] [ damaged: 512 bytes of other bytes ] [entry 10]
-//!                   a vote in term 4 may have been among them: nothing is known.
+//!                   Known: identity, term 3 and its vote, last entry 10.
+//!                   Lost: entry 9, which the cluster still has.
+//! [header][vote 3] [entry 7] [ damaged: 512 unrelated bytes ] [entry 10]
+//!                   They may have held a vote in term 4: nothing is known.
 //! ```
 //!
-//! Invariant: what [`read`] returns is never less than the member has promised: it has voted in no later term, not for another server in
-//! that term, and its log has no entry behind `last`. So a vote may hide in damaged bytes only if a later record says the term and the vote
-//! again; otherwise the damage must be proved to hold none:
+//! Invariant: [`read`] never returns less than the member has promised. The member has voted in no
+//! later term than the returned one, and for no other server in that term. Its log has no entry
+//! after `last`. So damaged bytes may hide a vote only if a later record states the term and vote
+//! again. Otherwise the damage must be proved to hold no vote:
 //!
-//! - a record whose header line is damaged is intact if the hash of its body stands in that line;
-//! - a record whose hash is damaged is intact if nearly all digits agree, which no other body would bring about;
+//! - a record with a damaged header line is intact if the line still holds the hash of its body;
+//! - a record with a damaged hash is intact if nearly all digits agree, which no other body would
+//!   achieve;
 //! - a short record with one flipped bit is restored with the help of its hash;
-//! - a record whose header line is intact, and behind which the next record begins where it says, holds no vote if it is long.
+//! - a record with an intact header line, followed by the next record exactly where the line says,
+//!   holds no vote if it is long.
 //!
-//! Called by [`super::recovery`] for files that may have forgotten something. Entries are read one at a time.
+//! [`super::recovery`] calls this module for files that may have forgotten something. Entries are
+//! read one at a time.
 
 use sha1::{Digest, Sha1};
 use thiserror::Error;
@@ -32,56 +38,59 @@ use crate::salvage::restore::{find_body, is_nearly, read_range, restore};
 use crate::salvage::{self, Bytes};
 use crate::{Magic, ReadError};
 
-/// Longer records hold neither a term nor a vote: a vote in the last possible term has 75 bytes.
+/// A longer record holds neither a term nor a vote, bytes: a vote in the highest possible term has
+/// 75 bytes.
 const SHORT_BYTES_MAX: u64 = 80;
 
-/// Fewer bytes are no record: a header line has more.
+/// Minimum length of a record, bytes: a header line alone is longer.
 const RECORD_BYTES_MIN: u64 = 57;
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const PIECE_BYTES: usize = 128 * 1024;
 
 /// The promises of a member whose file is damaged, apart from term and vote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promises {
-    /// The members, by the last list that can be read.
+    /// The members, from the last readable list.
     pub servers: Servers,
-    /// Term and position of the last entry of its log. If that was damaged, a bound that the real one does not exceed.
+    /// Term and position of the last entry of the log. If that entry was damaged, an upper bound.
     pub last: (Term, Index),
     /// The election timer of the snapshot, ms.
     pub election_timer_ms: u64,
 }
 
-/// Why a damaged file does not prove what the member has promised, or why nobody could make good what it lost.
+/// Why a damaged file does not prove what the member has promised, or why the cluster cannot
+/// replace what it lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Obstacle {
-    /// The header is damaged where the identity is, or its end cannot be found.
+    /// The header's identity is damaged, or the end of the header cannot be found.
     #[error("the record with its identity is damaged")]
     Identity,
-    /// No intact record says the term and the vote behind bytes that may have held them.
+    /// After bytes that may have held a vote, no intact record states term and vote again.
     #[error("a vote may have been among the damaged bytes")]
     Vote,
-    /// The position of the last entry stood in the header.
+    /// The position of the last entry was in the header, which is damaged.
     #[error("the position of its last entry is not known")]
     Log,
-    /// Intact records contradict each other, or are of an unknown kind.
+    /// The intact records contradict each other, or are of an unknown kind.
     #[error("its intact records contradict each other")]
     Contradiction,
-    /// No list of members has it.
+    /// The list of members does not contain the server.
     #[error("it is not known to be a member of its cluster")]
     Membership,
-    /// It stopped before, because it had lost entries or its log was not that of its cluster.
+    /// The member stopped earlier, because it had lost entries or its log differed from the
+    /// cluster's.
     #[error("it had lost entries, or its log was not that of its cluster")]
     Unfit,
-    /// No other member has the data.
+    /// The cluster has no other member, so nobody else has the data.
     #[error("it is the only member of its cluster")]
     Alone,
 }
 
-/// The part that a damaged file proves.
+/// The promises and identity that a damaged file proves.
 #[derive(Debug)]
 pub(super) struct Proven {
-    /// Without the body of the snapshot.
+    /// The header, without the body of the snapshot.
     pub(super) header: Header,
     pub(super) header_end: u64,
     pub(super) term: Term,
@@ -89,7 +98,7 @@ pub(super) struct Proven {
     pub(super) promises: Promises,
 }
 
-/// Reads the file of `length` bytes.
+/// Reads a file of `length` bytes.
 ///
 /// # Errors
 /// Outer: the file cannot be read. Inner: see [`Obstacle`].
@@ -156,17 +165,17 @@ pub(super) fn read<B: Bytes>(
     })
 }
 
-/// The content at an offset.
+/// The content at an offset of the file.
 enum Found {
-    /// A record that is proved to be what was written, and where it ends.
+    /// A record that is proved to be as written, and the offset of its end.
     Record(Vec<u8>, u64),
-    /// Damage up to here, of at most so many records.
+    /// Damage up to `end`, which hides at most `records_max` records.
     Lost {
         end: u64,
         records_max: u64,
         may_hide_vote: bool,
     },
-    /// The rest of the file was never synced.
+    /// The rest of the file was never synced, so it promises nothing.
     Unsynced,
 }
 
@@ -175,9 +184,10 @@ struct State {
     term: Term,
     vote: Option<Sid>,
     is_vote_hidden: bool,
-    /// The last entry that was read; `None`: not known.
+    /// The last entry read; `None` if the snapshot's position is unproved and no entry has been
+    /// read.
     last: Option<(Term, Index)>,
-    /// Entries that may have been lost behind it.
+    /// Number of entries that may have been lost after `last`.
     lost: u64,
     servers: Servers,
 }
@@ -195,7 +205,8 @@ impl State {
             }
             Kind::Leader { term, .. } => self.advance(term),
             Kind::Term(term) => {
-                // Writers write it for a term that is new to them, so no vote in it came before.
+                // A writer writes this record on entering a term, before any vote in it. So damage
+                // before it can hide only votes in older terms.
                 if term < self.term {
                     return Err(Obstacle::Contradiction);
                 }
@@ -231,13 +242,16 @@ impl State {
         own: Sid,
         election_timer_ms: u64,
     ) -> Result<(Term, Option<Sid>, Promises), Obstacle> {
+        // A vote may be hidden if damage was followed by no record of term or vote. Term 0 means
+        // that no record names a term at all: even the term is unknown then.
         if self.is_vote_hidden || self.term == Term(0) {
             return Err(Obstacle::Vote);
         }
         let (term, index) = self.last.ok_or(Obstacle::Log)?;
         let last = match self.lost {
             0 => (term, index),
-            // No entry is of a later term than the member's, and each has a record of its own.
+            // Each lost entry had its own record, and none had a later term than the member.
+            // Overstating is safe: the member only waits for a snapshot that reaches further.
             lost => (self.term, Index(index.0.saturating_add(lost))),
         };
         if !self.servers.contains(own) {
@@ -255,8 +269,9 @@ impl State {
     }
 }
 
-/// The header without its body, its end, and whether it is proved to be what was written. A header that is not is good enough for the
-/// identity, which the leader compares with its own list.
+/// Reads the header without the snapshot's body. Returns it with its end, and whether it is proved
+/// to be as written. An unproved header still suffices for the identity, which the leader compares
+/// with its own list.
 fn read_header<B: Bytes>(
     bytes: &mut B,
     length: u64,
@@ -289,6 +304,8 @@ fn read_header<B: Bytes>(
     }
     let actual: [u8; 20] = hash.finalize().into();
     let is_proven = is_nearly(&actual, &parsed.sha1);
+    // An unproved header must at least end where it says: the next intact record has to begin
+    // there.
     if !is_proven && salvage::next_whole(&mut *bytes, Magic::Clustered, 0)? != Some(end) {
         return no;
     }
@@ -334,6 +351,8 @@ fn read_record<B: Bytes>(bytes: &mut B, at: u64, length: u64) -> Result<Found, S
             shown: line.unwrap_or(&head).to_vec(),
         },
     };
+    // A write that never completed was never synced. A member promises only after a sync, so
+    // nothing that follows counts either.
     if is_incomplete(bytes, Magic::Clustered, at, &error)? {
         return Ok(Found::Unsynced);
     }
@@ -342,6 +361,8 @@ fn read_record<B: Bytes>(bytes: &mut B, at: u64, length: u64) -> Result<Found, S
     if let Some(body) = find_body(bytes, &head, at, limit)? {
         return Ok(Found::Record(body, limit));
     }
+    // The header line is intact and the record fits before the next one: only its body is lost.
+    // Otherwise every byte up to the next intact record may have been any record, a vote included.
     if let (Some(parsed), Some(end)) = (parsed, end)
         && end <= limit
     {
@@ -362,7 +383,7 @@ fn read_record<B: Bytes>(bytes: &mut B, at: u64, length: u64) -> Result<Found, S
     })
 }
 
-/// How many records these bytes may have been.
+/// The maximum number of records that fit into this many bytes.
 fn records_max(bytes: u64) -> u64 {
     (bytes / RECORD_BYTES_MIN).max(1)
 }

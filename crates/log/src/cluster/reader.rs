@@ -1,4 +1,4 @@
-//! Iterating the records of a member's file.
+//! Iterating over the records of a member's file.
 
 use corvid_data::WireError;
 use corvid_json::{Kind as JsonKind, Reader};
@@ -7,7 +7,8 @@ use super::{Header, Record};
 use crate::reader::BodyError;
 use crate::{Magic, ReadError, RecordReader, Source};
 
-/// Reads the header, then record after record. Memory: as [`RecordReader`], and one record decoded.
+/// Reads the header, then record after record. Holds in memory what [`RecordReader`] holds, and one
+/// decoded record.
 #[derive(Debug)]
 pub struct ClusterReader<S> {
     records: RecordReader<S>,
@@ -22,10 +23,11 @@ impl<S: Source> ClusterReader<S> {
         }
     }
 
-    /// The next record as the header; must be read first. `None` in an empty file.
+    /// Reads the next record as the header; must be called first. `None` for an empty file.
     ///
     /// # Errors
-    /// Outer: the first damage, again at every later call. Inner: an undamaged record that is no header.
+    /// Outer: the first damage; every later call returns it again. Inner: an undamaged record that
+    /// is not a header.
     pub fn header(&mut self) -> Result<Option<Result<Header, WireError>>, ReadError> {
         self.decoded(Header::decode)
     }
@@ -33,20 +35,20 @@ impl<S: Source> ClusterReader<S> {
     /// The next record; `None` at the end of the file.
     ///
     /// # Errors
-    /// Outer: the first damage, again at every later call. Inner: an undamaged record of an unknown kind; the next call reads the record
-    /// behind it.
-    #[allow(clippy::should_implement_trait)] // ends by its first error for good, which `Iterator` need not
+    /// Outer: the first damage; every later call returns it again. Inner: an undamaged record of an
+    /// unknown kind; the next call reads the record after it.
+    #[allow(clippy::should_implement_trait)] // the first error is final, unlike `Iterator`
     pub fn next(&mut self) -> Result<Option<Result<Record, WireError>>, ReadError> {
         self.decoded(Record::decode)
     }
 
-    /// The number of the record read last, the header's being 0.
+    /// The number of the last record read; the header is record 0.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.records.records().saturating_sub(1)
     }
 
-    /// Byte offset just past it.
+    /// Byte offset just past the last record read.
     #[must_use]
     pub fn good_end(&self) -> u64 {
         self.records.good_end()
@@ -66,7 +68,7 @@ impl<S: Source> ClusterReader<S> {
     }
 }
 
-/// A body must be an object. Walks it without making a tree.
+/// Checks that a body is an object, without building a tree.
 pub(super) fn check_object(body: &[u8]) -> Result<(), BodyError> {
     let mut reader = Reader::new(body);
     reader.outermost().map_err(BodyError::Json)?;

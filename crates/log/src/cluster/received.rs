@@ -1,16 +1,19 @@
-//! A snapshot that a peer sends: its body is stored beside the database as it arrives, then a new file is made of it.
+//! A snapshot sent by a peer: its body is stored next to the database as it arrives, then a new
+//! file is built from it.
 //!
 //! ```text
-//! chunks ---> a.db.received [schema,rows]      ReceivedBody::write, in order; a repeated or early chunk changes nothing
-//!                 |
-//!                 | read twice: hash and brackets, then copied      ReceivedContent, through a Rewriter
+//! chunks ---> a.db.received [schema,rows]   ReceivedBody::write, in order;
+//!                 |                         a repeated or early chunk changes nothing
+//!                 | read twice: hash and brackets, then copied  (ReceivedContent, by a Rewriter)
 //!                 v
-//! a.db.tmp    header with identity and body, records              synced, then renamed to a.db (docs/internals/storage.md)
+//! a.db.tmp    header with identity and body, records    synced, then renamed to a.db
+//!                                                       (docs/internals/storage.md)
 //! ```
 //!
-//! Invariant: until the rename the member's file is untouched, so a crash leaves the old file or the new one. Nothing of the received file is
-//! promised, and a crash may lose it: the peer sends it again. The new file does not copy what is appended to the old one meanwhile: the
-//! member appends nothing between the records that it hands over and the swap.
+//! Invariant: until the rename the member's file is untouched, so a crash leaves either the old
+//! file or the new one. The received file carries no promise, and a crash may lose it: the peer
+//! sends it again. The new file does not copy records appended to the old one in the meantime,
+//! because there are none: between handing over `records` and the swap, the member appends nothing.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -24,10 +27,10 @@ use super::{BodyLocation, SnapshotMeta};
 use crate::disk::{Disk, DiskError, DiskFile, Fault, Operation};
 use crate::storage::FileContent;
 
-/// Bytes that are copied at once.
+/// Bytes copied at a time.
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// A body that arrives. Dropping it removes its file.
+/// A body that is being received. Dropping it removes its file.
 #[derive(Debug)]
 pub struct ReceivedBody<D: Disk> {
     disk: Arc<D>,
@@ -37,10 +40,11 @@ pub struct ReceivedBody<D: Disk> {
 }
 
 impl<D: Disk> ReceivedBody<D> {
-    /// For the body of `snapshot`. Another body that was being received is lost: drop it before.
+    /// Starts receiving the body of `snapshot`. Drop any earlier body first: this replaces its
+    /// file.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub fn begin(disk: &Arc<D>, snapshot: &SnapshotMeta) -> Result<ReceivedBody<D>, DiskError> {
         let file = disk
             .create_received()
@@ -53,10 +57,11 @@ impl<D: Disk> ReceivedBody<D> {
         })
     }
 
-    /// Stores bytes that belong at `offset` if that is where the stored ones end. Returns where they end now.
+    /// Stores bytes that belong at `offset`, if the stored ones end there; ignores them otherwise.
+    /// Returns where the stored bytes end now.
     ///
     /// # Errors
-    /// Writing failed; drop the value.
+    /// Writing failed. Drop the value.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<u64, DiskError> {
         if offset != self.end {
             return Ok(self.end);
@@ -74,7 +79,7 @@ impl<D: Disk> ReceivedBody<D> {
         Ok(self.end)
     }
 
-    /// Where the stored bytes end.
+    /// Where the stored bytes end, from the start of the body.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.end
@@ -86,7 +91,8 @@ impl<D: Disk> ReceivedBody<D> {
         self.end == self.length
     }
 
-    /// The file, and where the body lies in it: for loading the database before the file is installed.
+    /// The file, and the body's location in it, for loading the database before the file is
+    /// installed.
     #[must_use]
     pub fn file(&self) -> (&D::Handle, BodyLocation) {
         let location = BodyLocation {
@@ -96,10 +102,11 @@ impl<D: Disk> ReceivedBody<D> {
         (&self.file, location)
     }
 
-    /// The content of the new file: a header with this body, then `records`, framed, among them the member's term or vote.
+    /// The content of the new file: a header with this body, then `records`, framed, which include
+    /// the member's term or vote.
     ///
     /// # Errors
-    /// Descriptors are exhausted.
+    /// The process has run out of file descriptors.
     pub fn content(
         &self,
         identity: &MemberIdentity,
@@ -140,7 +147,8 @@ pub struct ReceivedContent<F> {
 }
 
 impl<F: DiskFile> ReceivedContent<F> {
-    /// Passes the body to `sink` in pieces. `hash` is that of an earlier pass, which this one must equal.
+    /// Passes the body to `sink` in pieces. If `hash` holds the hash of an earlier pass, this pass
+    /// must have the same one.
     fn body(
         &self,
         hash: &Cell<Option<[u8; 20]>>,
@@ -209,7 +217,7 @@ impl<F: DiskFile> FileContent for ReceivedContent<F> {
     }
 }
 
-/// The name of the file beside the database `name`.
+/// The name of the received file of the database file `name`.
 #[must_use]
 pub fn received_name(name: &str) -> String {
     format!("{name}.received")

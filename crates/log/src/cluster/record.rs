@@ -1,4 +1,5 @@
-//! The records behind the header: entries of the log, and state that a member must keep across a restart.
+//! The records after the header: entries of the log, and state that a member must keep across a
+//! restart.
 
 use corvid_data::{Kinds, Members, Subject, Uuid, WireError};
 use corvid_json::ObjectWriter;
@@ -10,13 +11,13 @@ use super::fields::{
 use super::{Data, Eid, Index, Servers, Sid, Term};
 use crate::{Magic, Record as Framed};
 
-/// Bytes of a record of the member's own state, about: a term and a vote.
+/// Approximate bytes of a record of the member's own state: a term and a vote.
 const RECORD_BYTES: usize = 60;
 
 /// A record with its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// For people.
+    /// For people to read.
     pub comment: Option<String>,
     /// The record itself.
     pub kind: Kind,
@@ -25,56 +26,57 @@ pub struct Record {
 /// The kinds of record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An entry of the log. If its index is present already, the log is cut off before it.
+    /// An entry of the log. If the log already has its index, the log is cut off before it.
     Entry(Entry),
-    /// The member has seen this term.
+    /// The member has entered this term.
     Term(Term),
-    /// The member has voted.
+    /// The member has voted in this term.
     Vote {
-        /// The election.
+        /// The term of the election.
         term: Term,
         /// The server voted for; never zero.
         vote: Sid,
     },
-    /// A server has won an election. For people and checkers only.
+    /// A server has won an election. Only people and checkers read it.
     Leader {
-        /// The election.
+        /// The term of the election.
         term: Term,
         /// The winner; never zero.
         leader: Sid,
     },
-    /// Entries through this one are committed. Not zero.
+    /// Entries up to this index are committed. Not zero.
     CommitIndex(Index),
-    /// `left` once the member has left its cluster; any other text is for people.
+    /// `left` once the member has left its cluster. [`Unfit`](super::Unfit) defines further notes;
+    /// any other text is for people.
     Note(String),
 }
 
-/// An entry of the log. Each new leader first writes one without servers, timer and payload.
+/// An entry of the log. Each new leader first writes an entry without servers, timer and payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The term of the leader that made it.
+    /// The term of the leader that created it.
     pub term: Term,
-    /// Its position; not zero.
+    /// Its position in the log; not zero.
     pub index: Index,
-    /// The new list of members.
+    /// The new list of members, if it changes.
     pub servers: Option<Servers>,
-    /// The new election timer, ms; not zero.
+    /// The new election timer, ms, if it changes; not zero.
     pub election_timer_ms: Option<u64>,
-    /// A change of the database.
+    /// A change of the database, if there is one.
     pub payload: Option<Payload>,
 }
 
 /// A change of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// Its id.
+    /// The transaction id.
     pub eid: Eid,
-    /// The change.
+    /// Schema and transaction.
     pub data: Data,
 }
 
-/// Appends a record, header line included, whose body of about `bytes` bytes `write` appends without its LF. The body is written in place.
-/// Returns the bytes that were added.
+/// Appends a record with its header line. `write` appends the body, of about `bytes` bytes and
+/// without its LF, in place. Returns the number of bytes added.
 pub fn append_record(out: &mut Vec<u8>, bytes: usize, write: impl FnOnce(&mut Vec<u8>)) -> usize {
     let mut record = Framed::begin_long(out, Magic::Clustered, bytes);
     write(record.body());
@@ -91,7 +93,7 @@ impl Record {
         }
     }
 
-    /// From a body, which must be a valid JSON object.
+    /// Decodes a body, which must be a valid JSON object.
     ///
     /// # Errors
     /// The first problem, in the reference's words.
@@ -103,7 +105,7 @@ impl Record {
         Ok(Record { comment, kind })
     }
 
-    /// Appends the record, header line included. Returns the bytes that were added.
+    /// Appends the record, header line included. Returns the number of bytes added.
     pub fn append(&self, out: &mut Vec<u8>) -> usize {
         append_record(out, RECORD_BYTES, |body| self.encode(body))
     }
@@ -131,7 +133,7 @@ impl Record {
         object.end();
     }
 
-    /// The term that the record names.
+    /// The term that the record names, if any.
     #[must_use]
     pub fn term(&self) -> Option<Term> {
         match &self.kind {
@@ -164,7 +166,7 @@ impl Entry {
     }
 }
 
-/// The first of these members that is present decides the kind.
+/// Decodes the kind of a record. The first of these members that is present decides.
 fn take_kind(members: &mut Fields<'_>) -> Result<Kind, WireError> {
     if let Some(note) = take_text(members, "note")? {
         return Ok(Kind::Note(note));

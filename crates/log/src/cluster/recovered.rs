@@ -1,4 +1,5 @@
-//! The state of a member as its file has it: identity, promises, log. Made by [`super::recovery`]; the member starts with it.
+//! A member's state as its file holds it: identity, promises, log. Built by [`super::recovery`];
+//! the member starts with it.
 
 use bytes::Bytes;
 use corvid_json::{ObjectWriter, write};
@@ -7,49 +8,51 @@ use super::promises::Promises;
 use super::record::{Entry, Payload};
 use super::{BodyLocation, Cid, Eid, Index, MemberDamage, Servers, Sid, SnapshotMeta, Term, Unfit};
 
-/// See the module.
+/// A member's state as its file holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     /// The member's id.
     pub server_id: Sid,
-    /// The cluster's id, if it is known; a member knows it.
+    /// The cluster's id. Unknown only while the server is joining.
     pub cluster_id: Option<Cid>,
     /// The name of the database.
     pub name: String,
-    /// The address at which the member listens for the others.
+    /// The address at which the member listens for its peers.
     pub local_address: String,
     /// The highest term in any record.
     pub term: Term,
-    /// The server that the member voted for in that term.
+    /// The server for which the member voted in that term.
     pub vote: Option<Sid>,
-    /// The winner of the election of that term, if recorded. For people.
+    /// The winner of that term's election, if recorded. Only for display.
     pub leader: Option<Sid>,
     /// Whether the server has joined, and its log.
     pub membership: Membership,
-    /// The member must not take part any more, and why.
+    /// Why the member must not take part in its cluster, and the details for people.
     pub unfit: Option<(Unfit, String)>,
-    /// The number of good records.
+    /// Number of good records, the header included.
     pub records: u64,
-    /// The offset behind the header record: growth is measured against it (docs/spec/storage.md 9.3).
+    /// Offset just past the header record. Growth is measured against it (docs/spec/storage.md
+    /// 9.3).
     pub base: u64,
-    /// The offset behind the last good record, where the next one goes.
+    /// Offset just past the last good record, where the next one goes.
     pub good_end: u64,
-    /// The damage behind the good records. See [`MemberDamage::may_have_forgotten`].
+    /// The damage after the good records. See [`MemberDamage::may_have_forgotten`].
     pub damage: Option<MemberDamage>,
 }
 
 /// Whether a server has joined its cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Membership {
-    /// It has not: it has no log and no database.
+    /// The server has not joined: it has no log and no database.
     Joining {
         /// Servers to ask for admission; at least one.
         remote_addresses: Vec<String>,
     },
-    /// It has.
+    /// The server has joined.
     Joined(Box<Joined>),
-    /// It has, and its log is damaged. It must neither vote nor acknowledge before it has a snapshot of its leader that reaches its last
-    /// entry; term and vote are known. The file is not written to: the snapshot replaces it.
+    /// The server has joined, but its log is damaged; its term and vote are known. It must neither
+    /// vote nor acknowledge entries until it has a snapshot from its leader that reaches its last
+    /// entry. That snapshot replaces the file, which is not written to before.
     Damaged(Promises),
 }
 
@@ -58,28 +61,30 @@ pub enum Membership {
 pub struct Joined {
     /// The snapshot before the entries.
     pub snapshot: SnapshotMeta,
-    /// Its body in the file.
+    /// The location of the snapshot's body in the file.
     pub body: BodyLocation,
-    /// Entries through this one are known to be committed.
+    /// Entries up to this index are known to be committed.
     pub commit: Index,
-    /// All entries behind the snapshot, without gaps.
+    /// All entries after the snapshot, without gaps.
     pub entries: Vec<StoredEntry>,
 }
 
 /// An entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEntry {
-    /// The term of the leader that made it.
+    /// The term of the leader that created it.
     pub term: Term,
-    /// Its position.
+    /// Its position in the log.
     pub index: Index,
-    /// The members other than `term` and `index`, without braces: the text of `corvid_consensus::EntryBody`.
+    /// The members other than `term` and `index`, without braces: the text of
+    /// `corvid_consensus::EntryBody`.
     pub text: Bytes,
-    /// The new list of members.
+    /// The new list of members, if it changes.
     pub servers: Option<Servers>,
-    /// The new election timer, ms.
+    /// The new election timer, ms, if it changes.
     pub election_timer_ms: Option<u64>,
-    /// The id and the data of a change of the database: `[null,T]`, `[S,T]` or `[S,null]`. The data is a part of the text.
+    /// For a change of the database, its id and its data: `[null,T]`, `[S,T]` or `[S,null]`. The
+    /// data is a slice of `text`.
     pub commit: Option<(Eid, Bytes)>,
 }
 
@@ -93,8 +98,8 @@ impl Recovered {
         }
     }
 
-    /// Whether the member may have forgotten a vote or an entry that it acknowledged. Then it must neither vote nor serve until it is
-    /// rebuilt.
+    /// Whether the member may have forgotten a vote, or an entry that it acknowledged. Then it must
+    /// neither vote nor serve until it is rebuilt.
     #[must_use]
     pub fn may_have_forgotten(&self) -> bool {
         let damage = self.damage.as_ref();
@@ -103,21 +108,21 @@ impl Recovered {
 }
 
 impl Joined {
-    /// The last entry, or the snapshot's.
+    /// The position of the last entry, or of the snapshot if there is none.
     #[must_use]
     pub fn last_index(&self) -> Index {
         let last = self.entries.last();
         last.map_or(self.snapshot.index, |entry| entry.index)
     }
 
-    /// The term of the last entry.
+    /// The term of the last entry, or of the snapshot if there is none.
     #[must_use]
     pub fn last_term(&self) -> Term {
         let last = self.entries.last();
         last.map_or(self.snapshot.term, |entry| entry.term)
     }
 
-    /// The last entry with data, committed or not.
+    /// The id of the last entry with data, committed or not.
     #[must_use]
     pub fn last_eid(&self) -> Eid {
         let mut commits = self.entries.iter().rev().filter_map(|entry| {
@@ -154,7 +159,7 @@ impl Joined {
 }
 
 impl StoredEntry {
-    /// Appends the body of its record, without LF.
+    /// Appends the body of the entry's record, without LF.
     pub fn write_record(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"term\":");
         write::integer(out, self.term.0.cast_signed());
@@ -167,7 +172,7 @@ impl StoredEntry {
         out.push(b'}');
     }
 
-    /// From an entry of the file.
+    /// Converts an entry read from the file.
     #[must_use]
     pub fn of(entry: Entry) -> StoredEntry {
         let data_bytes = entry
@@ -179,7 +184,8 @@ impl StoredEntry {
         entry.encode_members(&mut object);
         object.end();
         let end = text.len() - 1;
-        // White space of a foreign writer: records and messages of ours are one line. Strings hold no raw line feed.
+        // A foreign writer may have used line feeds as white space, but records and messages of
+        // Corvid are one line. Strings never hold a raw line feed.
         while let Some(at) = memchr::memchr(b'\n', &text) {
             text[at] = b' ';
         }

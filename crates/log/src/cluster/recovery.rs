@@ -1,8 +1,10 @@
-//! From the bytes of a member's file to the state that the member starts with (docs/spec/distribution.md 1.4).
+//! From the bytes of a member's file to the state with which the member starts
+//! (docs/spec/distribution.md 1.4).
 //!
-//! Invariant: the body of the snapshot is read past and never in memory; entries are. A record that cannot be read ends the log, and
-//! [`super::tail`] says what that means. A record that can be read and must not be there is an error, in the reference's words: the file is
-//! not opened. Called when a database is opened; the database is loaded afterwards, from the same file.
+//! Invariant: the entries are held in memory; the body of the snapshot is skipped and never is. A
+//! record that cannot be read ends the log, and [`super::tail`] says what that means. A readable
+//! record that must not be there is an error, in the reference's words: the file is not opened.
+//! Called when a database is opened; the database is loaded afterwards, from the same file.
 
 use corvid_data::{Tag, WireError};
 use thiserror::Error;
@@ -22,22 +24,22 @@ use crate::salvage::Bytes;
 use crate::split::{Batch, Cut, Splitter};
 use crate::{Magic, ReadError, Source};
 
-/// Why a file does not open.
+/// Why a file cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecoveryError {
-    /// The disk failed to read it, or the first record is damaged.
+    /// The disk failed to read the file, or the first record cannot be read.
     #[error("unreadable")]
     Read(ReadError),
-    /// The first record is damaged, and the rest of the file does not make up for it.
+    /// The first record is damaged, and the rest of the file does not compensate for it.
     #[error("damaged")]
     Damaged(ReadError, Obstacle),
-    /// A record must not be there, in the reference's words.
+    /// A record that must not be there; the text is the reference's.
     #[error("{0}")]
     Content(WireError),
 }
 
 impl RecoveryError {
-    /// The error about `file`, in the reference's words.
+    /// Renders the error about `file` in the reference's words.
     #[must_use]
     pub fn to_wire(&self, file: &str) -> WireError {
         match self {
@@ -53,7 +55,8 @@ impl From<WireError> for RecoveryError {
     }
 }
 
-/// Reads a member's file of `length` bytes. The caller knows that it begins with the header line of such a file ([`Magic::identify`]).
+/// Reads a member's file of `length` bytes. The caller has checked that it begins with the header
+/// line of such a file ([`Magic::identify`]).
 ///
 /// # Errors
 /// See [`RecoveryError`].
@@ -65,6 +68,8 @@ pub fn recover<B: Bytes>(bytes: B, length: u64) -> Result<Recovered, RecoveryErr
     };
     let mut splitter = Splitter::new(source, Magic::Clustered);
     let first = match read_header(&mut splitter) {
+        // A wrong hash may mean damage only in the snapshot's body, which the cluster has too. Any
+        // other error in the first record leaves the identity unknown.
         Err(RecoveryError::Read(error @ ReadError::Hash { .. })) => {
             let bytes = splitter.into_source().bytes;
             return of_damaged_header(bytes, length, error);
@@ -75,6 +80,7 @@ pub fn recover<B: Bytes>(bytes: B, length: u64) -> Result<Recovered, RecoveryErr
     let outcome = read_records(&mut splitter, first.rest, &mut log)?;
     let damage = match outcome {
         None => None,
+        // A read error is not damage: the disk may recover, so nothing may be concluded or cut off.
         Some(error @ ReadError::Source { .. }) => return Err(RecoveryError::Read(error)),
         Some(error) => {
             let mut bytes = splitter.into_source().bytes;
@@ -90,6 +96,8 @@ pub fn recover<B: Bytes>(bytes: B, length: u64) -> Result<Recovered, RecoveryErr
                 obstacle: None,
             };
             if damage.may_have_forgotten() {
+                // Both readings are needed: the good prefix gives identity and log, and the whole
+                // file, past the damage, gives the promises that still bind the member.
                 let recovered = log.finish(Some(damage))?;
                 let proven = promises::read(bytes, length).map_err(unreadable)?;
                 return Ok(damaged(recovered, proven));
@@ -108,7 +116,7 @@ fn unreadable(length: u64, offset: u64, reason: String) -> RecoveryError {
     })
 }
 
-/// The state of a file that may have forgotten promises, with those that it proves.
+/// Combines the state of a file that may have forgotten promises with the promises that it proves.
 fn damaged(mut recovered: Recovered, proven: Result<Proven, Obstacle>) -> Recovered {
     match proven {
         Ok(proven) => {
@@ -125,7 +133,7 @@ fn damaged(mut recovered: Recovered, proven: Result<Proven, Obstacle>) -> Recove
     recovered
 }
 
-/// The header is damaged, perhaps only in the snapshot's body.
+/// Recovers a file whose header is damaged, perhaps only in the snapshot's body.
 fn of_damaged_header<B: Bytes>(
     bytes: B,
     length: u64,
@@ -159,7 +167,7 @@ fn of_damaged_header<B: Bytes>(
     })
 }
 
-/// Bytes by offset as a source.
+/// A sequential source over bytes that are read by offset.
 struct Sequential<B> {
     bytes: B,
     offset: u64,
@@ -178,10 +186,10 @@ impl<B: Bytes> Source for Sequential<B> {
     }
 }
 
-/// The header record, and the records that were read with it.
+/// The header record, and the records that were read together with it.
 struct First {
     header: Header,
-    /// Where the snapshot's body lies.
+    /// The location of the snapshot's body in the file.
     body: Option<BodyLocation>,
     end: u64,
     rest: Option<Batch>,
@@ -227,13 +235,13 @@ fn read_header<S: Source>(splitter: &mut Splitter<S>) -> Result<First, RecoveryE
     })
 }
 
-/// Reads the records behind the header. Returns why no more could be read.
+/// Reads the records after the header. Returns the error that ended reading, if any.
 fn read_records<S: Source>(
     splitter: &mut Splitter<S>,
     rest: Option<Batch>,
     log: &mut Log,
 ) -> Result<Option<ReadError>, RecoveryError> {
-    // The header is the first record of the rest.
+    // The header is the first record of `rest`.
     let mut next = rest.map(|batch| (batch, 1));
     loop {
         let (batch, from) = match next.take() {
@@ -263,7 +271,7 @@ struct Log {
     recovered: Recovered,
     /// `None` for a server that has not joined.
     replay: Option<Replay>,
-    /// The position of the first entry.
+    /// The position of the first entry after the snapshot.
     start: Index,
     entries: Vec<StoredEntry>,
 }
@@ -317,10 +325,11 @@ impl Log {
         })
     }
 
-    /// Applies the next record, whose body is an object and which ends at `end`.
+    /// Applies the next record, whose body is an object and ends at `end`.
     fn apply(&mut self, body: &[u8], end: u64) -> Result<(), RecoveryError> {
         let number = self.recovered.records;
         let record = Record::decode(body).map_err(|error| self.in_record(error))?;
+        // The note binds a joining server too, so it is read before the two cases part.
         if let Kind::Note(note) = &record.kind
             && let Some(unfit) = Unfit::of_note(note)
         {
@@ -336,7 +345,7 @@ impl Log {
                     Err(text) => return Err(self.refusal(text)),
                 }
                 if let Kind::Entry(entry) = record.kind {
-                    // A header may name the last possible index, from which positions wrap.
+                    // A foreign header may name the highest possible index, so positions may wrap.
                     let kept = entry.index.0.wrapping_sub(self.start.0);
                     self.entries
                         .truncate(usize::try_from(kept).unwrap_or(usize::MAX));
@@ -359,7 +368,8 @@ impl Log {
         Ok(())
     }
 
-    /// A joining server has no log, but it takes part in terms and votes; the reference forgets them when it restarts.
+    /// A joining server has no log, but it keeps its term and vote. The reference forgets them on a
+    /// restart.
     fn apply_joining(&mut self, kind: &Kind) -> Result<(), RecoveryError> {
         let recovered = &mut self.recovered;
         let (Kind::Term(term) | Kind::Vote { term, .. } | Kind::Leader { term, .. }) = kind else {
@@ -392,8 +402,9 @@ impl Log {
         recovered.damage = damage;
         if let (Some(replay), Membership::Joined(joined)) = (self.replay, &mut recovered.membership)
         {
-            // Whether a list has the server is not judged. One that is joining has its snapshot before it is in a list. One that was removed may be
-            // alone in knowing that, and the others may need its vote until they know too.
+            // Do not check that the server is in a list. A joining server receives its snapshot
+            // before any list contains it. A removed server may be the only one that knows of its
+            // removal, and the others may need its vote until they learn it too.
             recovered.term = replay.term();
             recovered.vote = replay.vote_cast();
             recovered.leader = replay.leader();
@@ -407,12 +418,12 @@ impl Log {
         self.recovered.records
     }
 
-    /// The error of a record that must not be there.
+    /// The error about a record that must not be there.
     fn refusal(&self, text: String) -> RecoveryError {
         self.in_record(WireError::new(Tag::OvsdbError, text))
     }
 
-    /// The error with the number of the record before it.
+    /// Adds the number of the current record and the name of the log to the error.
     fn in_record(&self, mut error: WireError) -> RecoveryError {
         error.details = format!(
             "error reading record {} from {} log: {}",

@@ -1,14 +1,15 @@
 //! The rules for the order of the records in one file (docs/spec/distribution.md 1.4).
 //!
-//! [`Replay`] is a member's state of its own log after the records read so far: where the log begins and ends, its terms, the current term
-//! and vote, the lists of servers and the timers. It keeps no entries: a caller that needs them keeps them, and [`Step`] says which to
-//! drop. Invariant: `commit < end`, and all information about entries concerns entries that are not cut off. Memory: proportional to the
-//! number of elections and membership changes, not of entries.
+//! [`Replay`] tracks a log through the records read so far: where it begins and ends, its terms,
+//! the current term and vote, the lists of servers and the timers. It keeps no entries: a caller
+//! that needs them keeps them, and [`Step`] says which ones to drop. Invariant: `commit < end`, and
+//! all information about entries concerns entries that are still in the log. Memory is proportional
+//! to the number of elections and membership changes, not of entries.
 
 use super::record::{Entry, Kind, Record};
 use super::{Header, Index, Membership, Servers, Sid, Term};
 
-/// The note of a server that has left its cluster.
+/// The text of the note that a server writes when it leaves its cluster.
 const LEFT: &str = "left";
 
 /// The state of a log after some of its records.
@@ -23,7 +24,7 @@ pub struct Replay {
     /// The winner of the current term's election, if recorded.
     leader: Option<Sid>,
     has_left: bool,
-    /// The term of the snapshot, and each entry at which the term changes.
+    /// The term of the snapshot, then each position at which the term changes.
     terms: Vec<(Index, Term)>,
     servers: Vec<(Index, Servers)>,
     timers: Vec<(Index, u64)>,
@@ -34,89 +35,90 @@ pub struct Replay {
 pub enum Step {
     /// The log is unchanged.
     Unchanged,
-    /// An entry was appended behind the remaining ones.
+    /// An entry was appended after the remaining ones.
     Appended {
-        /// Entries that were cut off first.
+        /// Entries that were cut off first, if any.
         truncated: Option<Truncation>,
     },
     /// The member has left its cluster.
     Left,
 }
 
-/// Entries that a later one has superseded.
+/// Entries that a later record has superseded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Truncation {
     /// Where the log ended before, exclusive.
     pub from: Index,
-    /// Where the log ended afterwards, exclusive: the position of the new entry.
+    /// Where the log ended after the cut, exclusive: the position of the new entry.
     pub to: Index,
-    /// Whether the member was leader then. A leader never cuts entries off.
+    /// Whether the member was leader at the time. A correct leader never cuts entries off.
     pub by_leader: bool,
 }
 
-/// A record that cannot follow those before it: the file is damaged, or a server has broken the algorithm.
+/// A record that cannot follow those before it: the file is damaged, or a server has violated the
+/// algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// Committed entries would be cut off.
+    /// The record would cut off committed entries.
     TruncatesCommitted {
-        /// Where the log ends.
+        /// Where the log ends, exclusive.
         from: Index,
-        /// Where it would end.
+        /// Where it would end, exclusive.
         to: Index,
         /// The commit index.
         commit: Index,
     },
-    /// An entry that is not at the next position.
+    /// The entry is not at the next position.
     Skips {
-        /// Its position.
+        /// The entry's position.
         index: Index,
         /// The next position.
         expected: Index,
     },
-    /// An entry of an older term than the one before it.
+    /// The entry has an older term than the one before it.
     TermRegresses {
-        /// Its position.
+        /// The entry's position.
         index: Index,
-        /// Its term.
+        /// The entry's term.
         term: Term,
-        /// The term of the entry before.
+        /// The term of the previous entry.
         previous: Term,
     },
-    /// A vote in an election that is over.
+    /// The vote is for an election of an older term.
     StaleVote {
-        /// The election.
+        /// The term of the election.
         term: Term,
         /// The member's term.
         current: Term,
     },
-    /// A second vote in the same election.
+    /// The member voted for another server in the same term before.
     SecondVote {
-        /// The election.
+        /// The term of the election.
         term: Term,
-        /// The server voted for now.
+        /// The server that this record votes for.
         vote: Sid,
-        /// The server voted for before.
+        /// The server that the earlier record voted for.
         previous: Sid,
     },
-    /// Committed entries would become uncommitted.
+    /// The record would make committed entries uncommitted.
     CommitRegresses {
         /// The commit index.
         from: Index,
         /// The new, lower commit index.
         to: Index,
     },
-    /// Absent entries would be committed.
+    /// The record would commit entries that do not exist.
     CommitsMissing {
         /// The new commit index.
         to: Index,
-        /// The last entry.
+        /// The position of the last entry.
         last: Index,
     },
 }
 
 impl Replay {
-    /// The state after the header. `None` for a file that has not joined, which has no log.
+    /// The state after the header; `None` if the server has not joined and so has no log.
     #[must_use]
     pub fn new(header: &Header) -> Option<Replay> {
         let Membership::Joined { servers, snapshot } = &header.membership else {
@@ -144,7 +146,8 @@ impl Replay {
         })
     }
 
-    /// Applies the next record. After a violation the state is unchanged, except for the current term.
+    /// Applies the next record. After a violation the state is unchanged, except for the current
+    /// term.
     ///
     /// # Errors
     /// See [`Violation`].
@@ -173,13 +176,13 @@ impl Replay {
         }
     }
 
-    /// The position of the first entry, which may be absent yet.
+    /// The position of the first entry, which need not exist yet.
     #[must_use]
     pub fn start(&self) -> Index {
         self.start
     }
 
-    /// The position behind the last entry.
+    /// The position just past the last entry.
     #[must_use]
     pub fn end(&self) -> Index {
         self.end
@@ -221,13 +224,13 @@ impl Replay {
         self.terms.last().map_or(Term(0), |(_, term)| *term)
     }
 
-    /// The servers listed last, and whether that list is in the snapshot or in an entry.
+    /// The latest list of servers, from the snapshot or an entry.
     #[must_use]
     pub fn servers(&self) -> Option<&Servers> {
         self.servers.last().map(|(_, servers)| servers)
     }
 
-    /// Whether the member is in any list, also in a superseded one.
+    /// Whether the member is in any list, including superseded ones.
     #[must_use]
     pub fn was_listed(&self) -> bool {
         self.servers
@@ -235,7 +238,7 @@ impl Replay {
             .any(|(_, servers)| servers.contains(self.server_id))
     }
 
-    /// The election timer that applies once everything is committed, ms.
+    /// The election timer that applies once every entry is committed, ms.
     #[must_use]
     pub fn election_timer_ms(&self) -> u64 {
         self.timers
@@ -245,6 +248,7 @@ impl Replay {
 
     fn append(&mut self, entry: &Entry) -> Result<Step, Violation> {
         let Entry { index, term, .. } = *entry;
+        // Committed entries are final: only entries after the commit index may be superseded.
         if index <= self.commit {
             return Err(Violation::TruncatesCommitted {
                 from: self.end,
@@ -271,6 +275,8 @@ impl Replay {
             to: index,
             by_leader: self.leader == Some(self.server_id) && term == self.term,
         });
+        // Lists, terms and timers of the entries that go must go too. A member that kept a cut list
+        // would count votes among the wrong servers.
         if truncated.is_some() {
             cut(&mut self.terms, index);
             cut(&mut self.servers, index);
@@ -301,6 +307,8 @@ impl Replay {
             let current = self.term;
             return Err(Violation::StaleVote { term, current });
         }
+        // A repeated vote for the same server is harmless; a second one for another server breaks
+        // the election.
         match self.vote.replace(vote) {
             Some(previous) if previous != vote => {
                 self.vote = Some(previous);
@@ -332,14 +340,14 @@ impl Replay {
     }
 }
 
-/// Drops information that came from entries from `index` on.
+/// Drops information about entries at or after `index`.
 fn cut<T>(told: &mut Vec<(Index, T)>, index: Index) {
     let kept = told.partition_point(|(from, _)| *from < index);
     told.truncate(kept);
 }
 
 impl Violation {
-    /// The error about record `number`, servers being named by `name`.
+    /// The error text about record `number`; `name` renders server ids.
     #[must_use]
     pub fn text(&self, number: u64, name: impl Fn(Sid) -> String) -> String {
         match self {

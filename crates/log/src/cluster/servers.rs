@@ -1,4 +1,4 @@
-//! The members of a cluster as an entry or a header lists them: always the whole list.
+//! The members of a cluster as an entry or a header lists them: always the complete list.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use super::{Sid, address};
 pub struct Servers(BTreeMap<Sid, String>);
 
 impl Servers {
-    /// The list of a cluster of one.
+    /// The list of a one-member cluster.
     #[must_use]
     pub fn one(sid: Sid, address: &str) -> Servers {
         Servers(BTreeMap::from([(sid, address.to_owned())]))
     }
 
-    /// From the JSON text of an object.
+    /// Parses the JSON text of an object.
     ///
     /// # Errors
-    /// It is empty, or holds a malformed id or address.
+    /// The list is empty, or holds a malformed id or address.
     pub fn decode(raw: &[u8]) -> Result<Servers, WireError> {
         let json = Value::parse(raw).unwrap_or(Value::Null);
         let empty = Object::new();
@@ -65,7 +65,7 @@ impl Servers {
         Servers(servers)
     }
 
-    /// The list without a server; `None` when it was the only one.
+    /// The list without a server; `None` if it was the only one.
     #[must_use]
     pub fn without(&self, sid: Sid) -> Option<Servers> {
         let mut servers = self.0.clone();
@@ -79,10 +79,10 @@ impl Servers {
     }
 }
 
-/// An address in JSON.
+/// Reads and checks an address in JSON.
 ///
 /// # Errors
-/// It is no string, or has another form.
+/// It is not a string, or not an address.
 pub(super) fn checked_address(json: &Value) -> Result<String, WireError> {
     let Some(text) = json.as_str() else {
         return Err(WireError::syntax_value(

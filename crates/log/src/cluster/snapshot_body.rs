@@ -1,7 +1,9 @@
 //! Reading the body of a snapshot, `[schema,rows]`: the schema at once, the rows in pieces.
 //!
-//! Invariant: the bytes are trusted to be the ones that the record's hash was made of, not to be JSON: the schema is parsed here, the rows are
-//! validated by the decoder, and the brackets around both are checked here. Called when a database is loaded, by way of [`crate::Feed`].
+//! Invariant: the caller has checked the bytes against the record's hash, so they are as written,
+//! but they need not be JSON. This module parses the schema and checks the brackets around schema
+//! and rows; the decoder validates the rows. Loading a database calls this module through
+//! [`crate::Feed`].
 
 use corvid_data::{Arc, Schema, Tag, WireError};
 use corvid_json::frame::Framed;
@@ -11,27 +13,27 @@ use super::BodyLocation;
 use crate::split::BATCH_BYTES;
 use crate::{ReadError, Source};
 
-/// A snapshot's rows that have not been read yet.
+/// A snapshot's schema, and its rows that are still to be read.
 #[derive(Debug)]
 pub struct SnapshotBody<S> {
     text: BodyText<S>,
     schema: Arc<Schema>,
-    /// Bytes that were read with the schema.
+    /// Bytes of rows that were read together with the schema.
     rest: Vec<u8>,
     piece: Vec<u8>,
 }
 
-/// The bytes of a body that have not been read yet.
+/// The bytes of a body that are still to be read.
 #[derive(Debug)]
 struct BodyText<S> {
     source: S,
     location: BodyLocation,
-    /// How many have been read.
+    /// Number of bytes read so far.
     passed: u64,
 }
 
 impl<S: Source> SnapshotBody<S> {
-    /// Reads the schema. `source` yields the bytes of `location`, from its first one.
+    /// Reads the schema. `source` yields the bytes of `location`, starting with the first.
     ///
     /// # Errors
     /// Reading failed, or the body does not begin with a schema.
@@ -45,7 +47,7 @@ impl<S: Source> SnapshotBody<S> {
         };
         let mut framer = Framer::new();
         let mut text = Vec::new();
-        // The bracket of the array.
+        // Find the opening bracket of the array.
         let mut scanned = loop {
             if let Some(at) = text
                 .iter()
@@ -74,7 +76,7 @@ impl<S: Source> SnapshotBody<S> {
         let json = Value::parse(&text[begin..end])
             .map_err(|error| WireError::new(Tag::SyntaxError, error.to_string()))?;
         let schema = Arc::new(Schema::from_json(&json)?);
-        // The comma between schema and rows.
+        // Find the comma between schema and rows.
         let comma = loop {
             let mut rest = text[end..].iter();
             if let Some(at) = rest.position(|byte| !byte.is_ascii_whitespace()) {
@@ -95,25 +97,25 @@ impl<S: Source> SnapshotBody<S> {
         })
     }
 
-    /// The schema.
+    /// The schema of the snapshot.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
-    /// The offset behind the body.
+    /// The offset just past the body.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.text.location.end()
     }
 
-    /// The number of bytes that have not been read yet.
+    /// Number of bytes that are still to be read.
     #[must_use]
     pub fn bytes_left(&self) -> u64 {
         self.text.left()
     }
 
-    /// The next piece of the rows; `None` behind the last. White space may follow the rows.
+    /// The next piece of the rows; `None` at the end. White space may follow the rows.
     ///
     /// # Errors
     /// Reading failed, or the body does not end with the bracket of the array.
@@ -127,7 +129,7 @@ impl<S: Source> SnapshotBody<S> {
         }
         self.piece = piece;
         if self.bytes_left() == 0 && !self.piece.is_empty() {
-            // The bracket may be in a piece of its own.
+            // The closing bracket may arrive in a piece of its own.
             if self.piece.pop() != Some(b']') {
                 return Err(self.text.malformed());
             }
@@ -135,7 +137,7 @@ impl<S: Source> SnapshotBody<S> {
         Ok((!self.piece.is_empty()).then_some(&self.piece[..]))
     }
 
-    /// All rows.
+    /// All remaining rows as one text.
     ///
     /// # Errors
     /// As [`SnapshotBody::piece`].
@@ -153,7 +155,7 @@ impl<S: Source> BodyText<S> {
         self.location.length - self.passed
     }
 
-    /// Appends more bytes; `false` at its end.
+    /// Appends more bytes to `out`; `false` at the end of the body.
     fn read(&mut self, out: &mut Vec<u8>) -> Result<bool, ReadError> {
         let left = usize::try_from(self.left()).unwrap_or(BATCH_BYTES);
         if left == 0 {
@@ -191,7 +193,7 @@ impl<S: Source> BodyText<S> {
 mod tests {
     use super::*;
 
-    /// Yields a few bytes at a time.
+    /// A source that yields a few bytes at a time.
     #[derive(Debug)]
     struct Slow<'t>(&'t [u8], usize);
 

@@ -1,4 +1,5 @@
-//! The header record of a file that this project writes: the member's identity and the snapshot's metadata, then the body as the last member.
+//! The header record of a file written by Corvid: the member's identity and the snapshot's
+//! metadata, then the body as the last member.
 //!
 //! ```text
 //! OVSDB CLUSTER <length> <sha1>\n
@@ -6,8 +7,9 @@
 //!                                      ^ body            ^ two bytes before the record's end
 //! ```
 //!
-//! Invariant: the body is produced twice, once to be measured and once to be written, so it is never in memory as a whole. Called by the
-//! contents of new files, which know where the body comes from.
+//! Invariant: the body is produced twice, once to measure it and once to write it, so it is never
+//! in memory as a whole. The contents of new files call this module; they know where the body comes
+//! from.
 
 use sha1::{Digest, Sha1};
 
@@ -17,37 +19,37 @@ use super::{BodyLocation, Cid, Data, ELECTION_TIMER_DEFAULT_MS, Sid, SnapshotMet
 use crate::disk::{DiskFile, Fault};
 use crate::header::{Header as Line, LINE_BYTES_MAX, Magic, first_line};
 
-/// The end of the record, behind the body.
+/// The end of the record, after the body.
 const BEHIND: &[u8] = b"}\n";
 
-/// Bytes that are read in search of the body.
+/// Bytes read in search of the body.
 const HEAD_BYTES: usize = 64 * 1024;
 
 /// A member's identity in its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberIdentity {
-    /// Its id.
+    /// The member's server id.
     pub server_id: Sid,
     /// The cluster's id; `None` is written as zeros.
     pub cluster_id: Option<Cid>,
     /// The name of the database.
     pub name: String,
-    /// The address at which it listens for the others.
+    /// The address at which the member listens for its peers.
     pub local_address: String,
 }
 
-/// See the module.
+/// The header record up to the snapshot's body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotHeader {
     /// The record's text before the body.
     before: Vec<u8>,
 }
 
-/// Accepts the pieces of a body.
+/// Receives the pieces of a body.
 pub type Sink<'s, E> = &'s mut dyn FnMut(&[u8]) -> Result<(), E>;
 
 impl SnapshotHeader {
-    /// Of a member with this snapshot. The length in `meta` plays no role.
+    /// The header of a member with this snapshot. Ignores `meta.body_bytes`.
     #[must_use]
     pub fn new(identity: &MemberIdentity, meta: &SnapshotMeta) -> SnapshotHeader {
         let timer = Some(meta.election_timer_ms);
@@ -75,13 +77,14 @@ impl SnapshotHeader {
         SnapshotHeader { before }
     }
 
-    /// Writes the record to `sink`. `body` passes the JSON text `[schema,rows]` to its argument, in pieces, the same ones in both calls.
+    /// Writes the record to `sink`. `body` is called twice and must pass the JSON text
+    /// `[schema,rows]` to its argument in pieces, the same text both times.
     ///
     /// # Errors
     /// The first failure of `body` or `sink`.
     ///
     /// # Panics
-    /// The length of the body has changed between the calls.
+    /// The length of the body changed between the two calls.
     pub fn write<E>(
         &self,
         body: impl Fn(Sink<'_, E>) -> Result<(), E>,
@@ -117,9 +120,9 @@ impl SnapshotHeader {
     }
 }
 
-/// Where the body lies in a file whose header ends with it, as [`SnapshotHeader`] writes it; `None` for another file, of which
-/// [`super::recover`] tells it.
-/// Reads only the beginning and the end of the record.
+/// Locates the body in a file whose header ends with it, as [`SnapshotHeader`] writes it. Returns
+/// `None` for any other file; [`super::recover`] locates the body there. Reads only the beginning
+/// and the end of the record.
 ///
 /// # Errors
 /// Reading failed.
@@ -139,7 +142,7 @@ pub fn locate_body<F: DiskFile>(file: &F) -> Result<Option<BodyLocation>, Fault>
         return Ok(None);
     };
     let offset = record + before as u64;
-    // No other member of a member's header is an array, so a bracket before the end closes the body.
+    // No other member of the header is an array, so a bracket before the end closes the body.
     let mut last = [0; 3];
     let from = end.saturating_sub(last.len() as u64);
     let is_last = from >= offset && read_full(file, &mut last, from)? == 3 && last == *b"]}\n";
@@ -149,7 +152,8 @@ pub fn locate_body<F: DiskFile>(file: &F) -> Result<Option<BodyLocation>, Fault>
     }))
 }
 
-/// Whether the first record, which holds the snapshot, still has the hash that its header line says. Reads all of it.
+/// Whether the first record, which holds the snapshot, still matches the hash in its header line.
+/// Reads all of it.
 ///
 /// # Errors
 /// Reading failed.
@@ -178,7 +182,8 @@ pub fn is_snapshot_intact<F: DiskFile>(file: &F) -> Result<bool, Fault> {
     Ok(actual == header.sha1)
 }
 
-/// Reads bytes of a snapshot's body: as many as `bytes_max`, fewer only at its end. `file` may have lost its name to a newer file.
+/// Reads up to `bytes_max` bytes of a snapshot's body, fewer only at its end. `file` may meanwhile
+/// have lost its name to a newer file.
 ///
 /// # Errors
 /// Reading failed, or the file ends before the body.
@@ -200,7 +205,7 @@ pub fn read_body<F: DiskFile>(
     Ok(bytes)
 }
 
-/// Reads until `room` is full or the file ends. Returns the number of bytes.
+/// Reads until `room` is full or the file ends. Returns the number of bytes read.
 pub(super) fn read_full<F: DiskFile>(
     file: &F,
     room: &mut [u8],

@@ -1,15 +1,15 @@
-//! A snapshot without its body, and where the body lies in a file.
+//! A snapshot's metadata, and where its body lies in a file.
 
 use super::{Eid, Index, Servers, Term};
 
-/// A snapshot without its body.
+/// The metadata of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotMeta {
-    /// The last entry that it includes.
+    /// The last entry that the snapshot includes.
     pub index: Index,
     /// The term of that entry.
     pub term: Term,
-    /// The last entry with data that it includes.
+    /// The id of the last entry with data that the snapshot includes.
     pub eid: Eid,
     /// The members as of that entry.
     pub servers: Servers,
@@ -19,17 +19,17 @@ pub struct SnapshotMeta {
     pub body_bytes: u64,
 }
 
-/// The bytes of a file that hold the body of a snapshot: the JSON text `[schema,rows]`.
+/// The range of a file that holds the body of a snapshot: the JSON text `[schema,rows]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyLocation {
-    /// The offset of the first byte, from the start of the file.
+    /// Offset of the first byte from the start of the file.
     pub offset: u64,
     /// The number of bytes.
     pub length: u64,
 }
 
 impl BodyLocation {
-    /// The offset behind the last byte.
+    /// The offset just past the last byte.
     #[must_use]
     pub fn end(self) -> u64 {
         self.offset.saturating_add(self.length)

@@ -1,13 +1,13 @@
-//! The end of a member's file that cannot be read: could the member have forgotten a promise?
+//! Damage in a member's file: could the member have forgotten a promise?
 //!
-//! A member answers a peer only after a sync, and a sync forces everything before it to the disk. So
-//! the bytes from the first bad record on were never synced, and promise nothing, if the write of
-//! that record never completed ([`crate::interruption`]).
+//! A member answers a peer only after a sync, and a sync forces everything before it to the disk.
+//! So if the write of the first bad record never completed ([`crate::interruption`]), the bytes
+//! from there on were never synced and promise nothing.
 //!
-//! Any other damage may be in bytes that were synced. The member may have voted, or acknowledged
-//! entries, in the records that are lost; if it went on as if it had not, the cluster could lose
-//! commits (docs/spec/distribution.md 1.4). The promises that the rest of the file proves are read
-//! by [`super::promises`]. Made by [`super::recovery`].
+//! Any other damage may be in bytes that were synced. The lost records may hold a vote, or entries
+//! that the member acknowledged. If the member carried on as if they never existed, the cluster
+//! could lose commits (docs/spec/distribution.md 1.4). [`super::promises`] reads the promises that
+//! the rest of the file proves. [`super::recovery`] calls this module.
 
 use corvid_data::WireError;
 
@@ -17,28 +17,28 @@ use crate::ReadError;
 /// The first record that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberDamage {
-    /// Its number, counting from 0.
+    /// Number of the record, counting from 0.
     pub record: u64,
-    /// The offset of its header.
+    /// Offset of its header.
     pub offset: u64,
     /// The error.
     pub error: ReadError,
-    /// The bytes from there on were never synced.
+    /// Whether the bytes from `offset` on were never synced.
     pub is_unsynced: bool,
-    /// If they may have been: why the member's cluster cannot make the loss good. `None`: it can
+    /// If they may have been synced: why the cluster cannot replace what was lost. `None`: it can
     /// ([`super::RecoveredMembership::Damaged`]).
     pub obstacle: Option<Obstacle>,
 }
 
 impl MemberDamage {
-    /// Whether records that the member has acknowledged may be lost. Then it must neither vote nor serve until it is rebuilt. Otherwise
-    /// the first append replaces the damaged bytes.
+    /// Whether records that the member has acknowledged may be lost. Then it must neither vote nor
+    /// serve until it is rebuilt. Otherwise the first append replaces the damaged bytes.
     #[must_use]
     pub fn may_have_forgotten(&self) -> bool {
         !self.is_unsynced
     }
 
-    /// The error in the reference's words about `file`.
+    /// Renders the error in the reference's words about `file`.
     #[must_use]
     pub fn to_wire(&self, file: &str) -> WireError {
         self.error.to_wire(file)

@@ -1,4 +1,5 @@
-//! Records of every kind encoded and decoded, the reference's words about malformed ones, and the rules of a log.
+//! Records of every kind, encoded and decoded; the reference's words about malformed ones; the
+//! rules of a log.
 
 use corvid_data::Uuid;
 
@@ -14,7 +15,7 @@ fn sid(text: &str) -> Sid {
     Sid(Uuid::parse(text.as_bytes()).expect("a UUID"))
 }
 
-/// `S1`, `S2`, `E` and `C` written out.
+/// Replaces `S1`, `S2`, `E#` and `C#` by the ids for which they stand.
 fn spelled(json: &str) -> String {
     json.replace("S1", S1)
         .replace("S2", S2)
@@ -248,7 +249,7 @@ fn a_file_is_read_to_its_damage() {
     assert_eq!(reader.good_end(), good);
 }
 
-/// The steps that records make, and the state after them.
+/// The steps that the records cause, and the state after them.
 fn replayed(records: &[&str]) -> (Replay, Vec<Result<Step, Violation>>) {
     let mut replay = Replay::new(&header()).expect("a member");
     let steps = records
@@ -314,7 +315,7 @@ fn entry_cuts_off_those_that_it_supersedes() {
         ]),
         truncated(3, 2, true)
     );
-    // Its term is older than that of the entry that remains before it.
+    // The entry's term is older than that of the entry before it that stays.
     assert_eq!(
         last(&[
             r#"{"term":1,"index":2}"#,

@@ -1,6 +1,7 @@
 //! The transaction half of an entry's data: written from a commit, and read into its changes.
 //!
-//! Invariant: what is written here is read here, by any member that has the same rows. Called by the database of a member.
+//! Invariant: any member with the same rows can read what this module writes. A member's database
+//! calls it.
 
 use corvid_data::{Delta, Recorded, Schema, WireError};
 
@@ -17,12 +18,13 @@ pub fn write_data(out: &mut Vec<u8>, schema: &Schema, delta: &Delta, date_ms: i6
         is_diff,
         with_defaults: false,
     };
-    // A transaction without rows is an entry too: its id is a transaction id.
+    // A commit without rows makes an entry too: the entry's id is the transaction id.
     write_body(out, schema, delta, &stamp);
     out.push(b']');
 }
 
-/// Reads the transactions of entries, one after the other.
+/// Reads the transactions of consecutive entries; the cache pays off because they resemble each
+/// other.
 #[derive(Debug, Default)]
 pub struct TransactionReader {
     order: FieldOrderCache,
@@ -32,7 +34,7 @@ impl TransactionReader {
     /// Reads the text of a transaction.
     ///
     /// # Errors
-    /// It is no object, or does not fit the schema.
+    /// The text is not an object, or does not match the schema.
     pub fn read(&mut self, text: &[u8], schema: &Schema) -> Result<Recorded, WireError> {
         decode(text, schema, &mut self.order).map_err(|error| match error {
             DecodeError::Body(_) => WireError::syntax(text, "not a transaction"),

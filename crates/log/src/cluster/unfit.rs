@@ -1,19 +1,20 @@
-//! Why a member must not take part in its cluster any more, as a note in its file says.
+//! Notes in a member's file that forbid it to take part in its cluster, and why.
 //!
-//! A member writes the note when it finds out, so a restart changes nothing: only a new file does.
-//! Other programs pass over notes that they do not know.
+//! A member writes such a note when it detects the problem. A restart changes nothing: only a new
+//! file ends the state. Other programs ignore notes that they do not know.
 
-/// See the module.
+/// Why a member must not take part in its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// The file lacks entries that the member had stored: it was lost, or replaced by an older one.
+    /// The file lacks entries that the member had stored: it was lost, or replaced by an older
+    /// copy.
     Lost,
-    /// The file has committed entries that are not those of the cluster.
+    /// The file has committed entries that differ from the cluster's.
     Diverged,
 }
 
 impl Unfit {
-    /// The text of the note. The reason is its comment.
+    /// The text of the note. The record's comment gives the details.
     #[must_use]
     pub fn note(self) -> &'static str {
         match self {

@@ -1,9 +1,10 @@
-//! Every rule of docs/spec/storage.md 4.1 and the reader's tolerance of 1.2; texts as the reference prints them.
+//! Every rule of docs/spec/storage.md 4.1 and the reader's tolerance of 1.2, with the reference's
+//! texts.
 
 use super::*;
 use crate::fixture::{schema, uuid};
 
-/// Decodes with `U1`, `U2` standing for row names.
+/// Decodes a body in which `U1` and `U2` stand for row names.
 fn decoded(body: &str) -> Result<Recorded, String> {
     let body = body
         .replace("U1", "00000000-0000-4000-8000-000000000001")
@@ -15,7 +16,7 @@ fn decoded(body: &str) -> Result<Recorded, String> {
     })
 }
 
-/// The rows in wire notation.
+/// The decoded rows in wire notation.
 fn rows(body: &str) -> Vec<String> {
     let schema = schema();
     let recorded = decoded(body).expect("a transaction");

@@ -3,7 +3,7 @@
 use super::*;
 use crate::fixture::{change, delta, row, schema};
 
-/// The body of the record for `changes`; empty when there is none.
+/// The body of the record for `changes`; empty if there is no record.
 fn body(changes: Vec<RowChange>, comment: &str, is_diff: bool) -> String {
     let mut out = Vec::new();
     let written = write_transaction(

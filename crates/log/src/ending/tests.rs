@@ -1,4 +1,4 @@
-//! Every place at which a file may be cut or changed, and the verdict.
+//! Every place at which a file can be cut or changed, and the verdict.
 
 use super::*;
 use crate::Load;
@@ -12,7 +12,7 @@ fn row(comment: &str, last: u8) -> String {
     )
 }
 
-/// A file of a schema and these records, and where each record begins.
+/// A file with a schema and these records, and the offset of each record.
 fn file(bodies: &[String]) -> (Vec<u8>, Vec<usize>) {
     let (mut file, mut starts) = (Vec::new(), Vec::new());
     append(&mut file, SCHEMA);
@@ -23,7 +23,7 @@ fn file(bodies: &[String]) -> (Vec<u8>, Vec<usize>) {
     (file, starts)
 }
 
-/// A file with contents, and two transactions.
+/// A file with contents and two transactions.
 fn compacted() -> (Vec<u8>, Vec<usize>) {
     file(&[
         row(r#""_comment":"compacting database online","#, 1),
@@ -32,7 +32,7 @@ fn compacted() -> (Vec<u8>, Vec<usize>) {
     ])
 }
 
-/// `None`: the file is not damaged.
+/// The verdict; `None` if the file is not damaged.
 fn judged_if_damaged(bytes: &[u8]) -> Option<Ending> {
     let mut load = Load::open(bytes).expect("a schema");
     let damage = loop {
@@ -66,7 +66,7 @@ fn no_flipped_bit_is_taken_for_an_interrupted_write() {
         for bit in 0..8 {
             let mut rotten = bytes.clone();
             rotten[at] ^= 1 << bit;
-            // The digits of a hash have either case.
+            // The digits of a hash may have either case, so this flip is not damage.
             let Some(ending) = judged_if_damaged(&rotten) else {
                 assert!(rotten.eq_ignore_ascii_case(&bytes), "byte {at} bit {bit}");
                 continue;
@@ -94,7 +94,7 @@ fn contents_are_known_by_the_comments_of_their_writers() {
         r#"produced by \"ovsdb-client backup\""#,
         r#"produced by \"ovsdb-server/backup\""#,
     ] {
-        // Corvid writes the comment first, the reference anywhere.
+        // Corvid writes the comment first, the reference writes it anywhere.
         let ours = row(&format!(r#""_comment":"{comment}","#), 1);
         let theirs = row("", 1);
         let theirs = format!(
@@ -130,11 +130,11 @@ fn a_comment_is_found_across_windows() {
 fn an_ordinary_first_transaction_may_be_torn() {
     let (bytes, starts) = file(&[row("", 1)]);
     assert_eq!(judged(&bytes[..starts[0] + 20]), Ending::Torn);
-    // Contents of the reference that were cut off before their comment look the same.
+    // The reference's contents look the same if they were cut off before their comment.
     assert_eq!(judged(&bytes[..bytes.len() - 9]), Ending::Doubtful(0));
     let appended = [&bytes[..starts[0]], b"xxx\n"].concat();
     assert_eq!(judged(&appended), Ending::Doubtful(0));
-    // All of it is there, and it is all that there is.
+    // The record is complete, and it is all that the database has.
     let mut rotten = bytes.clone();
     rotten[starts[0] + 70] ^= 1;
     assert_eq!(judged(&rotten), Ending::Rotten(Rot::Contents));
@@ -162,7 +162,7 @@ fn records_behind_a_hole_are_copied() {
 
 #[test]
 fn a_hole_after_a_complete_record_is_not_its_own() {
-    // The next write was interrupted: the disk never got its blocks.
+    // The next write was interrupted: its blocks never reached the disk.
     let hole = [0; 120];
     let (mut bytes, starts) = file(&[row("", 1)]);
     bytes[starts[0] + 70] ^= 1;
@@ -171,12 +171,12 @@ fn a_hole_after_a_complete_record_is_not_its_own() {
     let (mut bytes, starts) = compacted();
     let rotten_at = [
         starts[2] + 70,
-        // In the header line: where the record ends is only known from its text.
+        // In the header line: then only the record's text shows where it ends.
         starts[2] + 6,
-        // The length: the record would end in the hole.
+        // In the length: the record would end in the hole.
         starts[2] + 11,
         starts[2] + 12,
-        // Its last line feed.
+        // The record's last line feed.
         bytes.len() - 1,
     ];
     let complete = bytes.clone();

@@ -1,4 +1,5 @@
-//! [`crate::Feed`] against [`Load`]: the same transactions, and the same damage in the same words, for every kind of damaged file.
+//! [`crate::Feed`] compared with [`Load`]: the same transactions, and the same damage in the same
+//! words, for every kind of damaged file.
 
 use super::*;
 use crate::fixture::{append, schema};
@@ -29,7 +30,7 @@ fn read_one_by_one(file: &[u8]) -> Contents {
     }
 }
 
-/// Carries out the jobs of a feed; `None` when it is irregular.
+/// Executes the jobs of a feed; `None` if it is irregular.
 fn read_by_jobs<S: Source>(
     load: Load<S>,
     how: impl FnOnce(Feed<S>) -> Feed<S>,
@@ -55,7 +56,7 @@ fn read_by_jobs<S: Source>(
             Job::Rows(text) => {
                 assert_eq!(extent.records(), 1);
                 filled.extend(text.decode(&schema)?);
-                // The code that inserts rows notices a repeated one.
+                // The code that inserts rows detects repeated ones.
                 let mut seen = std::collections::HashSet::new();
                 let mut rows = filled.iter();
                 if !rows.all(|row: &RecordedRow| seen.insert((row.table, row.uuid))) {
@@ -121,7 +122,7 @@ fn file_of(bodies: &[&str]) -> Vec<u8> {
 const A: &str = "00000000-0000-4000-8000-00000000000a";
 const B: &str = "00000000-0000-4000-8000-00000000000b";
 
-/// How a file with this second record is read, and whether it is read in pieces.
+/// How a file with this second record is read, and whether that record is read in pieces.
 fn first_transaction(body: &str) -> (Contents, bool) {
     let later = format!("{{\"u\":{{\"{B}\":{{\"s\":\"later\"}}}}}}");
     assert_same(&file_of(&[body, &later]), body)
@@ -136,7 +137,7 @@ fn regular_records_are_cut_into_rows() {
         format!(
             r#"{{"t":{{"{A}":{{"i":7}},"{B}":{{}}}},"u":{{"{A}":{{"s":"}},{{"}}}},"_date":5}}"#
         ),
-        // Behind the rows, `_is_diff` changes nothing: all rows are new.
+        // After the rows, `_is_diff` changes nothing: all rows are new.
         format!(r#"{{"t":{{"{A}":{{"tags":["set",["a","b"]]}}}},"_is_diff":true}}"#),
         format!(
             "{{ \"t\" :\t{{ \"{A}\" : {{ \"i\" : 1 }} , \r\n \"{B}\":{{}} }} , \"_comment\" : [1,{{}}] }}\n\n"
@@ -154,7 +155,7 @@ fn regular_records_are_cut_into_rows() {
 #[test]
 fn irregular_records_are_decoded_whole() {
     for (body, transactions) in [
-        // The last of repeated members wins.
+        // Of repeated members, the last wins.
         (
             format!(r#"{{"t":{{"{A}":{{"i":1}}}},"t":{{"{B}":{{"i":2}}}}}}"#),
             2,
@@ -207,7 +208,7 @@ fn repeated_rows_are_handed_out_to_the_caller() {
     assert_eq!(rows[0].uuid, rows[1].uuid);
 }
 
-/// A small generator: equal seeds give equal numbers.
+/// A small generator of pseudo-random numbers: equal seeds give equal numbers.
 struct Chance(u64);
 
 impl Chance {

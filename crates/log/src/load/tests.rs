@@ -1,4 +1,4 @@
-//! Replay of whole files, and where a damaged one ends.
+//! Replay of whole files, and where a damaged file ends.
 
 use super::*;
 use crate::fixture::{append, row, schema, table_id};
@@ -14,7 +14,7 @@ fn new_file() -> Vec<u8> {
     file
 }
 
-/// Reads to the end; returns the number of transactions, the end of the good part and the damage.
+/// Reads to the end. Returns the number of transactions, the end of the good part and the damage.
 fn replay(file: &[u8]) -> (u64, u64, Option<Damage>) {
     let mut load = Load::open(file).expect("a schema");
     let damage = loop {

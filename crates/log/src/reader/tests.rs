@@ -1,11 +1,11 @@
-//! Every row of docs/spec/storage.md 1.2 and 1.4, texts as the reference prints them.
+//! Every row of docs/spec/storage.md 1.2 and 1.4, with the reference's texts.
 
 use super::*;
 use crate::Record;
 use crate::header::Header;
 use crate::split::BATCH_BYTES;
 
-/// Returns one byte at a time, then fails or ends.
+/// A source that returns one byte at a time, then fails or ends.
 struct Trickle<'a> {
     rest: &'a [u8],
     failure: Option<&'static str>,
@@ -29,7 +29,8 @@ fn record(body: &str) -> Vec<u8> {
     out
 }
 
-/// Reads everything behind one good record of 54 + 3 bytes; returns the number of further records, or the error.
+/// Reads everything after one good record of 54 + 3 bytes. Returns the number of further records,
+/// or the error.
 fn outcome(tail: &[u8]) -> Result<u64, String> {
     let mut file = record("{}\n");
     assert_eq!(file.len(), 57);

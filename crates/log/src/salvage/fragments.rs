@@ -1,17 +1,17 @@
-//! Reading the rows of a record's text that may be damaged, one by one.
+//! Reads the rows of a possibly damaged record, one by one.
 //!
 //! ```text
 //! {"_date":17...,"t":{"0000...0001":{"i":1},"0000...#002":{"i":2},"0000...0003":{"i":3}},"u":{...
 //!                ^ table            ^ row    ^ not read            ^ row
 //! ```
 //!
-//! A row's name is a UUID, a quoted text of 36 characters with a colon behind it, and nothing else in a
-//! record looks so. So reading goes on at the next name whatever precedes it. Of a row that can be
-//! read in part, the columns that can be read are taken.
+//! The name of a row is a UUID: a quoted text of 36 characters followed by a colon. Nothing else in
+//! a record looks like that, so reading can resume at the next such name, whatever precedes it.
+//! From a partly readable row, the readable columns are kept.
 //!
 //! Invariant: an undamaged text yields the rows that [`crate::decode`] reads, and loses nothing.
-//! Content that is damaged and still valid is not recognised: the caller knows whether the text has
-//! the right hash.
+//! Content that is damaged but still valid goes undetected: the caller knows whether the text
+//! matches its hash.
 
 use corvid_data::{ColumnId, Datum, RecordedRow, Schema, TableId, TableSchema, Uuid, wire};
 use corvid_json::{Kind, Reader};
@@ -20,28 +20,28 @@ use memchr::{memchr, memmem};
 /// The rows of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fragments {
-    /// Columns of rows that exist are differences.
+    /// Whether the columns of existing rows are differences.
     pub is_diff: bool,
-    /// In the order of the text.
+    /// The rows, in the order of the text.
     pub rows: Vec<RecordedRow>,
-    /// Rows and columns that were recognised and could not be read.
+    /// Rows and columns that were recognised but could not be read.
     pub lost: Vec<Lost>,
 }
 
 /// A row or a column that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// The row's table, if that is known.
+    /// The row's table, if known.
     pub table: Option<TableId>,
-    /// The row.
+    /// The row's UUID.
     pub uuid: Uuid,
-    /// The column; `None`: the whole row.
+    /// The column; `None` means the whole row.
     pub column: Option<ColumnId>,
     /// The error.
     pub reason: String,
 }
 
-/// Reads all rows that can be read.
+/// Reads every readable row.
 #[must_use]
 pub fn read(text: &[u8], schema: &Schema) -> Fragments {
     let mut scan = Scan {
@@ -60,24 +60,25 @@ pub fn read(text: &[u8], schema: &Schema) -> Fragments {
     scan.found
 }
 
-/// A member's name, and what comes behind its colon.
+/// The name of a member, and the offset from which reading continues.
 enum Mark<'a> {
-    /// Of a row; offset of its value.
+    /// A row, and the offset of its value.
     Row(Uuid, usize),
-    /// Of a table; offset of what is behind its bracket.
+    /// A table, and the offset just past its opening bracket.
     Table(&'a [u8], usize),
 }
 
 struct Scan<'a> {
     text: &'a [u8],
     schema: &'a Schema,
-    /// The table whose rows are being read; `None`: not known.
+    /// The table whose rows are being read; `None` if unknown.
     table: Option<TableId>,
     found: Fragments,
 }
 
 impl<'a> Scan<'a> {
-    /// Reads what the name at `quote` stands for. Returns where reading goes on.
+    /// Reads the row or table that the name at `quote` introduces. Returns the offset at which to
+    /// continue.
     fn name(&mut self, quote: usize) -> usize {
         match self.mark(quote) {
             None => quote + 1,
@@ -96,7 +97,7 @@ impl<'a> Scan<'a> {
     }
 
     fn mark(&self, quote: usize) -> Option<Mark<'a>> {
-        // A quote within a string.
+        // An escaped quote within a string.
         if quote > 0 && self.text[quote - 1] == b'\\' {
             return None;
         }
@@ -148,7 +149,8 @@ impl<'a> Scan<'a> {
                 columns: Some(columns),
             });
         }
-        // A damaged quote or bracket makes other rows look like parts of this one.
+        // A damaged quote or bracket can make later rows look like parts of this one, so look for
+        // names inside it.
         if is_whole {
             value + reader.offset()
         } else {
@@ -156,7 +158,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Reads the columns of a row up to its end, or up to one that is not JSON.
+    /// Reads the columns of a row up to its end, or up to text that is not JSON.
     fn columns(
         &mut self,
         reader: &mut Reader<'a>,
@@ -247,7 +249,7 @@ mod tests {
                 let found = read(&damaged, &schema);
                 let own = begins.iter().rposition(|begin| *begin <= at);
                 for (number, row) in intact.rows.iter().enumerate() {
-                    // The names of tables precede rows 1 and 4.
+                    // The names of the tables precede rows 1 and 4.
                     let may_be_lost = own == Some(number)
                         || own == number.checked_sub(1)
                         || own.is_none() && number < 3;

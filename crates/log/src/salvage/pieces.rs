@@ -1,11 +1,11 @@
-//! Cutting a damaged file into records and into bytes that are no record.
+//! Cuts a damaged file into records and ranges that hold no record.
 //!
 //! ```text
 //! [record][record, one bit restored][lost: 700 bytes][record]
 //! ```
 //!
-//! Invariant: pieces follow each other without gaps and cover the file. A record is only handed out
-//! with a body that has the hash of its header line, or nearly ([`super::restore`]).
+//! Invariant: pieces follow each other without gaps and cover the file. A record is returned only
+//! with a body that matches the hash of its header line, or nearly ([`super::restore`]).
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::Magic;
 use crate::header::{Header, LINE_BYTES_MAX, first_line};
 use crate::reader::parse_object;
 
-/// A longer body is not restored: it would take minutes.
+/// A longer body is not restored, because that would take minutes. Bytes.
 const RESTORED_BYTES_MAX: usize = 32 * 1024;
 
 /// A part of a file.
@@ -25,9 +25,9 @@ const RESTORED_BYTES_MAX: usize = 32 * 1024;
 pub enum Piece {
     /// A record.
     Record {
-        /// The bytes of the body in the file.
+        /// The range of the body in the file.
         body: Range<usize>,
-        /// The body as it was written, and what was wrong, if the record is damaged.
+        /// If the record is damaged: the body as it was written, and the damage.
         restored: Option<(Vec<u8>, Restored)>,
     },
     /// Damage that hides one record or more.
@@ -43,7 +43,7 @@ pub enum Restored {
     Line,
 }
 
-/// The pieces of a file, each with its range, in order.
+/// Iterates over the pieces of a file, in order, each with its range.
 #[derive(Debug)]
 pub struct Pieces<'f> {
     file: &'f [u8],
@@ -52,7 +52,7 @@ pub struct Pieces<'f> {
 }
 
 impl<'f> Pieces<'f> {
-    /// The pieces of a file of this kind.
+    /// Iterates over a file of this kind.
     #[must_use]
     pub fn new(file: &'f [u8], magic: Magic) -> Pieces<'f> {
         Pieces { file, magic, at: 0 }
@@ -90,7 +90,7 @@ impl<'f> Pieces<'f> {
                 return self.restored(start..end, restored, Restored::Bit);
             }
         }
-        // Bytes in memory are always readable.
+        // Bytes in memory are always readable, so this cannot fail.
         let next = super::next_whole(file, self.magic, at as u64).unwrap_or(None);
         let limit = next.and_then(|next| usize::try_from(next).ok());
         let limit = limit.unwrap_or(file.len());
@@ -100,7 +100,8 @@ impl<'f> Pieces<'f> {
             let start = limit - body.len();
             return self.restored(start..limit, body, Restored::Line);
         }
-        // Another damaged record may begin before: no body has a line that begins so.
+        // Another damaged record may begin earlier. This text proves it, because no body has a line
+        // that begins so.
         let sign = ["\nOVSDB ", self.magic.word(), " "].concat();
         let next = memmem::find(&file[at..limit], sign.as_bytes());
         (Piece::Lost, next.map_or(limit, |next| at + next + 1))
@@ -180,7 +181,7 @@ mod tests {
         file[starts[1]..starts[1] + 30].fill(0);
         let pieces: Vec<_> = Pieces::new(&file, Magic::Standalone).collect();
         assert_eq!(pieces[1], (starts[1]..starts[2], Piece::Lost));
-        // The record behind it is damaged too.
+        // The record after it is damaged too.
         let cut = &file[..file.len() - 9];
         let pieces: Vec<_> = Pieces::new(cut, Magic::Standalone).collect();
         assert_eq!(pieces[1], (starts[1]..starts[2], Piece::Lost));

@@ -1,11 +1,12 @@
-//! Proving that a record with damage is what was written, with the help of its hash.
+//! Proves with the hash that a damaged record is what was originally written.
 //!
-//! - A body is intact if it has nearly the digits of the hash in its header line: the line is
-//!   damaged. No other body would have them.
-//! - A body in which one bit has flipped is restored by trying all bits.
-//! - A record whose header line is damaged elsewhere is intact if the hash of its body stands there.
+//! - If the body's hash nearly equals the one in the header line, the body is intact and the line
+//!   is damaged. No other body would come that close.
+//! - If one bit of the body has flipped, trying all bits finds it.
+//! - If the header line is damaged elsewhere, the record is intact if the line still holds the hash
+//!   of its body.
 //!
-//! Called for salvage, and by [`crate::cluster`] for the promises of a damaged member.
+//! Salvage calls this module, and so does [`crate::cluster`] for the promises of a damaged member.
 
 use sha1::{Digest, Sha1};
 
@@ -13,20 +14,20 @@ use super::Bytes;
 use crate::header::write_hex;
 use crate::reader::parse_object;
 
-/// Digits of a hash.
+/// Hexadecimal digits of a hash.
 const HASH_DIGITS: usize = 40;
 
-/// A damaged hash differs from the right one in at most so many of its 40 digits. Hashes of different
-/// bodies agree in two or three digits.
+/// A damaged hash differs from the right one in at most this many of its 40 digits. Hashes of
+/// different bodies agree in only two or three digits.
 const WRONG_DIGITS_MAX: usize = 8;
 
-/// A longer record is not looked for behind a damaged header line.
+/// A longer record is not searched for after a damaged header line, bytes.
 const FOUND_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Bytes that SHA-1 mixes at once.
+/// Block size of SHA-1, bytes.
 const BLOCK_BYTES: usize = 64;
 
-/// Whether two hashes differ by damage to one of them.
+/// Whether two hashes differ so little that one of them is a damaged copy of the other.
 pub(crate) fn is_nearly(actual: &[u8; 20], expected: &[u8; 20]) -> bool {
     let wrong = actual.iter().zip(expected).map(|(one, other)| {
         let differing = one ^ other;
@@ -35,10 +36,10 @@ pub(crate) fn is_nearly(actual: &[u8; 20], expected: &[u8; 20]) -> bool {
     wrong.sum::<usize>() <= WRONG_DIGITS_MAX
 }
 
-/// Restores a body in which one bit is wrong. Its time grows with the square of the length: 3 s for
-/// 32 KiB.
+/// Restores a body in which one bit is wrong, in place; `false` if no single bit explains the hash.
+/// Time grows with the square of the length: 3 s for 32 KiB.
 pub(crate) fn restore(body: &mut [u8], sha1: &[u8; 20]) -> bool {
-    // The hash of all blocks before the one whose bits are tried.
+    // The hash state over all blocks before the one whose bits are tried.
     let mut before = Sha1::new();
     for start in (0..body.len()).step_by(BLOCK_BYTES) {
         let end = body.len().min(start + BLOCK_BYTES);
@@ -61,8 +62,8 @@ pub(crate) fn restore(body: &mut [u8], sha1: &[u8; 20]) -> bool {
     false
 }
 
-/// The body of a record that ends at `limit` and whose header line is damaged, by the hash in that
-/// line. `head` is how the record at `at` begins.
+/// Finds the body of a record that ends at `limit` and has a damaged header line, by the hash in
+/// that line. `head` holds the first bytes of the record at `at`.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -90,10 +91,10 @@ pub(crate) fn find_body<B: Bytes>(
     Ok(None)
 }
 
-/// These bytes, fewer at the end of the file.
+/// Reads a range of the file; fewer bytes at its end.
 ///
 /// # Errors
-/// The file cannot be read, or they are too many.
+/// The file cannot be read, or the range exceeds memory.
 pub(crate) fn read_range<B: Bytes>(
     bytes: &mut B,
     offset: u64,

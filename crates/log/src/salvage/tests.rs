@@ -1,11 +1,11 @@
-//! Every kind of damage, with and without whole records behind it.
+//! Every kind of damage, with and without whole records after it.
 
 use super::*;
 use crate::fixture::{append, schema};
 use crate::{Damage, Load, write_schema};
 
 const ROWS: u8 = 6;
-/// The transaction that is damaged.
+/// The number of the transaction that is damaged.
 const DAMAGED: u8 = 3;
 
 fn body(row: u8) -> String {
@@ -14,7 +14,7 @@ fn body(row: u8) -> String {
     )
 }
 
-/// A file, and where its records begin; the last offset is its end.
+/// A file, and the offsets at which its records begin; the last offset is its end.
 fn file(rows: u8) -> (Vec<u8>, Vec<usize>) {
     let mut file = Vec::new();
     let mut starts = vec![0];
@@ -27,7 +27,7 @@ fn file(rows: u8) -> (Vec<u8>, Vec<usize>) {
     (file, starts)
 }
 
-/// Where the log ends, and how many whole records lie behind.
+/// The damage that ends the log, and the number of whole records after it.
 fn damage_of(file: &[u8]) -> (Damage, u64) {
     let mut load = Load::open(file).expect("a schema");
     let damage = loop {
@@ -41,8 +41,8 @@ fn damage_of(file: &[u8]) -> (Damage, u64) {
     (damage, behind)
 }
 
-/// Applies `damage` to the third transaction, given its first byte and its end, in two files: in one it is the last transaction, in the
-/// other not.
+/// Applies `damage` to the third transaction, given its first byte and its end. Does so in two
+/// files: in one it is the last transaction, in the other it is not.
 fn check(name: &str, damage: impl Fn(&mut Vec<u8>, usize, usize), expected_behind: u64) {
     for (rows, behind) in [(ROWS, expected_behind), (DAMAGED, 0)] {
         let (mut file, starts) = file(rows);
@@ -184,7 +184,7 @@ fn records_are_found_across_windows() {
     file[at] = b'o';
     let far = "x".repeat(2 * WINDOW_BYTES);
     append(&mut file, &format!("{{\"_comment\":\"{far}\"}}"));
-    // A sign at every offset around the border of a window.
+    // Place a sign at every offset around the border of a window.
     for shift in 0..8 {
         let mut file = file.clone();
         let border = at + 1 + WINDOW_BYTES;

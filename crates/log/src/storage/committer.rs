@@ -1,4 +1,4 @@
-//! Performs tasks on the present file, in order, and replies with their outcome.
+//! Executes tasks on the present file, in order, and replies with their outcome.
 
 use std::sync::Arc;
 
@@ -13,28 +13,31 @@ use crate::writer::{LogWriter, Replaced};
 /// A task for the disk thread.
 #[derive(Debug)]
 pub enum DiskTask<D: Disk> {
-    /// The first task: force the existing records to disk. Answered as [`LogPosition::OPENING`].
+    /// The first task: force the existing records to disk. Answered at [`LogPosition::OPENING`].
     SyncExisting,
     /// [`StorageRequest::Recover`] or [`StorageRequest::Append`].
     Request(StorageRequest),
-    /// Writing the records through this position at once has failed: cut off their remains, then reply with the error.
+    /// The inline write of the records up to this position has failed: cut off their remains, then
+    /// reply with the error.
     Truncate(LogPosition, StoreError),
-    /// Put this new file in place.
+    /// Rename this new file into place.
     Swap(Rewriter<D>),
 }
 
-/// The file of one database, behind a lock. The holder of the database appends to it while the disk thread is idle and the disk is quick.
-/// [`Committer::append`] only writes; [`Committer::carry_out`] does everything that may take long.
+/// The file of one database. It sits under a lock: the holder of the database appends to it while
+/// the disk thread is idle and the disk is quick. [`Committer::append`] only writes;
+/// [`Committer::carry_out`] does everything that may take long.
 #[derive(Debug)]
 pub struct Committer<D: Disk> {
     writer: LogWriter<D>,
     pace: Pace,
     status: Arc<FileStatus>,
-    /// The last record that was to be appended.
+    /// The position of the last record submitted for appending.
     last: LogPosition,
-    /// Why the last append failed. Appends are refused until the database sends [`StorageRequest::Recover`].
+    /// Why the last append failed. Appends are refused until the database sends
+    /// [`StorageRequest::Recover`].
     failure: Option<StoreError>,
-    /// A file that was renamed into place and whose directory is not synced yet.
+    /// A rewrite whose file was renamed into place, until the directory is synced.
     in_place: Option<RewriteNumber>,
     /// Handles on replaced files; closing them may take long.
     replaced: Vec<Replaced<D::Handle>>,
@@ -49,7 +52,7 @@ struct Batch {
 }
 
 impl<D: Disk> Committer<D> {
-    /// Appends to an open file, whose end has been found.
+    /// Takes over an open file whose end has been found.
     pub fn new(writer: LogWriter<D>) -> Committer<D> {
         let status = Arc::new(FileStatus::default());
         status.set(writer.end(), false);
@@ -64,7 +67,7 @@ impl<D: Disk> Committer<D> {
         }
     }
 
-    /// Counts the disk as quick from the start, for tests that are about something else.
+    /// Counts the disk as quick from the start, for tests of other matters.
     pub fn presume_quick(&mut self) {
         self.pace = Pace::presumed_quick();
     }
@@ -75,27 +78,29 @@ impl<D: Disk> Committer<D> {
         &self.status
     }
 
-    /// Whether nothing can be appended before a new file is in place.
+    /// Whether a failed sync blocks every append until a new file is in place.
     #[must_use]
     pub fn is_poisoned(&self) -> bool {
         self.writer.poison().is_some()
     }
 
-    /// The directory entry of the file.
+    /// The directory entry and clock of the file.
     #[must_use]
     pub fn disk(&self) -> &Arc<D> {
         self.writer.disk()
     }
 
-    /// Appends the records of ordinary commits with one write. `None` when there were none.
+    /// Appends the records of ordinary commits with one write. `None` if there are none.
     ///
     /// # Errors
-    /// A task for the disk thread, which handles the failure and replies to the database. The remains of the failed write stay until then.
+    /// The write failed. The value is a task for the disk thread, which cuts off the remains of the
+    /// write and replies to the database.
     pub fn append(
         &mut self,
         requests: Vec<StorageRequest>,
     ) -> Result<Option<StorageReply>, Box<DiskTask<D>>> {
-        // The disk is not quick again before appends have succeeded.
+        // Guaranteed by the pace: after a failure the disk is not quick until appends have
+        // succeeded.
         assert!(
             self.failure.is_none(),
             "appends are refused until the failed one is undone"
@@ -117,7 +122,12 @@ impl<D: Disk> Committer<D> {
         let Some(last) = batch.last else {
             return Ok(None);
         };
+        // Only the write happens here. A failed write needs a cut and a sync, which may take long,
+        // so the disk thread gets both and also sends the reply: no record of this batch is
+        // answered before its remains are gone.
         let outcome = self.write_batch(&batch);
+        // Publish before the reply leaves: a snapshot taken after the reply uses the published end,
+        // which must cover every answered record.
         self.publish();
         match outcome {
             Ok(()) => Ok(Some(StorageReply::Appended(last, Ok(())))),
@@ -125,11 +135,16 @@ impl<D: Disk> Committer<D> {
         }
     }
 
-    /// Performs tasks; consecutive records are written, and synced if one is durable, together. Afterwards the caller must check
-    /// [`Committer::unsynced_name`] and [`Committer::take_replaced`].
+    /// Executes tasks. Consecutive records are written together, and synced together if one of them
+    /// is durable. Afterwards the caller must check [`Committer::unsynced_name`] and
+    /// [`Committer::take_replaced`].
     pub fn carry_out(&mut self, tasks: Vec<DiskTask<D>>) -> Vec<StorageReply> {
         let mut replies = Vec::new();
         let mut batch = Batch::default();
+        // Records collect in `batch` until a task that must not overtake them. Example: Append 5,
+        // Append 6 (durable), Swap, Append 7. One write and one sync store 5 and 6 in the old file,
+        // the swap copies both, and 7 goes to the new file. The replies are 6 (which also answers
+        // 5), in place, 7.
         for task in tasks {
             match task {
                 DiskTask::Request(StorageRequest::Append {
@@ -143,6 +158,8 @@ impl<D: Disk> Committer<D> {
                     batch.is_durable |= durable;
                 }
                 DiskTask::Request(StorageRequest::Recover) => {
+                    // Appends before the `Recover` belong to commits that the database has undone:
+                    // they still meet the failure. Appends after it are new commits and must not.
                     replies.extend(self.write(&std::mem::take(&mut batch)));
                     self.failure = None;
                 }
@@ -153,9 +170,13 @@ impl<D: Disk> Committer<D> {
                     | StorageRequest::Abandon(_),
                 ) => {}
                 DiskTask::Truncate(position, error) => {
+                    // Tasks keep their order: records queued earlier are written first.
                     replies.extend(self.write(&std::mem::take(&mut batch)));
-                    // If this fails, the next append begins with it, or is refused.
+                    // If this fails too, the next append starts with the cut, or is refused.
                     let _ = self.writer.clean();
+                    // Cut before replying, if the disk allows it: a client that sees the error must
+                    // not find the commit again after a restart. The failure then refuses appends
+                    // that were queued before the database learned of it.
                     self.failure = Some(error.clone());
                     replies.push(StorageReply::Appended(position, Err(error)));
                 }
@@ -164,20 +185,24 @@ impl<D: Disk> Committer<D> {
                     replies.push(StorageReply::Appended(LogPosition::OPENING, result));
                 }
                 DiskTask::Swap(rewriter) => {
+                    // The swap copies the old file up to its end, so earlier records must be in it,
+                    // and be answered, first.
                     replies.extend(self.write(&std::mem::take(&mut batch)));
                     replies.push(self.swap(rewriter));
                 }
             }
         }
         replies.extend(self.write(&batch));
+        // A durable batch has synced the directory too. Then a file that was renamed into place is
+        // lasting, and the caller need not sync the directory again.
         replies.extend(self.name_reply());
         self.publish();
         replies
     }
 
-    /// A record is to be appended.
+    /// Checks and records the position of the next record.
     fn advance(&mut self, position: LogPosition) {
-        // The reply to a batch names its last position, and stands for all before it.
+        // The reply to a batch names its last position and stands for all before it.
         assert!(
             self.last < position,
             "records are appended in the order of their positions"
@@ -191,6 +216,8 @@ impl<D: Disk> Committer<D> {
             Some(failure) => Err(failure.clone()),
             None => self.try_write(batch).map_err(StoreError::from),
         };
+        // A failed clean or sync makes the disk slow too, so later records queue for the disk
+        // thread until writes succeed again.
         if result.is_err() {
             self.pace.record_failure();
         }
@@ -199,19 +226,22 @@ impl<D: Disk> Committer<D> {
     }
 
     fn try_write(&mut self, batch: &Batch) -> Result<(), DiskError> {
+        // Clean first: a record must never follow the remains of a failed one.
         self.writer.clean()?;
         let before = self.writer.end();
         self.write_batch(batch).inspect_err(|_| {
-            // If this fails too, the next batch begins with it, or is refused.
+            // If this fails too, the next batch starts with the cut, or is refused.
             let _ = self.writer.clean();
         })?;
+        // If the sync fails, everything from `before` on is cut off, ordinary records of the batch
+        // included: they share one reply, which is the error.
         if batch.is_durable {
             self.writer.sync(before)?;
         }
         Ok(())
     }
 
-    /// Writes records and does nothing else that may take long.
+    /// Writes records and measures the time. Does nothing else that may take long.
     fn write_batch(&mut self, batch: &Batch) -> Result<(), DiskError> {
         let slices: Vec<&[u8]> = batch.records.iter().flat_map(RecordText::slices).collect();
         let disk = self.writer.disk().clone();
@@ -230,7 +260,7 @@ impl<D: Disk> Committer<D> {
         outcome
     }
 
-    /// Publishes the state when no published record can be cut off any more.
+    /// Publishes the state. Call it only when no record before the end can be cut off any more.
     fn publish(&self) {
         let is_quick = self.pace.is_quick() && self.writer.is_clean();
         self.status.set(self.writer.end(), is_quick);
@@ -245,6 +275,8 @@ impl<D: Disk> Committer<D> {
                     self.in_place.is_none(),
                     "a new file lasts before the next one is put in place"
                 );
+                // Closing the old file frees its blocks, which may take long. The lock is held
+                // here, so the handles are kept for a thread without it.
                 self.replaced.push(replaced);
                 self.in_place = Some(number);
                 Ok(RewriteStage::InPlace(FileSize {
@@ -257,13 +289,15 @@ impl<D: Disk> Committer<D> {
         StorageReply::Rewrite(number, stage)
     }
 
-    /// The disk whose directory must be synced soon, while nobody waits for the lock; pass the outcome to [`Committer::name_synced`].
+    /// The disk whose directory must be synced soon, without holding the lock; pass the outcome to
+    /// [`Committer::name_synced`].
     #[must_use]
     pub fn unsynced_name(&self) -> Option<Arc<D>> {
         self.in_place.is_some().then(|| self.writer.disk().clone())
     }
 
-    /// Records the outcome of syncing the directory.
+    /// Records the outcome of syncing the directory. Returns the reply that a rewrite is lasting,
+    /// or failed.
     pub fn name_synced(&mut self, outcome: Result<(), Fault>) -> Option<StorageReply> {
         let number = self.in_place.take()?;
         let result = self.writer.name_synced(outcome);
@@ -276,7 +310,8 @@ impl<D: Disk> Committer<D> {
         ))
     }
 
-    /// The sync of a durable record may have synced the directory too.
+    /// The reply that a rewrite is lasting, if the sync of a durable record has synced the
+    /// directory too.
     fn name_reply(&mut self) -> Option<StorageReply> {
         if self.writer.is_name_unsynced() {
             return None;
@@ -285,16 +320,16 @@ impl<D: Disk> Committer<D> {
         Some(StorageReply::Rewrite(number, Ok(RewriteStage::Lasting)))
     }
 
-    /// Open handles on replaced files, to be closed on a thread that nobody waits for.
+    /// Returns open handles on replaced files, to be closed on a thread on which nothing waits.
     pub fn take_replaced(&mut self) -> Vec<Replaced<D::Handle>> {
         std::mem::take(&mut self.replaced)
     }
 
-    /// Begins a new file. `end` is the [published end](super::FileStatus::end) at the moment of the content's snapshot, when every append
-    /// was answered.
+    /// Begins a new file. `end` is the [published end](super::FileStatus::end) at the moment of the
+    /// content's snapshot, when every append was answered.
     ///
     /// # Errors
-    /// Descriptors are exhausted.
+    /// The process has run out of file descriptors.
     pub fn rewrite(
         &self,
         number: RewriteNumber,

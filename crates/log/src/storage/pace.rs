@@ -1,36 +1,38 @@
-//! How fast the disk accepts records: decides whether the holder of the database may write them itself or leaves them to the disk thread.
+//! How fast the disk accepts records: decides whether the holder of the database may write them
+//! itself or leaves them to the disk thread.
 //!
-//! A shard serves many connections, so it may not wait for a disk that is busy writing back. The caller measures the duration of each
-//! write.
+//! A shard serves many connections, so it must not wait for a disk that is busy writing back. The
+//! caller measures the duration of each write.
 //!
-//! Invariant: after a slow write, a failed one, and after opening, the disk is quick only after several quick writes in a row, and after
-//! more of them each time it was slow again. Called by the [`Committer`](super::Committer).
+//! Invariant: after opening, and after a slow or failed write, the disk counts as quick only after
+//! several quick writes in a row. Each relapse doubles that number. The
+//! [`Committer`](super::Committer) calls this module.
 
-/// A single write that takes longer is slow, ns.
+/// A single write that takes at least this long is slow, ns.
 const SLOW_NS: u64 = 5_000_000;
 
-/// Writes that take longer on average are slow, ns.
+/// Writes that take at least this long on average are slow, ns.
 const SLOW_AVERAGE_NS: u64 = 1_000_000;
 
-/// A write that takes less is quick, ns.
+/// A write that takes less than this is quick, ns.
 const QUICK_NS: u64 = 500_000;
 
-/// Additional time allowed for each byte, ns: copying 4 MB takes long on any disk.
+/// Extra time allowed per byte, ns: copying 4 MB takes long on any disk.
 const BYTE_NS: u64 = 4;
 
-/// Weight of the moving average: a write counts for one part in this many.
+/// Weight of the moving average: each write counts for one part in this many.
 const AVERAGE_WEIGHT: u64 = 8;
 
-/// Quick writes in a row that are required at first.
+/// Initial number of quick writes in a row that are required.
 pub const QUICK_WRITES_MIN: u32 = 8;
 
-/// Quick writes in a row that are required at most.
+/// Maximum number of quick writes in a row that are required.
 const QUICK_WRITES_MAX: u32 = 4096;
 
 /// After this many writes without a slow one, the requirement returns to its minimum.
 const RESET_WRITES: u32 = 16_384;
 
-/// See the module.
+/// Tracks whether the disk is quick enough for inline writes.
 #[derive(Debug)]
 pub(super) struct Pace {
     is_quick: bool,
@@ -38,12 +40,12 @@ pub(super) struct Pace {
     average_ns: u64,
     /// Writes since the last slow one.
     streak: u32,
-    /// How many quick writes in a row are required.
+    /// Number of quick writes in a row that are required.
     required: u32,
 }
 
 impl Default for Pace {
-    /// For a disk that has not been written to.
+    /// For a disk that has not been written to yet.
     fn default() -> Pace {
         Pace {
             is_quick: false,
@@ -63,12 +65,12 @@ impl Pace {
         }
     }
 
-    /// Whether a write takes so little time that the holder may do it.
+    /// Whether writes are fast enough for the holder of the database to do them inline.
     pub(super) fn is_quick(&self) -> bool {
         self.is_quick
     }
 
-    /// Records the duration of a write of this many bytes.
+    /// Records how long a write of this many bytes took.
     pub(super) fn record_write(&mut self, took_ns: u64, bytes: usize) {
         let took_ns = took_ns.saturating_sub(bytes as u64 * BYTE_NS);
         self.average_ns = (self.average_ns * (AVERAGE_WEIGHT - 1) + took_ns) / AVERAGE_WEIGHT;
@@ -102,7 +104,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Number of writes of this duration until the disk counts as quick; gives up after very many.
+    /// Number of writes of this duration until the disk counts as quick; `u32::MAX` if it never
+    /// does.
     fn writes_until_quick(pace: &mut Pace, took_ns: u64) -> u32 {
         for number in 1..100_000 {
             pace.record_write(took_ns, 200);

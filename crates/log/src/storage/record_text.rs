@@ -1,22 +1,23 @@
 //! The bytes of records on their way to the file.
 //!
 //! Nearly all records are short and are composed in one buffer. The text of a long entry is also
-//! held by the log in memory and by the messages to peers. It is written from where it is: a copy
-//! of hundreds of megabytes takes longer than the followers of a leader wait for it.
+//! held by the log in memory and by the messages to peers. It is written from where it is: copying
+//! hundreds of megabytes would take longer than a leader's followers wait before they call an
+//! election.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 
-/// A text of this length, in bytes, is worth a piece of its own.
+/// From this length on, bytes, a text becomes a piece of its own instead of being copied.
 pub const SHARED_BYTES_MIN: usize = 64 * 1024;
 
 /// Headers and bodies of whole records, to be written one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordText {
-    /// All bytes in one buffer.
+    /// All bytes in one buffer, owned by this record.
     Whole(Vec<u8>),
-    /// The same in pieces, some of which others hold too.
+    /// The bytes in pieces, some of which are shared.
     Pieces(Vec<Bytes>),
 }
 
@@ -30,19 +31,19 @@ impl RecordText {
         whole.into_iter().chain(pieces.iter().map(Bytes::as_ref))
     }
 
-    /// Their number.
+    /// Number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slices().map(<[u8]>::len).sum()
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes in one slice. Costs a copy if they were in pieces.
+    /// The bytes in one slice. Copies them if they are in pieces.
     #[must_use]
     pub fn to_slice(&self) -> Cow<'_, [u8]> {
         match self {

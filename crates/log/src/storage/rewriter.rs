@@ -1,6 +1,8 @@
-//! Writes a new file beside the present one: its content, then the records that were appended meanwhile.
+//! Writes a new file next to the present one: its content, then the records appended in the
+//! meantime.
 //!
-//! Invariant: only the swap needs the lock of the present file. Runs on a rewrite thread; knows no rows, see [`FileContent`].
+//! Invariant: only the swap needs the lock of the present file. Runs on a rewrite thread; knows no
+//! rows, see [`FileContent`].
 
 use std::fmt;
 
@@ -8,18 +10,19 @@ use super::{RewriteNumber, StoreError};
 use crate::disk::{Disk, DiskError};
 use crate::rewrite::Rewrite;
 
-/// Bytes that are handed to the disk at once: so few that a sync of another file on the same disk, behind which a commit waits, is hardly
-/// longer.
+/// Bytes handed to the disk at a time. Small, so that a concurrent sync of another file on the same
+/// disk, on which a commit waits, takes hardly longer.
 const WRITE_BACK_BYTES: u64 = 256 * 1024;
 
-/// Bytes written between two syncs, which empty the cache of the disk. Each is a transaction of the file system's journal, and other syncs
-/// wait for that too.
+/// Bytes written between two syncs, which empty the cache of the disk. Each sync is a transaction
+/// of the file system's journal, on which other syncs wait too.
 const SYNC_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Bytes left to be copied in a swap, at most, unless the database appends faster than they are copied.
+/// A swap is due once a pass copied less than this many bytes. More may be left if the database
+/// appends faster than they are copied.
 const SMALL_BYTES: u64 = 64 * 1024;
 
-/// Passes of copying before a swap is tried with whatever remains.
+/// Passes of copying before a swap is tried with whatever is left.
 const PASSES_MAX: usize = 16;
 
 /// The content of a new file: a schema, and one record with all rows.
@@ -27,12 +30,12 @@ pub trait FileContent: Send + fmt::Debug {
     /// Name of the database, for messages.
     fn database(&self) -> &str;
 
-    /// Whether records appended to the present file meanwhile belong in the new one too.
+    /// Whether records appended to the present file during the rewrite belong in the new one too.
     fn with_tail(&self) -> bool {
         false
     }
 
-    /// Appends the record of the schema, if it has one of its own.
+    /// Appends the record of the schema, if it is a separate record.
     fn write_schema(&self, out: &mut Vec<u8>) {
         let _ = out;
     }
@@ -46,7 +49,7 @@ pub trait FileContent: Send + fmt::Debug {
         sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>,
     ) -> Result<(), DiskError>;
 
-    /// Records behind the rows, framed; growth is measured against what is before them.
+    /// Framed records that follow the rows. Growth is measured against the bytes before them.
     fn records(&self) -> &[u8] {
         &[]
     }
@@ -56,7 +59,7 @@ pub trait FileContent: Send + fmt::Debug {
 #[derive(Debug)]
 pub struct Rewriter<D: Disk> {
     number: RewriteNumber,
-    /// `None` once it has been written.
+    /// `None` once the content has been written.
     content: Option<Box<dyn FileContent>>,
     rewrite: Rewrite<D>,
     base: u64,
@@ -76,13 +79,13 @@ impl<D: Disk> Rewriter<D> {
         }
     }
 
-    /// Which rewrite this is.
+    /// The number of this rewrite.
     #[must_use]
     pub fn number(&self) -> RewriteNumber {
         self.number
     }
 
-    /// Bytes of schema and rows, once they are written.
+    /// Bytes of schema and rows; 0 until they are written.
     #[must_use]
     pub fn base(&self) -> u64 {
         self.base
@@ -96,12 +99,13 @@ impl<D: Disk> Rewriter<D> {
         self.rewrite
     }
 
-    /// Writes the content, then copies records from the present file, whose published end `end` returns, until little remains. Syncs
-    /// everything. Drops the content as soon as possible, so that the database copies no more pages for its snapshot. Calls `is_wanted` for
-    /// each piece.
+    /// Writes the content, then copies records from the present file until little is left, and
+    /// syncs. `end` returns the present file's published end. `is_wanted` is called for each piece
+    /// of the content. Drops the content early: while it lives, the database must copy the pages it
+    /// changes.
     ///
     /// # Errors
-    /// The disk failed, or the file is no longer wanted; drop the value.
+    /// The disk failed, or the file is no longer wanted. Drop the value.
     pub fn run(
         &mut self,
         mut end: impl FnMut() -> u64,
@@ -116,8 +120,12 @@ impl<D: Disk> Rewriter<D> {
             }
             drop(content);
         }
+        // Sync the bulk now. The swap syncs with the lock of the present file held, and should find
+        // only the last few records unsynced.
         self.rewrite.sync()?;
         for _ in 0..PASSES_MAX {
+            // Each pass copies what arrived during the pass before, so the remainder shrinks unless
+            // the database appends faster than the copy.
             if self.rewrite.catch_up(end())? < SMALL_BYTES {
                 break;
             }
@@ -126,10 +134,10 @@ impl<D: Disk> Rewriter<D> {
         Ok(())
     }
 
-    /// Appends records.
+    /// Appends framed records and syncs them.
     ///
     /// # Errors
-    /// The disk failed; drop the value.
+    /// The disk failed. Drop the value.
     pub fn extend(&mut self, records: &[Vec<u8>]) -> Result<(), StoreError> {
         assert!(self.content.is_none(), "records follow the content");
         for record in records {
@@ -184,11 +192,11 @@ mod tests {
         Sync,
     }
 
-    /// A disk without bytes, which lists calls.
+    /// A disk that stores nothing and lists the calls.
     #[derive(Debug, Clone, Default)]
     struct CallList {
         calls: Arc<Mutex<Vec<Call>>>,
-        /// Which write-back fails.
+        /// Index of the call at which a write-back fails.
         failing: Option<usize>,
     }
 
@@ -259,7 +267,7 @@ mod tests {
         }
     }
 
-    /// Pieces of a mebibyte.
+    /// Content of this many pieces of 1 MiB.
     #[derive(Debug)]
     struct Pieces(u64);
 

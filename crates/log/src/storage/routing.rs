@@ -1,9 +1,11 @@
-//! Which requests the holder of the database performs at once and which it leaves to the disk thread.
+//! Decides which requests the holder of the database executes inline and which it leaves to the
+//! disk thread.
 //!
-//! Invariant: records are written in the order of their positions, by one thread at a time. While the disk thread has a task that takes
-//! long (a sync, a swap), and while the disk is slow, every request goes to the disk thread, so the database never waits for the disk. The
-//! records of one batch go to one thread: if the first were written at once and failed, the disk thread would still write the later ones,
-//! although the database undoes them.
+//! Invariant: records are written in the order of their positions, by one thread at a time. While
+//! the disk thread has a slow task (a sync, a swap), and while the disk is slow, every request goes
+//! to the disk thread, so the database never waits for the disk. The records of one batch go to one
+//! thread. Otherwise, if the first were written inline and failed, the disk thread would still
+//! write the later ones, although the database undoes them.
 
 use std::sync::Arc;
 
@@ -13,16 +15,16 @@ use crate::disk::Disk;
 /// The destination of requests.
 #[derive(Debug)]
 pub enum Route {
-    /// Ordinary records to be written at once, together.
+    /// Ordinary records to be written inline, together.
     Inline(Vec<StorageRequest>),
     /// A request for the disk thread.
     DiskThread(StorageRequest),
-    /// A request about a new file, for the rewrite thread: [`StorageRequest::Rewrite`], [`StorageRequest::Extend`],
-    /// [`StorageRequest::Swap`] or [`StorageRequest::Abandon`].
+    /// A request about a new file, for the rewrite thread: [`StorageRequest::Rewrite`],
+    /// [`StorageRequest::Extend`], [`StorageRequest::Swap`] or [`StorageRequest::Abandon`].
     RewriteThread(StorageRequest),
 }
 
-/// Tracks the tasks of the disk thread that are not answered yet.
+/// Tracks the disk thread's tasks that have no reply yet.
 #[derive(Debug)]
 pub struct Routing {
     file: Arc<FileStatus>,
@@ -31,7 +33,8 @@ pub struct Routing {
 }
 
 impl Routing {
-    /// For a file just opened: the first task of the disk thread is [`super::DiskTask::SyncExisting`].
+    /// Starts with a file just opened: the first task of the disk thread is
+    /// [`super::DiskTask::SyncExisting`].
     #[must_use]
     pub fn new(file: Arc<FileStatus>) -> Routing {
         Routing {
@@ -46,15 +49,18 @@ impl Routing {
         let is_record = |request: &StorageRequest| {
             matches!(request, StorageRequest::Append { durable: false, .. })
         };
-        // Read once: the disk thread may change it meanwhile, and a batch goes to one thread.
+        // Read once: the disk thread may change the answer while this runs, and a batch goes to one
+        // thread.
         let may_write = self.may_write();
         if may_write && !requests.is_empty() && requests.iter().all(is_record) {
             return vec![Route::Inline(requests)];
         }
         let mut routes = Vec::new();
         let mut records = Vec::new();
-        // Records before a durable one go to the disk thread as well, which writes and syncs all of them together. So do records before a
-        // swap, because the records behind it do.
+        // Example: Append 1, Append 2 (durable). Writing 1 inline would save nothing, because the
+        // disk thread writes and syncs both together. Records before a swap go to the disk thread
+        // too: the records after it must, because a swap may hold the lock for long, and a batch
+        // goes to one thread.
         let is_quick = |request: &StorageRequest| {
             !matches!(
                 request,
@@ -72,16 +78,19 @@ impl Routing {
                         routes.push(Route::DiskThread(request));
                     }
                 }
-                // The failed append may have been the disk thread's. This request precedes the records beside it, which are of later
-                // commits.
+                // `Recover` goes to the disk thread because the failed append may have been there.
+                // It comes before the records of this call, which belong to later commits.
                 StorageRequest::Recover => routes.push(Route::DiskThread(request)),
-                // No record comes before the beginning of a new file; the other two do not concern the present file.
+                // These may overtake the records of this call. A rewrite starts only when no record
+                // is pending, and the other two do not touch the present file.
                 StorageRequest::Rewrite(..)
                 | StorageRequest::Extend(..)
                 | StorageRequest::Abandon(_) => {
                     routes.push(Route::RewriteThread(request));
                 }
                 StorageRequest::Swap(_) => {
+                    // Until the swap is answered, the disk thread may hold the lock for long. No
+                    // record is written inline.
                     self.is_swapping = true;
                     routes.push(Route::RewriteThread(request));
                 }
@@ -93,14 +102,14 @@ impl Routing {
         routes
     }
 
-    /// Records that an inline write has failed and that this task is left to the disk thread.
+    /// Records that an inline write has failed and that its cleanup is left to the disk thread.
     pub fn observe_deferral<D: Disk>(&mut self, order: &DiskTask<D>) {
         if let DiskTask::Truncate(position, _) = order {
             self.unanswered = Some(*position);
         }
     }
 
-    /// Records a reply of the disk thread that is about to be delivered to the database.
+    /// Records a reply of the disk thread just before it is delivered to the database.
     pub fn observe_reply(&mut self, reply: &StorageReply) {
         if let (StorageReply::Appended(position, _), Some(last)) = (reply, self.unanswered) {
             assert!(
@@ -119,7 +128,7 @@ impl Routing {
         }
     }
 
-    /// Whether the disk thread has no task that takes long, and writing does not take long either.
+    /// Whether the disk thread has no slow task and writing is quick too.
     fn may_write(&self) -> bool {
         self.unanswered.is_none() && !self.is_swapping && self.file.is_quick()
     }

@@ -1,11 +1,12 @@
-//! The state of a database's file that other threads read without its lock, which a disk thread may hold for as long as a sync takes.
+//! The state of a database's file that other threads read without its lock. A disk thread may hold
+//! the lock for as long as a sync takes.
 //!
-//! Invariant: published by the [`Committer`](super::Committer), under the lock, at the end of each call; read by
-//! [`Routing`](super::Routing) and by the thread that writes a new file.
+//! Invariant: published by the [`Committer`](super::Committer), under the lock, at the end of each
+//! call; read by [`Routing`](super::Routing) and by the thread that writes a new file.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// See the module.
+/// The published state of a database's file.
 #[derive(Debug, Default)]
 pub struct FileStatus {
     end: AtomicU64,
@@ -14,19 +15,21 @@ pub struct FileStatus {
 }
 
 impl FileStatus {
-    /// Where the file ends, bytes from its start. The records before it are stored or about to be answered, and are never cut off.
+    /// Where the file ends, bytes from its start. The records before it are stored or about to be
+    /// answered, and are never cut off.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
     }
 
-    /// Whether writing takes so little time that the holder may do it, and the file need not be cut first.
+    /// Whether writes are fast enough to be done inline and the file need not be cut first.
     #[must_use]
     pub fn is_quick(&self) -> bool {
         self.is_quick.load(Ordering::Acquire)
     }
 
-    /// Whether a sync has failed, so that nothing can be appended before a new file is in place. Set before the reply with the error leaves.
+    /// Whether a sync has failed, so that nothing can be appended until a new file is in place. Set
+    /// before the reply with the error leaves.
     #[must_use]
     pub fn is_poisoned(&self) -> bool {
         self.is_poisoned.load(Ordering::Acquire)

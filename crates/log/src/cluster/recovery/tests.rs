@@ -1,4 +1,5 @@
-//! Files of members cut at every byte, with every bit flipped, with holes; records that must not be there.
+//! Files of members cut at every byte, with every bit flipped, and with holes; records that must
+//! not be there.
 
 use super::*;
 use crate::cluster::snapshot_header::{MemberIdentity, SnapshotHeader};
@@ -71,7 +72,7 @@ fn vote(term: u64, server: u8) -> Kind {
     }
 }
 
-/// A file with these records behind its header, and the offset behind each record.
+/// A file with these records after its header, and the offset just past each record.
 fn file(kinds: Vec<Kind>) -> (Vec<u8>, Vec<usize>) {
     file_of(header(OWN), kinds)
 }
@@ -196,7 +197,7 @@ fn a_flipped_bit_never_makes_a_member_forget_silently() {
             match open(&rotten) {
                 Err(_) => damaged += 1,
                 Ok(recovered) if recovered.may_have_forgotten() => damaged += 1,
-                // The case of a digit of a hash.
+                // The flip changed the case of a hash digit, which is not damage.
                 Ok(recovered) => assert_eq!(recovered, good, "byte {at}, bit {bit}"),
             }
         }
@@ -222,7 +223,7 @@ fn records_behind_a_cut_make_a_member_forgetful() {
 #[test]
 fn holes_were_never_synced() {
     let (bytes, ends) = file(ordinary());
-    // The blocks of record 5 and a part of record 6 were never written; those behind were.
+    // The blocks of record 5 and a part of record 6 were never written; the blocks after them were.
     for to in [ends[5] - 1, ends[5] + 20, bytes.len()] {
         let mut holey = bytes.clone();
         holey[ends[4] + 3..to].fill(0);
@@ -233,7 +234,7 @@ fn holes_were_never_synced() {
             "{to}"
         );
     }
-    // A few zeros are no block.
+    // A few zeros do not make a block.
     let mut rotten = bytes.clone();
     rotten[ends[4] + 60..ends[4] + 64].fill(0);
     assert!(
@@ -241,7 +242,7 @@ fn holes_were_never_synced() {
             .expect("a good beginning")
             .may_have_forgotten()
     );
-    // Nor does a hole behind whole records excuse damage before them.
+    // A hole after whole records does not excuse damage before them either.
     let mut both = bytes.clone();
     both[ends[3] + 60] ^= 1;
     both[ends[8]..].fill(0);
@@ -274,7 +275,7 @@ fn records_that_must_not_be_there_are_explained() {
     votes.truncate(1);
     votes.push(vote(3, PEER));
     assert!(refused(votes).ends_with("but a previous record for the same term voted for 0101"));
-    // The reference replaces the committed entry.
+    // The reference would replace the committed entry.
     let kinds = vec![
         entry(3, 5, None),
         entry(3, 6, None),
@@ -352,7 +353,8 @@ fn entries_of_other_writers_get_our_form() {
     assert_eq!(String::from_utf8_lossy(&entry.text), expected);
 }
 
-/// Checks that a damaged file claims no fewer promises than the member has made. Returns whether its cluster can heal it.
+/// Checks that a damaged file admits all promises that the member has made. Returns whether its
+/// cluster can heal it.
 fn check_promises(rotten: &[u8], good: &Recovered, context: &str) -> bool {
     let Ok(recovered) = open(rotten) else {
         return false;
@@ -427,7 +429,7 @@ fn a_flipped_bit_in_the_snapshot_hides_no_promise() {
     rotten[body + 12] ^= 1;
     assert!(check_promises(&rotten, &good, "in the body"));
     assert!(healed > BODY.len() / 2, "{healed}");
-    // Without an entry behind it, the position of the last entry is in the damaged record.
+    // Without an entry after it, only the damaged record has the position of the last entry.
     let (mut rotten, _) = file(vec![vote(3, OWN)]);
     rotten[body + 12] ^= 1;
     assert!(open(&rotten).is_err());
@@ -467,7 +469,7 @@ fn the_reason_why_nobody_can_heal_a_file_is_known() {
         let recovered = open(&bytes).expect("a good beginning");
         recovered.damage.and_then(|damage| damage.obstacle)
     };
-    // A commit index and a vote are lost: with a later vote it does not matter.
+    // A commit index and a vote are lost. A later vote makes up for it.
     assert_eq!(obstacle(ordinary(), 4, 10), None);
     assert_eq!(obstacle(ordinary(), 9, 40), Some(Obstacle::Vote));
     // A long record holds no vote, whichever of its bytes are lost.
@@ -492,7 +494,7 @@ fn the_reason_why_nobody_can_heal_a_file_is_known() {
 
 #[test]
 fn a_server_opens_its_file_after_its_removal_is_committed() {
-    // It joined by a snapshot that is older than its place in the list.
+    // The member joined by a snapshot older than the list that contains it.
     let joiner = 3;
     let list = |index, servers| {
         let Kind::Entry(entry) = entry(2, index, None) else {
