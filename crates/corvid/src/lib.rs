@@ -7,7 +7,8 @@
 //! use inventory::{Device, DeviceRole, Site};  // generated from a schema, see below
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut class = inventory::class();         // columns are replicated, and can be written, once they are added
+//! // Columns are replicated, and can be written, once they are added.
+//! let mut class = inventory::class();
 //! class.track(Device::NAME);                  // replicates the column and reports its changes
 //! class.track(Device::ROLE);
 //! class.add_column(Device::LABELS);
@@ -28,18 +29,21 @@
 //!     device.set_labels_key(idl, "rack", "b11")?; // one element of a map; the others are not sent
 //!     let site = Site::insert(idl)?;
 //!     site.set_name(idl, "lab")?;
-//!     site.add_devices(idl, device)               // the server deletes a device that no site refers to
+//!     // The server deletes a device that no site refers to.
+//!     site.add_devices(idl, device)
 //! })?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! The example runs on the server that `make run` starts in a checkout of the repository. A list of servers,
-//! `tcp:10.0.0.1:6640,tcp:10.0.0.2:6640`, is one remote too. `ssl:` remotes need a key and certificates: [`Setup`] has an example.
+//! The example runs against the server that `make run` starts in a checkout of the repository. A
+//! comma-separated list of servers, `tcp:10.0.0.1:6640,tcp:10.0.0.2:6640`, is also one remote.
+//! `ssl:` remotes need a key and certificates: see the example in [`Setup`].
 //!
-//! An OVSDB client does not query. It names the tables and columns that it needs. The server sends their rows once and every change after
-//! that, so the client holds a **replica** and reads from memory. To change something, the client opens a **transaction**, changes rows of
-//! the replica, and commits. The server gets the difference and accepts or refuses it.
+//! An OVSDB client does not query. It names the tables and columns that it needs. The server sends
+//! their rows once and then every change to them, so the client holds a **replica** and reads from
+//! memory. To change something, the client opens a **transaction**, changes rows of the replica,
+//! and commits. The client sends the difference to the server, which accepts or rejects it.
 //!
 //! # Which client
 //!
@@ -51,33 +55,36 @@
 //! | runs on tokio | `tokio::Client`, with the feature `tokio` |
 //! | does its own input and output | [`Idl`]: a state machine that takes bytes and the time and returns bytes |
 //!
-//! Each of them holds an [`Idl`], the replica, and gives access to it. Reading, transactions, indexes and change tracking are its methods.
+//! Each of them owns an [`Idl`], the replica, and gives access to it. Reading, transactions,
+//! indexes and change tracking are methods of [`Idl`].
 //!
 //! | To | see |
 //! |---|---|
-//! | choose what is replicated, tracked, fetched on demand | [`Class`] |
+//! | choose what is replicated, tracked or fetched on demand | [`Class`] |
 //! | read and write rows with types | [`typed`] |
 //! | change something | [`txn`], [`Committed`] |
-//! | register functions that are called for inserted, changed and deleted rows | [`handlers`] |
+//! | register callbacks for inserted, changed and deleted rows | [`handlers`] |
 //! | list the changes since the last look | [`track`] |
 //! | find rows by their columns, in order | [`index`], [`typed::TypedIndex`] |
 //! | replicate only some rows of a table | [`Condition`], [`typed::TypedCondition`] |
 //! | fetch large columns when they are needed | [`fetch`] |
-//! | run a daemon that writes the wanted state in each iteration of its main loop | [`IdlLoop`] |
-//! | choose among servers, set up TLS, hold a lock, set probes | [`Setup`], and the setters of [`polled::Client`]; the other clients have the same |
+//! | run a daemon that writes the desired state in each iteration of its main loop | [`IdlLoop`] |
+//! | choose among servers, set up TLS, hold a lock, set probe intervals | [`Setup`], and the setters of [`polled::Client`]; the other clients have the same setters |
 //! | see the state of the session, and why it cannot connect | [`SessionState`], [`Failure`] |
-//! | see why the server refused a transaction, or abort one in the program | [`Refused`], [`Abort`] |
+//! | see why the server refused a transaction, or abort one from the program | [`Refused`], [`Abort`] |
 //! | export metrics | [`Metrics`] |
 //! | work with columns by name | [`Idl::read`], [`Idl::write`], [`data`] |
 //!
 //! # Types from a schema
 //!
-//! Rows get their types from the database's schema. The crate `corvid-idlc` generates them in a build script; its program generates them
-//! once (`ovsdb-idlc rust inventory.ovsschema > src/inventory.rs`). A server prints the schema of a database that it serves:
-//! `ovsdb-client get-schema unix:/var/run/openvswitch/db.sock Open_vSwitch`.
+//! Rows get their types from the database's schema. The crate `corvid-idlc` generates these types
+//! in a build script; its program generates them once
+//! (`ovsdb-idlc rust inventory.ovsschema > src/inventory.rs`). To get the schema of a database from
+//! its server, run `ovsdb-client get-schema unix:/var/run/openvswitch/db.sock Open_vSwitch`.
 //!
 //! ```text
-//! # Cargo.toml: the crates are not published yet, and `corvid` in the public registry is another project's.
+//! # Cargo.toml: the crates are not published yet. `corvid` in the public registry is another
+//! # project.
 //! [dependencies]
 //! corvid = { path = "…/crates/corvid" }
 //!
@@ -98,39 +105,44 @@
 //!
 //! # Guarantees
 //!
-//! - **Atomic updates.** The replica always equals the server's contents at one moment, restricted to the replicated part. The effects of a
-//!   transaction become visible together, and handlers are called after all of them are applied.
-//! - **Read your writes.** When a transaction has succeeded, the replica shows its effects.
-//! - **Reconnection.** After a lost connection the client connects to the next suitable server of the list. Rows stay readable meanwhile. A
-//!   server that keeps history sends only the missed changes. Any other server sends all contents; the client compares them with the
-//!   replica and reports only the differences ([`Resync`]).
-//! - **Cost follows the change.** An element that is put into a set of ten thousand costs the same as into a set of ten, here and on the wire.
+//! - **Atomic updates.** The replica always equals the server's contents at one moment, restricted
+//!   to the replicated part. The effects of a transaction become visible together, and handlers run
+//!   only after all of them are applied.
+//! - **Read your writes.** Once a transaction has succeeded, the replica shows its effects.
+//! - **Reconnection.** After a connection is lost, the client connects to the next suitable server
+//!   in the list. Rows stay readable meanwhile. A server that keeps history sends only the missed
+//!   changes. Any other server sends all contents; the client compares them with the replica and
+//!   reports only the differences ([`Resync`]).
+//! - **Cost follows the change.** Adding an element to a set of ten thousand costs the same as
+//!   adding it to a set of ten, in memory and on the wire.
 //!
 //! # Limits of the guarantees
 //!
-//! **A transaction is carried out at least once, not exactly once.** When the connection is lost after a transaction was sent, the client
-//! cannot know whether the server committed it. `transact` then calls its function again, on the replica's new contents. That is harmless if
-//! the function checks the contents before it changes them ([`Idl::verify`]), or if an index of the schema refuses a second row. A function
-//! that inserts a row without a check may insert two.
+//! **A transaction is carried out at least once, not exactly once.** If the connection is lost
+//! after a transaction was sent, the client cannot know whether the server committed it. `transact`
+//! then calls its function again, on the replica's new contents. That is harmless if the function
+//! checks the contents before it changes them ([`Idl::verify`]), or if an index of the schema
+//! rejects a second row. A function that inserts a row without a check may insert two.
 //!
-//! A transaction does not lock anything: it overwrites changes that other clients committed meanwhile, unless it calls [`Idl::verify`] for
-//! the columns that it relies on.
+//! A transaction does not lock anything. It overwrites changes that other clients committed
+//! meanwhile, unless it calls [`Idl::verify`] for the columns that it relies on.
 //!
 //! # Logging and metrics
 //!
-//! The library logs through the [`log`](https://docs.rs/log) facade with the target [`LOG_TARGET`]; without a logger it prints nothing.
-//! [`Idl::metrics`] returns counters as plain numbers, for export with the program's own metrics.
+//! The library logs through the [`log`](https://docs.rs/log) facade with the target [`LOG_TARGET`];
+//! without a logger it prints nothing. [`Idl::metrics`] returns counters as plain numbers, for
+//! export with the program's own metrics.
 //!
 //! # Features
 //!
 //! | Feature | Default | Brings |
 //! |---|---|---|
-//! | `tls` | yes | `ssl:` and `pssl:` remotes, by rustls. Without it such remotes fail with "Protocol not available" |
+//! | `tls` | yes | `ssl:` and `pssl:` remotes, through rustls. Without this feature such remotes fail with "Protocol not available" |
 //! | `tokio` | no | `tokio::Client` |
 //!
 //! # Without a server
 //!
-//! The core is a state machine without input and output, so programs can be tested without a server:
+//! The core is a state machine that does no I/O, so programs can be tested without a server:
 //!
 //! ```
 //! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/inventory.rs.in"));
@@ -166,15 +178,15 @@ pub use corvid_session::{
     Clause, Condition, Function, Level, LogMessage, Options, RefusedClause, SessionMetrics,
 };
 
-/// Values, rows, types and schemas.
+/// Values, rows, types and schemas. Re-export of `corvid-data`.
 #[doc(inline)]
 pub use corvid_data as data;
-/// JSON: a pull reader, writers, a small tree.
+/// JSON: a pull reader, writers and a small tree. Re-export of `corvid-json`.
 #[doc(inline)]
 pub use corvid_json as json;
 /// JSON-RPC messages, and the states and log events of a connection.
 #[doc(inline)]
 pub use corvid_rpc as rpc;
-/// The session: the choice of a server, conditions, the lock, updates.
+/// The session: server selection, conditions, the lock and updates.
 #[doc(inline)]
 pub use corvid_session as session;

@@ -1,14 +1,15 @@
-//! Errors by which the function that makes a transaction may abort it.
+//! Errors with which a transaction's function may abort the transaction.
 //!
-//! A program's own error comes out of `transact` as it went in, so the program can match it; for that it must also be able to hold the errors of
-//! `transact` itself, as `anyhow::Error`, `Box<dyn Error>` and an enumeration with `#[from] corvid_driver::Error` can.
+//! `transact` returns a program's own error unchanged, so the program can match it. The error type
+//! must also be able to hold the errors of `transact` itself. `anyhow::Error`, `Box<dyn Error>` and
+//! an enum with `#[from] corvid_driver::Error` can.
 
 use corvid_idl::Misuse;
 
 use crate::error::Error;
 
-/// An error of a function that makes a transaction: [`Misuse`], which comes out as [`Error::Misuse`], or any type that an [`Error`] can become,
-/// which comes out as it is.
+/// The error of a function that makes a transaction. [`Misuse`] is returned as [`Error::Misuse`];
+/// any type that implements `From<Error>` is returned unchanged.
 ///
 /// ```no_run
 /// use corvid_driver::blocking::Client;
@@ -40,10 +41,10 @@ use crate::error::Error;
 /// # }
 /// ```
 pub trait Abort {
-    /// The error of `transact`.
+    /// The error type of the `transact` call.
     type Error: From<Error>;
 
-    /// This error as the error of `transact`.
+    /// Converts this error to the error of `transact`.
     fn into_error(self) -> Self::Error;
 }
 

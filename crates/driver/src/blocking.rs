@@ -1,8 +1,9 @@
-//! A client for programs that do one thing at a time: every call blocks until its result is there.
+//! A client for programs that do one thing at a time: every call blocks until it has a result.
 //!
-//! A call takes a time limit, after which it fails with [`Error::TimedOut`]; `None` waits for ever. Between calls the client reads nothing and
-//! answers no probes. If the program makes no call for longer than the server's probe limit, the server closes the connection; the next call
-//! makes a new one.
+//! Each call takes a time limit, after which it fails with [`Error::TimedOut`]; `None` waits
+//! forever. Between calls the client reads nothing and answers no probes. If the program makes no
+//! call for longer than the server's probe limit, the server closes the connection. The next call
+//! opens a new one.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -18,31 +19,34 @@ use crate::polled::{self, millis};
 use crate::session::SessionState;
 use crate::setup::Setup;
 
-/// A client whose calls block. It derefs to [`polled::Client`] and through that to [`Idl`], for everything that needs no waiting.
+/// A client whose calls block. It derefs to [`polled::Client`], and through that to [`Idl`], for
+/// everything that does not wait.
 #[derive(Debug)]
 pub struct Client {
     inner: polled::Client,
 }
 
 impl Client {
-    /// As [`polled::Client::connect`]. Nothing is connected before something is waited for.
+    /// Creates a client, as [`polled::Client::connect`] does. The first call that waits starts to
+    /// connect.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`polled::Client::connect`].
     pub fn connect(class: Class, remotes: &str) -> Result<Client, Error> {
         Ok(Client::over(polled::Client::connect(class, remotes)?))
     }
 
-    /// As [`polled::Client::connect_with`]. Nothing is connected before something is waited for.
+    /// Creates a client, as [`polled::Client::connect_with`] does. The first call that waits starts
+    /// to connect.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`polled::Client::connect_with`].
     pub fn connect_with(class: Class, remotes: &str, setup: &Setup) -> Result<Client, Error> {
         let client = polled::Client::connect_with(class, remotes, setup)?;
         Ok(Client::over(client))
     }
 
-    /// A blocking client from a poll-style one that was set up otherwise.
+    /// Turns a polled client, which may have other settings, into a blocking one.
     #[must_use]
     pub fn over(client: polled::Client) -> Client {
         Client {
@@ -50,10 +54,11 @@ impl Client {
         }
     }
 
-    /// Waits until `holds` returns true. It is called after every change.
+    /// Waits until `holds` returns true. The client calls it after every change.
     ///
     /// # Errors
-    /// A transaction is open; the time limit has passed or no remote is left to try, with the last failure.
+    /// A transaction is open, the time limit has passed, or no remote is left to try. The last two
+    /// carry the last failure.
     pub fn wait_until(
         &mut self,
         timeout: Option<Duration>,
@@ -62,7 +67,8 @@ impl Client {
         block(calls::until(&mut self.within(timeout), holds))
     }
 
-    /// Waits until the state of the session is as wanted: connected, without a server, at the leader.
+    /// Waits until `is_wanted` returns true for the session's state, for example connected,
+    /// disconnected, or connected to the leader.
     ///
     /// # Errors
     /// As [`Client::wait_until`].
@@ -74,7 +80,7 @@ impl Client {
         block(calls::session(&mut self.within(timeout), is_wanted))
     }
 
-    /// The front of one call, which fails when the time has passed.
+    /// The front for one call, which fails once `timeout` has passed.
     fn within(&mut self, timeout: Option<Duration>) -> Timed<'_> {
         let begin_ms = self.inner.now_ms();
         Timed {
@@ -83,7 +89,7 @@ impl Client {
         }
     }
 
-    /// Waits for the initial contents, of this connection or an earlier one.
+    /// Waits until the client has contents, from this connection or an earlier one.
     ///
     /// # Errors
     /// As [`Client::wait_until`].
@@ -91,7 +97,7 @@ impl Client {
         self.wait_until(timeout, Idl::has_ever_connected)
     }
 
-    /// Waits until [`Idl::change_seqno`] is another one than `seqno`; returns the new one.
+    /// Waits until [`Idl::change_seqno`] differs from `seqno`, and returns the new number.
     ///
     /// # Errors
     /// As [`Client::wait_until`].
@@ -99,11 +105,13 @@ impl Client {
         block(calls::new_seqno(&mut self.within(timeout), seqno))
     }
 
-    /// Sets the condition of a table and waits until the server applies it: as [`polled::Client::set_condition`].
+    /// Sets the condition of a table, as [`polled::Client::set_condition`] does, and waits until
+    /// the server applies it.
     ///
     /// # Errors
-    /// As [`Client::wait_until`]; the condition stays set. A clause that a server would refuse, or
-    /// a refusal by the server: the condition before it stays in force.
+    /// Those of [`Client::wait_until`]: the condition stays set. [`Error::Misuse`] for a clause
+    /// that any server would refuse and [`Error::ConditionRefused`] for the server's refusal: the
+    /// previous condition stays in force.
     pub fn set_condition(
         &mut self,
         condition: impl Into<TableCondition>,
@@ -112,18 +120,19 @@ impl Client {
         block(calls::set_condition(&mut self.within(timeout), condition))
     }
 
-    /// Waits until the lock is held that [`polled::Client::set_lock`] asked for.
+    /// Waits until the client holds the lock that [`polled::Client::set_lock`] requested.
     ///
     /// # Errors
-    /// As [`Client::wait_until`]; [`Error::LockRefused`].
+    /// Those of [`Client::wait_until`], and [`Error::LockRefused`].
     pub fn wait_for_lock(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         block(calls::lock(&mut self.within(timeout)))
     }
 
-    /// Waits for the end of a fetch.
+    /// Waits for a fetch to end, and returns its outcome.
     ///
     /// # Errors
-    /// As [`Client::wait_until`].
+    /// Those of [`Client::wait_until`], and [`Misuse::RowGone`] if the outcome has already been
+    /// taken.
     pub fn finish_fetch(
         &mut self,
         fetch: FetchId,
@@ -132,25 +141,28 @@ impl Client {
         block(calls::finish_fetch(&mut self.within(timeout), fetch))
     }
 
-    /// Commits the open transaction and waits for its outcome. After a timeout the outcome is unknown.
+    /// Commits the open transaction and waits for its outcome. After a timeout the outcome is
+    /// unknown.
     ///
     /// # Errors
-    /// None is open; as [`Client::wait_until`] otherwise.
+    /// No transaction is open; otherwise those of [`Client::wait_until`].
     pub fn commit(&mut self, timeout: Option<Duration>) -> Result<Status, Error> {
         let (_, status) = block(calls::commit(&mut self.within(timeout)))?;
         Ok(status)
     }
 
-    /// Makes a transaction and commits it. After a failed verification or a lost connection it calls `make` again, on the replica's new
-    /// contents, so `make` must allow several calls. An error of `make` ends the transaction and the call. That error is [`Misuse`] or the
-    /// program's own: see [`Abort`].
+    /// Calls `make` to build a transaction, and commits it. After a failed verification or a lost
+    /// connection it calls `make` again, on the replica's new contents, so `make` must tolerate
+    /// several calls. An error from `make` aborts the transaction and ends the call. That error is
+    /// [`Misuse`] or the program's own type: see [`Abort`].
     ///
-    /// The server may have carried out a transaction whose connection was lost. `make` notices that if it reads the rows before it changes
-    /// them.
+    /// If the connection was lost, the server may have committed the transaction. `make` notices
+    /// that if it reads the rows before it changes them.
     ///
     /// # Errors
-    /// Those of `make`, as they are; [`Error::Refused`] when the server refuses, [`Error::Ended`] when the lock is not held; as
-    /// [`Client::wait_until`] otherwise.
+    /// The errors of `make`, unchanged. [`Error::Refused`] if the server refuses the transaction,
+    /// [`Error::Ended`] if the client does not hold its lock; otherwise those of
+    /// [`Client::wait_until`].
     pub fn transact<T, E: Abort>(
         &mut self,
         timeout: Option<Duration>,
@@ -160,10 +172,10 @@ impl Client {
     }
 }
 
-/// A client that blocks until a moment.
+/// A client that blocks until a deadline.
 struct Timed<'c> {
     client: &'c mut polled::Client,
-    /// Monotonic; `None` is for ever.
+    /// The deadline in milliseconds of the monotonic clock; `None` waits forever.
     end_ms: Option<u64>,
 }
 
@@ -198,7 +210,7 @@ impl Front for Timed<'_> {
     }
 }
 
-/// Settings and the state of the session; and reading, as that derefs to [`Idl`].
+/// Gives access to the settings and the session's state, and through a second deref to the replica.
 impl Deref for Client {
     type Target = polled::Client;
 

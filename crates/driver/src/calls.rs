@@ -1,9 +1,9 @@
-//! The calls of a client that waits, each written once for all fronts.
+//! The calls that wait, each written once for all fronts.
 //!
-//! A [`Front`] gives access to a client and has one way to wait: by blocking, by waiting for another
-//! thread, or as a future. A call is a sequence of looks, changes and waits; all of its waits
-//! together end at the front's time limit. This file has no effects: it sees neither a clock nor a
-//! descriptor.
+//! A [`Front`] gives access to a client and has one way to wait: by blocking, by waiting for
+//! another thread, or as a future. A call is a sequence of looks, changes and waits. The front's
+//! time limit covers all waits of a call together. This file has no effects: it uses neither a
+//! clock nor a descriptor.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -16,22 +16,23 @@ use crate::error::{self, Error};
 use crate::polled;
 use crate::session::SessionState;
 
-/// A client and the way to wait for it.
+/// A client, and the way to wait for it.
 pub(crate) trait Front {
-    /// Reads the client.
+    /// Calls `look` with shared access to the client.
     fn look<T>(&self, look: impl FnOnce(&polled::Client) -> T) -> T;
 
-    /// Changes the client. Requests to the server leave during the next wait.
+    /// Calls `act` with exclusive access to the client. Requests to the server are sent during the
+    /// next wait.
     fn change<T>(&mut self, act: impl FnOnce(&mut polled::Client) -> T) -> T;
 
-    /// Waits until `found` returns something. It is called after every change.
+    /// Waits until `found` returns a value. The front calls it after every change.
     async fn wait<T>(
         &mut self,
         found: impl FnMut(&polled::Client) -> Option<T>,
     ) -> Result<T, Error>;
 }
 
-/// Runs a call of a front that blocks, whose waits are over when they return.
+/// Runs a call of a blocking front, whose waits are complete when they return.
 pub(crate) fn block<T>(call: impl Future<Output = T>) -> T {
     let mut context = Context::from_waker(Waker::noop());
     match pin!(call).poll(&mut context) {
@@ -56,7 +57,7 @@ pub(crate) async fn session(
     front.wait(found).await
 }
 
-/// Returns the new number.
+/// Waits for a `change_seqno` other than `seqno`, and returns it.
 pub(crate) async fn new_seqno(front: &mut impl Front, seqno: u64) -> Result<u64, Error> {
     let found = |client: &polled::Client| Some(client.change_seqno()).filter(|now| *now != seqno);
     front.wait(found).await
@@ -98,7 +99,7 @@ pub(crate) async fn finish_fetch(
     }
 }
 
-/// Commits the open transaction.
+/// Commits the open transaction and waits for its outcome.
 pub(crate) async fn commit(front: &mut impl Front) -> Result<(TxnId, Status), Error> {
     let txn = front.change(|client| {
         let txn = client.open_txn().ok_or(Misuse::NoTransaction)?;
@@ -107,10 +108,10 @@ pub(crate) async fn commit(front: &mut impl Front) -> Result<(TxnId, Status), Er
     Ok((txn, outcome(front, txn).await?))
 }
 
-/// The outcome of a transaction that was committed.
+/// Waits for the outcome of a committed transaction.
 async fn outcome(front: &mut impl Front, txn: TxnId) -> Result<Status, Error> {
     let is_over = |idl: &Idl| idl.status(txn) != Some(Status::Incomplete);
-    // One without changes is over at once, and needs no server.
+    // A transaction without changes completes at once, without a server.
     if !front.look(|client| is_over(client.idl())) {
         until(front, is_over).await?;
     }
@@ -126,13 +127,14 @@ pub(crate) async fn transact<T, E: Abort>(
         let (txn, seqno, value) =
             front.change(|client| begin_and_commit(client.idl_mut(), &mut make))?;
         let outcome = outcome(front, txn).await;
-        // Also after a failed wait, or the replica would keep the outcome for ever.
+        // Runs also after a failed wait. Otherwise the replica would keep the outcome forever.
         let finished = front.change(|client| client.idl_mut().finish(txn));
         let (_, Some(finished)) = (outcome?, finished) else {
             return Err(Error::Misuse(Misuse::NoTransaction).into());
         };
         if finished.status == Status::TryAgain {
-            // The contents that made the verification fail are not there before the next change.
+            // A retry needs other contents than those on which the verification failed, so it waits
+            // for a change.
             new_seqno(front, seqno).await?;
         } else {
             return Ok(Committed::of(value, finished)?);
@@ -140,7 +142,8 @@ pub(crate) async fn transact<T, E: Abort>(
     }
 }
 
-/// Makes a transaction and commits it. Returns it with the number of the contents that `make` saw.
+/// Builds a transaction and commits it. Returns its id, the `change_seqno` that `make` saw, and the
+/// value of `make`.
 fn begin_and_commit<T, E: Abort>(
     idl: &mut Idl,
     make: &mut impl FnMut(&mut Idl) -> Result<T, E>,

@@ -1,20 +1,21 @@
-//! A transaction that succeeded.
+//! The outcome of a successful transaction.
 
 use corvid_idl::typed::Row;
 use corvid_idl::{Finished, Refused, RowId, Status};
 
 use crate::error::Error;
 
-/// The outcome of a transaction that succeeded, or that had nothing to change.
+/// A transaction that succeeded, or that had nothing to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed<T> {
-    /// The return value of the function that made the transaction.
+    /// The return value of the function that built the transaction.
     pub value: T,
     finished: Finished,
 }
 
 impl<T> Committed<T> {
-    /// An error for what did not succeed and cannot by being made again.
+    /// Turns a finished transaction into its outcome, or into an error if it failed in a way that a
+    /// retry cannot mend.
     pub(crate) fn of(value: T, finished: Finished) -> Result<Committed<T>, Error> {
         match finished.status {
             Status::Success | Status::Unchanged => Ok(Committed { value, finished }),
@@ -26,25 +27,28 @@ impl<T> Committed<T> {
         }
     }
 
-    /// The row as the server knows it that was inserted under this handle.
+    /// The handle, on the server's side, of the row that the transaction inserted under the handle
+    /// `row`. `None` if it inserted none.
     #[must_use]
     pub fn inserted(&self, row: RowId) -> Option<RowId> {
         self.finished.inserted(row)
     }
 
-    /// A typed row under the handle that it has on the server: of one that the transaction inserted its new handle, of any other the same.
+    /// A typed row under the handle that it has after the commit: a new one if the transaction
+    /// inserted the row, else the same.
     #[must_use]
     pub fn row<R: Row>(&self, row: R) -> R {
         self.inserted(row.id()).map_or(row, R::of)
     }
 
-    /// The new value of the incremented counter.
+    /// The new value of the counter that the transaction incremented; `None` if it incremented
+    /// none.
     #[must_use]
     pub fn incremented_to(&self) -> Option<i64> {
         self.finished.counter
     }
 
-    /// Whether there was anything to change.
+    /// Whether the transaction changed anything.
     #[must_use]
     pub fn has_changed(&self) -> bool {
         self.finished.status == Status::Success

@@ -1,4 +1,4 @@
-//! Errors of the drivers' calls.
+//! Errors that the drivers' calls return.
 
 use std::io;
 
@@ -18,36 +18,39 @@ pub enum Error {
     /// A fetch could not start.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// The operating system failed to poll or to give random bytes. Failures of connections are not reported here: the client tries again.
+    /// The operating system failed to poll or to provide random bytes. Connection failures are not
+    /// reported here: the client retries them.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The list of remotes is wrong, so no attempt can succeed.
+    /// The list of remotes is wrong, so no attempt to connect can succeed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// The time limit has passed; the last failure, if there was one. The client continues, so the awaited event may still occur.
+    /// The time limit has passed. Carries the last failure, if any. The client continues, so the
+    /// awaited event may still occur.
     #[error("timed out{}", because(.0.as_ref()))]
     TimedOut(Option<Failure>),
-    /// No remote is left to try; the last failure.
+    /// Every remote has been tried, and the client is not persistent. Carries the last failure, if
+    /// any.
     #[error("no server left to try{}", because(.0.as_ref()))]
     Dead(Option<Failure>),
-    /// The server refused the condition, with this error as JSON. The conditions before it are in
+    /// The server refused the condition. Carries its error as JSON. The previous condition stays in
     /// force.
     #[error("condition refused: {0}")]
     ConditionRefused(String),
-    /// The server refused the request for a lock, with this error as JSON. The next connection asks
-    /// again.
+    /// The server refused the lock request. Carries its error as JSON. The client asks again on the
+    /// next connection.
     #[error("lock refused: {0}")]
     LockRefused(String),
     /// The server refused the transaction.
     #[error("transaction refused: {0}")]
     Refused(Refused),
-    /// The transaction ended with this status, and a retry would not help.
+    /// The transaction ended with this status, and retrying would not help.
     #[error("{}", .0.name())]
     Ended(Status),
 }
 
-/// How the change of conditions ended that has this number, once [`Idl::condition_seqno`] has
-/// reached it.
+/// The outcome of the condition change numbered `promise`. The caller has checked that
+/// [`Idl::condition_seqno`] has reached that number.
 pub(crate) fn condition_outcome(idl: &Idl, promise: u64) -> Result<(), Error> {
     let refusal = idl.condition_refusal(promise);
     refusal.map_or(Ok(()), |error| {
@@ -55,7 +58,7 @@ pub(crate) fn condition_outcome(idl: &Idl, promise: u64) -> Result<(), Error> {
     })
 }
 
-/// How the request for a lock ended, if it has ended.
+/// The outcome of the lock request, or `None` while it is pending.
 pub(crate) fn lock_outcome(idl: &Idl) -> Option<Result<(), Error>> {
     let session = idl.session_state();
     if session.has_lock() {

@@ -1,7 +1,8 @@
-//! Why a client has no server: a typed reason, with the remote that it concerns.
+//! Why a client has no server: a typed reason, and the remote that it concerns.
 //!
-//! The session records the last failure; the transport records the kind of the operating system's or TLS's error. This file joins the two. It
-//! decides nothing: attempts continue after every failure.
+//! The session records the last failure, and the transport records the kind of the system or TLS
+//! error. This file joins the two. It makes no decisions: the client keeps trying after every
+//! failure.
 
 use std::fmt::{self, Display, Formatter};
 use std::io;
@@ -40,28 +41,32 @@ impl Display for Failure {
     }
 }
 
-/// The reason of a [`Failure`].
+/// Why a client has no server, or lacks part of the contents. Part of a [`Failure`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The operating system could not make the connection, or broke it: refused, no such socket, unreachable.
+    /// The operating system could not establish the connection, or the connection broke: refused,
+    /// no such socket, unreachable.
     Connection {
-        /// Which kind of error.
+        /// The kind of the system error.
         kind: io::ErrorKind,
-        /// The error in the words of the operating system.
+        /// The system's text for the error.
         text: String,
     },
-    /// The name of the host has no address, or none is known yet.
+    /// The host name has no address, or its address is not known yet.
     HostUnknown,
-    /// TLS failed: one side refused the other's certificate, or the peer does not speak TLS.
+    /// TLS failed: one side rejected the other's certificate, the peer does not speak TLS, or the
+    /// local key or certificates are unusable.
     Tls(String),
     /// The server did not answer in time.
     NoAnswer,
     /// The server closed the connection.
     Closed,
-    /// The server answered and is not suitable: it lacks the database, does not lead its cluster, is disconnected from it.
+    /// The server answered but is unsuitable: it lacks the database, is not the cluster's leader,
+    /// or is disconnected from its cluster.
     Server(ServerFailure),
-    /// The contents are there, but the server's schema lacks tables or columns that the client wants, so rows of these never come.
+    /// The contents have arrived, but the server's schema lacks these tables or columns of the
+    /// class. Their rows will never arrive.
     SchemaLacks(Vec<Missing>),
 }
 
@@ -82,7 +87,8 @@ impl Display for Reason {
     }
 }
 
-/// The failure that keeps a session from its contents, or from a part of them. `transport` is the reason why the last connection ended.
+/// The failure that keeps a session from some or all of its contents. `transport` is the reason why
+/// the last connection ended.
 pub(crate) fn of_session(session: &Client, transport: Option<&Reason>) -> Option<Failure> {
     if session.is_monitoring() {
         let missing = session.plan().map_or(&[][..], |plan| plan.missing());

@@ -1,6 +1,7 @@
-//! Clients of an OVSDB database over real connections: [`corvid_idl`] with sockets, a clock and random numbers.
+//! Clients of an OVSDB database over real connections: [`corvid_idl`] plus sockets, a clock and
+//! random numbers.
 //!
-//! The core is a state machine; each driver here runs it for one kind of program:
+//! The core is a state machine. Each driver here runs it for one kind of program:
 //!
 //! | Program | Driver |
 //! |---|---|
@@ -9,8 +10,9 @@
 //! | has an event loop of its own | [`polled::Client`]: a descriptor and a time to wait for |
 //! | is asynchronous | `tokio::Client`, with the feature `tokio` |
 //!
-//! All of them connect to `tcp:`, `ssl:` and `unix:` remotes and listen on `ptcp:`, `pssl:` and `punix:`. By default they reconnect for ever.
-//! Each driver holds an [`Idl`], which documents reading, transactions and indexes.
+//! All drivers connect to `tcp:`, `ssl:` and `unix:` remotes and listen on `ptcp:`, `pssl:` and
+//! `punix:`. By default they reconnect forever. Each driver holds an [`Idl`], which documents
+//! reading, transactions and indexes.
 //!
 //! ```no_run
 //! use corvid_data::{Arc, Schema};
@@ -30,11 +32,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Clients log through the `log` facade with the target [`LOG_TARGET`]. Their counters are in [`Idl::metrics`].
+//! Clients log through the `log` facade with the target [`LOG_TARGET`]. Their counters are in
+//! [`Idl::metrics`].
 //!
-//! [`transport`] is the connection itself, for programs that have a session without a replica.
+//! [`transport`] is the connection itself, for programs that run a session without a replica.
 //!
-//! This crate owns sockets, time and one thread for each shared client. It does not know what rows mean.
+//! This crate owns sockets, time and one thread per shared client. It does not know what rows mean.
 
 mod abort;
 pub mod blocking;

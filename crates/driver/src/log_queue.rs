@@ -1,8 +1,8 @@
-//! A logger for bindings to other languages, which cannot be called where a message is written:
-//! under the lock of a client, or on a thread that the language does not know.
+//! A logger for bindings to other languages. These cannot be called where a message is logged: the
+//! caller may hold a client's lock, or run on a thread that the language does not know.
 //!
-//! The queue keeps the messages of this library until the binding takes them on a thread of the
-//! program. It keeps the newest [`KEPT_MAX`]. It does not know where they go.
+//! The queue keeps the library's messages until the binding takes them on one of the program's
+//! threads. It keeps the newest [`KEPT_MAX`], and does not know where they go.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,21 +11,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use corvid_net::logging::Shown;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-/// Messages that are kept; of more the oldest are dropped.
+/// Limit on queued messages. When the queue is full, the oldest message is dropped.
 const KEPT_MAX: usize = 1000;
 
-/// A log message of the library.
+/// A log message of this library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedMessage {
     /// Its level.
     pub level: Level,
-    /// The part of the library, for example [`crate::LOG_TARGET`].
+    /// The part of the library that logged the message, for example [`crate::LOG_TARGET`].
     pub target: String,
-    /// One line, with control characters as escapes of JSON.
+    /// The message as one line, with control characters escaped as in JSON.
     pub text: String,
 }
 
-/// Messages that wait to be taken.
+/// Messages that the program has not taken yet.
 #[derive(Debug, Default)]
 pub struct LogQueue {
     messages: Mutex<VecDeque<QueuedMessage>>,
@@ -42,25 +42,27 @@ impl LogQueue {
         }
     }
 
-    /// Makes it the logger of this process, for messages down to [`Level::Info`]. Another logger is
-    /// left in place.
+    /// Makes this queue the process's logger, for messages at [`Level::Info`] and above. If the
+    /// process already has a logger, that one stays.
     pub fn install(&'static self) {
         if log::set_logger(self).is_ok() {
             log::set_max_level(LevelFilter::Info);
         }
     }
 
-    /// The messages, oldest first, to be taken. Loggers of other threads wait for the guard.
+    /// Locks the queued messages, oldest first, for the caller to take. Threads that log meanwhile
+    /// wait for the guard.
     pub fn messages(&self) -> MutexGuard<'_, VecDeque<QueuedMessage>> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a new message since the last call: one atomic load if not.
+    /// Whether a message arrived since the last call. Costs one atomic load if none did.
     pub fn take_news(&self) -> bool {
         self.has_news.load(Ordering::Acquire) && self.has_news.swap(false, Ordering::AcqRel)
     }
 
-    /// Makes the next [`LogQueue::take_news`] return true.
+    /// Makes the next [`LogQueue::take_news`] return true, for a caller that left messages in the
+    /// queue.
     pub fn announce(&self) {
         self.has_news.store(true, Ordering::Release);
     }
@@ -78,7 +80,7 @@ impl Log for LogQueue {
         let message = QueuedMessage {
             level: record.level(),
             target: record.target().to_owned(),
-            // Programs print what they take.
+            // Escaped here, because programs print messages as they are.
             text: Shown(record.args()).to_string(),
         };
         let mut messages = self.messages();

@@ -1,4 +1,5 @@
-//! Passes a client's log messages to the program's logger, through the `log` facade with the target [`TARGET`].
+//! Forwards a client's log messages to the program's logger, through the `log` facade with the
+//! target [`TARGET`].
 
 use corvid_idl::Idl;
 use corvid_net::logging::Shown;
@@ -6,17 +7,17 @@ use corvid_session::Level;
 
 use crate::failure::Failure;
 
-/// The target of every record, for filters: `corvid::client`.
+/// The target of every record but one, for filters: `corvid::client`.
 pub const TARGET: &str = "corvid::client";
 
-/// The target of the record that a client has no server, which is a warning: `corvid::outage`.
-/// Programs that log every attempt to connect need it less than others.
+/// The target of the warning that a client has no server: `corvid::outage`. A program that logs
+/// every connection attempt can filter it out.
 pub const OUTAGE_TARGET: &str = "corvid::outage";
 
-/// Passes a client's messages on.
+/// Forwards the messages of one client.
 #[derive(Debug, Default)]
 pub(crate) struct LogForwarder {
-    /// The dropped messages that have been reported.
+    /// How many dropped messages have been reported.
     dropped: u64,
 }
 
@@ -30,13 +31,13 @@ impl LogForwarder {
             self.dropped = dropped;
         }
         while let Some(message) = idl.poll_log() {
-            // A server's text neither forges a line nor drives a terminal.
+            // Escaped, so that a server's text can neither forge a log line nor control a terminal.
             log::log!(target: TARGET, level(message.level()), "{}", Shown(&message));
         }
     }
 }
 
-/// Logs that a client has no server, and why.
+/// Logs that a client has no server, and the reason.
 pub(crate) fn outage(failure: &Failure) {
     log::warn!(target: OUTAGE_TARGET, "no server with the contents so far: {}", Shown(failure));
 }

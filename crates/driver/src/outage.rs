@@ -1,39 +1,39 @@
-//! When a client that has no server says so.
+//! Decides when a client without a server logs that.
 //!
-//! A program may wait for its client without a time limit, so the log has to tell it what keeps the
-//! client. An answer of a server that does not fit is told at once, because it seldom changes by
-//! itself. A server that cannot be reached, or that looks for its leader, is told after
-//! [`ABSENCE_MS`]: servers restart. Each of the two is told once in an outage.
+//! A program may wait for its client without a time limit, so the log has to name the obstacle. An
+//! answer from an unsuitable server is logged at once, because it seldom changes by itself. A
+//! server that is unreachable or is waiting for its leader is logged after [`ABSENCE_MS`], because
+//! servers restart. Each kind is logged once per outage.
 
 use corvid_session::Failure as ServerFailure;
 
 use crate::failure::{Failure, Reason};
 
-/// How long a server may be away before the log tells it, in milliseconds.
+/// How long a server may be unavailable before the client logs it, in milliseconds.
 const ABSENCE_MS: u64 = 3_000;
 
-/// The present outage.
+/// The current outage, if any.
 #[derive(Debug, Default)]
 pub(crate) struct Outage {
-    /// When it was seen first, in milliseconds; `None`: there is none.
+    /// When the outage was first seen, in milliseconds; `None` without an outage.
     since_ms: Option<u64>,
     is_absence_told: bool,
     is_answer_told: bool,
 }
 
 impl Outage {
-    /// The client has its contents up to date, or is not to have any.
+    /// Ends the outage: the contents are up to date, or the client has no remotes.
     pub(crate) fn ends(&mut self) {
         *self = Outage::default();
     }
 
-    /// Whether nothing is left to be told, so that nobody has to find the reason.
+    /// Whether both kinds of failure have been logged, so the caller need not look for the reason.
     pub(crate) fn is_told(&self) -> bool {
         self.is_absence_told && self.is_answer_told
     }
 
-    /// The client has no server, for this reason as far as is known. Whether that is to be told
-    /// now.
+    /// Records that the client still has no server, with the reason as far as known. Returns
+    /// whether to log it now.
     pub(crate) fn goes_on(&mut self, now_ms: u64, failure: Option<&Failure>) -> bool {
         let since_ms = *self.since_ms.get_or_insert(now_ms);
         let Some(failure) = failure else { return false };
@@ -49,7 +49,7 @@ impl Outage {
     }
 }
 
-/// Whether a server has answered that it is the wrong one, rather than that it is not ready.
+/// Whether the reason is the answer of a wrong server, as opposed to one that is not ready yet.
 fn is_answer(reason: &Reason) -> bool {
     match reason {
         Reason::Server(failure) => !matches!(

@@ -1,4 +1,5 @@
-//! A client for programs with an event loop of their own: a descriptor to poll, a time to come back at.
+//! A client for programs with their own event loop: a descriptor to poll and a time limit for the
+//! wait.
 //!
 //! ```no_run
 //! # use corvid_driver::polled::{Client, Wait};
@@ -12,11 +13,13 @@
 //! # }
 //! ```
 //!
-//! The descriptor changes with the connection, so the loop asks for it before each wait. Nothing here blocks. A separate thread looks host
-//! names up; connections to a host by name fail until the thread has the address.
+//! The descriptor changes with the connection, so the loop asks for it before each wait. Nothing
+//! here blocks. A separate thread resolves host names; connections to a named host fail until its
+//! address is known.
 //!
-//! A client belongs to the process that begins to connect it. A daemon may make its clients before
-//! it forks; if it has run one, the forked child calls [`inherit`](crate::fork::inherit).
+//! A client belongs to the process that starts to connect it. A daemon may create its clients
+//! before it forks. If it has run one of them, the forked child calls
+//! [`inherit`](crate::fork::inherit).
 
 use std::io;
 use std::ops::Deref;
@@ -43,7 +46,8 @@ use crate::session::SessionState;
 use crate::setup::Setup;
 use crate::transport::{Happened, Transport};
 
-/// Events handled in one [`Client::run`], so that a server that sends much leaves the loop time for its other work.
+/// Limit on events handled in one [`Client::run`], so that a busy server leaves the loop time for
+/// its other work.
 const STEPS_MAX: usize = 64;
 
 /// A client and its connection.
@@ -53,31 +57,33 @@ pub struct Client {
     transport: Transport,
     random: Random,
     credentials: Option<Arc<Credentials>>,
-    /// Whether the client tries to connect for ever.
+    /// Whether the client keeps trying to connect forever.
     is_persistent: bool,
-    /// Whether the lock was held when the last run ended, as far as the program can know.
+    /// Whether the client held the lock at the end of the last run, which is the last state that
+    /// the program could see.
     had_lock: bool,
     log_forwarder: LogForwarder,
     outage: Outage,
 }
 
-/// The events to wait for: the first one ends the wait.
+/// The events that end the wait; any one of them suffices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// The connection's descriptor, good until the next [`Client::run`]; `None` when there is nothing to poll.
+    /// The connection's descriptor, valid until the next [`Client::run`]; `None` if there is
+    /// nothing to poll.
     pub fd: Option<RawFd>,
-    /// Wait until it can be read (or has failed).
+    /// Wait until the descriptor is readable or has failed.
     pub readable: bool,
-    /// Wait until it can be written (or has failed).
+    /// Wait until the descriptor is writable or has failed.
     pub writable: bool,
-    /// Time limit of the wait; `None` is for ever.
+    /// Time limit of the wait; `None` waits forever.
     pub timeout: Option<Duration>,
 }
 
-/// Whether a server accepts a name for a lock, or none.
+/// Checks that a server would accept `name` as a lock's name. `None` always passes.
 ///
 /// # Errors
-/// [`Misuse::LockName`]: it is not an `<id>` (RFC 7047 3.1).
+/// [`Misuse::LockName`]: the name is not an `<id>` (RFC 7047 3.1).
 pub fn check_lock_name(name: Option<&str>) -> Result<(), Misuse> {
     match name.filter(|name| !is_id(name.as_bytes())) {
         Some(name) => Err(Misuse::LockName(name.to_owned())),
@@ -86,21 +92,22 @@ pub fn check_lock_name(name: Option<&str>) -> Result<(), Misuse> {
 }
 
 impl Client {
-    /// A client that connects to one of the remotes of a comma-separated list, for example `ssl:10.0.0.1:6641,ssl:10.0.0.2:6641`, and to
-    /// another one after a lost connection. The first attempt begins with the first [`Client::run`].
+    /// Creates a client for a comma-separated list of remotes, for example
+    /// `ssl:10.0.0.1:6641,ssl:10.0.0.2:6641`. It connects to one of them, and to another after a
+    /// lost connection. The first attempt starts with the first [`Client::run`].
     ///
     /// # Errors
-    /// A remote is malformed, of an unknown scheme, or needs TLS, for which [`Client::connect_with`] takes credentials; the list is empty; the
-    /// operating system gives no random bytes.
+    /// The list is empty, a remote is malformed or has an unknown scheme, or a remote needs TLS
+    /// ([`Client::connect_with`] takes credentials). The operating system provides no random bytes.
     pub fn connect(class: Class, remotes: &str) -> Result<Client, Error> {
         Client::connect_with(class, remotes, &Setup::default())
     }
 
-    /// As [`Client::connect`], with other settings than the usual ones.
+    /// Creates a client, as [`Client::connect`] does, with settings other than the defaults.
     ///
     /// # Errors
-    /// As there; or the credentials for TLS are incomplete, or a server would refuse the name of
-    /// the lock.
+    /// Those of [`Client::connect`]; also incomplete TLS credentials, and a lock name that servers
+    /// would refuse.
     pub fn connect_with(class: Class, remotes: &str, setup: &Setup) -> Result<Client, Error> {
         if setup.are_remotes_checked {
             remotes::check(remotes, setup.credentials.as_deref())?;
@@ -117,11 +124,11 @@ impl Client {
         Ok(client)
     }
 
-    /// A client without remotes, for settings of the session that [`Setup`] does not have ([`Idl::session`]). The seed and interest of
-    /// `options` are set here.
+    /// A client without remotes, for session settings that [`Setup`] lacks ([`Idl::session`]). The
+    /// client itself chooses the seed and the interest of `options`.
     ///
     /// # Errors
-    /// The operating system gives no random bytes.
+    /// The operating system provides no random bytes.
     pub fn new(class: Class, options: Option<Options>) -> io::Result<Client> {
         let mut random = Random::new()?;
         let seed = u64::from_ne_bytes(random.bytes()?);
@@ -141,50 +148,53 @@ impl Client {
         })
     }
 
-    /// Looks host names up at once, and waits for the answer.
+    /// Makes the client resolve host names inline, blocking until the answer arrives.
     pub(crate) fn resolving_now(mut self) -> Client {
         self.transport.set_resolve(Resolve::Now);
         self
     }
 
-    /// Key, certificate and CA for `ssl:` and `pssl:`, from the next connection on.
+    /// Sets the key, certificate and CA for `ssl:` and `pssl:` remotes, from the next connection
+    /// on.
     pub fn set_credentials(&mut self, credentials: Option<Arc<Credentials>>) {
         self.credentials.clone_from(&credentials);
         self.transport.set_credentials(credentials);
     }
 
-    /// The client.
+    /// The replica, for reading.
     #[must_use]
     pub fn idl(&self) -> &Idl {
         &self.idl
     }
 
-    /// The replica, for changes. Requests are sent by the next [`Client::run`] or [`Client::wait`].
+    /// The replica, for changes. The next [`Client::run`] or [`Client::wait`] sends the requests.
     pub fn idl_mut(&mut self) -> &mut Idl {
         &mut self.idl
     }
 
-    /// A random UUID, for a row to be inserted.
+    /// A random UUID for a row to insert.
     ///
     /// # Errors
-    /// The operating system gives no random bytes.
+    /// The operating system provides no random bytes.
     pub fn uuid(&mut self) -> io::Result<Uuid> {
         Ok(Uuid::from_random(self.random.bytes()?))
     }
 
-    /// The time of the client's monotonic clock, in milliseconds: the `now_ms` of [`Idl`]'s methods. It is unrelated to the time of day.
+    /// The client's monotonic clock in milliseconds: the `now_ms` of [`Idl`]'s methods. It is
+    /// unrelated to the time of day.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
         clock::mono_ms()
     }
 
-    /// The state of the session: whether it is connected, to which server, whether that leads, the last failure.
+    /// The session's state: whether it is connected, to which server, whether that server leads,
+    /// and the last failure.
     #[must_use]
     pub fn session(&self) -> SessionState {
         SessionState::new(self.idl.session_state(), self.last_failure())
     }
 
-    /// The failure that keeps the client from its contents, or from a part of them; `None` without one.
+    /// The failure that keeps the client from some or all of its contents; `None` if there is none.
     #[must_use]
     pub fn last_failure(&self) -> Option<Failure> {
         failure::of_session(self.idl.session_state(), self.transport.reason())
@@ -193,10 +203,10 @@ impl Client {
 
 /// Settings that may change at any time. They take effect at the next [`Client::run`].
 impl Client {
-    /// Connects to other remotes; a connection to one that is still listed is kept.
+    /// Replaces the list of remotes. The connection is kept if its remote is still listed.
     ///
     /// # Errors
-    /// As [`Client::connect`]; then nothing has changed.
+    /// Those of [`Client::connect`]; nothing has changed then.
     pub fn set_remotes(&mut self, remotes: &str) -> Result<(), RemoteError> {
         remotes::check(remotes, self.credentials.as_deref())?;
         let (now_ms, is_persistent) = (self.now_ms(), self.is_persistent);
@@ -205,29 +215,31 @@ impl Client {
         Ok(())
     }
 
-    /// Whether the client connects only to the leader of a cluster.
+    /// Sets whether the client connects only to the leader of a cluster.
     pub fn set_leader_only(&mut self, is_leader_only: bool) {
         let now_ms = self.now_ms();
         self.idl.session().set_leader_only(now_ms, is_leader_only);
     }
 
-    /// How long the server may be silent before the client probes it; zero never probes, `None` is the default.
+    /// Sets how long the server may be silent before the client probes it. Zero disables probes;
+    /// `None` restores the default.
     pub fn set_probe_interval(&mut self, interval: Option<Duration>) {
         let interval_ms = interval.map(millis);
         self.idl.session().set_probe_interval(interval_ms);
     }
 
-    /// Ends the connection and makes another one.
+    /// Closes the connection and opens a new one.
     pub fn reconnect(&mut self) {
         let now_ms = self.now_ms();
         self.idl.session().force_reconnect(now_ms);
     }
 
-    /// Asks the server for a lock, in place of another one, or gives it back. One of the clients that ask for a lock holds it; the others
-    /// queue for it. While a lock is set, transactions of a client that does not hold it end as "not locked".
+    /// Requests a lock in place of the previous one, or releases it (`None`). One client holds a
+    /// lock, and the other clients that requested it queue for it. While a lock is set,
+    /// transactions of a client that does not hold it end as "not locked".
     ///
     /// # Errors
-    /// [`Misuse::LockName`]: a server would refuse the name. Nothing has changed.
+    /// [`Misuse::LockName`]: servers would refuse the name. Nothing has changed.
     pub fn set_lock(&mut self, name: Option<&str>) -> Result<(), Misuse> {
         check_lock_name(name)?;
         let now_ms = self.now_ms();
@@ -235,17 +247,18 @@ impl Client {
         Ok(())
     }
 
-    /// Whether the lock is held, by the server's last message.
+    /// Whether the client holds the lock, according to the server's last message.
     #[must_use]
     pub fn has_lock(&self) -> bool {
         self.idl.session_state().has_lock()
     }
 
-    /// Sets the condition of a table, which chooses the rows that are replicated: a typed condition, a clause of one, or a table with an untyped condition. Returns the number that
-    /// [`Idl::condition_seqno`] must reach before the condition is in force.
+    /// Sets the condition of a table, which selects the rows to replicate. It may be a typed
+    /// condition, a single clause of one, or a table with an untyped condition. The condition is in
+    /// force once [`Idl::condition_seqno`] reaches the returned number.
     ///
     /// # Errors
-    /// As [`Idl::set_condition`].
+    /// Those of [`Idl::set_condition`].
     pub fn set_condition(&mut self, condition: impl Into<TableCondition>) -> Result<u64, Misuse> {
         let now_ms = self.now_ms();
         let TableCondition { table, condition } = condition.into();
@@ -253,31 +266,32 @@ impl Client {
     }
 }
 
-/// The work.
+/// Running the client.
 impl Client {
-    /// Does all work that needs no waiting, within bounds. Returns whether the replica or the
-    /// session's state changed. Log messages go to the `log` facade ([`crate::LOG_TARGET`]). A lock
-    /// that is lost ends the work, so that [`Client::has_lock`] tells of it after each call.
+    /// Does all work that needs no waiting, up to a limit. Returns whether the replica or the
+    /// session's state changed. Log messages go to the `log` facade ([`crate::LOG_TARGET`]). Losing
+    /// the lock ends the run, so [`Client::has_lock`] after each call shows every loss.
     ///
     /// # Errors
-    /// A transaction is open; [`Misuse::Forked`].
+    /// A transaction is open, or [`Misuse::Forked`].
     pub fn run(&mut self) -> Result<bool, Misuse> {
         self.work(false)
     }
 
-    /// As [`Client::run`], but returns as soon as something has changed, with work left to do: call it again until it returns false. A program that is to
-    /// see the state after each message of the server has the session handle one at a time
+    /// Works like [`Client::run`], but returns as soon as something has changed, even with work
+    /// left: call it again until it returns false. To see the state after each of the server's
+    /// messages, also make the session handle one message at a time
     /// ([`set_messages_max`](corvid_session::Client::set_messages_max)).
     ///
     /// # Errors
-    /// A transaction is open; [`Misuse::Forked`].
+    /// A transaction is open, or [`Misuse::Forked`].
     pub fn run_to_change(&mut self) -> Result<bool, Misuse> {
         self.work(true)
     }
 
-    /// Fails in a process that was forked after the client began to connect. There the client can
-    /// be read and dropped, without a trace on the parent's connection. Settings and transactions
-    /// have no effect there, because nothing is sent.
+    /// Fails in a process that was forked after the client began to connect. That process can read
+    /// and drop the client without affecting the parent's connection. Its settings and transactions
+    /// have no effect, because nothing is sent.
     ///
     /// # Errors
     /// [`Misuse::Forked`].
@@ -291,8 +305,9 @@ impl Client {
     fn work(&mut self, ends_at_change: bool) -> Result<bool, Misuse> {
         self.check_process()?;
         let seqno = self.idl.change_seqno();
-        // The program sees each loss of its lock, even if the next message or connection brings the
-        // lock back. A call since the last run may have lost it: then nothing is read in this run.
+        // The program must see each loss of its lock, even if the next message or connection brings
+        // the lock back. If a call since the last run lost the lock, this run reads nothing:
+        // reading could bring the lock back before the program has looked.
         let had_lock = self.has_lock();
         let is_lock_lost = self.had_lock && !had_lock;
         self.transport.begin_round();
@@ -312,7 +327,8 @@ impl Client {
                 Some(Happened::Received(count)) => Input::Received(self.transport.bytes(count)),
                 Some(Happened::Sent) => Input::Sent,
                 Some(Happened::Ended(end)) => Input::Disconnected(end),
-                // Messages that have been read are left.
+                // The session still has received messages that it has not handled. A tick handles
+                // the next.
                 None if ends_at_change && self.is_due() => Input::Tick,
                 None => break,
             };
@@ -325,7 +341,8 @@ impl Client {
         Ok(self.idl.change_seqno() != seqno)
     }
 
-    /// Logs what keeps the client from its contents, for a program that waits for them.
+    /// Logs the obstacle that keeps the client from its contents, for a program that is waiting for
+    /// them.
     fn tell_outage(&mut self) {
         let session = self.idl.session_state();
         if session.is_monitoring() || session.remotes().is_empty() {
@@ -356,7 +373,7 @@ impl Client {
         }
     }
 
-    /// Fails if no remote is left to try, so that no wait would end.
+    /// Fails if no remote is left to try: a wait would never end.
     pub(crate) fn check_alive(&self) -> Result<(), Error> {
         match self.idl.session_state().is_alive() {
             true => Ok(()),
@@ -364,8 +381,8 @@ impl Client {
         }
     }
 
-    /// The events to wait for before the next [`Client::run`]. May be called while a transaction is open; the transaction must end before
-    /// that run.
+    /// The events to wait for before the next [`Client::run`]. May be called while a transaction is
+    /// open, but the transaction must end before that run.
     #[must_use]
     pub fn wait(&mut self) -> Wait {
         let wanted = self.wanted();
@@ -377,10 +394,11 @@ impl Client {
         }
     }
 
-    /// As [`Client::wait`], for those who wait here.
+    /// Works like [`Client::wait`], for the fronts of this crate, which poll the descriptor
+    /// themselves.
     pub(crate) fn wanted(&mut self) -> Wanted<'_> {
         if self.transport.is_foreign() {
-            // The next run tells why.
+            // The next run returns the error.
             return Wanted {
                 fd: None,
                 readable: false,
@@ -406,7 +424,7 @@ impl Client {
     }
 }
 
-/// Reading needs no other name.
+/// Reads of the replica go straight to [`Idl`].
 impl Deref for Client {
     type Target = Idl;
 

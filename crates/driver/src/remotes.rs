@@ -1,4 +1,5 @@
-//! Checks of a list of remotes, before the first attempt: without them a wrong list would show only as attempts that fail for ever.
+//! Checks a list of remotes before the first attempt. Without the check, a wrong list would show
+//! only as attempts that fail forever.
 
 use corvid_net::target::{Active, Passive, Target, TargetError};
 use corvid_net::tls::{Credentials, MissingPart};
@@ -17,29 +18,29 @@ pub enum RemoteError {
         "{remote:?} is no remote: it must begin with \"tcp:\", \"ssl:\", \"unix:\", \"ptcp:\", \"pssl:\" or \"punix:\""
     )]
     UnknownScheme {
-        /// The remote.
+        /// The remote as given.
         remote: String,
     },
-    /// The host, the port or the descriptor of a remote is missing or malformed.
+    /// The remote's host, port or descriptor is missing or malformed.
     #[error("{remote:?} is no remote: {reason}")]
     Malformed {
-        /// The remote.
+        /// The remote as given.
         remote: String,
-        /// The error.
+        /// The parser's error.
         reason: String,
     },
-    /// A remote needs TLS, and no credentials are given.
+    /// A remote needs TLS, but the client has no credentials.
     #[error("{remote}: TLS needs a private key, a certificate and a CA certificate")]
     NoCredentials {
-        /// The remote.
+        /// The remote as given.
         remote: String,
     },
-    /// A remote needs TLS, and a part of the credentials is not given or its file cannot be used.
+    /// A remote needs TLS, but some credentials are missing or their files cannot be used.
     #[error("{remote}: TLS lacks: {}", list(.missing))]
     IncompleteCredentials {
-        /// The remote.
+        /// The remote as given.
         remote: String,
-        /// The missing parts.
+        /// The missing credentials.
         missing: Vec<MissingPart>,
     },
 }
@@ -49,7 +50,7 @@ fn list(missing: &[MissingPart]) -> String {
     parts.join(", ")
 }
 
-/// Checks each remote of a list.
+/// Checks each remote of a comma-separated list, and the credentials if any of them needs TLS.
 pub(crate) fn check(remotes: &str, credentials: Option<&Credentials>) -> Result<(), RemoteError> {
     let list = RemoteList::parse(remotes);
     if list.remotes.is_empty() {

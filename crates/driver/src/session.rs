@@ -1,34 +1,38 @@
-//! The state of a client's session, as one plain value: for status pages, logs and decisions of the program.
+//! The state of a client's session as one plain value: for status pages, logs and the program's
+//! decisions.
 
 use corvid_session::{Client, ServerStatus};
 
 use crate::failure::Failure;
 
-/// The state of a client's session at one moment. [`crate::polled::Client::session`] makes it.
+/// The state of a client's session at one moment, as returned by
+/// [`crate::polled::Client::session`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionState {
     /// Whether a connection is established.
     pub is_connected: bool,
-    /// The remote that is connected, or was tried last; `None` without remotes.
+    /// The remote that is connected, or was tried last; `None` if there are no remotes.
     pub remote: Option<String>,
-    /// The server's role: standalone, leader or follower, connected to its cluster. `None` until the server has sent it.
+    /// The server's role: standalone, leader or follower, and whether it is connected to its
+    /// cluster. `None` until the server has sent it.
     pub server: Option<ServerStatus>,
     /// Whether the replica is complete and receives the server's changes.
     pub is_synced: bool,
-    /// Whether contents have ever arrived.
+    /// Whether contents have ever arrived, on any connection.
     pub has_contents: bool,
-    /// Whether the client is connected or going to try; false when no remote is left to try.
+    /// Whether the client is connected or will try to connect; false if no remote is left to try.
     pub is_alive: bool,
-    /// The failure that keeps the client from its contents, or from a part of them; `None` without one.
+    /// The failure that keeps the client from some or all of its contents; `None` if there is none.
     pub last_failure: Option<Failure>,
-    /// Grows whenever a connection is established or ends.
+    /// Incremented whenever a connection is established or ends.
     pub seqno: u64,
-    /// The lock.
+    /// The state of the lock.
     pub lock: LockState,
 }
 
 impl SessionState {
-    /// Whether the server leads its cluster, or is the only one; `None` until it has sent that.
+    /// Whether the server leads its cluster or is standalone; `None` until the server has sent its
+    /// role.
     #[must_use]
     pub fn is_leader(&self) -> Option<bool> {
         self.server.as_ref().map(|server| server.is_leader)
@@ -49,20 +53,20 @@ impl SessionState {
     }
 }
 
-/// A client's lock, by the server's last message. Another client may have stolen it since. Transactions are safe all the same: while a lock
-/// is set, each of them asserts it.
+/// A client's lock, according to the server's last message. Another client may have stolen it
+/// since. Transactions are safe nevertheless: while a lock is set, each of them asserts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LockState {
-    /// The client wants no lock.
+    /// The client has not set a lock.
     Unset,
-    /// The lock is requested, or will be with the next connection.
+    /// The client has requested the lock, or will on the next connection.
     Requested,
     /// Another client holds it.
     Contended,
     /// This client holds it.
     Held,
-    /// The server refused the request, with this error as JSON: its table of locks may be full. The
-    /// next connection asks again.
+    /// The server refused the request; carries its error as JSON. Its lock table may be full. The
+    /// client asks again on the next connection.
     Refused(String),
 }
 

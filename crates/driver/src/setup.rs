@@ -1,11 +1,12 @@
-//! The settings that a client starts with, besides the class and the remotes.
+//! The settings that a client starts with, apart from the class and the remotes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use corvid_net::tls::Credentials;
 
-/// Settings of a client. Most of them can be changed later, by the methods of [`crate::polled::Client`].
+/// Settings of a client. Most of them can be changed later through the methods of
+/// [`crate::polled::Client`].
 ///
 /// ```no_run
 /// use corvid_driver::blocking::Client;
@@ -27,19 +28,23 @@ use corvid_net::tls::Credentials;
 pub struct Setup {
     /// Key, certificate and CA for `ssl:` and `pssl:` remotes.
     pub credentials: Option<Arc<Credentials>>,
-    /// Whether the client connects only to the leader of a cluster. True by default; programs that only read need no leader.
+    /// Whether the client connects only to the leader of a cluster. True by default. Programs that
+    /// only read do not need the leader.
     pub is_leader_only: bool,
-    /// Whether the client tries to connect for ever; otherwise it tries each remote once. True by default.
+    /// Whether the client keeps trying to connect forever. If false, it tries each remote once.
+    /// True by default.
     pub is_persistent: bool,
-    /// Whether remotes are tried in random order, so that clients spread over servers. True by default.
+    /// Whether the client tries remotes in random order, so that clients spread over the servers.
+    /// True by default.
     pub is_shuffled: bool,
-    /// How long the server may be silent before the client probes it; zero never probes. `None`: 5 seconds over a network, never on
-    /// this machine.
+    /// How long the server may be silent before the client probes it; zero disables probes. `None`:
+    /// 5 seconds over a network, no probes on a local socket.
     pub probe_interval: Option<Duration>,
-    /// A lock to ask for: see [`crate::polled::Client::set_lock`].
+    /// A lock to request: see [`crate::polled::Client::set_lock`].
     pub lock: Option<String>,
-    /// Whether a list of remotes that cannot work is an error of the call. True by default. Otherwise each attempt fails, which the log says: for
-    /// libraries whose programs may name remotes before they can be used.
+    /// Whether a list of remotes that cannot work makes the call fail. True by default. If false,
+    /// the call succeeds and each attempt to connect fails and is logged. Bindings set this to
+    /// false if their programs may name remotes before these can be used.
     pub are_remotes_checked: bool,
 }
 

@@ -1,9 +1,11 @@
-//! A client for programs of several threads: a handle that can be cloned, sent and used from all of them at once.
+//! A client for multi-threaded programs: a handle that can be cloned, sent to other threads and
+//! used from all of them at once.
 //!
-//! A thread of the client waits for the server, applies its updates and sends requests. So the replica is up to date and probes are answered
-//! while the program's threads are busy. A reader-writer lock protects the replica. Readers access it on their own threads, with closures
-//! that may borrow from their surroundings. A reader holds up updates, so its closure should not block. A transaction is made under the
-//! writer's lock and waited for without it.
+//! A background thread waits for the server, applies its updates and sends requests. So the replica
+//! stays up to date, and probes are answered, while the program's threads are busy. A reader-writer
+//! lock protects the replica. Readers access it on their own threads, with closures that may borrow
+//! from their surroundings. A reader delays updates, so its closure should not block. A transaction
+//! is built under the write lock; the wait for its outcome does not hold the lock.
 //!
 //! ```no_run
 //! use corvid_driver::shared::Client;
@@ -18,13 +20,15 @@
 //! # }
 //! ```
 //!
-//! Invariants. A transaction is open only while its maker holds the writer's lock. Only the thread of the client does input and output, so its
-//! descriptor is good as long as it waits for it. The thread ends, and the connection with it, with the last handle.
+//! Invariants. A transaction is open only while its maker holds the write lock. Only the background
+//! thread does I/O, so the descriptor stays valid while that thread waits for it. Dropping the last
+//! handle ends the thread and closes the connection.
 //!
-//! A forked child has no thread of the client, so every call fails there, and those that return no
+//! A forked child lacks the background thread. Every call fails there, and calls that return no
 //! error panic.
 //!
-//! Locks do not nest: calling a handle within its own closures or event handlers would wait for ever, so it panics.
+//! Locks do not nest. Calling a handle from its own closures or event handlers would deadlock, so
+//! it panics.
 
 use std::cell::RefCell;
 use std::io;
@@ -46,17 +50,17 @@ use crate::session::SessionState;
 use crate::setup::Setup;
 
 thread_local! {
-    /// The clients whose locks this thread holds, by address.
+    /// Addresses of the clients whose locks this thread holds.
     static HELD: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A handle to a client; clones lead to the same one.
+/// A handle to a client. Clones share the same client.
 #[derive(Debug, Clone)]
 pub struct Client {
     owner: Arc<Owner>,
 }
 
-/// Exists once for each client; ends the thread.
+/// Exists once per client. Dropping it stops the thread.
 #[derive(Debug)]
 struct Owner {
     common: Arc<Common>,
@@ -70,18 +74,18 @@ struct Common {
     progress: Mutex<Progress>,
     has_progressed: Condvar,
     waker: Waker,
-    /// The process that has the thread.
+    /// The process in which the thread runs.
     home: Home,
 }
 
-/// The thread's progress.
+/// How far the thread has come.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Grows whenever the thread has looked at the client.
+    /// Incremented after each run of the client.
     round: u64,
-    /// The last handle is gone.
+    /// The last handle has been dropped.
     is_unwanted: bool,
-    /// The thread has ended, for this reason if there is one.
+    /// The thread has ended; `failure` holds the reason if it failed.
     has_ended: bool,
     failure: Option<io::ErrorKind>,
 }
@@ -90,32 +94,33 @@ struct Progress {
 enum Waited {
     Progress,
     TimeOut,
-    /// The thread has ended, for this reason if there is one.
+    /// The thread has ended, with the reason if it failed.
     End(Option<io::ErrorKind>),
 }
 
 impl Client {
-    /// A client that connects to one of the remotes at once, as [`polled::Client::connect`].
+    /// Creates a client, as [`polled::Client::connect`] does, and starts to connect at once.
     ///
     /// # Errors
-    /// As there; no thread or descriptor is left.
+    /// Those of [`polled::Client::connect`]; also no thread or descriptor is available.
     pub fn connect(class: Class, remotes: &str) -> Result<Client, Error> {
         Ok(Client::over(polled::Client::connect(class, remotes)?)?)
     }
 
-    /// As [`Client::connect`], with other settings than the usual ones, as [`polled::Client::connect_with`].
+    /// Works like [`Client::connect`], with settings other than the defaults: see
+    /// [`polled::Client::connect_with`].
     ///
     /// # Errors
-    /// As there; no thread or descriptor is left.
+    /// Those of [`polled::Client::connect_with`]; also no thread or descriptor is available.
     pub fn connect_with(class: Class, remotes: &str, setup: &Setup) -> Result<Client, Error> {
         let client = polled::Client::connect_with(class, remotes, setup)?;
         Ok(Client::over(client)?)
     }
 
-    /// A shareable client from a poll-style one that was set up otherwise.
+    /// Turns a polled client, which may have other settings, into a shared one.
     ///
     /// # Errors
-    /// No thread or descriptor is left.
+    /// No thread or descriptor is available.
     pub fn over(client: polled::Client) -> io::Result<Client> {
         let (waker, sleeper) = waker::pair()?;
         let common = Arc::new(Common {
@@ -144,7 +149,7 @@ impl Client {
     /// Calls `look` with the replica. Other readers may run at the same time; updates wait.
     ///
     /// # Panics
-    /// Within a closure or an event handler of the same client; in a forked child.
+    /// If called within a closure or an event handler of the same client, or in a forked child.
     pub fn read<T>(&self, look: impl FnOnce(&Idl) -> T) -> T {
         self.look(|client| look(client.idl()))
     }
@@ -157,17 +162,17 @@ impl Client {
         look(&client.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Calls `act` with exclusive access to the client: to register event handlers, set conditions, clear changes. A transaction that `act`
-    /// leaves open is aborted.
+    /// Calls `act` with exclusive access to the client, for example to register event handlers, set
+    /// conditions or clear changes. If `act` leaves a transaction open, it is aborted.
     ///
     /// # Panics
-    /// As [`Client::read`].
+    /// Those of [`Client::read`].
     pub fn with<T>(&self, act: impl FnOnce(&mut Idl) -> T) -> T {
         self.change(|client| act(client.idl_mut()))
     }
 
-    /// Does something that the thread is to follow up. It must not do input or output. A
-    /// transaction that it leaves open is aborted.
+    /// Calls `act` with exclusive access, then wakes the thread to carry out the consequences.
+    /// `act` must not do I/O. If it leaves a transaction open, it is aborted.
     fn change<T>(&self, act: impl FnOnce(&mut polled::Client) -> T) -> T {
         let common = self.common();
         common.assert_process();
@@ -182,42 +187,42 @@ impl Client {
         value
     }
 
-    /// As [`polled::Client::session`].
+    /// The session's state: see [`polled::Client::session`].
     #[must_use]
     pub fn session(&self) -> SessionState {
         self.look(polled::Client::session)
     }
 
-    /// As [`polled::Client::set_remotes`].
+    /// Replaces the list of remotes: see [`polled::Client::set_remotes`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`polled::Client::set_remotes`].
     pub fn set_remotes(&self, remotes: &str) -> Result<(), RemoteError> {
         self.change(|client| client.set_remotes(remotes))
     }
 
-    /// As [`polled::Client::set_lock`].
+    /// Requests or releases a lock: see [`polled::Client::set_lock`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`polled::Client::set_lock`], and [`Misuse::Forked`].
     pub fn set_lock(&self, name: Option<&str>) -> Result<(), Misuse> {
         self.common().check_process()?;
         self.change(|client| client.set_lock(name))
     }
 
-    /// The counters.
+    /// The client's counters since its creation.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         self.read(Idl::metrics)
     }
 
-    /// Waits until `holds` returns true. It is called after every change.
+    /// Waits until `holds` returns true. The calling thread calls it after every change.
     ///
     /// # Errors
-    /// The time limit has passed, or no remote is left to try.
+    /// The time limit has passed, no remote is left to try, or [`Misuse::Forked`].
     ///
     /// # Panics
-    /// As [`Client::read`].
+    /// Those of [`Client::read`].
     pub fn wait_until(
         &self,
         timeout: Option<Duration>,
@@ -226,7 +231,8 @@ impl Client {
         block(calls::until(&mut self.within(timeout)?, holds))
     }
 
-    /// Waits until the state of the session is as wanted, as [`crate::blocking::Client::wait_for_session`].
+    /// Waits until `is_wanted` returns true for the session's state, for example connected,
+    /// disconnected, or connected to the leader.
     ///
     /// # Errors
     /// As [`Client::wait_until`].
@@ -238,7 +244,7 @@ impl Client {
         block(calls::session(&mut self.within(timeout)?, is_wanted))
     }
 
-    /// The front of one call, which fails when the time has passed.
+    /// The front for one call, which fails once `timeout` has passed.
     fn within(&self, timeout: Option<Duration>) -> Result<Timed<'_>, Misuse> {
         self.common().check_process()?;
         Ok(Timed {
@@ -247,7 +253,7 @@ impl Client {
         })
     }
 
-    /// Waits for the initial contents, of this connection or an earlier one.
+    /// Waits until the client has contents, from this connection or an earlier one.
     ///
     /// # Errors
     /// As [`Client::wait_until`].
@@ -255,7 +261,7 @@ impl Client {
         self.wait_until(timeout, Idl::has_ever_connected)
     }
 
-    /// Waits until [`Idl::change_seqno`] is another one than `seqno`; returns the new one.
+    /// Waits until [`Idl::change_seqno`] differs from `seqno`, and returns the new number.
     ///
     /// # Errors
     /// As [`Client::wait_until`].
@@ -263,11 +269,13 @@ impl Client {
         block(calls::new_seqno(&mut self.within(timeout)?, seqno))
     }
 
-    /// Sets the condition of a table and waits until the server applies it: as [`polled::Client::set_condition`].
+    /// Sets the condition of a table, as [`polled::Client::set_condition`] does, and waits until
+    /// the server applies it.
     ///
     /// # Errors
-    /// As [`Client::wait_until`]; the condition stays set. A clause that a server would refuse, or
-    /// a refusal by the server: the condition before it stays in force.
+    /// Those of [`Client::wait_until`]: the condition stays set. [`Error::Misuse`] for a clause
+    /// that any server would refuse and [`Error::ConditionRefused`] for the server's refusal: the
+    /// previous condition stays in force.
     pub fn set_condition(
         &self,
         condition: impl Into<TableCondition>,
@@ -276,22 +284,23 @@ impl Client {
         block(calls::set_condition(&mut self.within(timeout)?, condition))
     }
 
-    /// Waits until the lock is held that [`Client::set_lock`] asked for.
+    /// Waits until the client holds the lock that [`Client::set_lock`] requested.
     ///
     /// # Errors
-    /// As [`Client::wait_until`]; [`Error::LockRefused`].
+    /// Those of [`Client::wait_until`], and [`Error::LockRefused`].
     pub fn wait_for_lock(&self, timeout: Option<Duration>) -> Result<(), Error> {
         block(calls::lock(&mut self.within(timeout)?))
     }
 
-    /// Makes a transaction, commits it, and retries it; as [`crate::blocking::Client::transact`]. Several threads
-    /// may do so at the same time: each makes its own under the lock, and waits without it.
+    /// Builds a transaction, commits it and retries it, as [`crate::blocking::Client::transact`]
+    /// does. Several threads may do so at once: each builds its own under the write lock, and waits
+    /// for its outcome without the lock.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`crate::blocking::Client::transact`], and [`Misuse::Forked`].
     ///
     /// # Panics
-    /// As [`Client::read`].
+    /// Those of [`Client::read`].
     pub fn transact<T, E: Abort>(
         &self,
         timeout: Option<Duration>,
@@ -302,10 +311,10 @@ impl Client {
     }
 }
 
-/// A client that waits for its thread until a moment.
+/// A client that waits for its thread until a deadline.
 struct Timed<'c> {
     client: &'c Client,
-    /// `None` is for ever.
+    /// The deadline; `None` waits forever.
     end: Option<Instant>,
 }
 
@@ -344,7 +353,8 @@ impl Front for Timed<'_> {
 }
 
 impl Common {
-    /// In a forked child the thread is missing, and may have held a lock at the fork.
+    /// Fails in a forked child: the thread is missing there, and may have held a lock at the time
+    /// of the fork.
     fn check_process(&self) -> Result<(), Misuse> {
         if self.home.is_this_process() {
             return Ok(());
@@ -361,7 +371,7 @@ impl Common {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the thread has come further than `round`.
+    /// Waits until the thread's round differs from `round`.
     fn wait_for_round(&self, round: u64, end: Option<Instant>) -> Waited {
         let mut progress = self.progress();
         while progress.round == round {
@@ -387,7 +397,7 @@ impl Common {
     }
 }
 
-/// The thread: runs until the last handle is dropped, or until it fails.
+/// The thread's body: runs until the last handle is dropped or polling fails.
 fn serve(common: &Common, mut sleeper: Sleeper) {
     let ended = Ended(common);
     while !common.progress().is_unwanted {
@@ -395,7 +405,7 @@ fn serve(common: &Common, mut sleeper: Sleeper) {
             let _held = HeldLock::new(common);
             let client = common.client.write();
             let mut client = client.unwrap_or_else(PoisonError::into_inner);
-            // No transaction is open while the lock is free, so this cannot fail.
+            // Cannot fail: no transaction is open while the lock is free.
             let _ = client.run();
             client.wait()
         };
@@ -410,7 +420,7 @@ fn serve(common: &Common, mut sleeper: Sleeper) {
     drop(ended);
 }
 
-/// Tells waiting handles that the thread has ended, also when an event handler panicked in it.
+/// Tells waiting handles that the thread has ended, even if an event handler panicked in it.
 struct Ended<'a>(&'a Common);
 
 impl Drop for Ended<'_> {
@@ -424,7 +434,8 @@ impl Drop for Owner {
     fn drop(&mut self) {
         let thread = self.thread.take();
         if self.common.check_process().is_err() {
-            // A handle of a thread that is not here. Dropping it would ask the C library for it.
+            // The thread exists only in the parent. Dropping its handle here would detach a thread
+            // that the C library does not have.
             std::mem::forget(thread);
             return;
         }
@@ -433,13 +444,13 @@ impl Drop for Owner {
         if let Some(thread) = thread
             && thread.thread().id() != thread::current().id()
         {
-            // It says what is to be said in its log; a panic in it was shown there.
+            // The thread has logged its failure, and the panic hook has reported a panic.
             let _ = thread.join();
         }
     }
 }
 
-/// Aborts a transaction that a closure left open, also by a panic.
+/// Aborts a transaction that a closure left open, even by panicking.
 struct Tidied<'a>(&'a mut polled::Client);
 
 impl Drop for Tidied<'_> {
@@ -450,7 +461,7 @@ impl Drop for Tidied<'_> {
     }
 }
 
-/// Marks that this thread holds the lock of a client.
+/// Marks that this thread holds a client's lock.
 struct HeldLock(usize);
 
 impl HeldLock {

@@ -1,8 +1,9 @@
-//! A client for asynchronous programs, on tokio. With the feature `tokio`.
+//! A client for asynchronous programs, on tokio. Needs the feature `tokio`.
 //!
-//! One task owns a client. The client works while that task awaits one of its methods, and does nothing in between. The futures of these
-//! methods may be dropped at any moment without loss: the next call continues the work. For a time limit put `tokio::time::timeout` around a
-//! call; [`polled::Client::last_failure`] then gives the reason of the delay.
+//! One task owns a client. The client works while that task awaits one of its methods, and is idle
+//! in between. Dropping the future of a method loses nothing: the next call continues the work. For
+//! a time limit wrap a call in `tokio::time::timeout`; [`polled::Client::last_failure`] then gives
+//! the reason of the delay.
 
 use std::ops::{Deref, DerefMut};
 
@@ -17,37 +18,40 @@ use crate::polled;
 use crate::session::SessionState;
 use crate::setup::Setup;
 
-/// A client whose waits are futures. It derefs to [`polled::Client`] and through that to [`Idl`], for everything that needs no waiting.
+/// A client whose waits are futures. It derefs to [`polled::Client`], and through that to [`Idl`],
+/// for everything that does not wait.
 #[derive(Debug)]
 pub struct Client {
     inner: polled::Client,
 }
 
 impl Client {
-    /// As [`polled::Client::connect`]. Nothing is connected before something is awaited.
+    /// Creates a client, as [`polled::Client::connect`] does. The first awaited call starts to
+    /// connect.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`polled::Client::connect`].
     pub fn connect(class: Class, remotes: &str) -> Result<Client, Error> {
         Ok(Client::over(polled::Client::connect(class, remotes)?))
     }
 
-    /// As [`polled::Client::connect_with`]. Nothing is connected before something is awaited.
+    /// Creates a client, as [`polled::Client::connect_with`] does. The first awaited call starts to
+    /// connect.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`polled::Client::connect_with`].
     pub fn connect_with(class: Class, remotes: &str, setup: &Setup) -> Result<Client, Error> {
         let client = polled::Client::connect_with(class, remotes, setup)?;
         Ok(Client::over(client))
     }
 
-    /// An asynchronous client from a poll-style one.
+    /// Turns a polled client into an asynchronous one.
     #[must_use]
     pub fn over(client: polled::Client) -> Client {
         Client { inner: client }
     }
 
-    /// Waits until `holds` returns true. It is called after every change.
+    /// Waits until `holds` returns true. The client calls it after every change.
     ///
     /// # Errors
     /// A transaction is open, or no remote is left to try.
@@ -55,7 +59,8 @@ impl Client {
         calls::until(self, holds).await
     }
 
-    /// Waits until the state of the session is as wanted: connected, without a server, at the leader.
+    /// Waits until `is_wanted` returns true for the session's state, for example connected,
+    /// disconnected, or connected to the leader.
     ///
     /// # Errors
     /// As [`Client::wait_until`].
@@ -66,7 +71,7 @@ impl Client {
         calls::session(self, is_wanted).await
     }
 
-    /// Waits for the initial contents, of this connection or an earlier one.
+    /// Waits until the client has contents, from this connection or an earlier one.
     ///
     /// # Errors
     /// As [`Client::wait_until`].
@@ -74,7 +79,7 @@ impl Client {
         self.wait_until(Idl::has_ever_connected).await
     }
 
-    /// Waits until [`Idl::change_seqno`] is another one than `seqno`; returns the new one.
+    /// Waits until [`Idl::change_seqno`] differs from `seqno`, and returns the new number.
     ///
     /// # Errors
     /// As [`Client::wait_until`].
@@ -82,11 +87,13 @@ impl Client {
         calls::new_seqno(self, seqno).await
     }
 
-    /// Sets the condition of a table and waits until the server applies it: as [`polled::Client::set_condition`].
+    /// Sets the condition of a table, as [`polled::Client::set_condition`] does, and waits until
+    /// the server applies it.
     ///
     /// # Errors
-    /// As [`Client::wait_until`]; the condition stays set. A clause that a server would refuse, or
-    /// a refusal by the server: the condition before it stays in force.
+    /// Those of [`Client::wait_until`]: the condition stays set. [`Error::Misuse`] for a clause
+    /// that any server would refuse and [`Error::ConditionRefused`] for the server's refusal: the
+    /// previous condition stays in force.
     pub async fn set_condition(
         &mut self,
         condition: impl Into<TableCondition>,
@@ -94,18 +101,19 @@ impl Client {
         calls::set_condition(self, condition).await
     }
 
-    /// Waits until the lock is held that [`polled::Client::set_lock`] asked for.
+    /// Waits until the client holds the lock that [`polled::Client::set_lock`] requested.
     ///
     /// # Errors
-    /// As [`Client::wait_until`]; [`Error::LockRefused`].
+    /// Those of [`Client::wait_until`], and [`Error::LockRefused`].
     pub async fn wait_for_lock(&mut self) -> Result<(), Error> {
         calls::lock(self).await
     }
 
-    /// Waits for the end of a fetch.
+    /// Waits for a fetch to end, and returns its outcome.
     ///
     /// # Errors
-    /// As [`Client::wait_until`]; [`Misuse::RowGone`] when its end was told before.
+    /// Those of [`Client::wait_until`], and [`Misuse::RowGone`] if the outcome has already been
+    /// taken.
     pub async fn finish_fetch(&mut self, fetch: FetchId) -> Result<FetchOutcome, Error> {
         calls::finish_fetch(self, fetch).await
     }
@@ -113,16 +121,16 @@ impl Client {
     /// Commits the open transaction and waits for its outcome.
     ///
     /// # Errors
-    /// None is open; as [`Client::wait_until`] otherwise.
+    /// No transaction is open; otherwise those of [`Client::wait_until`].
     pub async fn commit(&mut self) -> Result<(TxnId, Status), Error> {
         calls::commit(self).await
     }
 
-    /// Makes a transaction, commits it, and retries it; as
-    /// [`crate::blocking::Client::transact`].
+    /// Builds a transaction, commits it and retries it, as [`crate::blocking::Client::transact`]
+    /// does.
     ///
     /// # Errors
-    /// As there, without a time limit.
+    /// Those of [`crate::blocking::Client::transact`], except for the time limit.
     pub async fn transact<T, E: Abort>(
         &mut self,
         make: impl FnMut(&mut Idl) -> Result<T, E>,
@@ -155,7 +163,7 @@ impl Front for Client {
     }
 }
 
-/// Settings and the state of the session; and reading, as that derefs to [`Idl`].
+/// Gives access to the settings and the session's state, and through a second deref to the replica.
 impl Deref for Client {
     type Target = polled::Client;
 

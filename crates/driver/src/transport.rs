@@ -1,8 +1,10 @@
-//! One connection at a time: carries out the outputs of a [session](corvid_session) and reports events.
+//! One connection at a time: carries out the outputs of a [session](corvid_session) and reports
+//! events.
 //!
-//! The fronts of this crate use it, and so does a program that has a session without a replica: the server's relays. Never blocks, except for name look-ups if the
-//! owner wants that. Invariant: no event of a closed connection is reported. The queue of unsent output has no limit of its own: it holds the
-//! application's outstanding requests.
+//! The fronts of this crate use it. So does the server's relay, which runs a session without a
+//! replica. It never blocks, except for name resolution if the owner asks for that
+//! ([`Resolve::Now`]). Invariant: no event of a closed connection is reported. The queue of unsent
+//! output has no limit of its own: it holds the application's outstanding requests.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -24,52 +26,53 @@ use crate::failure::Reason;
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Pieces of output are joined up to this length.
+/// Short pieces of output are joined up to this length.
 const JOINED_BYTES_MAX: usize = 64 * 1024;
 
 /// An event of the connection: an [`Input`](corvid_session::Input) for the session.
 #[derive(Debug)]
 pub enum Happened {
-    /// A listener is open.
+    /// The listener is open.
     Listening,
     /// The connection is established.
     Connected,
-    /// So many bytes are at the beginning of [`Transport::bytes`]; none when nothing could be read.
+    /// This many bytes are at the beginning of [`Transport::bytes`]; 0 if a read would have
+    /// blocked.
     Received(usize),
-    /// Output that had to wait was sent in part.
+    /// Output that had to wait has been sent, at least in part.
     Sent,
-    /// The connection, the attempt or the listener ended by itself.
+    /// The peer or an error ended the connection, the attempt or the listener.
     Ended(End),
 }
 
-/// The connection.
+/// A connection, an attempt, a listener, or none of them.
 #[derive(Debug)]
 pub struct Transport {
     state: State,
     output: VecDeque<Vec<u8>>,
-    /// How much of the first of them is sent.
+    /// How many bytes of the first element of `output` have been sent.
     sent: usize,
-    /// Some of it could not be sent at once.
+    /// Some output could not be sent at once.
     has_waited: bool,
-    /// Something may be held back below us (by TLS).
+    /// The layer below (TLS) may hold back output.
     is_unflushed: bool,
-    /// Reading, or writing, would block, as far as is known in this round.
+    /// Reading, or writing, would have blocked earlier in this round.
     is_read_blocked: bool,
     is_write_blocked: bool,
     buffer: Box<[u8]>,
-    /// Why the last connection or attempt ended by itself.
+    /// Why the last connection or attempt ended, if the owner did not end it.
     reason: Option<Reason>,
     credentials: Option<Arc<Credentials>>,
     resolve: Resolve,
     dscp: u8,
-    /// The process that connected first. `None` before that, when any process may.
+    /// The process that connected first. `None` until then, when any process may.
     owner: Option<Owner>,
 }
 
 #[derive(Debug)]
 enum State {
     Idle,
-    /// To be told.
+    /// Ended, but not reported yet.
     Ended(End),
     Listening {
         listener: Listener,
@@ -82,18 +85,18 @@ enum State {
 /// The readiness that a transport waits for.
 #[derive(Debug, Clone, Copy)]
 pub struct Interest<'a> {
-    /// The descriptor; `None`: nothing is to be waited for.
+    /// The descriptor; `None` if there is nothing to wait for.
     pub fd: Option<BorrowedFd<'a>>,
-    /// Until it can be read.
+    /// Wait until the descriptor is readable.
     pub readable: bool,
-    /// Until it can be written.
+    /// Wait until the descriptor is writable.
     pub writable: bool,
-    /// An event is there already: do not wait.
+    /// An event is already available: do not wait.
     pub is_due: bool,
 }
 
 impl Transport {
-    /// Without a connection.
+    /// Creates a transport without a connection.
     #[must_use]
     pub fn new(resolve: Resolve) -> Transport {
         Transport {
@@ -113,35 +116,36 @@ impl Transport {
         }
     }
 
-    /// Whether names of hosts are looked up while the owner waits.
+    /// Sets whether name resolution blocks the owner.
     pub(crate) fn set_resolve(&mut self, resolve: Resolve) {
         self.resolve = resolve;
     }
 
-    /// The differentiated services code point of connections over IP, from the next one on.
+    /// Sets the differentiated services code point for IP connections, from the next connection on.
     pub fn set_dscp(&mut self, dscp: u8) {
         self.dscp = dscp;
     }
 
-    /// For `ssl:` and `pssl:`, from the next connection on.
+    /// Sets the credentials for `ssl:` and `pssl:`, from the next connection on.
     pub fn set_credentials(&mut self, credentials: Option<Arc<Credentials>>) {
         self.credentials = credentials;
     }
 
-    /// Whether a process connected from which this one was forked. Then nothing may be carried out
-    /// here, because the connection is the parent's.
+    /// Whether this process was forked from the one that connected. The connection is the parent's
+    /// then, so this process may not carry out anything.
     #[must_use]
     pub fn is_foreign(&self) -> bool {
         self.owner.is_some_and(|owner| !owner.is_this_process())
     }
 
-    /// Why the last connection or attempt ended by itself.
+    /// Why the last connection or attempt ended, if the owner did not end it.
     #[must_use]
     pub fn reason(&self) -> Option<&Reason> {
         self.reason.as_ref()
     }
 
-    /// The connection or the attempt failed; `stream` is what there was of it.
+    /// Records why the connection or the attempt failed. `stream` is the connection as far as it
+    /// was established.
     fn failed(&mut self, error: &io::Error, stream: Option<&Stream>) -> End {
         let text = errno::text(error);
         self.reason = Some(match stream.and_then(Stream::tls_fault) {
@@ -154,16 +158,16 @@ impl Transport {
         End::Failed(text)
     }
 
-    /// The last received bytes.
+    /// The bytes of the last [`Happened::Received`], whose count is `count`.
     #[must_use]
     pub fn bytes(&self, count: usize) -> &[u8] {
         &self.buffer[..count]
     }
 
-    /// Carries out an output of the session.
+    /// Carries out an output of the session. Output for a connection that has ended is discarded.
     ///
     /// # Panics
-    /// The transport is foreign ([`Transport::is_foreign`]): a byte more would spoil the
+    /// If the transport is foreign ([`Transport::is_foreign`]): one more byte would corrupt the
     /// parent's connection.
     pub fn carry_out(&mut self, output: Output) {
         assert!(
@@ -185,12 +189,12 @@ impl Transport {
             }
             Output::Disconnect => self.close(),
             Output::Send(bytes) if matches!(self.state, State::Open(_)) => self.queue(bytes),
-            // There is no connection any more.
+            // The connection has ended; the session will be told.
             Output::Send(_) => {}
         }
     }
 
-    /// Queues output. Short pieces are joined, so that many requests leave with one write.
+    /// Queues output. Short pieces are joined, so that one write sends many requests.
     fn queue(&mut self, bytes: Vec<u8>) {
         match self.output.back_mut() {
             Some(last) if last.len() + bytes.len() <= JOINED_BYTES_MAX => {
@@ -225,12 +229,13 @@ impl Transport {
         self.begin_round();
     }
 
-    /// The descriptor may be ready again.
+    /// Begins a round: the descriptor may be ready again.
     pub fn begin_round(&mut self) {
         (self.is_read_blocked, self.is_write_blocked) = (false, false);
     }
 
-    /// The next thing that happened, if any can be had without waiting. An attempt to read that finds nothing is reported once in each round.
+    /// The next event that is available without waiting. In each round, one read that would block
+    /// is reported.
     pub fn step(&mut self, wants_input: bool) -> Option<Happened> {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => None,
@@ -308,8 +313,8 @@ impl Transport {
         }
     }
 
-    /// Sends what can be sent; whether anything went out that had to wait before. Output that is sent at once went into this machine's buffers; it says
-    /// nothing about the peer.
+    /// Sends what it can. Returns whether output that had to wait was sent. Output that is sent at
+    /// once went into local buffers and proves nothing about the peer.
     fn write(&mut self, stream: &mut Stream) -> io::Result<bool> {
         while !self.is_write_blocked {
             let outcome = match self.output.front() {
@@ -376,7 +381,7 @@ impl Transport {
     }
 }
 
-/// Why an attempt failed at once, where the error of the operating system does not say it.
+/// Why an attempt failed at once, where the system error does not say.
 fn reason_to_open(remote: &str, error: &io::Error) -> Option<Reason> {
     match Target::parse(remote).ok()? {
         Target::Active(Active::Tcp(peer) | Active::Ssl(peer))

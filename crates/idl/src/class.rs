@@ -1,9 +1,11 @@
 //! A client's class: its schema, and how the client treats each column (docs/spec/idl.md 1.3).
 //!
-//! A column is not replicated unless it is added. Everything here is decided before the first connection; a [`Class`] is consumed by
-//! [`crate::Idl::new`], so it cannot change after, but for indexes, which may be added at any time ([`crate::Idl::add_index`]).
+//! A column is replicated only if it is added. Everything here is decided before the first
+//! connection: [`crate::Idl::new`] consumes the [`Class`]. Only indexes may be added later
+//! ([`crate::Idl::add_index`]).
 //!
-//! Invariant: only columns that may hold a value in the replica have a place in its rows; the others cost no memory.
+//! Invariant: the replica's rows have a slot only for columns that can hold a value. Other columns
+//! cost no memory.
 
 use corvid_data::{Arc, BaseType, ColumnId, Schema, TableId};
 use corvid_session::{Interest, TableInterest};
@@ -12,29 +14,31 @@ use thiserror::Error;
 use crate::index::{IndexColumn, IndexId, IndexSpec};
 use crate::mistake::Mistake;
 
-/// A column of the client's schema. Only good for the class that made it.
+/// A column of the client's schema. Valid only for the class that it was looked up in, and for
+/// classes of the same schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Column {
-    /// Its table.
+    /// The table that the column belongs to.
     pub table: TableId,
     /// Its position in the table.
     pub id: ColumnId,
 }
 
-/// How the client treats a column. By default the column is not replicated: it reads as its default value, and may only be written in rows
-/// that the same transaction inserts.
+/// How the client treats a column. By default a column is not replicated. It then reads as its
+/// default value, and can be written only in rows that the same transaction inserts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mode {
-    /// The replica holds it.
+    /// The replica holds the column.
     pub is_monitored: bool,
-    /// A change of it moves the change number ([`crate::Idl::change_seqno`]). Writes of the present value are sent too if anything
-    /// else is; without it they are dropped.
+    /// A change of the column increments the change number ([`crate::Idl::change_seqno`]). A write
+    /// of the current value is sent if the transaction changes anything else; without alerts such
+    /// writes are dropped.
     pub alerts: bool,
-    /// A change of it lists the row among the tracked changes.
+    /// A change of the column lists its row among the tracked changes.
     pub is_tracked: bool,
-    /// Writes of the present value are dropped, though it alerts.
+    /// Writes of the current value are dropped even though the column alerts.
     pub writes_changed_only: bool,
-    /// The replica holds the last fetched value.
+    /// The replica holds the column's last fetched value.
     pub is_on_demand: bool,
 }
 
@@ -47,12 +51,12 @@ impl Mode {
         is_on_demand: false,
     };
 
-    /// Whether rows have a place for it.
+    /// Whether rows have a slot for the column.
     pub(crate) fn is_stored(self) -> bool {
         self.is_monitored || self.is_on_demand
     }
 
-    /// Whether a write of the present value is dropped.
+    /// Whether a write of the current value is dropped.
     pub(crate) fn drops_equal_writes(self) -> bool {
         self.writes_changed_only || (self.is_monitored && !self.alerts)
     }
@@ -62,23 +66,24 @@ impl Mode {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ClassError {
-    /// No such table.
+    /// The schema has no table of this name.
     #[error("no table named {0}")]
     TableUnknown(String),
-    /// No such column.
+    /// The table has no column of this name.
     #[error("no column named {column} in table {table}")]
     ColumnUnknown {
-        /// The table.
+        /// The table's name.
         table: String,
-        /// The missing column.
+        /// The missing column's name.
         column: String,
     },
-    /// An index needs columns, of one table, that the replica holds.
+    /// An index needs at least one column, and only columns of its table that the replica holds.
+    /// Carries the table's name.
     #[error(
         "an index of table {0} needs at least one column, and only columns that the replica holds"
     )]
     NotIndexable(String),
-    /// Names of indexes are unique within a table.
+    /// Another index of the table has this name.
     #[error("an index named {0} already exists")]
     IndexExists(String),
 }
@@ -101,7 +106,7 @@ pub enum ClassError {
 /// class.track(age);                               // and its changes are listed
 /// let tags = column(&class, "tags")?;
 /// class.add_column(tags);
-/// class.omit_alert(tags);                         // held for writing; its changes wake nobody
+/// class.omit_alert(tags);                         // held for writing; its changes are silent
 /// class.on_demand(column(&class, "photo")?);      // not held until it is fetched
 /// class.add_index(age.table, "by age", vec![IndexColumn::descending(age)])?;
 /// assert!(class.mode(age).is_tracked && !class.mode(tags).alerts);
@@ -113,16 +118,16 @@ pub struct Class {
     pub(crate) schema: Arc<Schema>,
     pub(crate) tables: Vec<TableClass>,
     pub(crate) is_strict: bool,
-    /// Those that a class that is not strict let pass.
+    /// Mistakes that a class without strict checks tolerates and logs.
     pub(crate) mistakes: Vec<Mistake>,
 }
 
 /// How the client treats a table.
 #[derive(Debug, Default)]
 pub(crate) struct TableClass {
-    /// Its rows are wanted even without columns.
+    /// Its rows are replicated even if none of its columns is.
     pub(crate) is_needed: bool,
-    /// By column.
+    /// One mode per column, in schema order.
     pub(crate) modes: Vec<Mode>,
     pub(crate) indexes: Vec<IndexSpec>,
 }
@@ -138,7 +143,7 @@ impl TableClass {
 }
 
 impl Class {
-    /// A class that monitors nothing; add tables and columns.
+    /// A class that monitors nothing yet; add tables and columns.
     #[must_use]
     pub fn new(schema: Arc<Schema>) -> Class {
         let tables = schema.tables().iter();
@@ -167,8 +172,9 @@ impl Class {
         class
     }
 
-    /// Whether mistakes that would show only as missing values or changes are panics: reading a column that is not replicated, tracking before
-    /// adding. The default is panics in builds with debug assertions, warnings in the log in other builds.
+    /// Sets whether mistakes panic that would otherwise show only as missing values or changes:
+    /// reading a column that is not replicated, tracking before adding. By default they panic in
+    /// builds with debug assertions, and are logged as warnings in other builds.
     pub fn set_strict(&mut self, is_strict: bool) {
         self.is_strict = is_strict;
     }
@@ -184,19 +190,19 @@ impl Class {
         &self.schema
     }
 
-    /// A table by name.
+    /// Looks up a table by name.
     ///
     /// # Errors
-    /// There is none.
+    /// The schema has no such table.
     pub fn table(&self, name: &str) -> Result<TableId, ClassError> {
         let id = self.schema.table_id(name);
         id.ok_or_else(|| ClassError::TableUnknown(name.to_owned()))
     }
 
-    /// A column by name.
+    /// Looks up a column by name.
     ///
     /// # Errors
-    /// There is none.
+    /// The schema has no such table, or the table no such column.
     pub fn column(&self, table: &str, column: &str) -> Result<Column, ClassError> {
         let id = self.table(table)?;
         match self.schema.table(id).column_id(column) {
@@ -222,15 +228,17 @@ impl Class {
         &mut self.tables[usize::from(column.table.0)].modes[usize::from(column.id.0)]
     }
 
-    /// Monitors the rows of a table, with or without columns.
+    /// Monitors the rows of a table, even if none of its columns is monitored.
     pub fn add_table(&mut self, table: TableId) {
         self.tables[usize::from(table.0)].is_needed = true;
     }
 
-    /// Monitors a column, and the rows that it may refer to, so that dangling references can be recognized. Replaces other modes of it.
+    /// Monitors a column. Also monitors the rows that the column may refer to, so that dangling
+    /// references are recognized. Replaces any other mode of the column.
     ///
     /// # Panics
-    /// Of a strict class ([`Class::set_strict`]): when the column is tracked already, which would end.
+    /// In a strict class ([`Class::set_strict`]), if the column is already tracked: the call would
+    /// end the tracking.
     pub fn add_column(&mut self, column: impl Into<Column>) {
         let column = column.into();
         if self.mode(column).is_tracked {
@@ -261,13 +269,14 @@ impl Class {
         *self.mode_mut(column.into()) = Mode::default();
     }
 
-    /// Holds a column without alerts on its changes: for columns that only this client writes.
+    /// Replicates a column without alerts on its changes: for columns that only this client writes.
     pub fn omit_alert(&mut self, column: impl Into<Column>) {
         let mode = self.mode_mut(column.into());
         (mode.alerts, mode.is_tracked) = (false, false);
     }
 
-    /// Tracks changes of a column; monitors it if it was not.
+    /// Tracks changes of a column. Also monitors the column, with alerts, if it was not monitored
+    /// that way.
     pub fn track(&mut self, column: impl Into<Column>) {
         let column = column.into();
         if !self.mode(column).alerts {
@@ -276,10 +285,10 @@ impl Class {
         self.mode_mut(column).is_tracked = true;
     }
 
-    /// Tracks changes of every column that is monitored with alerts by now.
+    /// Tracks changes of every column that is monitored with alerts so far.
     ///
     /// # Panics
-    /// Of a strict class ([`Class::set_strict`]): when none is.
+    /// In a strict class ([`Class::set_strict`]), if there is no such column.
     pub fn track_all(&mut self) {
         let mut is_any = false;
         for mode in self.tables.iter_mut().flat_map(|table| &mut table.modes) {
@@ -291,12 +300,14 @@ impl Class {
         }
     }
 
-    /// Drops writes of the present value to a column, or not.
+    /// Sets whether writes of the current value to a column are dropped.
     pub fn set_write_changed_only(&mut self, column: impl Into<Column>, is_set: bool) {
         self.mode_mut(column.into()).writes_changed_only = is_set;
     }
 
-    /// Holds the fetched values of a column ([`crate::Idl::fetch_row`] and the like). Replaces other modes of it.
+    /// Replicates only the values of a column that the program fetches ([`crate::Idl::fetch_row`],
+    /// [`crate::Idl::fetch_column`], [`crate::Idl::fetch_table`]). Replaces any other mode of the
+    /// column.
     pub fn on_demand(&mut self, column: impl Into<Column>) {
         let column = column.into();
         *self.mode_mut(column) = Mode {
@@ -307,10 +318,12 @@ impl Class {
         self.need_targets(column);
     }
 
-    /// Keeps the rows of a table in the order of some of its columns. See [`crate::index`].
+    /// Keeps the rows of a table in the order of some of its columns. See [`crate::index`]. An
+    /// empty `name` leaves the index unnamed.
     ///
     /// # Errors
-    /// There are no columns, one of them is of another table or not held, or the name is taken. An empty name is no name.
+    /// There are no columns, a column belongs to another table or is not replicated, or another
+    /// index of the table has this name.
     pub fn add_index(
         &mut self,
         table: TableId,

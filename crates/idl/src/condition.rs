@@ -1,12 +1,12 @@
-//! A condition together with the table that it is for.
+//! A condition together with its table.
 
 use corvid_data::TableId;
 use corvid_session::Condition;
 
 use crate::typed::{Row, TypedClause, TypedCondition};
 
-/// The condition of one table: the argument of the drivers' `set_condition`. Typed conditions and clauses become one, and so does a pair of a
-/// table and an untyped condition.
+/// The condition of one table: the argument of the drivers' `set_condition`. Typed conditions and
+/// clauses convert to it, and so does a pair of a table and an untyped condition.
 ///
 /// ```
 /// use corvid_session::Condition;
@@ -20,7 +20,7 @@ use crate::typed::{Row, TypedClause, TypedCondition};
 pub struct TableCondition {
     /// The table.
     pub table: TableId,
-    /// The rows.
+    /// The condition that selects its rows.
     pub condition: Condition,
 }
 

@@ -1,8 +1,9 @@
-//! Fetching of columns that are not monitored (docs/spec/idl.md 4).
+//! Fetches columns that are not monitored (docs/spec/idl.md 4).
 //!
-//! Every fetch is a separate request: a fetch of a row, of a column and of a table are independent. Each ends exactly once, with an outcome,
-//! also when the connection ends. The client does not send a fetch again by itself: a program must know that its values are stale. Requests
-//! hold UUIDs, so rows may be deleted meanwhile.
+//! Every fetch is a separate request: fetches of a row, of a column and of a table are independent.
+//! Each ends exactly once, with an outcome, even if the connection ends. The client never repeats a
+//! fetch by itself: the program has to know that its values are stale. Requests hold UUIDs, so rows
+//! may be deleted meanwhile.
 //!
 //! ```
 //! use corvid_data::{Arc, Schema};
@@ -20,7 +21,7 @@
 //! match idl.fetch_column(photo) {
 //!     Err(FetchError::NotConnected) => {}         // as here: it has no remote
 //!     Err(error) => panic!("{error}"),
-//!     // Looked at whenever the change number has moved; the value is in the replica then.
+//!     // Check again whenever the change number has moved. On success the replica has the value.
 //!     Ok(fetch) => assert_eq!(idl.take_fetch_outcome(fetch), Some(FetchOutcome::Pending)),
 //! }
 //! assert!(!idl.is_column_fetch_pending(photo));
@@ -36,22 +37,23 @@ use thiserror::Error;
 
 use crate::replica::Replica;
 
-/// A fetch; never used again.
+/// The id of a fetch. Ids are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FetchId(pub u64);
 
-/// How a fetch ended.
+/// How a fetch ended, if it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FetchOutcome {
-    /// The answer is not there yet.
+    /// The reply has not arrived yet.
     Pending,
     /// The server's values are in the replica, for the rows that the replica has.
     Success,
-    /// The row is no longer there.
+    /// The row no longer exists.
     RowGone,
-    /// The server refused, or its answer is malformed.
+    /// The server refused the fetch, or its reply is malformed. Carries the server's error as JSON,
+    /// or the reason.
     Error(String),
-    /// The connection ended first.
+    /// The connection ended before the reply arrived.
     Disconnected,
 }
 
@@ -62,10 +64,11 @@ pub enum FetchError {
     /// The client is not connected, or its contents are not complete yet.
     #[error("not connected")]
     NotConnected,
-    /// The row is not there, or not on the server yet.
+    /// The row does not exist, or not on the server yet.
     #[error("there is no such row")]
     RowGone,
-    /// The column is not fetched on demand; or none of the table is, or the server has none.
+    /// The column is not fetched on demand; or no column of the table is; or the server lacks all
+    /// of these columns.
     #[error("no column to fetch on demand")]
     NotOnDemand,
 }
@@ -89,7 +92,7 @@ pub(crate) struct Fetch {
 #[derive(Debug, Default)]
 pub(crate) struct Fetches {
     pending: BTreeMap<RequestId, Fetch>,
-    /// How many are pending of each scope.
+    /// Number of pending fetches per scope.
     counts: BTreeMap<Scope, usize>,
     outcomes: BTreeMap<FetchId, FetchOutcome>,
     last: u64,
@@ -115,7 +118,7 @@ impl Fetches {
         self.counts.contains_key(scope)
     }
 
-    /// The outcome; one that is final is forgotten.
+    /// The outcome of a fetch. A final outcome is removed and returned once.
     pub(crate) fn take_outcome(&mut self, id: FetchId) -> Option<FetchOutcome> {
         match self.outcomes.get(&id)? {
             FetchOutcome::Pending => Some(FetchOutcome::Pending),
@@ -138,7 +141,7 @@ impl Fetches {
     }
 }
 
-/// The operation that fetches columns.
+/// The `select` operation that fetches columns.
 pub(crate) fn select(replica: &Replica, scope: &Scope, columns: &[ColumnId]) -> Vec<u8> {
     let (Scope::Row(table, _) | Scope::Column(table, _) | Scope::Table(table)) = scope;
     let table = replica.class.schema.table(*table);
@@ -161,7 +164,7 @@ pub(crate) fn select(replica: &Replica, scope: &Scope, columns: &[ColumnId]) -> 
     out
 }
 
-/// Puts the result of a fetch into the replica. Rows that it does not have are passed over.
+/// Stores the result of a fetch in the replica. Rows that the replica lacks are skipped.
 pub(crate) fn apply(replica: &mut Replica, fetch: &Fetch, result: &[u8]) -> FetchOutcome {
     let (Scope::Row(table, _) | Scope::Column(table, _) | Scope::Table(table)) = fetch.scope;
     let cells = match read(replica, table, fetch, result) {
@@ -180,7 +183,7 @@ pub(crate) fn apply(replica: &mut Replica, fetch: &Fetch, result: &[u8]) -> Fetc
 
 type Cell = (Uuid, ColumnId, Datum);
 
-/// All of the result, before any of it is applied.
+/// Parses the whole result before any of it is applied.
 fn read(
     replica: &Replica,
     table: TableId,

@@ -1,8 +1,12 @@
-//! The first row of each key that an index has, by the hash of the key: a look-up of equal rows costs one probe instead of a search,
-//! each step of which would fetch a row, its columns and their texts from far memory. Five to nine bytes a key.
+//! The first row of each key of an index, by the key's hash. A look-up by key costs one probe
+//! instead of a binary search. Each step of that search would fetch a row, its columns and their
+//! texts from distant memory. Costs five to nine bytes per key.
 //!
-//! Invariant: of the rows of one key, that of the smallest UUID is here. Only for indexes that compare by the order of data, in which what
-//! is equal has one hash, and of columns of one element, since a hash of a large set would cost its size at each change. Knows no rows: the caller compares a slot's row with the key and computes the hash of a slot's key.
+//! Invariant: of the rows with one key, this table holds the row with the smallest UUID. Only
+//! indexes in the default order use it, because there equal values have equal hashes. All of their
+//! columns hold at most one element, since hashing a large set on each change would cost its size.
+//! This file does not know rows: the caller compares a slot's row with a key, and computes a slot's
+//! hash.
 
 use std::hash::{BuildHasher, Hash as _, Hasher as _};
 
@@ -11,7 +15,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-/// Slots of rows. See the head of this file.
+/// Slots of the first rows, one per key.
 #[derive(Debug, Default)]
 pub(crate) struct FirstByKey {
     slots: HashTable<u32>,
@@ -19,7 +23,8 @@ pub(crate) struct FirstByKey {
 
 /// The hash of a key, column by column.
 pub(crate) fn hash<'a>(key: impl Iterator<Item = &'a Datum>) -> u64 {
-    // Keys come from a server that is trusted with everything else; a seed would only cost.
+    // Keys come from a server that is trusted with everything else, so a random seed would only add
+    // cost.
     let mut hasher = FixedState::default().build_hasher();
     key.for_each(|datum| datum.hash(&mut hasher));
     hasher.finish()
@@ -31,7 +36,8 @@ impl FirstByKey {
         self.slots.find(hash, |&slot| has_key(slot)).copied()
     }
 
-    /// A row was inserted.
+    /// Records an inserted row, which becomes the first of its key if `is_before` holds for the
+    /// current first row.
     pub(crate) fn insert(
         &mut self,
         slot: u32,
@@ -56,7 +62,7 @@ impl FirstByKey {
         }
     }
 
-    /// A row is removed; `next` is the next one with the same key, if there is one.
+    /// Records the removal of a row; `next` is the next row with the same key, if any.
     pub(crate) fn remove(&mut self, hash: u64, slot: u32, next: Option<u32>) {
         let Ok(mut first) = self.slots.find_entry(hash, |&other| other == slot) else {
             return;
@@ -69,7 +75,7 @@ impl FirstByKey {
         }
     }
 
-    /// How many keys there are.
+    /// The number of distinct keys.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }

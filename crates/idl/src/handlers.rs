@@ -1,13 +1,17 @@
-//! Event handlers: functions of the program that are called for the rows that an update changed.
+//! Event handlers: callbacks of the program for the rows that an update changed.
 //!
-//! They are called when an update of the server has been applied as a whole, so they see one moment of the database, and never from within
-//! one another: a handler gets a shared reference to the client, so it can neither begin a transaction nor handle input. A handler that wants to change
-//! something stores that, or sends it over a channel; the program changes it after [`Idl::handle`] has returned.
+//! Handlers run after an update of the server has been applied as a whole, so they see one moment
+//! of the database. They never nest: a handler gets a shared reference to the client, so it can
+//! neither begin a transaction nor handle input. A handler that wants to change something records
+//! that, or sends it over a channel. The program makes the change after [`Idl::handle`] has
+//! returned.
 //!
-//! Handlers are independent of [`Idl::changes`]: they get the changes of one update, and do not clear the tracked changes. Every
-//! column that is replicated with alerts counts, whether it is tracked or not. Changes of referenced rows do not.
+//! Handlers are independent of [`Idl::changes`]: they get the changes of one update, and do not
+//! clear the tracked changes. Every column that is replicated with alerts counts, tracked or not.
+//! Changes of referenced rows do not count.
 //!
-//! Cost: nothing for tables without handlers; for others, the changed columns' old values are kept until the calls are over.
+//! Cost: none for tables without handlers. For other tables, the changed columns' old values are
+//! kept until the calls have returned.
 
 use std::sync::Mutex;
 
@@ -18,7 +22,7 @@ use crate::row::RowId;
 use crate::track::{Kind, TrackList, Tracked};
 use crate::typed::Row;
 
-/// A handler that was registered; never used again.
+/// The id of a registered handler. Ids are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HandlerId(u64);
 
@@ -28,7 +32,8 @@ struct Handler {
     id: HandlerId,
     table: TableId,
     kind: Kind,
-    /// Never locked: it makes what only its owner may call shareable between threads.
+    /// Never locked. The mutex makes the closure, which only its owner may call, shareable between
+    /// threads.
     call: Mutex<Call>,
 }
 
@@ -57,12 +62,12 @@ impl std::fmt::Debug for Handlers {
 /// let (sender, arrivals) = mpsc::channel();
 /// idl.on_insert(move |_: &Idl, device: Device| drop(sender.send(device)));
 /// idl.on_delete(|_: &Idl, device: Device| println!("{} went", device.uuid()));
-/// // After the next updates: `arrivals.try_iter()` has the devices that came.
+/// // After the next updates, `arrivals.try_iter()` yields the inserted devices.
 /// # }
 /// ```
 impl Idl {
-    /// Calls `handler` for each inserted row of a table. The rows of the initial contents count if the handler is registered before they
-    /// arrive; rows that exist already do not.
+    /// Calls `handler` for each inserted row of a table. Rows of the initial contents count if the
+    /// handler is registered before they arrive; rows that already exist do not.
     pub fn on_insert<R: Row>(
         &mut self,
         mut handler: impl FnMut(&Idl, R) + Send + 'static,
@@ -72,8 +77,8 @@ impl Idl {
         })
     }
 
-    /// Calls `handler` for each changed row of a table, with the columns that changed and their values before
-    /// ([`Tracked::is_updated`], [`Tracked::old`]).
+    /// Calls `handler` for each changed row of a table, with the changed columns and their previous
+    /// values ([`Tracked::is_updated`], [`Tracked::old`]).
     pub fn on_update<R: Row>(
         &mut self,
         mut handler: impl FnMut(&Idl, R, &Tracked) + Send + 'static,
@@ -83,8 +88,8 @@ impl Idl {
         })
     }
 
-    /// Calls `handler` for each row of a table that is deleted or that a condition no longer selects. Within the call the row still reads as
-    /// before.
+    /// Calls `handler` for each row of a table that is deleted, or that a condition no longer
+    /// selects. During the call the row still reads as before.
     pub fn on_delete<R: Row>(
         &mut self,
         mut handler: impl FnMut(&Idl, R) + Send + 'static,
@@ -94,7 +99,8 @@ impl Idl {
         })
     }
 
-    /// As the typed ones, for programs that have names instead of types.
+    /// Calls `handler` for each change of one kind, for programs that use names instead of types.
+    /// See [`Idl::on_insert`], [`Idl::on_update`] and [`Idl::on_delete`].
     pub fn on_change(
         &mut self,
         table: TableId,
@@ -114,7 +120,7 @@ impl Idl {
         id
     }
 
-    /// Removes a handler; false when it was removed before.
+    /// Removes a handler. Returns false if it had been removed before.
     pub fn remove_handler(&mut self, id: HandlerId) -> bool {
         let entries = &mut self.handlers.entries;
         let Some(place) = entries.iter().position(|handler| handler.id == id) else {
@@ -127,11 +133,13 @@ impl Idl {
         true
     }
 
-    /// Calls the handlers for the changes of the last update, row by row in their order.
+    /// Calls the handlers for the changes of the last update: handler by handler, and for each the
+    /// rows in the order of their first change.
     pub(crate) fn call_handlers(&mut self) {
         if self.handlers.entries.is_empty() {
             return;
         }
+        // Handlers get `&Idl`, so they are moved out of it during the calls.
         let mut entries = std::mem::take(&mut self.handlers.entries);
         let mut calls = 0;
         for handler in &mut entries {
@@ -158,7 +166,8 @@ impl Idl {
     }
 }
 
-/// Whether a change, over one whole update, is one of this kind. A row that came and went within it is none.
+/// Whether a change, taken over one whole update, is of this kind. A row that was inserted and
+/// deleted within the update counts as none.
 fn is_of_kind(change: &Tracked, kind: Kind) -> bool {
     match (change.is_new, change.is_deleted) {
         (true, true) => false,

@@ -1,11 +1,14 @@
-//! The client: a session, a replica, at most one open transaction, and what is outstanding (docs/spec/idl.md 1.1, 1.2, 1.4).
+//! The client: a session, a replica, at most one open transaction, and the outstanding requests
+//! (docs/spec/idl.md 1.1, 1.2, 1.4).
 //!
-//! A pure state machine, driven like the session below it: [`Idl::handle`] takes the time and bytes, [`Idl::poll_output`] returns actions,
-//! [`Idl::poll_timeout`] the time of the next call. Everything a user holds is a plain value (row, column, transaction, fetch), so bindings need
-//! no lifetimes; values of columns are cheap to clone, however large.
+//! A pure state machine, driven like the session below it. [`Idl::handle`] takes the time and
+//! bytes, [`Idl::poll_output`] returns actions, and [`Idl::poll_timeout`] returns the time of the
+//! next call. Users hold only plain values (row, column, transaction, fetch), so bindings need no
+//! lifetimes. Column values are cheap to clone, however large.
 //!
-//! Invariants. The replica changes only within [`Idl::handle`], which refuses to run while a transaction is open. The effects of one
-//! transaction of the server become visible at once. When a transaction has succeeded, the replica shows it.
+//! Invariants. The replica changes only within [`Idl::handle`], which refuses to run while a
+//! transaction is open. The effects of one of the server's transactions become visible together.
+//! Once a transaction of this client has succeeded, the replica shows it.
 
 mod fetching;
 mod reading;
@@ -36,31 +39,32 @@ pub struct Idl {
     pub(crate) handlers: Handlers,
     pub(crate) metrics: Metrics,
     open: Option<OpenTxn>,
-    /// Transactions that were sent.
+    /// Transactions that were sent and not answered yet.
     outstanding: BTreeMap<RequestId, (TxnId, Expected)>,
-    /// Transactions that succeeded while the contents were on their way anew: told when the replica shows them.
+    /// Transactions that succeeded while no monitor was running, because new contents were on their
+    /// way. Their success is reported once the replica shows them.
     unseen: Vec<(TxnId, Verdict)>,
-    /// Transactions that are not open any more, until they are forgotten.
+    /// Transactions that are no longer open, until they are forgotten.
     closed: BTreeMap<TxnId, Closed>,
     fetches: Fetches,
     log: LogQueue,
     unreplicated_reads: UnreplicatedReads,
     last_txn: u64,
-    /// For rows that the server is to name.
+    /// UUIDs for inserted rows until the server assigns theirs.
     provisional: ProvisionalUuids,
 }
 
-/// The record of a transaction.
+/// The record of a transaction that is no longer open.
 #[derive(Debug)]
 struct Closed {
     verdict: Verdict,
-    /// It was aborted after it was sent: the answer is ignored.
+    /// The transaction was aborted after it was sent, so its reply is ignored.
     is_abandoned: bool,
 }
 
 impl Idl {
-    /// A client for the database of `class`. `seed` is the seed of random choices; give each client another one. It connects once
-    /// [`Idl::session`] is given remotes.
+    /// A client for the database of `class`. `seed` seeds its random choices: give each client a
+    /// different one. The client connects once [`Idl::session`] has remotes.
     #[must_use]
     pub fn new(class: Class, seed: u64) -> Idl {
         let mut options = Options::new(&class.schema.name, seed);
@@ -69,8 +73,8 @@ impl Idl {
         Idl::with_options(class, options)
     }
 
-    /// As [`Idl::new`], with settings of the session. Its interest becomes that of `class`, and its
-    /// schema that of `class` if it has none.
+    /// Creates a client, as [`Idl::new`] does, with settings of the session. The interest of
+    /// `options` is replaced by that of `class`; so is its schema, if it has none.
     #[must_use]
     pub fn with_options(mut class: Class, options: Options) -> Idl {
         let mut log = LogQueue::default();
@@ -99,19 +103,19 @@ impl Idl {
         }
     }
 
-    /// Transactions that were sent and are not answered.
+    /// Number of transactions that were sent and not answered yet.
     #[must_use]
     pub fn outstanding(&self) -> u64 {
         self.outstanding.len() as u64
     }
 
-    /// How the rows are replaced when the server sends all of them again.
+    /// Sets how rows are replaced when the server sends all of them again.
     pub fn set_resync(&mut self, resync: Resync) {
         self.replica.set_resync(resync);
     }
 
-    /// The session: remotes, probes, the lock, the choice of a server. Its updates reach the replica at the next
-    /// [`Idl::handle`].
+    /// The session: remotes, probes, the lock and the choice of a server. Its updates reach the
+    /// replica at the next [`Idl::handle`].
     pub fn session(&mut self) -> &mut Client {
         &mut self.client
     }
@@ -128,7 +132,7 @@ impl Idl {
         &self.replica.class.schema
     }
 
-    /// The counters. The cost is proportional to the number of tables.
+    /// The counters. Costs time proportional to the number of tables.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         let [rows_inserted, rows_modified, rows_deleted] = self.replica.changes;
@@ -150,9 +154,10 @@ impl Idl {
     }
 }
 
-/// The machine.
+/// The state machine.
 impl Idl {
-    /// Handles an event, and brings the replica up to date.
+    /// Handles an event, and brings the replica up to date. `now_ms` is the time of a monotonic
+    /// clock in milliseconds.
     ///
     /// # Errors
     /// A transaction is open; commit or abort it first. The input was not handled.
@@ -167,19 +172,20 @@ impl Idl {
         Ok(())
     }
 
-    /// The next action for the driver.
+    /// The next action for the driver; `None` if there is none.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.client.poll_output()
     }
 
-    /// When to call [`Idl::handle`] next; `None` when nothing is due before the next input.
+    /// When to call [`Idl::handle`] next, in milliseconds of the same clock; `None` if nothing is
+    /// due before the next input.
     #[must_use]
     pub fn poll_timeout(&self, now_ms: u64) -> Option<u64> {
         self.client.poll_timeout(now_ms)
     }
 
-    /// The next message for the log. The drivers pass all of them to the program's logger. Without a driver the last [`LOG_MESSAGES_MAX`] are
-    /// kept.
+    /// The next message for the log. The drivers pass all of them to the program's logger. Without
+    /// a driver, the last [`LOG_MESSAGES_MAX`] are kept.
     ///
     /// [`LOG_MESSAGES_MAX`]: crate::log_queue::LOG_MESSAGES_MAX
     pub fn poll_log(&mut self) -> Option<IdlLogMessage> {
@@ -190,7 +196,7 @@ impl Idl {
         self.log.pop()
     }
 
-    /// How many log messages were dropped because the queue was full.
+    /// Number of log messages dropped because the queue was full.
     #[must_use]
     pub fn log_messages_dropped(&self) -> u64 {
         self.log.dropped()
@@ -206,6 +212,9 @@ impl Idl {
                 let mut complaints = Vec::new();
                 let is_reply = update.is_reply;
                 let applied = self.replica.apply(update, &mut complaints);
+                // The contents have just been replaced, so they show every transaction that
+                // succeeded while they were on their way. Only now may these be reported as
+                // successful.
                 if is_reply {
                     self.tell_unseen();
                 }
@@ -217,6 +226,7 @@ impl Idl {
                     self.client.flag_inconsistency(now_ms, &details);
                 } else {
                     self.metrics.updates_applied += 1;
+                    // Called last, so that handlers see the whole update.
                     self.call_handlers();
                 }
             }
@@ -239,7 +249,9 @@ impl Idl {
             if let Some(error) = &verdict.error {
                 self.log.refused(error);
             }
-            // A monitor that a conversion has ended shows nothing: what was committed since comes with the contents of the next.
+            // Without a monitor the replica does not change. A conversion, for example, ends the
+            // monitor. The commit becomes visible with the contents of the next monitor, so its
+            // success waits for them.
             if verdict.status == Status::Success && !self.client.is_monitoring() {
                 self.unseen.push((txn, verdict));
             } else {
@@ -268,7 +280,8 @@ impl Idl {
         }
     }
 
-    /// The contents have come, or their connection is gone and it may take long until they do.
+    /// Reports the transactions in `unseen`. Either their contents have arrived, or the connection
+    /// is lost and it may take long until they do.
     fn tell_unseen(&mut self) {
         for (txn, verdict) in std::mem::take(&mut self.unseen) {
             self.end(txn, verdict);
@@ -278,15 +291,16 @@ impl Idl {
 
 /// Changes.
 impl Idl {
-    /// Grows with every visible change of the replica: rows that come or go, changes of columns that alert, every reply to a monitor
-    /// request, the lock when it is acquired, every fetch that ends.
+    /// Increments with every visible change of the replica: inserted and deleted rows, changes of
+    /// columns that alert, every reply to a monitor request, acquiring the lock, and every fetch
+    /// that ends.
     #[must_use]
     pub fn change_seqno(&self) -> u64 {
         self.replica.seqno
     }
 
-    /// Grows whenever rows were dropped together with their tracked changes, which only [`Resync::Reload`] does. A program that processes
-    /// tracked changes starts over then.
+    /// Increments whenever rows were dropped together with their tracked changes, which only
+    /// [`Resync::Reload`] does. A program that processes tracked changes then has to start over.
     #[must_use]
     pub fn resync_epoch(&self) -> u64 {
         self.replica.epoch
@@ -298,13 +312,15 @@ impl Idl {
         self.client.has_ever_had_contents()
     }
 
-    /// [`Idl::change_seqno`] at the last insertion, modification and deletion in a table; 0 for none.
+    /// The values of [`Idl::change_seqno`] at the last insertion, modification and deletion in a
+    /// table, in this order; 0 if there was none.
     #[must_use]
     pub fn table_seqnos(&self, table: TableId) -> [u64; 3] {
         self.replica.watches[usize::from(table.0)].seqnos
     }
 
-    /// The rows of a table that changed since [`Idl::clear_changes`], in the order of their first change.
+    /// The rows of a table that changed since [`Idl::clear_changes`], in the order of their first
+    /// change.
     #[must_use]
     pub fn changes(&self, table: TableId) -> &[crate::track::Tracked] {
         self.replica.watches[usize::from(table.0)].track.entries()
@@ -326,11 +342,13 @@ impl Idl {
 
 /// Conditions.
 impl Idl {
-    /// Sets the condition of a table. Returns the number that [`Idl::condition_seqno`] must reach before the condition is in force.
+    /// Sets the condition of a table. The condition is in force once [`Idl::condition_seqno`]
+    /// reaches the returned number.
     ///
     /// # Errors
-    /// [`Misuse::Condition`]: a server would refuse a clause, by its schema, or by the client's
-    /// before the server's is known. Nothing has changed.
+    /// [`Misuse::Condition`]: a server would refuse a clause. The check uses the server's schema,
+    /// or the client's
+    /// while the server's is unknown. Nothing has changed.
     pub fn set_condition(
         &mut self,
         now_ms: u64,
@@ -341,14 +359,14 @@ impl Idl {
         Ok(self.client.set_condition(now_ms, name, condition)?)
     }
 
-    /// The server's error as JSON, if the number is that of the last change of conditions that it
-    /// refused. The session goes on with the conditions before that change.
+    /// The server's error as JSON, if the server refused the condition change with this number and
+    /// has refused no later one. The session continues with the conditions before that change.
     #[must_use]
     pub fn condition_refusal(&self, promise: u64) -> Option<&str> {
         self.client.condition_refusal(promise)
     }
 
-    /// The number up to which conditions are in force, or were refused
+    /// The number up to which condition changes are in force or refused
     /// ([`Idl::condition_refusal`]): compare with `>=`.
     #[must_use]
     pub fn condition_seqno(&self) -> u64 {

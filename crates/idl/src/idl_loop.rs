@@ -1,7 +1,8 @@
-//! One transaction for each iteration of a daemon's main loop (docs/spec/idl.md 2.8).
+//! One transaction per iteration of a daemon's main loop (docs/spec/idl.md 2.8).
 //!
-//! In each iteration a daemon compares all contents with the wanted state and writes the difference. An iteration gets a transaction unless
-//! the previous one is still outstanding. It gets none either when the previous one failed with [`Status::TryAgain`] and nothing has changed
+//! In each iteration a daemon compares all contents with the desired state and writes the
+//! difference. An iteration gets a transaction unless the previous one is still outstanding. It
+//! also gets none if the previous one failed with [`Status::TryAgain`] and nothing has changed
 //! since, because its writes would fail again.
 //!
 //! ```text
@@ -15,10 +16,11 @@ use crate::txn::{Status, TxnId};
 /// The transactions of a main loop.
 #[derive(Debug, Default)]
 pub struct IdlLoop {
-    /// At this change number another attempt would see the same contents as the last one. 0: before the initial contents.
+    /// While the change number is this one, another attempt would see the same contents as the
+    /// last. 0: before the initial contents.
     skip_seqno: u64,
     committing: Option<TxnId>,
-    /// Before the commit.
+    /// The change number just before the last commit.
     precommit_seqno: u64,
 }
 
@@ -27,13 +29,15 @@ pub struct IdlLoop {
 pub enum LoopOutcome {
     /// There was nothing to commit, or nothing to change.
     Idle,
-    /// The answer is outstanding.
+    /// The reply is outstanding.
     InProgress,
-    /// The transaction succeeded. The replica shows its changes, so the next iteration is due at once.
+    /// The transaction succeeded. The replica shows its changes, so the next iteration is due at
+    /// once.
     Committed,
-    /// The transaction failed. If `is_due`, the contents have changed since, so the next iteration is due at once.
+    /// The transaction failed. If the contents have changed since, the next iteration is due at
+    /// once.
     Failed {
-        /// Its status.
+        /// The transaction's status.
         status: Status,
         /// Whether the next iteration is due at once.
         is_due: bool,
@@ -47,7 +51,8 @@ impl IdlLoop {
         IdlLoop::default()
     }
 
-    /// The transaction of this iteration, if it gets one; `comment` names the client in the server's log. Call it after the driver has run.
+    /// Opens the transaction of this iteration, if it gets one. `comment` names the client in the
+    /// server's log. Call this after the driver has run.
     pub fn begin(&mut self, idl: &mut Idl, comment: &str) -> Option<TxnId> {
         // The end of an iteration returns the outcome of the previous transaction.
         if self.committing.is_some() || idl.change_seqno() == self.skip_seqno {
@@ -60,11 +65,11 @@ impl IdlLoop {
         Some(txn)
     }
 
-    /// Commits the open transaction, if there is one, and returns its outcome or that of the previous one.
+    /// Commits the open transaction, if any, and returns its outcome or that of the previous one.
     pub fn end(&mut self, idl: &mut Idl) -> LoopOutcome {
         if let Some(txn) = idl.open_txn() {
             self.precommit_seqno = idl.change_seqno();
-            // It is open, so it can be committed.
+            // Cannot fail: the transaction is open.
             let _ = idl.commit();
             self.committing = Some(txn);
         }

@@ -1,11 +1,13 @@
 //! Compound indexes: the rows of a table in the order of some of its columns (docs/spec/idl.md 6).
 //!
-//! Rows compare column by column, each in its direction; what is equal in all of them is ordered by UUID, so that order is total
-//! while searches take such rows as equal. Within an open transaction an index shows what the transaction shows.
+//! Rows compare column by column, each in its direction. Rows that are equal in all columns are
+//! ordered by UUID, so the order is total; searches treat such rows as equal. During a transaction
+//! an index shows the transaction's view.
 //!
-//! Finding a place takes some twenty comparisons among a million rows, going on none; a look-up of equal rows takes one, where
-//! the columns have at most one element and the order of data (`first_by_key.rs`). A comparator is called that often, so it must
-//! be fast; it must be pure and total.
+//! Locating a position takes about twenty comparisons in a million rows; moving to the next row
+//! takes none. A look-up of equal rows takes one comparison if the columns hold at most one element
+//! each and use the default order (`first_by_key.rs`). A comparator is called that often, so it
+//! must be fast. It must also be pure and total.
 //!
 //! ```
 //! use corvid_data::{Arc, Atom, Datum, Schema};
@@ -33,7 +35,8 @@
 //! key.set(age, Datum::one(Atom::Integer(40)));
 //! key.set(name, Datum::one(Atom::String("cid".into())));
 //! let cid = idl.find(&key).expect("it was inserted");
-//! // Those from 40 years on; a column that is not set has its default, here the empty string, the least of all.
+//! // All rows from 40 years on. A column that is not set has its default: here the empty string,
+//! // which sorts first.
 //! key.set(name, Datum::one(Atom::String("".into())));
 //! assert_eq!(idl.range_of(by_age, Some(&key), None).count(), 2);
 //! // The transaction moves rows at once.
@@ -56,29 +59,30 @@ use crate::row::Row;
 /// The direction in which a column is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
-    /// The least first.
+    /// Least value first.
     #[default]
     Ascending,
-    /// The greatest first.
+    /// Greatest value first.
     Descending,
 }
 
-/// Compares two values of a column.
+/// Compares two values of a column. Must be pure and total.
 pub type Comparator = Arc<dyn Fn(&Datum, &Datum) -> Ordering + Send + Sync>;
 
 /// A column of an index.
 #[derive(Clone)]
 pub struct IndexColumn {
-    /// Which.
+    /// The column.
     pub column: Column,
-    /// Which way.
+    /// Its direction.
     pub direction: Direction,
-    /// How values compare; `None` for the order of data: fewer elements first, then element by element.
+    /// How values compare; `None` for the default order: fewer elements first, then element by
+    /// element.
     pub comparator: Option<Comparator>,
 }
 
 impl IndexColumn {
-    /// A column in ascending order of data.
+    /// A column in ascending default order.
     #[must_use]
     pub fn ascending(column: Column) -> IndexColumn {
         IndexColumn {
@@ -88,7 +92,7 @@ impl IndexColumn {
         }
     }
 
-    /// A column in descending order of data.
+    /// A column in descending default order.
     #[must_use]
     pub fn descending(column: Column) -> IndexColumn {
         IndexColumn {
@@ -97,8 +101,8 @@ impl IndexColumn {
         }
     }
 
-    /// A map column in ascending order of the values at one key; rows without it come first. In a [`Key`] the value stands as a map of that
-    /// one pair.
+    /// A map column, in ascending order of the values at one key. Rows without the key come first.
+    /// In a [`Key`] the column's value is a map of that one pair.
     #[must_use]
     pub fn at_key(column: Column, key: Atom) -> IndexColumn {
         let compare =
@@ -131,21 +135,21 @@ impl fmt::Debug for IndexColumn {
     }
 }
 
-/// How an index is made.
+/// The definition of an index.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexSpec {
     pub(crate) name: String,
     pub(crate) columns: Vec<IndexColumn>,
-    /// All columns have at most one element: hashing a key costs next to nothing.
+    /// All columns hold at most one element each, so hashing a key is cheap.
     pub(crate) is_small: bool,
 }
 
 /// An index of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IndexId {
-    /// Its table.
+    /// The index's table.
     pub table: TableId,
-    /// Its number among those of the table.
+    /// Its number within the table.
     pub number: u16,
 }
 
@@ -158,7 +162,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// Sets the value for a column; columns that are not set have their defaults. False when the index does not have the column.
+    /// Sets the value for a column; other columns have their defaults. Returns false if the index
+    /// does not have the column.
     pub fn set(&mut self, column: Column, value: Datum) -> bool {
         match self.columns.iter().position(|known| *known == column) {
             Some(at) => {
@@ -170,30 +175,30 @@ impl Key {
     }
 }
 
-/// A position in an index that survives changes: before a row, or at the end.
+/// A position in an index that survives changes: at a row, or at the end.
 #[derive(Debug, Clone)]
 pub struct Cursor {
     pub(crate) index: IndexId,
-    /// The row and its key when it was come to.
+    /// The row, and the key that it had when the cursor reached it.
     pub(crate) row: Option<(Uuid, Vec<Datum>)>,
     pub(crate) place: Position,
     pub(crate) version: u64,
 }
 
-/// An index over the rows of one table, which are in slots.
+/// An index over the rows of one table. The rows are in slots.
 #[derive(Debug)]
 pub(crate) struct Index {
     spec: IndexSpec,
-    /// Where the columns of the spec are in a row.
+    /// Positions of the index's columns within a row.
     places: Vec<usize>,
     order: Order,
-    /// `None` where values compare by a comparator, or are large.
+    /// `None` if values compare through a comparator, or are large.
     firsts: Option<FirstByKey>,
-    /// Grows with each change.
+    /// Increments with each change.
     version: u64,
 }
 
-/// The rows by slot; those in an index are there.
+/// The rows by slot. Every slot in an index holds a row.
 pub(crate) type Slots = [Option<Row>];
 
 impl Index {
@@ -225,7 +230,7 @@ impl Index {
         &self.spec.columns
     }
 
-    /// Whether it depends on what is at a place of a row.
+    /// Whether the index depends on the column at a position of a row.
     pub(crate) fn uses(&self, place: usize) -> bool {
         self.places.contains(&place)
     }
@@ -258,7 +263,7 @@ impl Index {
         first_by_key::hash(self.places.iter().map(|&at| &row.columns[at]))
     }
 
-    /// Takes a row that is in it and has not changed since.
+    /// Removes a row, which must not have changed since it was inserted.
     pub(crate) fn remove(&mut self, slots: &Slots, slot: u32) {
         if let Some(place) = self.place_of(slots, slot) {
             debug_assert_eq!(self.order.get(place), Some(slot), "not where it was put");
@@ -272,7 +277,7 @@ impl Index {
         }
     }
 
-    /// The hash of the key of the row at a place, and the row behind it that has the same key.
+    /// The hash of a row's key, and the row after it if that has the same key.
     fn first_to_be(&self, slots: &Slots, slot: u32, place: Position) -> Option<(u64, Option<u32>)> {
         let row = |slot: u32| slots[slot as usize].as_ref();
         let gone = row(slot)?;
@@ -295,7 +300,7 @@ impl Index {
         self.compare(left, right).then(left.uuid.cmp(&right.uuid))
     }
 
-    /// By columns alone.
+    /// The order by columns alone.
     pub(crate) fn compare(&self, left: &Row, right: &Row) -> Ordering {
         let columns = self.spec.columns.iter().zip(&self.places);
         columns
@@ -335,12 +340,12 @@ impl Index {
         }
     }
 
-    /// How many different keys there are, where that is known.
+    /// The number of distinct keys, if known.
     pub(crate) fn key_count(&self) -> Option<usize> {
         self.firsts.as_ref().map(FirstByKey::len)
     }
 
-    /// Before the first row that is not less than `key`.
+    /// The position of the first row that is not less than `key`.
     pub(crate) fn lower_bound(&self, slots: &Slots, key: &[Datum]) -> Position {
         self.order.place(|slot| {
             let row = slots[slot as usize].as_ref();
@@ -348,7 +353,7 @@ impl Index {
         })
     }
 
-    /// Behind the last row that is not greater than `key`.
+    /// The position after the last row that is not greater than `key`.
     pub(crate) fn upper_bound(&self, slots: &Slots, key: &[Datum]) -> Position {
         self.order.place(|slot| {
             let row = slots[slot as usize].as_ref();
@@ -356,7 +361,7 @@ impl Index {
         })
     }
 
-    /// Behind the row of this key and UUID, whether it is still there or not.
+    /// The position after the row with this key and UUID, whether or not it still exists.
     pub(crate) fn place_after(&self, slots: &Slots, key: &[Datum], uuid: Uuid) -> Position {
         self.order.place(|slot| {
             let row = slots[slot as usize].as_ref();
@@ -376,7 +381,7 @@ impl Index {
         self.order.next(place)
     }
 
-    /// Slots from one place to another, or to the end; none where the second is before the first.
+    /// Slots from one position to another, or to the end; empty if `to` is before `from`.
     pub(crate) fn iter(
         &self,
         from: Position,

@@ -1,13 +1,15 @@
-//! Whether the replica's parts agree with each other: a test aid.
+//! Checks that the replica's parts agree with each other: a test aid.
 //!
-//! Everything that is kept beside the rows (look-up by UUID, indexes, arcs of references) is made again from the rows and compared. So it
-//! costs as much as loading the contents did. It changes nothing and trusts nothing.
+//! Everything that is derived from the rows (look-up by UUID, indexes, reference arcs) is rebuilt
+//! from the rows and compared. The check costs as much as loading the contents. It changes nothing
+//! and trusts nothing.
 
 use crate::references::Referrers;
 use crate::replica::Replica;
 use crate::table::Table;
 
-/// The first thing that does not agree. Arcs are those of what the server told, so they are passed over while a transaction is open.
+/// Returns the first disagreement. Arcs describe the server's contents, so they are skipped while a
+/// transaction is open.
 pub(crate) fn check(replica: &Replica, is_txn_open: bool) -> Result<(), String> {
     let mut expected = Referrers::default();
     for ((id, schema), table) in replica.class.schema.iter().zip(&replica.tables) {

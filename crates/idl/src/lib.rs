@@ -1,10 +1,13 @@
-//! A client of an OVSDB database: a replica of the chosen tables and columns, kept up to date by the server, with transactions, indexes and
-//! change tracking. Costs are proportional to the change, not to the contents (docs/spec/idl.md). IDL is Open vSwitch's name for a
+//! A client of an OVSDB database. It keeps a replica of the chosen tables and columns that the
+//! server keeps up to date, with transactions, indexes and change tracking. Costs are proportional
+//! to the change, not to the contents (docs/spec/idl.md). IDL is Open vSwitch's name for a
 //! client-side replica.
 //!
-//! In OVSDB a client does not query. It names the tables and columns that it needs ([`Class`]). The server sends their rows once, and every
-//! change after that. Reading is local. To change something, the client opens a transaction, changes rows of the replica, and commits. The
-//! server gets the difference. The replica returns to its former contents until the server's update brings the change.
+//! An OVSDB client does not query. It names the tables and columns that it needs ([`Class`]). The
+//! server sends their rows once, and then every change to them. Reads are local. To change
+//! something, the client opens a transaction, changes rows of the replica, and commits. The client
+//! sends the difference to the server. The replica then returns to its former contents until the
+//! server's update brings the change.
 //!
 //! ```
 //! use corvid_data::{Arc, Atom, Datum, Schema};
@@ -34,7 +37,7 @@
 //! | change something, and see the outcome | [`Idl::begin`], [`Idl::commit`], [`Status`], [`txn`] |
 //! | change one element of a large set or map | [`Idl::add_value`], [`Idl::set_key`] |
 //! | list what changed | [`Idl::changes`], [`Tracked`] |
-//! | register functions that are called for inserted, changed and deleted rows | [`handlers`] |
+//! | register callbacks for inserted, changed and deleted rows | [`handlers`] |
 //! | find rows by their columns, or in order | [`index`] |
 //! | replicate only some rows | [`Idl::set_condition`] |
 //! | fetch columns that are not replicated | [`fetch`] |
@@ -43,8 +46,8 @@
 //! | export metrics | [`Metrics`] |
 //! | add sockets and a clock | the crate `corvid-driver` |
 //!
-//! This crate is the core without effects: no socket, clock, thread or random source. `docs/internals/client.md` describes its
-//! drivers and bindings to other languages.
+//! This crate is the core without effects: no sockets, clock, threads or random source.
+//! `docs/internals/client.md` describes its drivers and the bindings to other languages.
 
 pub mod class;
 mod condition;

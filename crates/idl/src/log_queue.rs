@@ -1,7 +1,8 @@
-//! The queue of a client's messages for the program's log, within limits.
+//! The bounded queue of a client's messages for the program's log.
 //!
-//! Invariant: at most [`LOG_MESSAGES_MAX`] messages wait, the youngest; how many older ones were dropped is counted. Text that comes from a server
-//! is cut at [`TEXT_BYTES_MAX`]. So messages that no driver takes have bounded cost, however long a client runs.
+//! Invariant: the queue holds at most [`LOG_MESSAGES_MAX`] messages, the newest, and counts the
+//! older ones that it dropped. Text from a server is cut at [`TEXT_BYTES_MAX`]. So the cost of
+//! messages that no driver takes is bounded, however long a client runs.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Display, Formatter};
@@ -10,10 +11,10 @@ use corvid_session::{Level, LogMessage};
 
 use crate::mistake::Mistake;
 
-/// LogQueue that wait at most.
+/// Limit on queued messages.
 pub const LOG_MESSAGES_MAX: usize = 256;
 
-/// The longest text of a server's error in a message, in bytes.
+/// Limit on the text of a server's error in a message, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4096;
 
 /// A message for the log.
@@ -21,16 +22,16 @@ pub const TEXT_BYTES_MAX: usize = 4096;
 pub enum IdlLogMessage {
     /// A message of the session.
     Session(LogMessage),
-    /// A column that the database has in another type, or does not have.
+    /// A column that the database lacks or has with another type.
     Column(String),
-    /// A transaction was refused, with the error as JSON.
+    /// The server refused a transaction. Carries the error as JSON.
     Refused(String),
-    /// A mistake of the program.
+    /// A mistake in the program.
     Mistake(Mistake),
 }
 
 impl IdlLogMessage {
-    /// How important it is.
+    /// The message's severity.
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
@@ -53,7 +54,7 @@ impl Display for IdlLogMessage {
     }
 }
 
-/// The messages that wait.
+/// The queued messages.
 #[derive(Debug, Default)]
 pub(crate) struct LogQueue {
     queue: VecDeque<IdlLogMessage>,
@@ -69,7 +70,7 @@ impl LogQueue {
         self.queue.push_back(message);
     }
 
-    /// A transaction was refused with this error.
+    /// Queues the error with which a transaction was refused.
     pub(crate) fn refused(&mut self, error: &str) {
         let mut text = error[..error.floor_char_boundary(TEXT_BYTES_MAX)].to_owned();
         if text.len() < error.len() {

@@ -1,7 +1,9 @@
-//! Where the columns of a server's schema go in the rows of the replica, whose schema is the client's (docs/spec/idl.md 1.8, 1.12).
+//! Maps the columns of a server's schema to positions in the replica's rows, which follow the
+//! client's schema (docs/spec/idl.md 1.8, 1.12).
 //!
-//! The replica holds data in the server's form: a set stays a set though the client takes the column for a scalar, because differences
-//! are made for that form. Columns whose atoms are of another type than the client's make no sense to it and are left out.
+//! The replica keeps data in the server's form. A set stays a set even if the client's schema says
+//! scalar, because the server's differences apply to that form. Columns whose atoms have another
+//! type than in the client's schema are left out, because the client could not interpret them.
 
 use std::collections::BTreeSet;
 
@@ -11,26 +13,26 @@ use corvid_session::{Columns, Plan};
 use crate::class::Class;
 use crate::replica::Layout;
 
-/// Where a column goes.
+/// The position of a column.
 #[derive(Debug)]
 pub(crate) struct MappedColumn {
-    /// In rows.
+    /// Its position in the replica's rows.
     pub(crate) place: usize,
-    /// In the client's schema.
+    /// Its id in the client's schema.
     pub(crate) id: ColumnId,
-    /// The server's, without limits: what it sends has passed them.
+    /// The server's type, without limits: the values that the server sends have passed its limits.
     pub(crate) wire_type: ColumnType,
 }
 
-/// Where a table goes.
+/// The positions of a table's columns.
 #[derive(Debug)]
 pub(crate) struct MappedTable {
     pub(crate) table: TableId,
-    /// By the server's [`ColumnId`].
+    /// Indexed by the server's [`ColumnId`].
     columns: Vec<Option<MappedColumn>>,
-    /// A row of which nothing is known but that it is there.
+    /// A row with all columns at their defaults.
     pub(crate) defaults: Box<[Datum]>,
-    /// Columns that rows have a place for and that the server lacks.
+    /// Columns that have a position in rows but that the server lacks.
     missing: Vec<(ColumnId, usize)>,
 }
 
@@ -38,7 +40,7 @@ pub(crate) struct MappedTable {
 #[derive(Debug)]
 pub(crate) struct Cell<'a> {
     pub(crate) place: usize,
-    /// In the client's schema.
+    /// Its id in the client's schema.
     pub(crate) id: ColumnId,
     /// `None` for a column that the server lacks.
     pub(crate) wire_type: Option<&'a ColumnType>,
@@ -50,7 +52,7 @@ impl MappedTable {
         self.columns.get(usize::from(server.0))?.as_ref()
     }
 
-    /// The columns that were sent of a row, by their positions in the replica.
+    /// The columns that the server sent of a row, with their positions in the replica.
     pub(crate) fn cells(&self, columns: Columns) -> Vec<Cell<'_>> {
         let cell = |(server, value)| {
             let column = self.column(server)?;
@@ -64,7 +66,7 @@ impl MappedTable {
         columns.into_iter().filter_map(cell).collect()
     }
 
-    /// As [`MappedTable::cells`] of a whole row, with the defaults of which nothing was sent.
+    /// The cells of a whole row: the columns that the server sent, and the defaults of the others.
     pub(crate) fn all_cells(&self, columns: Columns) -> Vec<Cell<'_>> {
         let mut cells = self.cells(columns);
         let is_sent: BTreeSet<ColumnId> = cells.iter().map(|cell| cell.id).collect();
@@ -84,11 +86,11 @@ impl MappedTable {
     }
 }
 
-/// Where everything of one plan goes.
+/// The positions of everything in one plan.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     pub(crate) plan: Arc<Plan>,
-    /// By the server's [`TableId`].
+    /// Indexed by the server's [`TableId`].
     tables: Vec<Option<MappedTable>>,
 }
 

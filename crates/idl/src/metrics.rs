@@ -4,7 +4,8 @@ use corvid_session::SessionMetrics;
 
 use crate::txn::Status;
 
-/// Counts of a client since it was made ([`crate::Idl::metrics`]). All of them only grow, but for [`Metrics::rows`].
+/// Counters of a client since its creation ([`crate::Idl::metrics`]). All of them only grow, except
+/// [`Metrics::rows`].
 ///
 /// ```
 /// # use corvid_data::{Arc, Schema};
@@ -25,29 +26,30 @@ use crate::txn::Status;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// Connections, bytes and resynchronisations.
+    /// Connections, bytes and resynchronizations.
     pub session: SessionMetrics,
-    /// Updates that were applied, replies with contents included.
+    /// Updates applied, including replies with contents.
     pub updates_applied: u64,
-    /// Updates that did not fit the replica, so that all contents were requested again.
+    /// Updates that did not fit the replica, after which all contents were requested again.
     pub updates_refused: u64,
-    /// Inserted rows.
+    /// Rows inserted in the replica.
     pub rows_inserted: u64,
-    /// Changed rows.
+    /// Rows changed in the replica.
     pub rows_modified: u64,
-    /// Deleted rows.
+    /// Rows deleted from the replica.
     pub rows_deleted: u64,
-    /// Rows that the replica holds now.
+    /// Rows that the replica currently holds.
     pub rows: u64,
     /// Transactions that the server committed.
     pub transactions_committed: u64,
-    /// Transactions that had nothing to change, so that nothing was sent.
+    /// Transactions that changed nothing, so nothing was sent.
     pub transactions_unchanged: u64,
     /// Transactions that the server refused with an error.
     pub transactions_refused: u64,
-    /// Transactions that ended as "try again": lost races, lost connections, none to begin with.
+    /// Transactions that ended as "try again": lost races, lost connections, and commits without a
+    /// connection.
     pub transactions_retried: u64,
-    /// Transactions that were not carried out because the lock was not held.
+    /// Transactions that were not carried out because the client did not hold its lock.
     pub transactions_not_locked: u64,
     /// Transactions that the program aborted before they were sent.
     pub transactions_aborted: u64,
@@ -88,7 +90,8 @@ impl Metrics {
         .into_iter()
     }
 
-    /// Counts a transaction that ended like this; one that is still open or under way is not counted.
+    /// Counts a transaction by the status with which it ended. Open and outstanding transactions
+    /// are not counted.
     pub(crate) fn count(&mut self, status: Status) {
         let counter = match status {
             Status::Uncommitted | Status::Incomplete => return,

@@ -1,7 +1,8 @@
-//! Mistakes of a program that would show only as values or changes that are missing.
+//! Mistakes of a program that would otherwise show only as missing values or changes.
 //!
-//! A class is strict or not ([`crate::Class::set_strict`]). A strict class panics at the mistake, for developers. Any other class lets the
-//! program continue and logs each mistake once. Reading needs only a shared reference, so the columns that were read are recorded in atomics.
+//! A class is strict or not ([`crate::Class::set_strict`]). A strict class panics at the mistake,
+//! which helps developers. Any other class lets the program continue and logs each mistake once.
+//! Reading needs only a shared reference, so the columns that were read are recorded in atomics.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -10,24 +11,24 @@ use corvid_data::{ColumnId, Schema, TableId};
 
 use crate::class::Column;
 
-/// A mistake, with names.
+/// A mistake of the program, with the names of what it concerns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mistake {
-    /// A column is read that the replica does not hold, so its default shows.
+    /// The program reads a column that the replica does not hold, so it gets the column's default.
     NotReplicated {
-        /// Name of the table.
+        /// The table's name.
         table: String,
-        /// Name of the column.
+        /// The column's name.
         column: String,
     },
-    /// A column was tracked and then added, which ends the tracking.
+    /// The program tracked a column and then added it, which ends the tracking.
     TrackingReplaced {
-        /// Name of the table.
+        /// The table's name.
         table: String,
-        /// Name of the column.
+        /// The column's name.
         column: String,
     },
-    /// Every column that is held was to be tracked while none was.
+    /// The program asked to track all replicated columns while there were none.
     NothingToTrack,
 }
 
@@ -73,11 +74,11 @@ const NEVER: u8 = 0;
 const READ: u8 = 1;
 const REPORTED: u8 = 2;
 
-/// Which columns were read though they are not replicated.
+/// Columns that were read although they are not replicated.
 #[derive(Debug)]
 pub(crate) struct UnreplicatedReads {
     has_unreported: AtomicBool,
-    /// By table and column: one of the three above.
+    /// State by table and column: one of the three constants above.
     columns: Vec<Box<[AtomicU8]>>,
 }
 

@@ -1,13 +1,15 @@
-//! Numbers of rows in an order that the caller decides: the storage of an index.
+//! Row numbers in an order that the caller defines: the storage of an index.
 //!
-//! Runs of up to [`RUN_MAX`] numbers, each run before the next. Finding a place is two binary searches; adding or taking a number moves
-//! the rest of a run, a kilobyte at most, and, once in a hundred times, the list of runs. Four to eight bytes a row.
+//! The numbers are stored in runs of up to [`RUN_MAX`], each run before the next. Locating a
+//! position takes two binary searches. Adding or removing a number moves the rest of its run, at
+//! most a kilobyte. About once in a hundred times it also moves the list of runs. Costs four to
+//! eight bytes per row.
 //!
 //! Invariant: no run is empty.
 
-/// The longest run; one more number splits it.
+/// Limit on the length of a run; one more number splits it.
 const RUN_MAX: usize = 256;
-/// Neighbours that are no longer than this together become one.
+/// Two neighbouring runs are joined if they hold at most this many numbers together.
 const JOIN_MAX: usize = 128;
 
 /// A position before a number, or at the end. Valid until the next change.
@@ -29,7 +31,8 @@ impl Order {
         self.len
     }
 
-    /// The place before the first number for which `is_before` does not hold; it must hold up to some point and not after.
+    /// The position of the first number for which `is_before` is false. `is_before` must be true up
+    /// to some position and false from there on.
     pub(crate) fn place(&self, mut is_before: impl FnMut(u32) -> bool) -> Position {
         let run = self
             .runs
@@ -61,7 +64,7 @@ impl Order {
         }
     }
 
-    /// Numbers from one place to another, or to the end; none where the second is before the first.
+    /// Numbers from one position to another, or to the end; empty if `to` is before `from`.
     pub(crate) fn iter(
         &self,
         from: Position,
@@ -80,10 +83,10 @@ impl Order {
         (from.run..=to.run).flat_map(part).copied()
     }
 
-    /// Puts a number at a place that [`Order::place`] found.
+    /// Inserts a number at a position that [`Order::place`] returned.
     pub(crate) fn insert(&mut self, place: Position, number: u32) {
         self.len += 1;
-        // Behind the last run is the end of the last run.
+        // A position past the last run is the end of the last run.
         let place = match self.runs.len().checked_sub(1) {
             Some(last) if place.run > last => Position {
                 run: last,
@@ -98,7 +101,7 @@ impl Order {
         let run = &mut self.runs[place.run];
         run.insert(place.at, number);
         if run.len() > RUN_MAX {
-            // Rows often come in order: a full last run is left full.
+            // Rows often arrive in order, so a full last run is left full instead of half empty.
             let is_appended = place.at + 1 == run.len() && place.run + 1 == self.runs.len();
             let run = &mut self.runs[place.run];
             let half = run.split_off(if is_appended { RUN_MAX } else { RUN_MAX / 2 });

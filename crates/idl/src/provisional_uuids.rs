@@ -1,7 +1,8 @@
-//! UUIDs of inserted rows until the server assigns others.
+//! UUIDs for inserted rows, until the server assigns others.
 //!
-//! They need to differ from each other and from the rows of the replica, and nothing more: no server sees them but as names within one
-//! transaction. So they come from the client's seed, which keeps equal runs equal.
+//! They only have to differ from each other and from those of the replica's rows: the server sees
+//! them only as names within one transaction. So they come from the client's seed, which keeps runs
+//! with one seed identical.
 
 use corvid_data::Uuid;
 use corvid_session::Prng;

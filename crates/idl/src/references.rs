@@ -1,8 +1,10 @@
-//! References between the rows of the replica, for changes that concern more than one row (docs/spec/idl.md 5.2).
+//! References between the rows of the replica, for changes that concern more than one row
+//! (docs/spec/idl.md 5.2).
 //!
-//! A reference is a UUID in a datum, and reading one is a look-up, so nothing is kept for reading. Only where changes are tracked are
-//! referrers of a row asked for. Invariant: there is an arc exactly for each pair of a row and another that some column of it names,
-//! whether that one is there or not. 40 bytes an arc.
+//! A reference is a UUID in a datum, and following it is a look-up, so reading needs no further
+//! data. Only change tracking asks for the referrers of a row. Invariant: there is exactly one arc
+//! per pair of a row and a UUID that one of its columns names, whether or not the named row exists.
+//! An arc takes 40 bytes.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +13,7 @@ use corvid_data::{AtomRef, ColumnType, Datum, TableId, Uuid};
 
 use crate::row::Row;
 
-/// A place of a row that holds references.
+/// A position of a row whose column holds references.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReferenceColumn {
     pub(crate) place: usize,
@@ -20,7 +22,7 @@ pub(crate) struct ReferenceColumn {
 }
 
 impl ReferenceColumn {
-    /// `None` when a column of the type refers to nothing.
+    /// `None` if a column of the type cannot hold references.
     pub(crate) fn new(place: usize, column_type: &ColumnType) -> Option<ReferenceColumn> {
         let is_key = column_type.key.reference.is_some();
         let value = column_type.value.as_ref();
@@ -48,7 +50,7 @@ impl ReferenceColumn {
     }
 }
 
-/// The arcs, by target.
+/// The arcs, ordered by target.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Referrers {
     arcs: BTreeSet<(Uuid, TableId, Uuid)>,
@@ -59,7 +61,7 @@ impl Referrers {
         self.arcs.clear();
     }
 
-    /// The rows that name `target`.
+    /// The rows that refer to `target`.
     pub(crate) fn of(&self, target: Uuid) -> impl Iterator<Item = (TableId, Uuid)> + '_ {
         let from = (target, TableId(0), Uuid::ZERO);
         let to = (target, TableId(u16::MAX), Uuid([0xff; 16]));
@@ -88,7 +90,7 @@ impl Referrers {
         }
     }
 
-    /// The column at `place` of a row changed; `row` is the new version.
+    /// Updates the arcs after the column at `place` changed; `row` is the new version of the row.
     pub(crate) fn changed(
         &mut self,
         table: TableId,

@@ -1,8 +1,10 @@
-//! The replica: the rows of all tables as the server last told, and what changed (docs/spec/idl.md 1.9 to 1.11, 5).
+//! The replica: the rows of all tables as the server last sent them, and their changes
+//! (docs/spec/idl.md 1.9 to 1.11, 5).
 //!
-//! Invariants. Updates are checked as a whole before any of them is applied, so the rows always are those of one moment of the server.
-//! While no transaction is open they are exactly what the server told; an open one changes them in place and puts them back
-//! ([`crate::txn`]). Change numbers never decrease, and no stamp is above [`Replica::seqno`].
+//! Invariants. An update is checked as a whole before any of it is applied, so the rows always show
+//! one moment of the server. While no transaction is open, they are exactly what the server sent.
+//! An open transaction changes them in place and restores them at its end ([`crate::txn`]). Change
+//! numbers never decrease, and no stamp is above [`Replica::seqno`].
 
 use std::collections::BTreeSet;
 
@@ -17,20 +19,22 @@ use crate::row::Row;
 use crate::table::Table;
 use crate::track::{Kind, TrackList};
 
-/// How the rows are replaced when the server sends all of them again, as a server without history does after each reconnection.
+/// How rows are replaced when the server sends all of them again, as a server without history does
+/// after each reconnection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Resync {
-    /// They are compared: what is reported is what changed.
+    /// The new rows are compared with the old ones, and only the differences are reported.
     #[default]
     Difference,
-    /// They are dropped without a word, tracked changes too, and all that comes is new. The reference's libraries do this.
+    /// The old rows and the tracked changes are dropped silently, and every new row counts as
+    /// inserted. The reference's libraries do this.
     Reload,
 }
 
-/// Where the columns of a table are in its rows.
+/// The positions of a table's columns in its rows.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// By [`ColumnId`]; `None` for columns that rows have no place for.
+    /// Indexed by [`ColumnId`]; `None` for columns that have no position.
     places: Vec<Option<usize>>,
     pub(crate) defaults: Box<[Datum]>,
     pub(crate) references: Vec<ReferenceColumn>,
@@ -63,7 +67,7 @@ impl Layout {
         layout
     }
 
-    /// An index of this table without rows.
+    /// An empty index of this table.
     fn index(&self, spec: &IndexSpec) -> Index {
         let places = spec.columns.iter();
         let places = places.filter_map(|column| self.place(column.column.id));
@@ -75,15 +79,15 @@ impl Layout {
     }
 }
 
-/// The state of a table besides its rows.
+/// The state of a table apart from its rows.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) track: TrackList,
-    /// The changes of the present update, if the table has handlers.
+    /// The changes of the current update, if the table has handlers.
     pub(crate) latest: Option<TrackList>,
     /// The change numbers of the last insertion, modification and deletion.
     pub(crate) seqnos: [u64; 3],
-    /// Columns that were fetched.
+    /// Cells whose values were fetched.
     pub(crate) fetched: BTreeSet<(Uuid, ColumnId)>,
 }
 
@@ -94,15 +98,15 @@ pub(crate) struct Replica {
     pub(crate) layouts: Vec<Layout>,
     pub(crate) tables: Vec<Table>,
     pub(crate) watches: Vec<Watch>,
-    /// `None` where no changes are tracked.
+    /// `None` if no changes are tracked.
     referrers: Option<Referrers>,
     mapping: Option<Mapping>,
     resync: Resync,
-    /// Grows with every visible change.
+    /// Increments with every visible change.
     pub(crate) seqno: u64,
-    /// Grows whenever rows are dropped without a word.
+    /// Increments whenever rows are dropped silently.
     pub(crate) epoch: u64,
-    /// Rows that came, changed and went so far, by [`Kind`].
+    /// Rows inserted, changed and deleted so far, by [`Kind`].
     pub(crate) changes: [u64; 3],
 }
 
@@ -137,7 +141,7 @@ impl Replica {
         self.resync = resync;
     }
 
-    /// Adds an index over the rows that are there; the class must have taken it.
+    /// Builds an index that the class has accepted, over the existing rows.
     pub(crate) fn add_index(&mut self, id: IndexId) {
         let number = usize::from(id.table.0);
         let spec = self.class.tables[number]
@@ -169,17 +173,18 @@ impl Replica {
         self.class.tables[usize::from(table.0)].tracks()
     }
 
-    /// The arcs, where changes are tracked.
+    /// The arcs, if changes are tracked.
     pub(crate) fn referrers(&self) -> Option<&Referrers> {
         self.referrers.as_ref()
     }
 
-    /// The plan of the server that was last heard.
+    /// The plan of the server that sent the last update.
     pub(crate) fn plan(&self) -> Option<&Arc<Plan>> {
         self.mapping.as_ref().map(|mapping| &mapping.plan)
     }
 
-    /// Applies what a session hands over. On error nothing has changed, and the contents must be fetched anew.
+    /// Applies an update from the session. On error nothing has changed, and the contents must be
+    /// fetched anew.
     pub(crate) fn apply(
         &mut self,
         update: Update,
@@ -193,6 +198,8 @@ impl Replica {
             None => Mapping::new(update.plan.clone(), &self.class, &self.layouts, complaints),
         };
         let is_fresh = update.clear && self.resync == Resync::Reload;
+        // All checks come before the first change: a rejected update leaves the rows of one moment.
+        // New contents need no check, because they do not depend on the rows.
         let checked = if update.clear {
             Ok(())
         } else {
@@ -208,14 +215,17 @@ impl Replica {
             } else {
                 self.follow(update.updates, &mapping, &mut changed);
             }
+            // Incremented for every monitor reply, even if no row differs: programs wait for the
+            // initial contents through this number.
             self.seqno += u64::from(update.is_reply);
+            // Comes last, when the arcs of all rows are up to date.
             self.mark_referrers(changed);
         }
         self.mapping = Some(mapping);
         checked
     }
 
-    /// Whether each row that is to come is not there, and each other one is.
+    /// Checks that each row to insert is missing and each row to change or delete exists.
     fn check(&self, updates: &TableUpdates, mapping: &Mapping) -> Result<(), String> {
         for update in &updates.tables {
             let Some(mapped) = mapping.table(update.table) else {
@@ -238,7 +248,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Applies changes that were checked.
+    /// Applies checked changes.
     fn follow(&mut self, updates: TableUpdates, mapping: &Mapping, changed: &mut Vec<Uuid>) {
         for update in updates.tables {
             let Some(mapped) = mapping.table(update.table) else {
@@ -253,7 +263,7 @@ impl Replica {
                     RowChange::Diff(columns) => {
                         let cells = mapped.cells(columns);
                         self.modify(mapped.table, row.uuid, cells, changed, |datum, cell| {
-                            // Without limits, it cannot fail.
+                            // Cannot fail, because the type has no limits.
                             let wire_type = cell.wire_type;
                             wire_type.is_some_and(|ty| datum.apply_diff(&cell.value, ty).is_ok())
                         });
@@ -267,9 +277,9 @@ impl Replica {
         }
     }
 
-    /// Makes the rows those that are listed, and no others.
+    /// Makes the listed rows the only rows, and reports only the differences.
     fn replace(&mut self, updates: TableUpdates, mapping: &Mapping, changed: &mut Vec<Uuid>) {
-        // `None` where everything stays.
+        // The rows to keep, per table; `None` for tables that were empty, which lose no row.
         let mut kept: Vec<Option<BTreeSet<Uuid>>> = vec![Some(BTreeSet::new()); self.tables.len()];
         for update in updates.tables {
             let Some(mapped) = mapping.table(update.table) else {
@@ -306,7 +316,7 @@ impl Replica {
         self.forget_fetched();
     }
 
-    /// Drops everything, tracked changes too.
+    /// Drops all rows, and the tracked changes too.
     fn clear(&mut self) {
         for (table, watch) in self.tables.iter_mut().zip(&mut self.watches) {
             let rows: Vec<Uuid> = table.iter().map(|row| row.uuid).collect();
@@ -326,7 +336,7 @@ impl Replica {
         self.epoch += 1;
     }
 
-    /// Fetched columns have their defaults again.
+    /// Resets all fetched columns to their defaults.
     fn forget_fetched(&mut self) {
         for place in 0..self.tables.len() {
             for (uuid, column) in std::mem::take(&mut self.watches[place].fetched) {
@@ -390,7 +400,7 @@ impl Replica {
         };
         if let Some(referrers) = &mut self.referrers {
             referrers.deleted(id, &row, &self.layouts[usize::from(id.0)].references);
-            // Rows that refer to it are listed as changed, even if its own table is not tracked.
+            // Rows that refer to this one are listed as changed even if this table is not tracked.
             changed.push(uuid);
         }
         self.seqno += 1;
@@ -414,7 +424,7 @@ impl Replica {
         }
     }
 
-    /// Changes columns of a row that is there; `set` says whether a column changed.
+    /// Changes columns of an existing row; `set` returns whether it changed the column.
     fn modify(
         &mut self,
         id: TableId,
@@ -440,7 +450,8 @@ impl Replica {
                 let (place, column) = (cell.place, cell.id);
                 let mode = modes[usize::from(column.0)];
                 let datum = &mut held[place];
-                // Data that are not kept are changed where they are.
+                // The old value is cloned only if someone needs it. Otherwise the datum is not
+                // shared, and changes in place.
                 let is_heard = is_heard && mode.alerts;
                 let is_kept = mode.is_tracked || is_heard || is_followed(place);
                 let old = is_kept.then(|| datum.clone());
@@ -485,7 +496,8 @@ impl Replica {
         }
     }
 
-    /// Lists the rows that refer to changed ones, at any distance, as modified. Each row is come to once.
+    /// Lists the rows that refer to changed rows, directly or through others, as modified. Each row
+    /// is visited once.
     fn mark_referrers(&mut self, changed: Vec<Uuid>) {
         let Some(referrers) = &self.referrers else {
             return;
@@ -510,7 +522,7 @@ impl Replica {
         }
     }
 
-    /// Sets a fetched column of a row, if it is there.
+    /// Sets a fetched column of a row. Returns false if the row or the column does not exist.
     pub(crate) fn set_fetched(
         &mut self,
         id: TableId,
@@ -538,7 +550,7 @@ impl Replica {
     }
 }
 
-/// Sets a column; whether that changed it.
+/// Sets a column. Returns whether that changed it.
 fn replace_value(datum: &mut Datum, cell: Cell<'_>) -> bool {
     let is_new = *datum != cell.value;
     if is_new {

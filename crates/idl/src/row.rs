@@ -1,17 +1,19 @@
-//! A row of the replica, and handles to it.
+//! A row of the replica, and handles to rows.
 
 use corvid_data::{Datum, TableId, Uuid};
 
-/// A row, whether it is there or not. A plain value: it borrows nothing and outlives nothing.
+/// A handle to a row, which may or may not exist. A plain value that borrows nothing, so it may
+/// outlive the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowId {
-    /// Its table.
+    /// The row's table.
     pub table: TableId,
-    /// Its identity. Of a row that was inserted here, until the server knows it, a provisional one.
+    /// The row's UUID; a provisional one for a row that this client inserted, until the server
+    /// assigns another.
     pub uuid: Uuid,
 }
 
-/// The contents of a row: the columns that its table has places for.
+/// The contents of a row: the columns for which its table has positions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) uuid: Uuid,

@@ -1,7 +1,7 @@
 //! The rows of one table: by UUID, by slot, and in the order of its indexes.
 //!
-//! Invariant: every row is in every index at the position of its present contents. So a caller names the columns before it changes a row;
-//! indexes that do not use them are not touched.
+//! Invariant: every row is in every index, at the position of its current contents. So a caller
+//! names the columns before it changes a row, and indexes that do not use them are not touched.
 
 use std::hash::BuildHasher;
 
@@ -22,7 +22,8 @@ pub(crate) struct Table {
     pub(crate) indexes: Vec<Index>,
 }
 
-/// Rows come from a server that is trusted with everything else, as in `firsts`: the seed is one that everybody knows.
+/// Rows come from a server that is trusted with everything else, so the hash uses a fixed, public
+/// seed (as in `first_by_key.rs`).
 fn hash(uuid: &Uuid) -> u64 {
     FixedState::default().hash_one(uuid)
 }
@@ -64,7 +65,7 @@ impl Table {
         self.slots.iter().flatten()
     }
 
-    /// Adds a row whose UUID is not there.
+    /// Inserts a row, whose UUID must be new.
     pub(crate) fn insert(&mut self, row: Row) {
         let uuid = row.uuid;
         let slot = match self.free.pop() {
@@ -87,7 +88,7 @@ impl Table {
         }
     }
 
-    /// Adds an index over the rows that are there.
+    /// Adds an index over the existing rows.
     pub(crate) fn add_index(&mut self, mut index: Index) {
         for slot in (0u32..).take(self.slots.len()) {
             index.insert(&self.slots, slot);
@@ -109,7 +110,8 @@ impl Table {
         self.slots[slot as usize].take()
     }
 
-    /// Changes what is at some places of a row. O(log n) for each index that uses one of them.
+    /// Changes columns of a row, at the given positions. Costs O(log n) for each index that uses
+    /// one of them.
     pub(crate) fn change<T>(
         &mut self,
         slot: u32,
@@ -128,7 +130,7 @@ impl Table {
         Some(outcome)
     }
 
-    /// Sets one column; returns what was there.
+    /// Sets one column and returns its previous value.
     pub(crate) fn set(&mut self, slot: u32, place: usize, value: Datum) -> Option<Datum> {
         self.change(slot, &[place], |columns| {
             std::mem::replace(&mut columns[place], value)

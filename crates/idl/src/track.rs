@@ -1,7 +1,8 @@
-//! Which rows changed since the user last looked (docs/spec/idl.md 5).
+//! Tracks which rows changed since the program last looked (docs/spec/idl.md 5).
 //!
-//! Invariant: flags and old values describe the time since [`crate::Idl::clear_changes`] only. A row is listed once, in the order of its first
-//! change; what it was before that change is kept, so the listed changes lead from the old contents to the new.
+//! Invariant: flags and old values describe only the time since [`crate::Idl::clear_changes`]. A
+//! row is listed once, in the order of its first change, with its values before that change. So the
+//! listed changes lead from the old contents to the new.
 
 use std::collections::BTreeMap;
 
@@ -31,22 +32,26 @@ use crate::row::Row;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Tracked {
-    /// Which.
+    /// The row's UUID.
     pub uuid: Uuid,
-    /// The row was inserted, perhaps after a deletion in the same time. Together with `is_deleted`: it was inserted and deleted again.
+    /// The row was inserted, perhaps after a deletion since the last clear. Together with
+    /// `is_deleted`: the row was inserted and deleted again.
     pub is_new: bool,
     /// The row was deleted.
     pub is_deleted: bool,
-    /// The change numbers of its last insertion, modification and deletion, 0 for what did not happen.
+    /// The change numbers of the row's last insertion, modification and deletion, in this order; 0
+    /// if there was none.
     pub seqnos: [u64; 3],
-    /// Tracked columns that changed, with their values before; those of a new row that differ from their defaults, without.
+    /// Tracked columns that changed, with their previous values. For a new row: the columns that
+    /// differ from their defaults, without values.
     pub(crate) updated: BTreeMap<ColumnId, Option<Datum>>,
     /// The last contents of a deleted row.
     pub(crate) last: Option<Row>,
 }
 
 impl Tracked {
-    /// Whether a tracked column changed. Perhaps none did: then a row changed that this row refers to, directly or through others.
+    /// Whether a tracked column changed. If none did, a row changed that this row refers to,
+    /// directly or through others.
     #[must_use]
     pub fn is_updated(&self, column: ColumnId) -> bool {
         self.updated.contains_key(&column)
@@ -57,7 +62,7 @@ impl Tracked {
         self.updated.keys().copied()
     }
 
-    /// The former value of a changed column; `None` for a new row.
+    /// The previous value of a changed column; `None` for a new row.
     #[must_use]
     pub fn old(&self, column: ColumnId) -> Option<&Datum> {
         self.updated.get(&column)?.as_ref()
@@ -112,8 +117,8 @@ impl TrackList {
         &mut self.entries[at]
     }
 
-    /// A row came, with these tracked columns differing from their defaults. One that went before in the same time came back: it is new
-    /// and not deleted.
+    /// Records an inserted row, whose tracked `columns` differ from their defaults. A row that was
+    /// deleted earlier in the list counts as new and not deleted.
     pub(crate) fn inserted(
         &mut self,
         uuid: Uuid,
@@ -127,7 +132,8 @@ impl TrackList {
         entry.updated = columns.map(|column| (column, None)).collect();
     }
 
-    /// Tracked columns of a row changed from these values; none when only something it refers to did. False when it was listed before.
+    /// Records a change of a row's tracked columns, with their previous values. `columns` is empty
+    /// if only a referenced row changed. Returns false if the row was already listed.
     pub(crate) fn modified(
         &mut self,
         uuid: Uuid,
@@ -144,7 +150,7 @@ impl TrackList {
         self.entries.len() > before
     }
 
-    /// A row was deleted.
+    /// Records a deleted row.
     pub(crate) fn deleted(&mut self, row: Row, seqno: u64) {
         let entry = self.entry(row.uuid);
         entry.is_deleted = true;

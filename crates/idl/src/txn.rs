@@ -1,10 +1,13 @@
-//! The open transaction: rows changed in place, and what is needed to put them back (docs/spec/idl.md 1.15, 2, 3).
+//! The open transaction: rows changed in place, and the data needed to restore them
+//! (docs/spec/idl.md 1.15, 2, 3).
 //!
-//! While it is open, the replica shows the transaction's view: inserted rows are there, deleted ones are not, written columns have their
-//! new values, also in indexes. Rolling it back restores the committed view exactly; the real change arrives as an update.
+//! While a transaction is open, the replica shows its view: inserted rows exist, deleted ones do
+//! not, and written columns have their new values, also in indexes. Rolling back restores the
+//! committed view exactly. The real change arrives as an update.
 //!
-//! Changes of single elements need no list of their own: a column keeps its value from before the transaction, and what is sent is the
-//! difference between that and the present one. This gives the table of docs/spec/idl.md 3.2 by itself:
+//! Changes of single elements need no list of their own. A column keeps its value from before the
+//! transaction, and the client sends the difference between that and the current value. The table
+//! of docs/spec/idl.md 3.2 follows from this:
 //!
 //! ```text
 //! before   done                          now      sent
@@ -15,7 +18,7 @@
 //! {x}      remove x, add x, remove x     {}       delete [x]
 //! ```
 //!
-//! Two data that share memory are compared without being walked, so this costs what changed.
+//! Comparing two data skips the memory that they share, so the cost follows the change.
 //!
 //! ```
 //! use corvid_data::{Arc, Atom, Datum, Schema};
@@ -33,16 +36,17 @@
 //! let txn = idl.begin()?;
 //! let ann = idl.insert_new(age.table)?;
 //! idl.write(ann, age, Datum::one(Atom::Integer(40)))?;
-//! idl.add_value(ann, tags, Atom::String("owls".into()))?;          // one element; the others are not sent
+//! // Only this element is sent, not the others.
+//! idl.add_value(ann, tags, Atom::String("owls".into()))?;
 //! assert_eq!(idl.write(ann, age, Datum::empty()).is_err(), true, "one number, says the schema");
 //! assert_eq!(idl.begin(), Err(Misuse::TransactionOpen), "one at a time");
 //! match idl.commit()? {
 //!     Status::Unchanged => {}                     // nothing was sent
-//!     Status::Incomplete => {}                    // sent: ask `idl.status(txn)` when something has happened
+//!     Status::Incomplete => {}                    // sent: ask `idl.status(txn)` after each event
 //!     Status::TryAgain => {}                      // as here, without a connection
 //!     status => panic!("{}", status.name()),
 //! }
-//! // In the end: success, error (`idl.txn_error(txn)` in the words of the server), try again, not locked.
+//! // Final statuses: success, error (see `idl.txn_error(txn)`), try again, not locked.
 //! assert_eq!(idl.status(txn), Some(Status::TryAgain));
 //! assert_eq!(idl.row(ann.table, ann.uuid), None, "put back: what the server accepts comes as a change");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -63,34 +67,37 @@ pub use refused::Refused;
 use crate::replica::Replica;
 use crate::row::{Row, RowId};
 
-/// A transaction; never used again.
+/// The id of a transaction. Ids are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TxnId(pub u64);
 
 /// The status of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It is open.
+    /// The transaction is open.
     Uncommitted,
-    /// There was nothing to send.
+    /// The transaction changed nothing, so nothing was sent.
     Unchanged,
-    /// It was sent; the answer is not there yet, or the replica does not show yet what was committed.
+    /// The transaction was sent. The reply has not arrived, or the replica does not show the
+    /// committed change yet.
     Incomplete,
-    /// It was given up before it was committed.
+    /// The program aborted the transaction.
     Aborted,
-    /// It was committed, and the replica shows it, unless the connection was lost first.
+    /// The server committed the transaction, and the replica shows it, unless the connection was
+    /// lost first.
     Success,
-    /// It was not committed, or that is unknown, for a temporary reason. When [`crate::Idl::change_seqno`] differs from what it was before
-    /// the commit, make the transaction again, from what the replica then shows.
+    /// The transaction was not committed, or its outcome is unknown, for a temporary reason. Once
+    /// [`crate::Idl::change_seqno`] differs from its value before the commit, build the transaction
+    /// again from the replica's new contents.
     TryAgain,
-    /// The lock is not held.
+    /// The client does not hold its lock.
     NotLocked,
-    /// It was refused; [`crate::Idl::txn_refused`] says why.
+    /// The server refused the transaction; [`crate::Idl::txn_refused`] gives the reason.
     Error,
 }
 
 impl Status {
-    /// Its name in messages of programs.
+    /// The status's name in a program's messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -109,19 +116,20 @@ impl Status {
 /// How a transaction ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// In one word.
+    /// The final status.
     pub status: Status,
-    /// For [`Status::Error`]: the first result that is one, as JSON.
+    /// For [`Status::Error`]: the first result that is an error, as JSON.
     pub error: Option<String>,
-    /// For [`Status::Error`]: the same as a value to be matched.
+    /// For [`Status::Error`]: the same error as a value to match.
     pub refused: Option<Refused>,
-    /// The new value of the incremented counter.
+    /// The new value of the incremented counter, if the transaction had one.
     pub counter: Option<i64>,
     pub(crate) inserted: BTreeMap<Uuid, Uuid>,
 }
 
 impl Finished {
-    /// The row as the server knows it that was inserted under this handle, if the transaction succeeded.
+    /// The handle, on the server's side, of the row that was inserted under the handle `row`;
+    /// `None` if the transaction inserted no such row or failed.
     #[must_use]
     pub fn inserted(&self, row: RowId) -> Option<RowId> {
         let uuid = *self.inserted.get(&row.uuid)?;
@@ -129,50 +137,50 @@ impl Finished {
     }
 }
 
-/// A call that makes no sense where it is made. Nothing has changed by it.
+/// An invalid call. The call changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Misuse {
-    /// It needs an open transaction.
+    /// The call needs an open transaction.
     #[error("no transaction is open")]
     NoTransaction,
-    /// It needs that none is open.
+    /// The call is not allowed while a transaction is open.
     #[error("a transaction is open")]
     TransactionOpen,
-    /// The transaction was declared to read only.
+    /// The transaction was declared read-only.
     #[error("the transaction is read-only")]
     ReadOnly,
-    /// The row is not there, or no longer.
+    /// The row does not exist, or no longer exists.
     #[error("there is no such row")]
     RowGone,
     /// The column belongs to another table.
     #[error("the column belongs to another table")]
     WrongTable,
-    /// The replica does not hold the column, or not yet.
+    /// The replica does not hold the column, or its value has not been fetched.
     #[error("the column is not replicated")]
     NotReplicated,
-    /// The column may only be written in new rows.
+    /// The column may be written only in new rows.
     #[error("the column is immutable")]
     Immutable,
-    /// The datum has another type.
+    /// The datum's type is not the column's type.
     #[error("the value has another type than the column")]
     WrongType,
-    /// The datum breaks a constraint of the column.
+    /// The datum violates a constraint of the column.
     #[error("{0}")]
     Constraint(WireError),
-    /// The transaction has a row of this UUID already.
+    /// The transaction or the replica already has a row with this UUID.
     #[error("the UUID is in use in this transaction")]
     UuidInUse,
-    /// A transaction increments at most one column.
+    /// A transaction can increment only one column.
     #[error("the transaction increments a column already")]
     SecondIncrement,
-    /// A server would refuse a clause of the condition. The condition in force stays.
+    /// A server would refuse a clause of the condition. The previous condition stays in force.
     #[error(transparent)]
     Condition(#[from] RefusedClause),
-    /// A server would refuse to queue a client for a lock of this name.
+    /// A server would refuse a lock with this name.
     #[error("{0:?} cannot name a lock: use letters, digits and _, and begin with no digit")]
     LockName(String),
-    /// The client was connected by the process that this one was forked from.
+    /// This process was forked from the one that connected the client.
     #[error("the client belongs to the parent of this process: connect anew after a fork")]
     Forked,
 }
@@ -182,31 +190,31 @@ pub enum Misuse {
 pub(crate) struct TouchedRow {
     pub(crate) state: RowState,
     pub(crate) columns: BTreeMap<ColumnId, TouchedColumn>,
-    /// Columns that must still hold what they held.
+    /// Columns whose values on the server must not have changed.
     pub(crate) verified: BTreeSet<ColumnId>,
-    /// Written columns of a new row that rows have no place for.
+    /// Written columns of a new row for which rows have no position.
     pub(crate) unstored: BTreeMap<ColumnId, Datum>,
 }
 
-/// Whether a touched row is there.
+/// Whether a touched row existed and whether it does now.
 #[derive(Debug)]
 pub(crate) enum RowState {
-    /// It was, and is.
+    /// The row existed and still does.
     Existing,
-    /// It is new; with the UUID that it has here, if so wished.
+    /// The row is new. If `is_persistent`, the server keeps its UUID.
     Inserted { is_persistent: bool },
-    /// It was; this is what it held.
+    /// The row existed; these were its contents.
     Deleted(Row),
-    /// It was new.
+    /// The row was inserted and deleted again.
     Vanished,
 }
 
 /// A transaction's changes of one column of an existing row.
 #[derive(Debug)]
 pub(crate) struct TouchedColumn {
-    /// The value from before the transaction.
+    /// The value before the transaction.
     pub(crate) base: Datum,
-    /// It was written as a whole, not by elements only.
+    /// The column was written as a whole, not only by elements.
     pub(crate) is_whole: bool,
 }
 
@@ -215,48 +223,49 @@ pub(crate) struct TouchedColumn {
 pub(crate) struct OpenTxn {
     pub(crate) id: TxnId,
     pub(crate) rows: BTreeMap<RowId, TouchedRow>,
-    /// Rows as they were first touched.
+    /// Rows in the order in which they were first touched.
     pub(crate) order: Vec<RowId>,
     pub(crate) comment: String,
     pub(crate) is_dry_run: bool,
     pub(crate) is_read_only: bool,
     pub(crate) checks: Checks,
-    /// The first change that could not be made part of the transaction. The commit reports it.
+    /// The first change that could not become part of the transaction. The commit reports it.
     pub(crate) refused: Option<WireError>,
     pub(crate) increment: Option<Increment>,
-    /// Operations as JSON.
+    /// Raw operations as JSON.
     pub(crate) raw: Vec<Vec<u8>>,
 }
 
-/// The side that checks written values against the constraints of the schema: limits, enumerations,
-/// numbers of elements, immutable columns.
+/// Which side checks written values against the schema's constraints: limits, enumerations, numbers
+/// of elements, immutable columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checks {
-    /// The call that writes a value fails.
+    /// The client: the call that writes a value fails.
     Here,
-    /// The server refuses the transaction. Its schema counts, which may be newer than the client's.
+    /// The server: it refuses the transaction. Its schema applies, which may be newer than the
+    /// client's.
     Server,
 }
 
-/// A counter to be incremented.
+/// A counter to increment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Increment {
     pub(crate) row: RowId,
     pub(crate) column: ColumnId,
-    /// Even if nothing else changes.
+    /// Increment even if nothing else changes.
     pub(crate) is_forced: bool,
 }
 
-/// An element that a partial change puts into a column or takes from it.
+/// A change of one element of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Element {
-    /// Put into a set.
+    /// Add a value to a set.
     Add(Atom),
-    /// Taken from a set.
+    /// Remove a value from a set.
     Remove(Atom),
-    /// A pair of a map.
+    /// Set the value at a key of a map.
     Set(Atom, Atom),
-    /// Taken from a map.
+    /// Remove a key from a map.
     RemoveKey(Atom),
 }
 
@@ -315,7 +324,8 @@ impl OpenTxn {
             return Err(Misuse::UuidInUse);
         }
         if replica.table(table).contains(uuid) {
-            // For the server to refuse; here nothing could be shown beside the row that is there.
+            // A server would refuse the duplicate. The client refuses at once, because the replica
+            // cannot show two rows with one UUID.
             return Err(Misuse::UuidInUse);
         }
         let columns = replica.layout(table).defaults.clone();
@@ -388,7 +398,7 @@ impl OpenTxn {
         Ok(())
     }
 
-    /// Changes one element of a column; whether that changed anything.
+    /// Changes one element of a column. Returns whether the column changed.
     pub(crate) fn change_element(
         &mut self,
         replica: &mut Replica,
@@ -409,7 +419,7 @@ impl OpenTxn {
             if !is_new {
                 return Err(Misuse::NotReplicated);
             }
-            // Of a new row everything is known, also a column that is not replicated.
+            // All columns of a new row are known, even those that are not replicated.
             let default = Datum::default_for(&schema.column_type);
             let touched = self.touch(row, RowState::Existing);
             let value = touched.unstored.entry(column).or_insert(default);
@@ -485,7 +495,7 @@ impl OpenTxn {
         Ok(())
     }
 
-    /// The value of a column before the transaction, which is the server's last known value.
+    /// The value of a column before the transaction, which is the last one that the server sent.
     pub(crate) fn committed<'a>(
         &'a self,
         replica: &'a Replica,
@@ -506,7 +516,7 @@ impl OpenTxn {
         Some(&replica.table(row.table).get(row.uuid)?.columns[place])
     }
 
-    /// Puts everything back.
+    /// Restores all rows to their state before the transaction.
     pub(crate) fn roll_back(&mut self, replica: &mut Replica) {
         for (row, touched) in std::mem::take(&mut self.rows) {
             match touched.state {
@@ -531,8 +541,9 @@ impl OpenTxn {
     }
 }
 
-/// Whether a datum may be written to a column, references and limits of the number of elements
-/// included. Its type and characters are checked in any case: no message can carry another type.
+/// Checks whether a datum may be written to a column, including references and the number of
+/// elements. Its type and characters are checked even if the server checks the constraints: no
+/// message can carry another type.
 fn check(datum: &Datum, column_type: &ColumnType, checks: Checks) -> Result<(), Misuse> {
     let is_typed = datum.iter().all(|(key, value)| {
         key.atom_type() == column_type.key.atom
@@ -587,7 +598,8 @@ fn check_element(
     Ok(())
 }
 
-/// Whether an atom is a text that no message can carry: a server closes the connection at it, so the transaction would be tried for ever.
+/// Whether an atom is a string with a NUL, which no message can carry. A server closes the
+/// connection at such a string, so the client would retry the transaction forever.
 fn has_nul(atom: AtomRef<'_>) -> bool {
     atom.as_string().is_some_and(|text| text.contains('\0'))
 }
@@ -600,7 +612,7 @@ fn nul() -> Misuse {
     ))
 }
 
-/// Whether the datum changed.
+/// Applies `element`. Returns whether the datum changed.
 fn apply(element: &Element, datum: &mut Datum) -> bool {
     match element {
         Element::Add(key) => datum.insert(key.clone(), None),

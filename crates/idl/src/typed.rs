@@ -1,13 +1,15 @@
-//! Rows with types: what generated code is made of (`ovsdb-idlc`).
+//! Rows with types: the building blocks of generated code (`ovsdb-idlc`).
 //!
-//! A generated module has a type for each table, whose values are handles of rows, with a constant for each column
-//! ([`TypedColumn`]). Everything else is here: how values of Rust become data and back ([`element`], [`kind`]), what every row can do
-//! ([`Row`]), indexes, cursors and conditions that take and give the right values only ([`index`], [`cursor`], [`condition`]).
+//! A generated module has a type for each table, whose values are row handles, with a constant for
+//! each column ([`TypedColumn`]). Everything else is here: how Rust values convert to data and back
+//! ([`element`], [`kind`]), what every row can do ([`Row`]), and indexes, cursors and conditions
+//! that take and give only values of the right type ([`index`], [`cursor`], [`condition`]).
 //!
-//! Nothing is hidden behind it: a handle is a [`RowId`], a typed column has a [`crate::Column`], and the untyped calls of [`Idl`] take both.
+//! The untyped layer stays accessible: a handle converts to a [`RowId`], a typed column to a
+//! [`crate::Column`], and the untyped calls of [`Idl`] take both.
 //!
-//! Invariant: ids in generated code are places in the schema that the code carries, so they are good for classes made of that schema, and
-//! for no others.
+//! Invariant: ids in generated code are positions in the schema that the code carries, so they are
+//! valid only for classes made from that schema.
 
 pub mod column;
 pub mod condition;
@@ -32,18 +34,18 @@ pub use element::Element;
 pub use index::{TypedIndex, TypedIndexBuilder, TypedKey};
 pub use kind::{Kind, Map, One, OneRow, Optional, Set};
 
-/// A table: its values are handles of rows, whether these are there or not.
+/// A table. Its values are handles of rows, which may or may not exist.
 pub trait Row: Copy + Ord {
-    /// Its place in the schema.
+    /// The table's position in the schema.
     const TABLE: TableId;
 
-    /// The handle of a row of this table.
+    /// The typed handle of a row of this table.
     fn of(row: RowId) -> Self;
 
-    /// The row.
+    /// The untyped handle.
     fn id(self) -> RowId;
 
-    /// Its identity.
+    /// The row's UUID.
     fn uuid(self) -> Uuid {
         self.id().uuid
     }
@@ -61,12 +63,12 @@ pub trait Row: Copy + Ord {
         idl.rows(Self::TABLE).map(Self::of)
     }
 
-    /// A row by identity.
+    /// Looks up a row by UUID; `None` if the replica lacks it.
     fn get(idl: &Idl, uuid: Uuid) -> Option<Self> {
         idl.row(Self::TABLE, uuid).map(Self::of)
     }
 
-    /// The rows that changed since [`Idl::clear_changes`], with how they did.
+    /// The rows that changed since [`Idl::clear_changes`], with their changes.
     fn changes(idl: &Idl) -> impl Iterator<Item = (Self, &Tracked)>
     where
         Self: 'static,
@@ -85,7 +87,7 @@ pub trait Row: Copy + Ord {
     /// Inserts a row in the open transaction.
     ///
     /// # Errors
-    /// As [`Idl::insert_new`].
+    /// Those of [`Idl::insert_new`].
     fn insert(idl: &mut Idl) -> Result<Self, Misuse> {
         idl.insert_new(Self::TABLE).map(Self::of)
     }
@@ -93,16 +95,16 @@ pub trait Row: Copy + Ord {
     /// Deletes the row in the open transaction.
     ///
     /// # Errors
-    /// As [`Idl::delete`].
+    /// Those of [`Idl::delete`].
     fn delete(self, idl: &mut Idl) -> Result<(), Misuse> {
         idl.delete(self.id())
     }
 }
 
-/// The schema that generated code carries.
+/// Parses the schema that generated code carries.
 ///
 /// # Panics
-/// When the text is no schema, which what the generator wrote is.
+/// If the text is not a schema. The generator never writes such a text.
 #[must_use]
 pub fn schema(text: &str) -> Arc<Schema> {
     let json = Value::parse(text.as_bytes());

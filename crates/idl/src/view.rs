@@ -1,7 +1,7 @@
-//! A row that was come to already: its columns are read without looking it up again.
+//! A view of a row: its columns are read without looking the row up again.
 //!
-//! Invariant: a view borrows the client, so what it shows cannot change under it. Iterators of [`crate::idl`] hand it out; who wants to keep
-//! something keeps the [`RowId`] or clones a datum.
+//! Invariant: a view borrows the client, so the row cannot change while the view exists.
+//! [`crate::idl`]'s iterators return views. To keep something, keep the [`RowId`] or clone a datum.
 
 use corvid_data::{Datum, Uuid};
 
@@ -9,7 +9,7 @@ use crate::class::Column;
 use crate::replica::Layout;
 use crate::row::{Row, RowId};
 
-/// A row as the client shows it at the moment, with what an open transaction did to it.
+/// A row as the client currently shows it, including the open transaction's changes.
 ///
 /// ```
 /// use corvid_data::{Arc, Atom, Datum, Schema};
@@ -52,14 +52,14 @@ impl<'a> RowView<'a> {
         self.id
     }
 
-    /// The row's identity.
+    /// The row's UUID.
     #[must_use]
     pub fn uuid(&self) -> Uuid {
         self.id.uuid
     }
 
-    /// The replica's value of a column; `None` where it does not hold it ([`crate::Idl::read`] shows a default there), or when the column
-    /// is not of the row's table.
+    /// The replica's value of a column. `None` if the replica does not hold the column
+    /// ([`crate::Idl::read`] returns a default there), or if the column belongs to another table.
     #[must_use]
     pub fn get(&self, column: Column) -> Option<&'a Datum> {
         if column.table != self.id.table {

@@ -1,6 +1,6 @@
-//! The examples of the front page use code that the generator makes today.
+//! The front page's examples use exactly the code that the generator produces today.
 
-/// With `CORVID_ACCEPT=1` the code is written anew.
+/// With `CORVID_ACCEPT=1`, rewrites the stored code instead of only comparing it.
 #[test]
 fn generated_code_of_the_documentation_is_what_the_generator_makes() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/doc/");

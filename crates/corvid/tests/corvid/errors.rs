@@ -1,4 +1,4 @@
-//! The reasons of failures that a program can match, by the names of this crate alone.
+//! Programs can match the reasons of failures through names that this crate alone exports.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn class() -> Class {
     Class::everything(corvid::data::Arc::new(schema))
 }
 
-/// A program's own error.
+/// Stands for a program's own error handling.
 fn advice(error: &Error) -> &'static str {
     match error {
         Error::Remote(RemoteError::UnknownScheme { .. }) => "look at the spelling",
@@ -58,7 +58,7 @@ fn reasons_can_be_matched() {
     assert_eq!(advice(&Error::Refused(refused)), "look at the data");
 }
 
-/// Errors of programs that `transact` returns as they are.
+/// `transact` returns these error types of programs unchanged.
 #[test]
 fn common_types_of_errors_may_end_a_transaction() {
     fn is_abort<E: Abort>() {}

@@ -1,4 +1,4 @@
-//! The client library's crate as its users get it: documentation, errors, what is published.
+//! Tests of the client library as users get it: documentation, errors and published packages.
 
 mod documentation;
 mod errors;

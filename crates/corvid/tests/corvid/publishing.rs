@@ -1,6 +1,8 @@
-//! The crate and all that it depends on can be published, and a program that depends on it builds what a client needs and nothing else.
+//! The crate and its dependencies can be published. A program that depends on `corvid` builds only
+//! what a client needs.
 //!
-//! Nothing is built here: `crates/examples` is a program that depends on `corvid` alone, and is built with the workspace.
+//! These tests compile nothing. `crates/examples` is a program that depends on `corvid` alone, and
+//! the workspace builds it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +10,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// The crates that users depend on; the other published crates are their dependencies.
+/// The crates that users depend on. The other published crates are dependencies of these.
 const FRONTS: [&str; 2] = ["corvid", "corvid-idlc"];
 
 fn cargo(arguments: &[&str]) -> Output {
@@ -27,7 +29,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The members of the workspace as cargo sees them.
+/// The workspace members as `cargo metadata` reports them.
 fn members() -> Vec<Value> {
     let output = cargo(&["metadata", "--format-version=1", "--no-deps", "--offline"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -39,7 +41,7 @@ fn name(member: &Value) -> &str {
     member["name"].as_str().expect("a name")
 }
 
-/// Names of members that may be published.
+/// Names of the members that may be published.
 fn published(members: &[Value]) -> BTreeSet<&str> {
     let may = members.iter().filter(|member| member["publish"].is_null());
     may.map(name).collect()
@@ -94,7 +96,7 @@ fn published_crates_describe_themselves() {
     assert_eq!(front.expect("a member")["readme"], "README.md");
 }
 
-/// Sources include no file from outside of their crate, which would be missing in the package.
+/// No source includes a file from outside its crate: the package would lack that file.
 fn check_inclusions(folder: &Path) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -132,7 +134,7 @@ fn the_set_can_be_published() {
         assert_eq!(uploads, published.len(), "{said}");
         return;
     }
-    // Without the registry the packages can still be made.
+    // Without access to the registry, the packages can still be built.
     let is_unreachable = [
         "download",
         "network",
@@ -151,11 +153,11 @@ fn the_set_can_be_published() {
     assert_eq!(said.matches("Packaged ").count(), published.len(), "{said}");
 }
 
-/// The most crates that a client may pull in with the default features, ours included. A higher bound needs a reason in
-/// docs/internals/dependencies.md.
+/// Limit on the crates that a client pulls in with default features, ours included. Raising it
+/// needs a reason in docs/internals/dependencies.md.
 const CLIENT_CRATES_MAX: usize = 35;
 
-/// Names of the packages that are built for `package`, itself included.
+/// Names of the packages that a build of `package` compiles, itself included.
 fn built(package: &str, features: &[&str]) -> BTreeSet<String> {
     let package = format!("--package={package}");
     let usual = [
@@ -168,7 +170,7 @@ fn built(package: &str, features: &[&str]) -> BTreeSet<String> {
     ];
     let output = cargo(&[&usual[..], features].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
-    // The same package in two versions counts twice.
+    // Two versions of one package count as two.
     let lines = text(&output.stdout);
     let packages: BTreeSet<Vec<&str>> = lines
         .lines()
@@ -186,13 +188,13 @@ fn built(package: &str, features: &[&str]) -> BTreeSet<String> {
     names
 }
 
-/// The packages of a program that depends on `corvid` with these features alone.
+/// Packages that a build of `corvid` compiles with exactly these features.
 fn built_with(features: &str) -> BTreeSet<String> {
     let features = format!("--features={features}");
     built("corvid", &["--no-default-features", &features])
 }
 
-/// Parts of servers and their tools: HTTP, daemons, the process's log, files of databases.
+/// Server-only parts: HTTP, daemons, process logs and database files.
 const UNWANTED: [&str; 13] = [
     "hyper",
     "http",
@@ -211,7 +213,7 @@ const UNWANTED: [&str; 13] = [
 
 #[test]
 fn a_client_pulls_in_few_crates() {
-    // The driver needs the replica.
+    // The driver depends on the replica.
     let client = built("corvid-driver", &[]);
     assert!(client.contains("corvid-idl"));
     assert!(
@@ -219,7 +221,7 @@ fn a_client_pulls_in_few_crates() {
         "{} crates: {client:?}",
         client.len()
     );
-    // The front crate adds itself alone.
+    // The front crate adds only itself.
     let front = built("corvid", &[]);
     let added: Vec<&String> = front.difference(&client).collect();
     assert_eq!(added, ["corvid"]);

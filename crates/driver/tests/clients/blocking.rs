@@ -37,7 +37,7 @@ fn transactions_are_made_again_until_they_fit() {
         let row = ann
             .row(name.table, inserted.uuid)
             .expect("shown before the answer");
-        // Another client is faster, once.
+        // Another client commits first, once.
         let mut tries = 0;
         ann.transact(TIMEOUT, |idl| {
             tries += 1;
@@ -79,7 +79,7 @@ fn transactions_are_made_again_until_they_fit() {
     });
 }
 
-/// The errors of a program.
+/// A program's own errors.
 #[derive(Debug)]
 enum Problem {
     TooOld(i64),
@@ -124,7 +124,7 @@ fn a_programs_own_error_comes_out_as_it_went_in() {
             matches!(&outcome, Err(Problem::Database(Error::Refused(why))) if why.operation().is_none()),
             "the same name twice: {outcome:?}"
         );
-        // Types that hold any error do too.
+        // So do types that hold any error.
         let outcome = client.transact(TIMEOUT, |_| -> Result<(), Box<dyn std::error::Error>> {
             Err("no number".parse::<i64>().unwrap_err())?
         });

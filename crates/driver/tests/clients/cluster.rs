@@ -1,4 +1,5 @@
-//! Clients of a cluster of three servers of the reference, if it is installed: they go where the leader is.
+//! Clients of a cluster of three reference servers, if the reference is installed: they find the
+//! leader.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +11,7 @@ use corvid_tests::binary;
 
 use crate::fixture::{SCHEMA, TIMEOUT, class, column, insert, names};
 
-/// A member, ended with its handle.
+/// A member; dropping it kills the server.
 struct Member(Child);
 
 impl Drop for Member {
@@ -20,7 +21,7 @@ impl Drop for Member {
     }
 }
 
-/// Runs a program of the reference in the cluster's folder.
+/// Runs a reference program in the cluster's folder.
 fn command(name: &str, folder: &Path) -> Command {
     let mut command = Command::new(binary::reference(name).expect("it is installed"));
     command.current_dir(folder).env("OVS_RUNDIR", folder);
@@ -50,14 +51,14 @@ fn tool(folder: &Path, arguments: &[&str]) {
     assert!(status.expect("it runs").success(), "{arguments:?}");
 }
 
-/// Which member a client is connected to.
+/// The number of the member that a client is connected to.
 fn member_of(client: &Client) -> usize {
     let remote = client.session_state().remote();
     let name = remote.rsplit('/').next().expect("a path");
     name.trim_end_matches(".sock").parse().expect("a number")
 }
 
-/// A client of this member, whether it leads or not.
+/// A client of this member, whether or not it leads.
 fn client_of(remote: &str) -> Client {
     let mut client = polled::Client::new(class(), None).expect("a client");
     let now_ms = client.now_ms();
@@ -91,7 +92,7 @@ fn a_client_follows_the_leader() {
     let remotes: Vec<String> = (0..3)
         .map(|number| format!("unix:{}", socket(folder, number)))
         .collect();
-    // A server that has not joined yet is not part of a majority. Later two servers must form one.
+    // A server that has not joined yet is not part of a majority. Later, two servers must form one.
     for remote in &remotes {
         client_of(remote)
             .wait_for_contents(TIMEOUT)
@@ -102,7 +103,8 @@ fn a_client_follows_the_leader() {
     let mut client = Client::connect(class, &remotes.join(",")).expect("a client");
     client.wait_for_contents(TIMEOUT).expect("contents");
     insert(&mut client, "ann");
-    // One that wants no leader is content with a follower, and with it alone.
+    // A client that does not need the leader stays with a follower, even if that is its only
+    // remote.
     let leader = member_of(&client);
     let follower = (leader + 1) % 3;
     let mut watcher = client_of(&remotes[follower]);
@@ -113,7 +115,8 @@ fn a_client_follows_the_leader() {
     client
         .wait_until(TIMEOUT, |idl| names(idl) == ["ann", "bob"])
         .expect("told");
-    // The leader dies: another one is found, what was missed comes, and nothing else.
+    // The leader dies. The client finds another leader, receives the missed changes, and nothing
+    // else.
     client.idl_mut().clear_changes();
     members[leader] = None;
     insert(&mut client, "cid");
@@ -129,7 +132,7 @@ fn a_client_follows_the_leader() {
     watcher
         .wait_until(TIMEOUT, |idl| names(idl).len() == 3)
         .expect("told");
-    // It comes back as a follower, and is passed by.
+    // The dead server returns as a follower. The client does not choose it.
     members[leader] = Some(start(folder, leader));
     client
         .idl_mut()

@@ -1,4 +1,4 @@
-//! Kinds of connections, and what becomes of a client when they are lost or refused.
+//! Kinds of connections, and what happens to a client when its connection is lost or refused.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -12,7 +12,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 use crate::fixture::{TIMEOUT, class, column, insert, names, on_each, remote, server};
 use crate::logs;
 
-/// The port that a server listens on, by its log.
+/// The port that a server listens on, according to its log.
 fn port(server: &Server) -> u16 {
     let log = server.log();
     let line = log.rsplit("listening on port ").next().expect("a line");
@@ -87,7 +87,7 @@ fn a_refused_connection_is_told_to_who_wants_one_attempt() {
             && line.ends_with("connection attempt failed (Connection refused)")),
         "{lines:?}"
     );
-    // Others go on trying, until their time is over.
+    // A persistent client keeps trying until the time limit has passed.
     let mut client = Client::connect(class(), &remote).expect("a client");
     let outcome = client.wait_for_contents(Some(Duration::from_millis(50)));
     assert!(matches!(outcome, Err(Error::TimedOut(Some(_)))));
@@ -124,7 +124,7 @@ fn tempfile(implementation: Implementation) -> tempfile::TempDir {
         .expect("a folder")
 }
 
-/// Waits for contents that never come, until the error has a failure.
+/// Waits for contents that never arrive, until `says_why` finds the expected failure.
 fn until_time_is_over(client: &mut Client, says_why: impl Fn(&Client) -> bool) {
     let begin = Instant::now();
     loop {
@@ -197,7 +197,7 @@ fn tls_both_ways() {
             })),
             ..Setup::default()
         };
-        // Missing parts are reported at once.
+        // Missing credentials are reported at once.
         let outcome = Client::connect(class(), &remote).map(drop);
         assert!(
             matches!(
@@ -234,7 +234,7 @@ fn tls_both_ways() {
                 matches!(&outcome, Err(Error::Remote(RemoteError::IncompleteCredentials { missing, .. })) if missing.iter().any(|missing| missing.name == part)),
                 "{outcome:?}"
             );
-            // The reason is in the text, with the name of the file.
+            // The error text gives the reason and the file's name.
             let text = outcome.expect_err("refused").to_string();
             let file = if part == "Private key" {
                 key
@@ -246,7 +246,8 @@ fn tls_both_ways() {
                 "{text}"
             );
         }
-        // Which side does not believe the other is told when the time is over.
+        // A certificate that one side rejects: the error after the time limit says which side
+        // rejected it.
         issue(folder.path(), "stranger", &stranger);
         std::fs::write(at("strangers.pem"), stranger.pem()).expect("written");
         for (key, authority, words) in [
@@ -257,7 +258,7 @@ fn tls_both_ways() {
             let mut client = Client::connect_with(class(), &remote, &setup).expect("a client");
             let is_tls = |client: &Client| matches!(client.last_failure(), Some(Failure { reason: Reason::Tls(text), .. }) if text.contains(words));
             until_time_is_over(&mut client, is_tls);
-            // Connections log to the program's log as well, and not to standard error.
+            // Connections also log to the program's logger, not to standard error.
             let records = logs::records("stream_ssl: ");
             let is_told = |record: &String| record.starts_with("WARN") && record.contains(words);
             assert!(records.iter().any(is_told), "{words}: {records:?}");

@@ -1,4 +1,5 @@
-//! Why a client cannot connect: mistakes in remotes are errors at once, and a time limit says what failed last.
+//! Why a client cannot connect. Mistakes in remotes are immediate errors, and a timeout names the
+//! last failure.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -12,14 +13,14 @@ use corvid_json::Value;
 
 use crate::fixture::{SCHEMA, TIMEOUT, class, on_each, remote, server};
 
-/// A class of the usual schema with something replaced.
+/// A class of the usual schema with `from` replaced by `to`.
 fn other_class(from: &str, to: &str) -> Class {
     let text = SCHEMA.replace(from, to);
     let schema = Schema::from_json(&Value::parse(text.as_bytes()).expect("JSON"));
     Class::everything(Arc::new(schema.expect("a schema")))
 }
 
-/// Waits for contents that never come, until something has failed; the failure.
+/// Waits for contents that never arrive until something has failed, and returns the failure.
 fn failure(client: &mut Client) -> Failure {
     client
         .wait_for_session(TIMEOUT, |session| session.last_failure.is_some())
@@ -33,7 +34,7 @@ fn failure(client: &mut Client) -> Failure {
     failure
 }
 
-/// The failure of a client of this class that connects to a remote.
+/// The failure of a client of `class` that connects to `remote`.
 fn failure_of(class: Class, remote: &str) -> Reason {
     let mut client = Client::connect(class, remote).expect("a client");
     let failure = failure(&mut client);
@@ -70,7 +71,7 @@ fn mistakes_in_remotes_are_errors_of_connect() {
             Err(Error::Remote(RemoteError::NoCredentials { .. }))
         ));
     }
-    // Later ones are checked too, and change nothing when they are wrong.
+    // Later changes of the remotes are checked too. A wrong list changes nothing.
     let mut client = Client::connect(class(), "unix:/nowhere/at/all").expect("a client");
     let outcome = client.set_remotes("ssl:127.0.0.1:6640");
     assert!(matches!(outcome, Err(RemoteError::NoCredentials { .. })));
@@ -114,7 +115,7 @@ fn a_time_limit_says_that_the_peer_says_nothing() {
     };
     let mut client = Client::connect_with(class(), &remote, &setup).expect("a client");
     assert_eq!(failure(&mut client).reason, Reason::NoAnswer);
-    // Every connection is closed, also that of an attempt which follows soon, until the program ends.
+    // Closes every connection until the program ends, including those of later attempts.
     std::thread::spawn(move || {
         while let Ok(connection) = listener.accept() {
             drop(connection);
@@ -133,7 +134,7 @@ fn a_time_limit_says_why_a_server_does_not_suit() {
         let server = server(implementation, &[]);
         let reason = failure_of(other_class("\"zoo\"", "\"farm\""), &remote(&server));
         assert_eq!(reason, Reason::Server(ServerFailure::NoSuchDatabase));
-        // Of two remotes the one that failed last is named.
+        // With two remotes, the error names the one that failed last.
         let both = format!("unix:/nowhere/at/all,{}", remote(&server));
         let setup = Setup {
             is_shuffled: false,

@@ -1,4 +1,4 @@
-//! Servers to be a client of, and words for plays.
+//! Servers to connect to, and shared helpers of the tests.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(crate) fn server(implementation: Implementation, options: &[&str]) -> Server
     Server::start(implementation, &setup).expect("a server")
 }
 
-/// Plays with each server that there is.
+/// Runs a test with each available server.
 pub(crate) fn on_each(play: impl Fn(Implementation)) {
     play(Implementation::Corvid);
     if binary::reference("ovsdb-server").is_some() {
@@ -42,7 +42,7 @@ pub(crate) fn remote(server: &Server) -> String {
     format!("unix:{}", server.socket().display())
 }
 
-/// Everything monitored but `secret`, which is fetched.
+/// Everything is monitored except `secret`, which is fetched on demand.
 pub(crate) fn class() -> Class {
     let schema = Schema::from_json(&Value::parse(SCHEMA.as_bytes()).expect("JSON"));
     let mut class = Class::everything(Arc::new(schema.expect("a schema")));
@@ -59,7 +59,7 @@ pub(crate) fn string(text: &str) -> Datum {
     Datum::one(Atom::String(text.into()))
 }
 
-/// Inserts a keeper, which must succeed in the end.
+/// Inserts a keeper; panics if the transaction fails.
 pub(crate) fn insert(client: &mut Client, text: &str) {
     let name = column(client, "name");
     client

@@ -1,4 +1,4 @@
-//! Clients in a forked child: an error there, and no harm to the parent.
+//! Clients in a forked child: calls fail there, and the parent's connection is unharmed.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn a_connected_client_is_an_error_in_a_child_and_works_on_in_the_parent() {
             && is_forked(&client.wait_for_change(0, Some(Duration::ZERO)))
             && client.run() == Err(Misuse::Forked)
             && client.wait().fd.is_none();
-        // The replica can be read.
+        // The child can read the replica.
         let reads = names(&client) == ["ann"];
         drop(gone.take());
         refuses && reads
@@ -102,8 +102,8 @@ fn polled_writer(remote: &str) -> blocking::Client {
 #[cfg(test)]
 #[allow(unsafe_code, reason = "the standard library has no fork")]
 mod child {
-    /// Runs `work` in a forked child; whether it returned true there. It may allocate: the C
-    /// library's allocator is usable in a child.
+    /// Runs `work` in a forked child and returns whether it returned true there. `work` may
+    /// allocate: the C library's allocator works in a child.
     pub(super) fn in_a_child(work: impl FnOnce() -> bool) -> bool {
         // SAFETY: the child is a copy of this thread alone. It uses nothing that other tests lock,
         // and ends without running their destructors.
@@ -111,7 +111,7 @@ mod child {
             let child = libc::fork();
             assert!(child >= 0, "no process is left");
             if child == 0 {
-                // A panic must not unwind into the test program, nor a mistake hang it.
+                // A panic must not unwind into the test program, and an error must not hang it.
                 libc::alarm(60);
                 let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
                 libc::_exit(i32::from(!matches!(outcome, Ok(true))));

@@ -1,4 +1,4 @@
-//! Event handlers: which rows they are called for, when, and what they see then.
+//! Event handlers: for which rows they are called, when, and what they see then.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 
@@ -33,7 +33,8 @@ fn name(idl: &Idl, keeper: Keeper) -> String {
         .unwrap_or_default()
 }
 
-/// A handler of each kind: lines of what they were called for, each with all names that were there.
+/// Registers a handler of each kind. Each sends lines that name its row and all names in the
+/// replica at that moment.
 fn listen(client: &mut Client, lines: &Sender<String>) {
     let sender = lines.clone();
     let idl = client.idl_mut();
@@ -73,7 +74,7 @@ fn handlers_are_called_when_an_update_has_been_applied_as_a_whole() {
         listen(&mut client, &sender);
         client.wait_for_contents(TIMEOUT).expect("contents");
         assert_eq!(heard(&lines), [r#"+ ann of ["ann"]"#], "the first contents");
-        // Two rows of one transaction: the handler of each sees both.
+        // A transaction inserts two rows: the handler of each sees both.
         let (name, age) = (column(&client, "name"), column(&client, "age"));
         let made = client.transact(TIMEOUT, |idl| -> Result<_, Misuse> {
             for text in ["bob", "cid"] {
@@ -90,7 +91,8 @@ fn handlers_are_called_when_an_update_has_been_applied_as_a_whole() {
                 r#"+ cid of ["ann", "bob", "cid"]"#
             ]
         );
-        // A change, and a row that goes, which still reads as it was. The client's own and another's are heard alike.
+        // A change, and a deletion whose row still reads as before. Handlers report the client's
+        // own changes and those of others alike.
         for (client, whose) in [(&mut client, "ann"), (&mut other, "bob")] {
             let wanted = client.wait_until(TIMEOUT, |idl| names(idl).len() == 3);
             wanted.expect("told");

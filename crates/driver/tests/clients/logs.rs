@@ -8,7 +8,8 @@ use log::{LevelFilter, Log, Metadata, Record};
 
 use crate::fixture::{TIMEOUT, class, column, insert, on_each, remote, server, string};
 
-/// A log that keeps everything, as `LEVEL TEXT`; records of connections as `LEVEL MODULE: TEXT`.
+/// A logger that keeps everything as `LEVEL TEXT`, and records of connections as
+/// `LEVEL MODULE: TEXT`.
 struct Collector(Mutex<Vec<String>>);
 
 static COLLECTOR: Collector = Collector(Mutex::new(Vec::new()));
@@ -33,7 +34,7 @@ impl Log for Collector {
     fn flush(&self) {}
 }
 
-/// Keeps what is logged from now on.
+/// Collects the log from now on.
 pub(crate) fn collect() {
     static BEGUN: Once = Once::new();
     BEGUN.call_once(|| {
@@ -42,7 +43,7 @@ pub(crate) fn collect() {
     });
 }
 
-/// The records that contain a text.
+/// The records that contain `part`.
 pub(crate) fn records(part: &str) -> Vec<String> {
     let lines = COLLECTOR.0.lock().unwrap_or_else(PoisonError::into_inner);
     let found = lines.iter().filter(|line| line.contains(part));
@@ -69,7 +70,7 @@ fn drivers_log_through_the_facade() {
                 format!("INFO {remote}: connected")
             ]
         );
-        // A refusal, with a name that only this test uses.
+        // A refused transaction, with a name that only this test uses.
         let name = column(&client, "name");
         let text = format!("{implementation:?} of logs");
         for _ in 0..2 {
@@ -86,7 +87,7 @@ fn drivers_log_through_the_facade() {
             "{refused:?}"
         );
         assert_eq!(client.idl_mut().poll_log(), None, "it was taken");
-        // A mistake.
+        // A programming mistake.
         insert(&mut client, "another");
         let row = client.rows(name.table).next().expect("two");
         assert!(client.read(row, age).is_some());

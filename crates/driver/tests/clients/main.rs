@@ -1,6 +1,6 @@
-//! Clients over real connections, each on our server and on the reference's where it is installed. [`fixture`] starts servers; the other
-//! files are one for each driver, one for the kinds of connections, one for connections that fail, one for the state of sessions, and one
-//! each for other servers and for clusters.
+//! Clients over real connections. Each test runs on our server, and on the reference's where it is
+//! installed. [`fixture`] starts servers. Each driver has a file; the other files test the kinds of
+//! connections, failures, the session's state, other servers and clusters.
 
 mod blocking;
 mod cluster;

@@ -20,7 +20,8 @@ fn a_life_is_counted() {
         insert(&mut client, "ann");
         let (name, age) = (column(&client, "name"), column(&client, "age"));
         let row = client.idl().rows(name.table).next().expect("one");
-        // Refused; unchanged; given up; then a change, and a row that goes.
+        // One transaction is refused, one changes nothing, one is aborted; then one changes a row
+        // and one deletes it.
         let refused = client.transact(TIMEOUT, |idl| {
             let row = idl.insert_new(name.table)?;
             idl.write(row, name, string("ann"))
@@ -39,7 +40,8 @@ fn a_life_is_counted() {
             .transact(TIMEOUT, |idl| idl.delete(row))
             .expect("it fits");
         insert(&mut client, "bob");
-        // Another connection, over which the contents are carried on or, by a server without history, come anew.
+        // On a new connection the server resumes the contents, or sends all of them anew if it
+        // keeps no history.
         let seqno = client.session_state().session_seqno();
         let now_ms = corvid_net::clock::mono_ms();
         client.idl_mut().session().force_reconnect(now_ms);

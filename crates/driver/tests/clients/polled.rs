@@ -1,4 +1,4 @@
-//! The poll-style client, in an event loop of two.
+//! The polled client: an event loop with two of them.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use corvid_net::poll;
 
 use crate::fixture::{TIMEOUT, class, column, names, on_each, remote, server, string};
 
-/// Runs clients in turn until something holds, waiting for one at a time and never for long.
+/// Runs clients in turn until `holds` returns true, waiting briefly for one at a time.
 fn run_until(clients: &mut [&mut Client], mut holds: impl FnMut(&[&mut Client]) -> bool) {
     let begin = Instant::now();
     loop {
@@ -62,14 +62,14 @@ fn two_clients_share_a_loop() {
             clients[0].idl().status(txn) == Some(Status::Success)
         });
         assert_eq!(names(bob.idl()), ["ann"]);
-        // At rest: nothing but reading and time.
+        // An idle client waits only to read and for its timers.
         let wait = bob.wait();
         assert!(wait.readable && !wait.writable && wait.timeout != Some(Duration::ZERO));
     });
 }
 
-/// The work of a client as the owner of a lock is void after it has lost it, so the program hears of
-/// each loss, however fast the server is with the next connection.
+/// A client that has lost its lock must discard the work that it did as the owner. So the program
+/// sees each loss, however fast the server grants the lock on the next connection.
 #[test]
 fn a_lock_that_is_lost_by_a_reconnection_is_seen_to_be_lost() {
     on_each(|implementation| {

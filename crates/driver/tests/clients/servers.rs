@@ -1,4 +1,5 @@
-//! Clients that are shown other servers: one more or one less in the list, one of another schema, a relay, one that falls silent.
+//! Clients whose servers change: the list grows or shrinks, the schema differs, the server is a
+//! relay or falls silent.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use corvid_tests::server::{Implementation, Server, Setup};
 use crate::fixture::{SCHEMA, TIMEOUT, class, column, insert, names, on_each, remote, server};
 use crate::logs;
 
-/// A server of the schema without `tags`.
+/// A server whose schema lacks `tags`.
 fn narrow(implementation: Implementation) -> Server {
     let mut schema: serde_json::Value = serde_json::from_str(SCHEMA).expect("JSON");
     let columns = &mut schema["tables"]["keeper"]["columns"];
@@ -32,7 +33,7 @@ fn set_remote(client: &mut Client, remotes: &str) {
     session.set_remote(now_ms, remotes, true);
 }
 
-/// Runs until what was done shows: anything that is sent now comes back after it.
+/// Runs until the client is connected to `remote` and has its contents.
 fn until_connected_to(client: &mut Client, remote: &str) {
     client
         .wait_until(TIMEOUT, |idl| {
@@ -52,7 +53,7 @@ fn remotes_may_change_under_a_connection() {
         insert(&mut client, "ann");
         let (tags, table) = (column(&client, "tags"), column(&client, "name").table);
         assert!(client.server_has_table(table) && client.server_column(tags).is_some());
-        // It is still listed: nothing happens to the connection.
+        // The connected server is still listed, so the connection stays.
         let seqno = client.session_state().session_seqno();
         for remotes in [
             format!("{second},{first}"),
@@ -64,7 +65,8 @@ fn remotes_may_change_under_a_connection() {
             assert_eq!(client.session_state().session_seqno(), seqno);
         }
         assert_eq!(names(&client).len(), 4);
-        // It is not: the server that is gets the client, and a server with less is one with less.
+        // The connected server is no longer listed, so the client moves to the other one. That
+        // server lacks the column `tags` and has no rows.
         set_remote(&mut client, &second);
         until_connected_to(&mut client, &second);
         assert!(client.server_has_table(table) && client.server_column(tags).is_none());
@@ -116,7 +118,7 @@ fn a_server_that_falls_silent_is_left() {
     });
 }
 
-/// A relay of the reference, ended with its handle.
+/// A relay of the reference; dropping it kills the process.
 struct Relay(Child);
 
 impl Drop for Relay {

@@ -1,4 +1,4 @@
-//! Locks, time and the state of the session, by the clients' own methods.
+//! Locks, time and the session's state, through the clients' own methods.
 
 use corvid_driver::blocking::Client;
 use corvid_driver::{Error, LockState, Setup, shared};
@@ -42,7 +42,7 @@ fn a_lock_is_asked_for_waited_for_and_given_back() {
     });
 }
 
-/// A server may refuse a lock whose name is an id: ours takes no name of 5,000 bytes.
+/// A server may refuse a lock even if its name is an id: ours accepts no name of 5,000 bytes.
 #[test]
 fn a_refused_lock_is_an_error_of_those_who_wait() {
     let server = server(Implementation::Corvid, &[]);

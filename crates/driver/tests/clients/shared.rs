@@ -30,7 +30,8 @@ fn threads_read_and_write_through_one_connection() {
         let made = made.expect("it fits");
         let row = made.inserted(made.value).expect("inserted");
         let read_age = |idl: &Idl| idl.read(row, age).and_then(|age| age.as_integer());
-        // Each thread counts up as often as it may, against the others; others look meanwhile.
+        // Threads increment a counter as often as they can, competing with each other, while others
+        // read.
         thread::scope(|scope| {
             for _ in 0..THREADS {
                 let client = client.clone();
@@ -171,7 +172,8 @@ fn the_connection_ends_with_the_last_handle() {
         let (table, kept) = (clone.read(|idl| column(idl, "name").table), owned.clone());
         clone.with(|idl| idl.on_change(table, Kind::Insert, move |_, _, _| drop(kept.clone())));
         assert_eq!(Arc::strong_count(&owned), 2);
-        // It waits for its thread, so the connection and all else that the client owned is gone when it returns.
+        // Dropping the last handle joins the thread, so everything that the client owned is gone
+        // afterwards.
         drop(clone);
         assert_eq!(Arc::strong_count(&owned), 1);
     });

@@ -59,13 +59,15 @@ fn tasks_of_one_runtime_are_clients_of_one_server() {
     });
 }
 
-/// Adds five to a counter that is made if it is not there, one at a time; returns what the first addition came to.
+/// Adds five to a counter, one at a time, creating the counter if it is missing. Returns its value
+/// after the first addition.
 async fn count(remote: String) -> i64 {
     let mut client = connected(remote).await;
     let (name, age) = (column(&client, "name"), column(&client, "age"));
     let mut first = None;
     for _ in 0..5 {
-        // Two may make the counter at once: its name is unique, so one of them is refused and looks again.
+        // Two tasks may create the counter at once. Its name is unique, so the server refuses one
+        // of them, and that task looks again.
         let sum = loop {
             let made = client
                 .transact(|idl| -> Result<_, Misuse> {

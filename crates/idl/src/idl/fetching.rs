@@ -1,4 +1,4 @@
-//! Fetching of columns on demand.
+//! Fetches columns on demand.
 
 use corvid_data::{ColumnId, TableId, Uuid};
 
@@ -8,7 +8,7 @@ use crate::fetch::{FetchError, FetchId, FetchOutcome, Scope, select};
 use crate::row::RowId;
 
 impl Idl {
-    /// Fetches a column of one row. Needs no transaction and is no part of an open one.
+    /// Fetches a column of one row. Needs no transaction, and is not part of an open one.
     ///
     /// # Errors
     /// [`FetchError`].
@@ -28,7 +28,7 @@ impl Idl {
         self.fetch(Scope::Column(column.table, column.id), vec![column.id])
     }
 
-    /// Fetches every column of a table that is fetched on demand.
+    /// Fetches every on-demand column of a table.
     ///
     /// # Errors
     /// [`FetchError`].
@@ -70,7 +70,7 @@ impl Idl {
         Ok(self.fetches.begun(request, scope, wanted))
     }
 
-    /// Whether fetches of this row are pending, of any column.
+    /// Whether fetches of this row, for any column, are pending.
     #[must_use]
     pub fn is_row_fetch_pending(&self, row: RowId) -> bool {
         self.fetches.is_pending(&Scope::Row(row.table, row.uuid))
@@ -89,12 +89,12 @@ impl Idl {
         self.fetches.is_pending(&Scope::Table(table))
     }
 
-    /// How a fetch ended. A final outcome is returned once; `None` after that.
+    /// How a fetch ended. A final outcome is returned once; after that, `None`.
     pub fn take_fetch_outcome(&mut self, fetch: FetchId) -> Option<FetchOutcome> {
         self.fetches.take_outcome(fetch)
     }
 
-    /// Whether a column of a row was fetched since the replica last got the row.
+    /// Whether a column of a row was fetched since the replica last received the row.
     #[must_use]
     pub fn is_fetched(&self, row: RowId, column: Column) -> bool {
         let watch = &self.replica.watches[usize::from(row.table.0)];

@@ -1,4 +1,4 @@
-//! Reading the replica: rows, values, indexes. While a transaction is open, reads see its changes.
+//! Reads the replica: rows, values, indexes. While a transaction is open, reads see its changes.
 
 use corvid_data::{Arc, ColumnId, ColumnSchema, Datum, Schema, TableId, Uuid};
 
@@ -43,28 +43,30 @@ impl Idl {
         }
     }
 
-    /// How many rows a table has.
+    /// The number of rows of a table.
     #[must_use]
     pub fn row_count(&self, table: TableId) -> usize {
         self.replica.table(table).len()
     }
 
-    /// A row by UUID. Resolves references: one to a row that is not there (not monitored, outside of the condition, deleted) gives
-    /// `None`.
+    /// Looks up a row by UUID, and so resolves references. A reference to a row that the replica
+    /// lacks (not monitored, outside the condition, deleted) gives `None`.
     #[must_use]
     pub fn row(&self, table: TableId, uuid: Uuid) -> Option<RowId> {
         let is_there = self.replica.table(table).contains(uuid);
         is_there.then_some(RowId { table, uuid })
     }
 
-    /// The value of a column, its default where the replica does not hold it; `None` when the row is not there or the column is not of
-    /// its table. A row that was deleted since [`Idl::clear_changes`] shows its last values, if its table is tracked.
+    /// The value of a column, or its default if the replica does not hold it. `None` if the row
+    /// does not exist or the column belongs to another table. A row that was deleted since
+    /// [`Idl::clear_changes`] reads as it was last, if its table is tracked.
     ///
-    /// Cloning a datum of any size costs a reference count.
+    /// Cloning a datum of any size costs one reference count.
     ///
     /// # Panics
-    /// Of a strict class ([`crate::Class::set_strict`]), which classes are in builds with debug assertions: when the column is not replicated,
-    /// so that what the server holds is not known. Otherwise the default shows, and a warning goes to the log.
+    /// In a strict class ([`crate::Class::set_strict`], the default in builds with debug
+    /// assertions), if the column is not replicated: the server's value is unknown then. Without
+    /// strict checks the call returns the default and logs a warning.
     #[must_use]
     pub fn read(&self, row: RowId, column: Column) -> Option<Datum> {
         if row.table != column.table {
@@ -79,15 +81,15 @@ impl Idl {
         if let Some(value) = unstored {
             return Some(value.clone());
         }
-        // Of a row that is being inserted everything is known.
+        // All columns of a row that is being inserted are known.
         if !open.is_some_and(|open| open.is_new(row)) {
             self.read_unreplicated(column);
         }
         Some(Datum::default_for(&self.column(column).column_type))
     }
 
-    /// Whether [`Idl::read`] shows what the database holds, and not the default of a column that
-    /// the replica does not hold. True of every column of a row that the open transaction inserted.
+    /// Whether [`Idl::read`] returns what the database holds, as opposed to the default of a column
+    /// that is not replicated. True for every column of a row that the open transaction inserted.
     #[must_use]
     pub fn is_known(&self, row: RowId, column: Column) -> bool {
         let is_held = self.replica.layout(row.table).place(column.id).is_some();
@@ -105,8 +107,8 @@ impl Idl {
         self.unreplicated_reads.record(column);
     }
 
-    /// The value of a column without the open transaction's changes; `None` for a row that it inserted, or for a column that the
-    /// replica does not hold.
+    /// The value of a column without the open transaction's changes. `None` for a row that the
+    /// transaction inserted and for a column that the replica does not hold.
     #[must_use]
     pub fn read_committed(&self, row: RowId, column: Column) -> Option<&Datum> {
         if row.table != column.table {
@@ -121,7 +123,7 @@ impl Idl {
         }
     }
 
-    /// The row, or the last contents of a tracked deleted one.
+    /// The row, or the last contents of a tracked row that was deleted.
     fn held(&self, row: RowId) -> Option<&Row> {
         let table = self.replica.table(row.table);
         table.get(row.uuid).or_else(|| {
@@ -139,7 +141,8 @@ impl Idl {
         table.column(column.id)
     }
 
-    /// Whether a column of a row may be written: it is mutable, or the open transaction inserted the row.
+    /// Whether a column of a row can be written: it is mutable, or the open transaction inserted
+    /// the row.
     #[must_use]
     pub fn is_mutable(&self, row: RowId, column: Column) -> bool {
         self.column(column).mutable || self.open.as_ref().is_some_and(|open| open.is_new(row))
@@ -161,7 +164,8 @@ impl Idl {
         ids.filter(move |id| self.replica.layout(table).place(*id).is_some())
     }
 
-    /// The schema of the last server; `None` before the first one has sent it. It has all tables, also those that the client does not monitor.
+    /// The schema of the last server; `None` until the first server has sent it. It includes tables
+    /// that the client does not monitor.
     #[must_use]
     pub fn server_schema(&self) -> Option<&Arc<Schema>> {
         Some(self.replica.plan()?.schema())
@@ -176,7 +180,7 @@ impl Idl {
             .is_some_and(|plan| plan.schema().table_id(name).is_some())
     }
 
-    /// A column in the last server's schema.
+    /// A column in the last server's schema; `None` if the server lacks it.
     #[must_use]
     pub fn server_column(&self, column: Column) -> Option<ColumnSchema> {
         let own = self.replica.class.schema.table(column.table);
@@ -189,10 +193,11 @@ impl Idl {
 
 /// A test aid.
 impl Idl {
-    /// Rebuilds everything that is derived from the rows, and compares. Costs as much as loading all contents.
+    /// Rebuilds everything that is derived from the rows and compares it. Costs as much as loading
+    /// all contents.
     ///
     /// # Errors
-    /// A description of a difference, which is a bug of this library.
+    /// A description of a difference, which is a bug in this library.
     pub fn check_consistency(&self) -> Result<(), String> {
         crate::invariants::check(&self.replica, self.open.is_some())
     }
@@ -200,10 +205,11 @@ impl Idl {
 
 /// Indexes.
 impl Idl {
-    /// Makes an index of rows that are there already; otherwise as [`crate::Class::add_index`]. Costs a search for each row.
+    /// Creates an index over the existing rows; otherwise like [`crate::Class::add_index`]. Costs
+    /// one search per row.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`crate::Class::add_index`].
     pub fn add_index(
         &mut self,
         table: TableId,
@@ -215,7 +221,7 @@ impl Idl {
         Ok(id)
     }
 
-    /// An index of a table by the name that it was given.
+    /// Looks up an index of a table by name.
     #[must_use]
     pub fn index(&self, table: TableId, name: &str) -> Option<IndexId> {
         let indexes = &self.replica.table(table).indexes;
@@ -228,7 +234,7 @@ impl Idl {
         &self.replica.table(id.table).indexes[usize::from(id.number)]
     }
 
-    /// A key for an index, in which every column has its default.
+    /// A key for an index, with every column at its default.
     #[must_use]
     pub fn key(&self, index: IndexId) -> Key {
         let columns = self.index_of(index).columns().iter();
@@ -241,7 +247,7 @@ impl Idl {
         }
     }
 
-    /// How many rows an index has: those of its table.
+    /// The number of rows in an index, which is that of its table.
     #[must_use]
     pub fn index_len(&self, index: IndexId) -> usize {
         self.index_of(index).len()
@@ -261,13 +267,14 @@ impl Idl {
         })
     }
 
-    /// The rows whose columns equal a key, by UUID.
+    /// The rows whose columns equal a key, ordered by UUID.
     pub fn equal<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = RowId> + 'a {
         self.range_of(key.index, Some(key), Some(key))
     }
 
-    /// The rows from one key to another, both included, in the order of the index; `None` is without bound. Where the first column
-    /// descends, `from` is the greater one. Columns are compared one after the other, so bounds are those of the concatenation.
+    /// The rows from one key to another, both included, in the order of the index; `None` means no
+    /// bound. If the first column descends, `from` has the greater value. Keys compare column by
+    /// column, so a bound applies to the columns as one sequence, not to each column separately.
     pub fn range_of<'a>(
         &'a self,
         index: IndexId,
@@ -277,7 +284,7 @@ impl Idl {
         self.views_of(index, from, to).map(|row| row.id())
     }
 
-    /// As [`Idl::range_of`], as views of the rows, whose columns cost no look-up by UUID.
+    /// The rows of [`Idl::range_of`] as views, whose columns cost no look-up by UUID.
     pub fn views_of<'a>(
         &'a self,
         index: IndexId,
@@ -289,13 +296,14 @@ impl Idl {
             Some(key) => sorted.lower_bound(table.slots(), &key.values),
             None => sorted.start(),
         };
-        // The end is searched once, so that a row costs no comparison.
+        // The end is located once, so that each row costs no comparison.
         let end = to.map(|key| sorted.upper_bound(table.slots(), &key.values));
         let rows = sorted.iter(place, end).filter_map(|slot| table.at(slot));
         rows.map(move |row| self.view_of(index.table, row))
     }
 
-    /// Compares two rows as an index does; UUIDs do not matter. A row that is not there sorts after all that are.
+    /// Compares two rows in the order of an index, ignoring UUIDs. A missing row sorts after every
+    /// existing one.
     #[must_use]
     pub fn compare(
         &self,
@@ -310,7 +318,8 @@ impl Idl {
         }
     }
 
-    /// Compares a row with a key as an index does.
+    /// Compares a row with a key in the order of the key's index. `None` if the row does not exist
+    /// or is of another table.
     #[must_use]
     pub fn compare_key(&self, row: RowId, key: &Key) -> Option<std::cmp::Ordering> {
         let held = self.replica.table(row.table).get(row.uuid)?;
@@ -319,15 +328,15 @@ impl Idl {
     }
 }
 
-/// Cursors: for callers that cannot hold an iterator while they change what it walks over.
+/// Cursors: for callers that cannot hold an iterator while they change the rows that they visit.
 impl Idl {
-    /// At the first row of an index.
+    /// A cursor at the first row of an index.
     #[must_use]
     pub fn cursor_first(&self, index: IndexId) -> Cursor {
         self.cursor_at(index, self.index_of(index).start())
     }
 
-    /// At the first row that is not before a key in the order of the index.
+    /// A cursor at the first row that is not before a key in the order of the index.
     #[must_use]
     pub fn cursor_at_least(&self, key: &Key) -> Cursor {
         let slots = self.replica.table(key.index.table).slots();
@@ -335,7 +344,7 @@ impl Idl {
         self.cursor_at(key.index, place)
     }
 
-    /// At the first row that equals a key, or at the end.
+    /// A cursor at the first row that equals a key, or at the end.
     #[must_use]
     pub fn cursor_equal(&self, key: &Key) -> Cursor {
         let mut cursor = self.cursor_at_least(key);
@@ -362,13 +371,14 @@ impl Idl {
         }
     }
 
-    /// The row that a cursor is at, if it is still there.
+    /// The row at a cursor, if it still exists.
     #[must_use]
     pub fn cursor_row(&self, cursor: &Cursor) -> Option<RowId> {
         self.row(cursor.index.table, cursor.row.as_ref()?.0)
     }
 
-    /// Goes to the next row behind the position that the cursor's row had when the cursor reached it, even if the row has moved or was deleted.
+    /// Moves to the row after the position that the cursor's row had when the cursor reached it,
+    /// even if that row has moved or was deleted since.
     pub fn cursor_next(&self, cursor: &mut Cursor) {
         let Some((uuid, key)) = &cursor.row else {
             return;
@@ -383,7 +393,7 @@ impl Idl {
         *cursor = self.cursor_at(cursor.index, place);
     }
 
-    /// As [`Idl::cursor_next`], but to the end when the next row's key is another one.
+    /// Moves like [`Idl::cursor_next`], but to the end if the next row has a different key.
     pub fn cursor_next_equal(&self, cursor: &mut Cursor) {
         let Some((_, key)) = cursor.row.clone() else {
             return;

@@ -1,7 +1,7 @@
 //! Transactions: at most one is open, any number are outstanding.
 //!
-//! The end of a transaction, by commit or abort, returns the replica to the server's contents. A committed change then comes as an update,
-//! before the status becomes [`Status::Success`].
+//! Ending a transaction, by commit or abort, returns the replica to the server's contents. A
+//! committed change then arrives as an update, before the status becomes [`Status::Success`].
 
 use corvid_data::{Atom, ColumnId, Datum, TableId, Uuid, WireError};
 
@@ -19,7 +19,7 @@ impl Idl {
     /// Opens a transaction.
     ///
     /// # Errors
-    /// One is open.
+    /// A transaction is already open.
     pub fn begin(&mut self) -> Result<TxnId, Misuse> {
         if self.open.is_some() {
             return Err(Misuse::TransactionOpen);
@@ -30,18 +30,21 @@ impl Idl {
         Ok(id)
     }
 
-    /// The open transaction.
+    /// The open transaction, if any.
     #[must_use]
     pub fn open_txn(&self) -> Option<TxnId> {
         self.open.as_ref().map(|open| open.id)
     }
 
-    /// Sends the changes of the open transaction. [`Idl::status`] is its status from then on.
+    /// Sends the changes of the open transaction and closes it. Returns its status at once:
+    /// [`Status::Incomplete`] if it was sent. From then on [`Idl::status`] returns it.
     ///
     /// # Errors
-    /// None is open.
+    /// No transaction is open.
     pub fn commit(&mut self) -> Result<Status, Misuse> {
         let mut open = self.open.take().ok_or(Misuse::NoTransaction)?;
+        // Sent before the rollback: the operations are composed from the values that the
+        // transaction left in the replica.
         let verdict = self.send(&open);
         let status = verdict.status;
         open.roll_back(&mut self.replica);
@@ -57,8 +60,9 @@ impl Idl {
         if self.client.lock_name().is_some() && !self.client.has_lock() {
             return Verdict::of(Status::NotLocked);
         }
-        // After the reasons that another attempt may cure, as from a server. Nothing is sent: the
-        // rest of a transaction is not what the program asked for.
+        // Checked last, as a server would: a lost connection or lock may go away with a retry, this
+        // error does not. Nothing is sent, because the rest of the transaction is not what the
+        // program asked for.
         if let Some(error) = &open.refused {
             return Verdict::refused(error);
         }
@@ -80,7 +84,8 @@ impl Idl {
         }
     }
 
-    /// Aborts the open transaction. A transaction that was sent cannot be aborted any more: the server may still commit it.
+    /// Aborts the open transaction. A transaction that was already sent only loses its reply: the
+    /// server may still commit it.
     pub fn abort(&mut self, txn: TxnId) {
         if self.open_txn() == Some(txn) {
             if let Some(mut open) = self.open.take() {
@@ -104,7 +109,7 @@ impl Idl {
         self.closed.insert(txn, closed);
     }
 
-    /// Drops the record of a transaction; aborts it if it is open.
+    /// Drops the record of a transaction, and aborts the transaction if it is open.
     pub fn forget(&mut self, txn: TxnId) {
         if self.open_txn() == Some(txn) {
             self.abort(txn);
@@ -119,7 +124,7 @@ impl Idl {
         });
     }
 
-    /// Takes the record of a transaction that is no longer open.
+    /// Takes the record of a transaction that is no longer open; `None` without a record.
     pub fn finish(&mut self, txn: TxnId) -> Option<Finished> {
         let verdict = self.closed.remove(&txn)?.verdict;
         self.forget(txn);
@@ -141,19 +146,20 @@ impl Idl {
         Some(self.closed.get(&txn)?.verdict.status)
     }
 
-    /// Why a transaction failed, as the JSON of the first result that is an error.
+    /// Why a transaction failed: the first result that is an error, as JSON.
     #[must_use]
     pub fn txn_error(&self, txn: TxnId) -> Option<&str> {
         self.closed.get(&txn)?.verdict.error.as_deref()
     }
 
-    /// Why a transaction failed, as a value to be matched.
+    /// Why a transaction failed, as a value to match.
     #[must_use]
     pub fn txn_refused(&self, txn: TxnId) -> Option<&Refused> {
         self.closed.get(&txn)?.verdict.refused.as_ref()
     }
 
-    /// The UUID that the server gave a row which a transaction inserted, once that has succeeded.
+    /// The UUID that the server gave a row that the transaction inserted, once the transaction has
+    /// succeeded.
     #[must_use]
     pub fn inserted_uuid(&self, txn: TxnId, row: RowId) -> Option<Uuid> {
         let verdict = &self.closed.get(&txn)?.verdict;
@@ -166,7 +172,7 @@ impl Idl {
         self.closed.get(&txn)?.verdict.counter
     }
 
-    /// The number of transactions that were sent and are not answered.
+    /// Number of transactions that were sent and not answered yet.
     #[must_use]
     pub fn outstanding_count(&self) -> usize {
         self.outstanding.len()
@@ -175,8 +181,8 @@ impl Idl {
 
 /// The changes of the open transaction so far.
 impl Idl {
-    /// The rows that the open transaction inserts, changes or deletes, in the order in which it
-    /// touched them; none without one.
+    /// The rows that the open transaction inserts, changes or deletes, in the order of its first
+    /// access; empty without a transaction.
     pub fn touched_rows(&self) -> impl Iterator<Item = RowId> + '_ {
         let open = self.open.iter();
         let touched = open.flat_map(|open| {
@@ -207,11 +213,11 @@ impl Idl {
         self.open.as_mut().ok_or(Misuse::NoTransaction)
     }
 
-    /// Inserts a row with all columns at their defaults. It goes by `uuid` in this transaction only, unless `is_persistent` asks the
-    /// server to use it; draw it at random.
+    /// Inserts a row with all columns at their defaults. `uuid` identifies it only within this
+    /// transaction, unless `is_persistent` asks the server to keep the UUID. Choose it at random.
     ///
     /// # Errors
-    /// No transaction is open, or the UUID is in use.
+    /// No transaction is open, the transaction is read-only, or the UUID is in use.
     pub fn insert(
         &mut self,
         table: TableId,
@@ -222,11 +228,11 @@ impl Idl {
         open.insert(&mut self.replica, table, uuid, is_persistent)
     }
 
-    /// Inserts a row with all columns at their defaults, which goes by a UUID of this client's own until the server gives it another
-    /// ([`Idl::inserted_uuid`]).
+    /// Inserts a row with all columns at their defaults. The client makes up a UUID for it, which
+    /// is valid until the server assigns its own ([`Idl::inserted_uuid`]).
     ///
     /// # Errors
-    /// No transaction is open.
+    /// No transaction is open, or the transaction is read-only.
     pub fn insert_new(&mut self, table: TableId) -> Result<RowId, Misuse> {
         loop {
             let uuid = self.provisional.next();
@@ -237,30 +243,33 @@ impl Idl {
         }
     }
 
-    /// Deletes a row. Of a table that is not a root this only hides it here: the server deletes it when the last strong reference goes.
+    /// Deletes a row. If the table is not a root table, the row is only hidden from the
+    /// transaction: the server deletes it with the last strong reference to it.
     ///
     /// # Errors
-    /// No transaction is open, or the row is not there.
+    /// No transaction is open, the transaction is read-only, or the row does not exist.
     pub fn delete(&mut self, row: RowId) -> Result<(), Misuse> {
         let open = self.open.as_mut().ok_or(Misuse::NoTransaction)?;
         open.delete(&mut self.replica, row)
     }
 
-    /// Writes a column as a whole. Earlier changes of its elements are gone; later ones change what was written.
+    /// Writes a column as a whole. This discards earlier changes of its elements; later ones apply
+    /// to the written value.
     ///
     /// # Errors
-    /// No transaction is open, the row is not there, the column is immutable or not held, or the value does not fit it.
+    /// No transaction is open, the transaction is read-only, the row does not exist, the column is
+    /// immutable or not replicated, or the value does not fit the column.
     pub fn write(&mut self, row: RowId, column: Column, value: Datum) -> Result<(), Misuse> {
         check_table(row, column)?;
         let open = self.open.as_mut().ok_or(Misuse::NoTransaction)?;
         open.write(&mut self.replica, row, column.id, value)
     }
 
-    /// Changes one element of a set, an optional value or a map. Other clients may change other elements at the same time. Returns whether
-    /// the column changed.
+    /// Changes one element of a set, an optional value or a map. Other clients may change other
+    /// elements at the same time. Returns whether the column changed.
     ///
     /// # Errors
-    /// As [`Idl::write`].
+    /// Those of [`Idl::write`].
     pub fn change_element(
         &mut self,
         row: RowId,
@@ -272,18 +281,18 @@ impl Idl {
         open.change_element(&mut self.replica, row, column.id, element)
     }
 
-    /// Adds a value to a set.
+    /// Adds a value to a set. Returns whether the column changed.
     ///
     /// # Errors
-    /// As [`Idl::write`].
+    /// Those of [`Idl::write`].
     pub fn add_value(&mut self, row: RowId, column: Column, value: Atom) -> Result<bool, Misuse> {
         self.change_element(row, column, &Element::Add(value))
     }
 
-    /// Removes a value from a set.
+    /// Removes a value from a set. Returns whether the column changed.
     ///
     /// # Errors
-    /// As [`Idl::write`].
+    /// Those of [`Idl::write`].
     pub fn remove_value(
         &mut self,
         row: RowId,
@@ -293,10 +302,10 @@ impl Idl {
         self.change_element(row, column, &Element::Remove(value))
     }
 
-    /// Sets the value at a key of a map.
+    /// Sets the value at a key of a map. Returns whether the column changed.
     ///
     /// # Errors
-    /// As [`Idl::write`].
+    /// Those of [`Idl::write`].
     pub fn set_key(
         &mut self,
         row: RowId,
@@ -307,30 +316,32 @@ impl Idl {
         self.change_element(row, column, &Element::Set(key, value))
     }
 
-    /// Removes a key from a map.
+    /// Removes a key from a map. Returns whether the column changed.
     ///
     /// # Errors
-    /// As [`Idl::write`].
+    /// Those of [`Idl::write`].
     pub fn remove_key(&mut self, row: RowId, column: Column, key: Atom) -> Result<bool, Misuse> {
         self.change_element(row, column, &Element::RemoveKey(key))
     }
 
-    /// Commits only if a column still holds what it holds here; else the status becomes [`Status::TryAgain`]. Call it before writing the
-    /// column: for a column that was written or is new it has no effect.
+    /// Makes the commit depend on a column: if the server's value differs from the replica's by
+    /// then, the status becomes [`Status::TryAgain`]. Call this before writing the column. It has
+    /// no effect on a column that was already written or whose row is new.
     ///
     /// # Errors
-    /// No transaction is open, the row is not there, or the value of the column is not known.
+    /// No transaction is open, the row does not exist, or the column's value is unknown.
     pub fn verify(&mut self, row: RowId, column: Column) -> Result<(), Misuse> {
         check_table(row, column)?;
         let open = self.open.as_mut().ok_or(Misuse::NoTransaction)?;
         open.verify(&self.replica, row, column.id)
     }
 
-    /// Adds one to an integer at the end of the transaction, if anything else changes or if `is_forced`. The sum is
-    /// [`Idl::incremented_to`].
+    /// Adds one to an integer column at the end of the transaction, if the transaction changes
+    /// anything else or if `is_forced`. [`Idl::incremented_to`] returns the sum.
     ///
     /// # Errors
-    /// No transaction is open, the row is not there, the column is no integer, or this is the second increment.
+    /// No transaction is open, the transaction is read-only, the row does not exist, the column is
+    /// not an integer, or the transaction already has an increment.
     pub fn increment(&mut self, row: RowId, column: Column, is_forced: bool) -> Result<(), Misuse> {
         check_table(row, column)?;
         let open = self.open.as_mut().ok_or(Misuse::NoTransaction)?;
@@ -350,7 +361,8 @@ impl Idl {
         Ok(())
     }
 
-    /// Has the server execute the transaction and roll it back (a dry run); reported as success.
+    /// Makes the transaction a dry run: the server executes it and rolls it back. The status is
+    /// that of a success.
     ///
     /// # Errors
     /// No transaction is open.
@@ -359,7 +371,7 @@ impl Idl {
         Ok(())
     }
 
-    /// Refuses changes from now on, or accepts them again.
+    /// Makes the open transaction reject changes from now on, or accept them again.
     ///
     /// # Errors
     /// No transaction is open.
@@ -368,11 +380,11 @@ impl Idl {
         Ok(())
     }
 
-    /// Leaves the constraints of the schema to the server in the open transaction: limits,
-    /// enumerations, numbers of elements, immutable columns. Writes of values that break one
-    /// succeed, and the transaction ends as [`Status::Error`] with the server's words. For
-    /// interfaces whose calls cannot fail. The server's schema counts, which may be newer than the
-    /// client's.
+    /// Leaves the checks of the schema's constraints in the open transaction to the server: limits,
+    /// enumerations, numbers of elements, immutable columns. Writes of values that break a
+    /// constraint succeed, and the transaction ends as [`Status::Error`] with the server's error.
+    /// The server's schema applies, which may be newer than the client's. For interfaces whose
+    /// calls cannot fail.
     ///
     /// # Errors
     /// No transaction is open.
@@ -381,9 +393,9 @@ impl Idl {
         Ok(())
     }
 
-    /// Makes the open transaction fail: its commit sends nothing and ends as [`Status::Error`] with
-    /// this error; the first one counts. For interfaces whose calls cannot fail, when a change
-    /// cannot be made part of the transaction.
+    /// Makes the open transaction fail. Its commit sends nothing and ends as [`Status::Error`] with
+    /// this error; only the first call counts. For interfaces whose calls cannot fail, if a change
+    /// cannot become part of the transaction.
     ///
     /// # Errors
     /// No transaction is open.
@@ -392,7 +404,8 @@ impl Idl {
         Ok(())
     }
 
-    /// Adds an operation (RFC 7047 5.2) behind all others. The replica does not show its effects before the server's update.
+    /// Adds a raw operation (RFC 7047 5.2) after all other operations. Its effects show only with
+    /// the server's update.
     ///
     /// # Errors
     /// No transaction is open.

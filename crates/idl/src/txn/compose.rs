@@ -1,8 +1,9 @@
-//! A transaction as the operations that are sent (docs/spec/idl.md 2.4 to 2.6, 3.3).
+//! Composes the operations that a transaction sends (docs/spec/idl.md 2.4 to 2.6, 3.3).
 //!
-//! Order: `assert` of the lock; a `wait` for each row with verified columns, then for tables of at most one row; the touched rows in
-//! the order of their first touch, each as `delete`, `update` or `insert`, then its `mutate`; the increment; the comment; what the
-//! user added; `abort` of a dry run.
+//! Order: `assert` of the lock; a `wait` for each row with verified columns, then for tables
+//! limited to one row; the touched rows in the order of their first touch, each as `delete`,
+//! `update` or `insert`, then its `mutate`; the increment; the comment; the raw operations that the
+//! program added; `abort` for a dry run.
 
 use std::collections::BTreeSet;
 
@@ -17,25 +18,25 @@ use crate::row::RowId;
 /// The request, and the expected shape of its reply.
 #[derive(Debug, Default)]
 pub(crate) struct Composed {
-    /// Operations separated by commas.
+    /// The operations, separated by commas.
     pub(crate) operations: Vec<u8>,
-    /// Something changes by it.
+    /// Some operation changes the database.
     pub(crate) has_updates: bool,
     pub(crate) expected: Expected,
 }
 
-/// Places of results that say something.
+/// The positions of the results that the client reads.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Expected {
-    /// How many operations were sent.
+    /// The number of operations sent.
     pub(crate) count: usize,
-    /// Inserts with the UUIDs that rows had here.
+    /// The inserts: the position of each, with the row's provisional UUID.
     pub(crate) inserts: Vec<(usize, Uuid)>,
-    /// The `mutate` of the increment; the `select` follows it.
+    /// The position of the increment's `mutate`; its `select` follows.
     pub(crate) increment: Option<usize>,
 }
 
-/// The operations of a transaction. `lock` is the one that must be held.
+/// Composes the operations of a transaction. `lock` is the lock that the client must hold.
 pub(crate) fn compose(txn: &OpenTxn, replica: &Replica, lock: Option<&str>) -> Composed {
     let names = txn.rows.iter().filter_map(|(row, touched)| {
         let is_named = matches!(
@@ -72,7 +73,7 @@ pub(crate) fn compose(txn: &OpenTxn, replica: &Replica, lock: Option<&str>) -> C
 struct Composer<'a> {
     txn: &'a OpenTxn,
     replica: &'a Replica,
-    /// Rows that the server will name.
+    /// New rows that other operations refer to by name, because the server assigns their UUIDs.
     names: BTreeSet<Uuid>,
     out: Composed,
 }
@@ -91,7 +92,7 @@ impl<'a> Composer<'a> {
         self.replica.class.schema.table(row.table)
     }
 
-    /// `{"op":OP,"table":TABLE,"where":[["_uuid","==",ROW]]`, unfinished.
+    /// Begins `{"op":OP,"table":TABLE,"where":[["_uuid","==",ROW]]`, without the closing brace.
     fn addressed(&self, op: &str, row: RowId) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(b"{\"op\":\"");
@@ -149,7 +150,8 @@ impl<'a> Composer<'a> {
         self.singleton_waits();
     }
 
-    /// The insertion of a table's only row is preceded by a `wait` for an empty table, so that the loser of a race retries.
+    /// Before an insertion into an empty table that is limited to one row, adds a `wait` for that
+    /// table to be empty. The loser of a race then retries instead of failing.
     fn singleton_waits(&mut self) {
         let schema = &self.replica.class.schema;
         for (id, table) in schema.iter().filter(|(_, table)| table.max_rows == 1) {
@@ -172,7 +174,7 @@ impl<'a> Composer<'a> {
     fn row(&mut self, row: RowId, touched: &TouchedRow) {
         match &touched.state {
             RowState::Vanished => {}
-            // Rows of other tables are deleted with the last reference to them.
+            // The server deletes rows of other tables with the last reference to them.
             RowState::Deleted(_) if !self.table(row).is_root => {}
             RowState::Deleted(_) => {
                 let delete = self.addressed("delete", row);
@@ -303,8 +305,9 @@ impl<'a> Composer<'a> {
     }
 }
 
-/// Appends the mutations that lead from `base` to `value`; whether there are any. The server's `insert` leaves the value of a key
-/// that is there as it is, so another value takes a `delete` of the key first.
+/// Appends the mutations that lead from `base` to `value`. Returns whether there are any. The
+/// server's `insert` leaves the value of an existing key unchanged, so a new value needs a `delete`
+/// of the key first.
 fn write_mutations(
     list: &mut ArrayWriter<'_>,
     base: &Datum,
@@ -370,7 +373,7 @@ fn elements_json<'a>(
     out
 }
 
-/// A datum in which rows that are new in this transaction go by their names.
+/// Writes a datum, with the transaction's new rows referred to by name.
 fn write_datum(out: &mut Vec<u8>, datum: &Datum, column: &ColumnSchema, names: &BTreeSet<Uuid>) {
     let column_type: &ColumnType = &column.column_type;
     let is_named = |atom: AtomRef<'_>| atom.as_uuid().is_some_and(|uuid| names.contains(&uuid));

@@ -1,7 +1,7 @@
 //! Why a server refused a transaction.
 //!
-//! The variants say which part of the transaction was refused; all of them but the last carry the tag and the details of the server's error
-//! (RFC 7047 3.1).
+//! The variants say which part of the transaction was refused. All of them but [`Refused::Other`]
+//! carry the tag and the details of the server's error (RFC 7047 3.1).
 
 use std::fmt::{self, Display, Formatter};
 
@@ -24,39 +24,40 @@ use corvid_json::Value;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
-    /// One of the operations failed, so those behind it were not tried.
+    /// An operation failed, so the operations after it were not tried.
     Operation {
-        /// The place of the operation among those that were sent, from 0.
+        /// The position of the operation among those sent, from 0.
         index: usize,
         /// The kind of error.
         tag: Tag,
         /// The server's explanation; may be empty.
         details: String,
     },
-    /// Each operation succeeded, and the commit failed: together they break a constraint of the schema, or could not be stored.
+    /// All operations succeeded, but the commit failed: together they break a constraint of the
+    /// schema, or could not be stored.
     Commit {
         /// The kind of error.
         tag: Tag,
         /// The server's explanation; may be empty.
         details: String,
     },
-    /// The server refused the request before it looked at the operations, or the client did not
-    /// send it because of a change that no request can carry ([`crate::Idl::refuse`]).
+    /// The server refused the request before it looked at the operations. Or the client did not
+    /// send the request, because of a change that no request can carry ([`crate::Idl::refuse`]).
     Request {
         /// The kind of error.
         tag: Tag,
         /// The server's explanation; may be empty.
         details: String,
     },
-    /// The answer has no form that is known, or its error has a tag that is not known.
+    /// The reply has an unknown form, or its error has an unknown tag.
     Other {
-        /// The answer, or the part of it that is not understood.
+        /// The reply, or the part of it that was not understood.
         json: String,
     },
 }
 
 impl Refused {
-    /// The kind of error, where it is known.
+    /// The kind of error, if known.
     #[must_use]
     pub fn tag(&self) -> Option<Tag> {
         match self {
@@ -67,7 +68,7 @@ impl Refused {
         }
     }
 
-    /// The server's explanation; the answer itself where it is not understood.
+    /// The server's explanation, or the reply itself if it was not understood.
     #[must_use]
     pub fn details(&self) -> &str {
         match self {
@@ -78,7 +79,7 @@ impl Refused {
         }
     }
 
-    /// The place of the operation that failed, if it was one.
+    /// The position of the failed operation, if an operation failed.
     #[must_use]
     pub fn operation(&self) -> Option<usize> {
         match self {
@@ -87,7 +88,8 @@ impl Refused {
         }
     }
 
-    /// Reads the error result at a position, of a transaction of `count` operations: a result behind the last of them is that of the commit.
+    /// Reads the error result at `index` of a transaction of `count` operations. A result after the
+    /// last operation belongs to the commit.
     pub(crate) fn by_result(result: &Value, index: usize, count: usize) -> Refused {
         match tag_and_details(result) {
             Some((tag, details)) if index < count => Refused::Operation {
@@ -100,7 +102,7 @@ impl Refused {
         }
     }
 
-    /// Reads an error that replaces the results.
+    /// Reads an error that replaces all results.
     pub(crate) fn by_error(error: &Value) -> Refused {
         match tag_and_details(error) {
             Some((tag, details)) => Refused::Request { tag, details },
@@ -108,7 +110,7 @@ impl Refused {
         }
     }
 
-    /// Keeps an answer of an unknown form.
+    /// Keeps a reply of an unknown form.
     pub(crate) fn other(json: &Value) -> Refused {
         Refused::Other {
             json: json.to_string(),

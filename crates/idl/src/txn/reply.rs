@@ -1,6 +1,7 @@
 //! Reads the reply to a transaction (docs/spec/idl.md 2.7).
 //!
-//! Of several things that are wrong the gravest counts: an error, then the lock, then what another try may cure.
+//! If several things are wrong, the gravest counts: first an error, then a missing lock, then
+//! failures that a retry may cure.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +16,15 @@ use super::refused::Refused;
 #[derive(Debug, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) status: Status,
-    /// For [`Status::Error`]: the first result that is one, as JSON with sorted members.
+    /// For [`Status::Error`]: the first result that is an error, as JSON with sorted members.
     pub(crate) error: Option<String>,
-    /// For [`Status::Error`]: the same, understood.
+    /// For [`Status::Error`]: the same error, parsed.
     pub(crate) refused: Option<Refused>,
-    /// The server does not have the database after all: nothing that is held can be trusted.
+    /// The server turns out to lack the database, so the replica cannot be trusted.
     pub(crate) is_inconsistent: bool,
     /// The new value of the incremented counter.
     pub(crate) counter: Option<i64>,
-    /// The UUIDs that rows have, by those that they had here.
+    /// The server's UUIDs of inserted rows, by their provisional UUIDs.
     pub(crate) inserted: BTreeMap<Uuid, Uuid>,
 }
 
@@ -47,19 +48,19 @@ impl Verdict {
         }
     }
 
-    /// Of a transaction that is not sent, in the form of a server's answer.
+    /// The verdict for a transaction that was not sent, in the form of a server's error.
     pub(crate) fn refused(error: &WireError) -> Verdict {
         let mut json = Vec::new();
         error.write_json(&mut json);
         judge_error(&json)
     }
 
-    /// Of an answer that makes no sense.
+    /// The verdict for a reply that is malformed.
     fn odd(json: &Value) -> Verdict {
         Verdict::error(json, Refused::other(json))
     }
 
-    /// Of an answer that is no JSON, which a session does not let through.
+    /// The verdict for a reply that is not JSON. A session never passes one on.
     fn unreadable(text: &[u8]) -> Verdict {
         let json = String::from_utf8_lossy(text).into_owned();
         Verdict {
@@ -69,7 +70,7 @@ impl Verdict {
     }
 }
 
-/// The verdict of an error that replaces the results.
+/// The verdict for an error that replaces the results.
 pub(crate) fn judge_error(error: &[u8]) -> Verdict {
     let Ok(json) = Value::parse(error) else {
         return Verdict::unreadable(error);
@@ -86,7 +87,7 @@ pub(crate) fn judge_error(error: &[u8]) -> Verdict {
     Verdict::error(&json, Refused::by_error(&json))
 }
 
-/// The verdict of the results.
+/// The verdict for the results.
 pub(crate) fn judge(result: &[u8], expected: &Expected) -> Verdict {
     let Ok(json) = Value::parse(result) else {
         return Verdict::unreadable(result);
@@ -130,7 +131,7 @@ pub(crate) fn judge(result: &[u8], expected: &Expected) -> Verdict {
     details(results, expected).unwrap_or_else(|| Verdict::odd(&json))
 }
 
-/// The results of inserts and of the increment; `None` when they are malformed.
+/// The results of the inserts and of the increment; `None` if they are malformed.
 fn details(results: &[Value], expected: &Expected) -> Option<Verdict> {
     let mut verdict = Verdict::of(Status::Success);
     for &(place, provisional) in &expected.inserts {

@@ -1,4 +1,4 @@
-//! Columns that know whose they are and what they hold.
+//! Columns that know their table and the type of their values.
 
 use std::marker::PhantomData;
 
@@ -34,7 +34,7 @@ impl<R, K> std::fmt::Debug for TypedColumn<R, K> {
 }
 
 impl<R, K> TypedColumn<R, K> {
-    /// For generated code: the column's place in its table, and its name.
+    /// For generated code: a column from its position in the table and its name.
     #[must_use]
     pub const fn new(id: ColumnId, name: &'static str) -> TypedColumn<R, K> {
         TypedColumn {
@@ -44,7 +44,7 @@ impl<R, K> TypedColumn<R, K> {
         }
     }
 
-    /// Its name in the schema.
+    /// The column's name in the schema.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.name
@@ -52,7 +52,7 @@ impl<R, K> TypedColumn<R, K> {
 }
 
 impl<R: Row, K: Kind> TypedColumn<R, K> {
-    /// Without its types: for the untyped calls of [`Idl`].
+    /// The untyped column, for the untyped calls of [`Idl`].
     #[must_use]
     pub const fn column(self) -> Column {
         Column {
@@ -61,7 +61,7 @@ impl<R: Row, K: Kind> TypedColumn<R, K> {
         }
     }
 
-    /// The value in a row; what an empty column holds if the row is not there.
+    /// The value in a row. If the row does not exist, the value of an empty column.
     #[must_use]
     pub fn read(self, row: R, idl: &Idl) -> K::Value {
         let datum = idl.read(row.id(), self.column());
@@ -71,36 +71,36 @@ impl<R: Row, K: Kind> TypedColumn<R, K> {
     /// Writes the value as a whole.
     ///
     /// # Errors
-    /// As [`Idl::write`].
+    /// Those of [`Idl::write`].
     pub fn write(self, row: R, idl: &mut Idl, value: K::Value) -> Result<(), Misuse> {
         idl.write(row.id(), self.column(), K::write(value))
     }
 
-    /// As [`Idl::verify`].
+    /// Makes the commit depend on the column's value: see [`Idl::verify`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Idl::verify`].
     pub fn verify(self, row: R, idl: &mut Idl) -> Result<(), Misuse> {
         idl.verify(row.id(), self.column())
     }
 
-    /// Fetches the column of one row: as [`Idl::fetch_row`].
+    /// Fetches the column of one row: see [`Idl::fetch_row`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Idl::fetch_row`].
     pub fn fetch(self, row: R, idl: &mut Idl) -> Result<FetchId, FetchError> {
         idl.fetch_row(row.id(), self.column())
     }
 
-    /// Fetches the column of all rows: as [`Idl::fetch_column`].
+    /// Fetches the column of all rows: see [`Idl::fetch_column`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Idl::fetch_column`].
     pub fn fetch_all(self, idl: &mut Idl) -> Result<FetchId, FetchError> {
         idl.fetch_column(self.column())
     }
 
-    /// Whether the column of a row was fetched since the replica last got the row.
+    /// Whether the column of a row was fetched since the replica last received the row.
     #[must_use]
     pub fn is_fetched(self, row: R, idl: &Idl) -> bool {
         idl.is_fetched(row.id(), self.column())
@@ -112,7 +112,8 @@ impl<R: Row, K: Kind> TypedColumn<R, K> {
         change.is_updated(self.id)
     }
 
-    /// The value of the column before a tracked change, if that changed it and the row is not new.
+    /// The column's value before a tracked change; `None` if the change did not affect the column
+    /// or the row is new.
     #[must_use]
     pub fn old(self, change: &Tracked, idl: &Idl) -> Option<K::Value> {
         change.old(self.id).map(|datum| K::read(datum, idl))
@@ -129,25 +130,25 @@ impl<R: Row, K: Kind> TypedColumn<R, K> {
         ))
     }
 
-    /// Rows whose value is this one.
+    /// Selects rows with this value.
     #[must_use]
     pub fn equal(self, value: K::Value) -> TypedClause<R> {
         self.clause(Function::Equal, value)
     }
 
-    /// Rows whose value is another one.
+    /// Selects rows with any other value.
     #[must_use]
     pub fn not_equal(self, value: K::Value) -> TypedClause<R> {
         self.clause(Function::NotEqual, value)
     }
 
-    /// Rows whose value includes none of these elements.
+    /// Selects rows whose value contains none of these elements.
     #[must_use]
     pub fn excludes(self, value: K::Value) -> TypedClause<R> {
         self.clause(Function::Excludes, value)
     }
 
-    /// Rows whose value includes these elements.
+    /// Selects rows whose value contains all of these elements.
     #[must_use]
     pub fn includes(self, value: K::Value) -> TypedClause<R> {
         self.clause(Function::Includes, value)
@@ -160,38 +161,40 @@ impl<R: Row, K: Kind> From<TypedColumn<R, K>> for Column {
     }
 }
 
-/// Changes of single elements. Other clients may change other elements at the same time. Each returns whether the column changed.
+/// Changes of single elements. Other clients may change other elements at the same time. Each call
+/// returns whether the column changed.
 impl<R: Row, E: Element> TypedColumn<R, Set<E>> {
-    /// Puts an element in.
+    /// Adds an element.
     ///
     /// # Errors
-    /// As [`Idl::add_value`].
+    /// Those of [`Idl::add_value`].
     pub fn add(self, row: R, idl: &mut Idl, value: E) -> Result<bool, Misuse> {
         idl.add_value(row.id(), self.column(), value.into_atom())
     }
 
-    /// Takes an element out.
+    /// Removes an element.
     ///
     /// # Errors
-    /// As [`Idl::remove_value`].
+    /// Those of [`Idl::remove_value`].
     pub fn remove(self, row: R, idl: &mut Idl, value: E) -> Result<bool, Misuse> {
         idl.remove_value(row.id(), self.column(), value.into_atom())
     }
 }
 
 impl<R: Row, E: Element> TypedColumn<R, Optional<E>> {
-    /// Puts the element in; refused by the server if there is another one by then.
+    /// Adds the element. The server refuses the transaction if the column holds another element by
+    /// then.
     ///
     /// # Errors
-    /// As [`Idl::add_value`].
+    /// Those of [`Idl::add_value`].
     pub fn add(self, row: R, idl: &mut Idl, value: E) -> Result<bool, Misuse> {
         idl.add_value(row.id(), self.column(), value.into_atom())
     }
 
-    /// Takes the element out, if it is this one.
+    /// Removes the element if the column holds exactly this one.
     ///
     /// # Errors
-    /// As [`Idl::remove_value`].
+    /// Those of [`Idl::remove_value`].
     pub fn remove(self, row: R, idl: &mut Idl, value: E) -> Result<bool, Misuse> {
         idl.remove_value(row.id(), self.column(), value.into_atom())
     }
@@ -201,15 +204,15 @@ impl<R: Row, K: Element, V: Element> TypedColumn<R, Map<K, V>> {
     /// Sets the value at a key.
     ///
     /// # Errors
-    /// As [`Idl::set_key`].
+    /// Those of [`Idl::set_key`].
     pub fn set_key(self, row: R, idl: &mut Idl, key: K, value: V) -> Result<bool, Misuse> {
         idl.set_key(row.id(), self.column(), key.into_atom(), value.into_atom())
     }
 
-    /// Takes a key out.
+    /// Removes a key.
     ///
     /// # Errors
-    /// As [`Idl::remove_key`].
+    /// Those of [`Idl::remove_key`].
     pub fn remove_key(self, row: R, idl: &mut Idl, key: K) -> Result<bool, Misuse> {
         idl.remove_key(row.id(), self.column(), key.into_atom())
     }

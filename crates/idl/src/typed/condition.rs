@@ -1,4 +1,4 @@
-//! Conditions that only take clauses of their own table.
+//! Conditions that accept only clauses of their own table.
 
 use std::marker::PhantomData;
 
@@ -8,7 +8,7 @@ use super::Row;
 use crate::idl::Idl;
 use crate::txn::Misuse;
 
-/// A clause of a condition for rows of `R`: see [`super::TypedColumn::clause`].
+/// A clause of a condition on rows of `R`: see [`super::TypedColumn::clause`].
 #[derive(Debug, Clone)]
 pub struct TypedClause<R> {
     clause: Clause,
@@ -25,7 +25,7 @@ impl<R> TypedClause<R> {
 }
 
 impl<R: Row> TypedClause<R> {
-    /// The rows for which this clause or another one holds.
+    /// Selects the rows for which this clause or `other` holds.
     #[must_use]
     pub fn or(self, other: TypedClause<R>) -> TypedCondition<R> {
         TypedCondition::from(self).or(other)
@@ -33,13 +33,13 @@ impl<R: Row> TypedClause<R> {
 }
 
 impl<R: Row> From<TypedClause<R>> for TypedCondition<R> {
-    /// The rows for which the clause holds.
+    /// Selects the rows for which the clause holds.
     fn from(clause: TypedClause<R>) -> TypedCondition<R> {
         TypedCondition::none().or(clause)
     }
 }
 
-/// Which rows of `R` are wanted.
+/// Selects the rows of `R` to replicate.
 #[derive(Debug, Clone)]
 pub struct TypedCondition<R> {
     condition: Condition,
@@ -54,35 +54,35 @@ impl<R: Row> TypedCondition<R> {
         }
     }
 
-    /// All of them.
+    /// Selects all rows.
     #[must_use]
     pub fn all() -> TypedCondition<R> {
         TypedCondition::new(Condition::all())
     }
 
-    /// None of them.
+    /// Selects no rows.
     #[must_use]
     pub fn none() -> TypedCondition<R> {
         TypedCondition::new(Condition::none())
     }
 
-    /// And those for which this clause holds.
+    /// Also selects the rows for which `clause` holds.
     #[must_use]
     pub fn or(mut self, clause: TypedClause<R>) -> TypedCondition<R> {
         self.condition.add(clause.clause);
         self
     }
 
-    /// Without its type.
+    /// The untyped condition.
     #[must_use]
     pub fn into_condition(self) -> Condition {
         self.condition
     }
 
-    /// As [`Idl::set_condition`].
+    /// Sets the condition: see [`Idl::set_condition`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Idl::set_condition`].
     pub fn set(self, idl: &mut Idl, now_ms: u64) -> Result<u64, Misuse> {
         idl.set_condition(now_ms, R::TABLE, self.condition)
     }

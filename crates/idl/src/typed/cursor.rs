@@ -1,4 +1,4 @@
-//! Cursors over indexes that lead to typed rows: for programs that change what they walk over.
+//! Cursors over indexes that return typed rows: for programs that change the rows that they visit.
 
 use std::marker::PhantomData;
 
@@ -6,8 +6,8 @@ use super::{Row, TypedIndex, TypedKey};
 use crate::idl::Idl;
 use crate::index::Cursor;
 
-/// A position in an index over the rows of `R`: at a row, or at the end. It borrows nothing and stays valid when its row changes or is
-/// deleted.
+/// A position in an index over the rows of `R`: at a row, or at the end. It borrows nothing, and
+/// stays valid if its row changes or is deleted.
 ///
 /// ```no_run
 /// use corvid_idl::typed::{Idl, Misuse, Row, TypedIndex};
@@ -42,25 +42,26 @@ impl<R> TypedCursor<R> {
         }
     }
 
-    /// Whether there is no row that it is at.
+    /// Whether the cursor is at the end.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
         self.cursor.row.is_none()
     }
 
-    /// Goes to the next row, as [`Idl::cursor_next`].
+    /// Moves to the next row: see [`Idl::cursor_next`].
     pub fn next(&mut self, idl: &Idl) {
         idl.cursor_next(&mut self.cursor);
     }
 
-    /// Goes to the next row, but to the end when its key is another one, as [`Idl::cursor_next_equal`].
+    /// Moves to the next row, or to the end if that row has a different key: see
+    /// [`Idl::cursor_next_equal`].
     pub fn next_equal(&mut self, idl: &Idl) {
         idl.cursor_next_equal(&mut self.cursor);
     }
 }
 
 impl<R: Row> TypedCursor<R> {
-    /// The row that it is at; `None` at the end, and for a row that has gone since.
+    /// The row at the cursor; `None` at the end, or if the row has been deleted since.
     #[must_use]
     pub fn row(&self, idl: &Idl) -> Option<R> {
         idl.cursor_row(&self.cursor).map(R::of)

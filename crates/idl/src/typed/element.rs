@@ -1,4 +1,4 @@
-//! Elements of columns as values of Rust.
+//! Elements of columns as Rust values.
 
 use corvid_data::{Atom, AtomRef, Real, Str, Uuid};
 
@@ -6,15 +6,15 @@ use super::Row;
 use crate::idl::Idl;
 use crate::row::RowId;
 
-/// A type whose values are atoms. Generated code adds enumerations.
+/// A type whose values convert to and from atoms. Generated code adds enumerations.
 pub trait Element: Clone + Ord {
-    /// The value of an atom; `None` for one of another type.
+    /// The value of an atom; `None` if the atom is of another type.
     fn from_atom(atom: AtomRef<'_>) -> Option<Self>;
 
-    /// The atom.
+    /// Converts the value to an atom.
     fn into_atom(self) -> Atom;
 
-    /// Whether it is to be shown: references to rows that are not there are not.
+    /// Whether reads show the element. References to missing rows are hidden.
     fn is_shown(&self, _idl: &Idl) -> bool {
         true
     }
@@ -76,7 +76,7 @@ impl Element for Uuid {
     }
 }
 
-/// A reference.
+/// A reference to a row.
 impl<R: Row> Element for R {
     fn from_atom(atom: AtomRef<'_>) -> Option<R> {
         let uuid = atom.as_uuid()?;

@@ -1,4 +1,4 @@
-//! Indexes and keys that only take columns of their own table, with values of the right type.
+//! Indexes and keys that accept only columns of their own table, with values of the right type.
 
 use std::marker::PhantomData;
 
@@ -7,7 +7,7 @@ use crate::class::{Class, ClassError};
 use crate::idl::Idl;
 use crate::index::{Comparator, Direction, IndexColumn, IndexId, Key};
 
-/// An index in the making. The columns must be among those that the class holds.
+/// Builds an index. The class must hold its columns.
 #[derive(Debug)]
 pub struct TypedIndexBuilder<R> {
     columns: Vec<IndexColumn>,
@@ -35,19 +35,19 @@ impl<R: Row> TypedIndexBuilder<R> {
         self
     }
 
-    /// Then by this column, the least first.
+    /// Adds a column, least value first.
     #[must_use]
     pub fn ascending<K: Kind>(self, column: TypedColumn<R, K>) -> TypedIndexBuilder<R> {
         self.with(IndexColumn::ascending(column.column()))
     }
 
-    /// Then by this column, the greatest first.
+    /// Adds a column, greatest value first.
     #[must_use]
     pub fn descending<K: Kind>(self, column: TypedColumn<R, K>) -> TypedIndexBuilder<R> {
         self.with(IndexColumn::descending(column.column()))
     }
 
-    /// Then by this column in an order of its own.
+    /// Adds a column with its own comparator.
     #[must_use]
     pub fn ordered<K: Kind>(
         self,
@@ -62,8 +62,8 @@ impl<R: Row> TypedIndexBuilder<R> {
         })
     }
 
-    /// Then by the value at one key of this column; rows without it come first. In a [`TypedKey`] the value stands as a map of that one
-    /// pair.
+    /// Adds a map column, in ascending order of the values at one key. Rows without the key come
+    /// first. In a [`TypedKey`] the column's value is a map of that one pair.
     #[must_use]
     pub fn at_key<K: Element, V: Element>(
         self,
@@ -73,10 +73,10 @@ impl<R: Row> TypedIndexBuilder<R> {
         self.with(IndexColumn::at_key(column.column(), key.into_atom()))
     }
 
-    /// Makes the index of rows that are there already.
+    /// Builds the index over the existing rows.
     ///
     /// # Errors
-    /// As [`Idl::add_index`].
+    /// Those of [`Idl::add_index`].
     pub fn build_late(self, idl: &mut Idl) -> Result<TypedIndex<R>, ClassError> {
         let id = idl.add_index(R::TABLE, "", self.columns)?;
         Ok(TypedIndex {
@@ -88,7 +88,7 @@ impl<R: Row> TypedIndexBuilder<R> {
     /// Adds the index to a class.
     ///
     /// # Errors
-    /// As [`Class::add_index`].
+    /// Those of [`Class::add_index`].
     pub fn build(self, class: &mut Class) -> Result<TypedIndex<R>, ClassError> {
         let id = class.add_index(R::TABLE, "", self.columns)?;
         Ok(TypedIndex {
@@ -114,13 +114,13 @@ impl<R> Clone for TypedIndex<R> {
 impl<R> Copy for TypedIndex<R> {}
 
 impl<R: Row> TypedIndex<R> {
-    /// Without its type.
+    /// The untyped index.
     #[must_use]
     pub fn id(self) -> IndexId {
         self.id
     }
 
-    /// A key in which every column has its default.
+    /// A key with every column at its default.
     #[must_use]
     pub fn key(self, idl: &Idl) -> TypedKey<R> {
         TypedKey {
@@ -129,7 +129,7 @@ impl<R: Row> TypedIndex<R> {
         }
     }
 
-    /// All rows in order.
+    /// All rows in the order of the index.
     pub fn rows(self, idl: &Idl) -> impl Iterator<Item = R> + '_
     where
         R: 'static,
@@ -137,7 +137,8 @@ impl<R: Row> TypedIndex<R> {
         idl.range_of(self.id, None, None).map(R::of)
     }
 
-    /// The rows from one key to another, both included, in the order of the index; `None` is without bound.
+    /// The rows from one key to another, both included, in the order of the index; `None` means no
+    /// bound.
     pub fn range<'a>(
         self,
         idl: &'a Idl,
@@ -160,26 +161,26 @@ pub struct TypedKey<R> {
 }
 
 impl<R: Row> TypedKey<R> {
-    /// With this value for a column. One that the index does not have changes nothing.
+    /// Sets the value of a column. A column that the index lacks is ignored.
     #[must_use]
     pub fn with<K: Kind>(mut self, column: TypedColumn<R, K>, value: K::Value) -> TypedKey<R> {
         self.key.set(column.column(), K::write(value));
         self
     }
 
-    /// Without its type.
+    /// The untyped key.
     #[must_use]
     pub fn key(&self) -> &Key {
         &self.key
     }
 
-    /// The first row that equals it.
+    /// The first row that equals the key.
     #[must_use]
     pub fn find(&self, idl: &Idl) -> Option<R> {
         idl.find(&self.key).map(R::of)
     }
 
-    /// The rows that equal it, by UUID.
+    /// The rows that equal the key, ordered by UUID.
     pub fn rows<'a>(&'a self, idl: &'a Idl) -> impl Iterator<Item = R> + 'a
     where
         R: 'static,

@@ -1,7 +1,8 @@
-//! How many elements a column has, and so of which type its values are.
+//! Kinds of columns: the number of elements that a column holds, and so the type of its values.
 //!
-//! The kinds are names for the compiler; they have no values. Values are read leniently, because the server's schema may be another one
-//! than the generated: of too many elements the first count, for a missing one stands the default.
+//! Kinds exist only at compile time and have no values. Values are read leniently, because the
+//! server's schema may differ from the generated code's. Of too many elements the first ones count,
+//! and a missing one reads as the default.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
@@ -11,18 +12,18 @@ use corvid_data::{Atom, AtomRef, Datum};
 use super::{Element, Row};
 use crate::idl::Idl;
 
-/// A kind of columns.
+/// A kind of column.
 pub trait Kind {
-    /// The type of its values.
+    /// The type of the column's values.
     type Value;
 
-    /// The value of a datum.
+    /// Converts a datum to a value.
     fn read(datum: &Datum, idl: &Idl) -> Self::Value;
 
-    /// The datum.
+    /// Converts a value to a datum.
     fn write(value: Self::Value) -> Datum;
 
-    /// Whether data are pairs.
+    /// Whether the data are maps.
     const IS_MAP: bool = false;
 }
 
@@ -30,12 +31,12 @@ pub trait Kind {
 #[derive(Debug)]
 pub struct One<E>(PhantomData<E>);
 
-/// Exactly one reference. It may lead nowhere, if its row is out of sight: then it reads as `None`, and writing `None` writes the UUID of
-/// no row.
+/// Exactly one reference. If its row is not in the replica it reads as `None`; writing `None`
+/// writes the zero UUID, which no row has.
 #[derive(Debug)]
 pub struct OneRow<R>(PhantomData<R>);
 
-/// One element or none.
+/// At most one element.
 #[derive(Debug)]
 pub struct Optional<E>(PhantomData<E>);
 
@@ -43,7 +44,7 @@ pub struct Optional<E>(PhantomData<E>);
 #[derive(Debug)]
 pub struct Set<E>(PhantomData<E>);
 
-/// Any number of pairs.
+/// Any number of key-value pairs.
 #[derive(Debug)]
 pub struct Map<K, V>(PhantomData<(K, V)>);
 

@@ -1,5 +1,6 @@
-//! The plays of `tests/replica`, word for word, with clients of the reference server over sockets: what holds with our server holds there.
-//! Where the reference is not installed, nothing is played, with a word.
+//! The tests of `tests/replica`, unchanged, with clients of the reference server over sockets: what
+//! holds with our server holds there. If the reference is not installed, the tests are skipped with
+//! a message.
 
 #[path = "../replica/answers.rs"]
 mod answers;

@@ -1,8 +1,10 @@
-//! A process of the reference in place of our state machine. Each step of a play is complete before the next one begins.
+//! A reference server process in place of our state machine. Each step of a test completes before
+//! the next one begins.
 //!
-//! Invariant: when a call returns, every connection has heard all that the server will say of it. The server answers a connection's
-//! requests in order, and tells of changes before it answers, so an `echo` that comes back on each connection, after the answers to all that
-//! was asked before, fences what came before it. Clients never see these.
+//! Invariant: when a call returns, every connection has received all that the server will send. The
+//! server answers a connection's requests in order, and sends updates before replies. So an `echo`
+//! on each connection, sent after the replies to all earlier requests, is a fence for everything
+//! before it. Clients never see these messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read, Write};
@@ -17,7 +19,7 @@ use corvid_tests::process::Process;
 use corvid_tests::{binary, database_file};
 use tempfile::TempDir;
 
-/// Random lives in a usual run.
+/// Random runs by default.
 pub(crate) const LIVES: u64 = 8;
 
 /// Longer than anything takes, even on a busy machine.
@@ -26,32 +28,33 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The id of our `echo` requests.
 const FENCE: &str = "fence";
 
-/// A connection counts as closed when the others have gone round this often: the server may have been on its round already, and may come to it
-/// after them.
+/// A connection counts as closed once the others have passed this many fences: the server visits
+/// its connections in turn, and may visit this one last.
 const ROUNDS: usize = 3;
 
-/// Rows by table and identity, columns by name.
+/// Rows by table and UUID, columns by name.
 pub(crate) type Contents = BTreeMap<(String, Uuid), BTreeMap<String, Datum>>;
 
 pub(crate) struct Server {
-    /// The unread output of each session; `None` when the server closed it.
+    /// The unread output of each session; `None` once the server has closed it.
     pub(crate) output: BTreeMap<SessionId, Option<Vec<u8>>>,
     connections: BTreeMap<SessionId, Connection>,
     sessions: u64,
     schema: Schema,
-    /// Ended before its folder goes.
+    /// Dropped before its folder.
     process: Process,
     _folder: TempDir,
 }
 
 impl Server {
-    /// Serves an empty database; with `history`, which the reference keeps in clusters only, as a cluster of one.
+    /// Serves an empty database. With `history` it is a cluster of one, because the reference keeps
+    /// history only in clusters.
     pub(crate) fn new(schema: Schema, history: bool) -> Server {
         let (Some(program), Some(tool)) = (
             binary::reference("ovsdb-server"),
             binary::reference("ovsdb-tool"),
         ) else {
-            // Past the harness, which would keep it to itself.
+            // Written to the descriptor, because the test harness would capture the output.
             let word =
                 b"SKIPPED: the reference server is not installed, so no client was tried on it\n";
             let _ = std::io::stderr().write_all(word);
@@ -87,7 +90,7 @@ impl Server {
         server
     }
 
-    /// A cluster of one elects its leader in a moment.
+    /// Waits until the cluster of one has elected its leader.
     fn wait_for_leader(&mut self) {
         let begin = Instant::now();
         let name = &self.schema.name;
@@ -154,7 +157,7 @@ impl Server {
         }
     }
 
-    /// A client sends one message.
+    /// Sends a message from a client.
     pub(crate) fn receive(&mut self, session: SessionId, message: &[u8]) {
         if let Some(connection) = self.connections.get_mut(&session) {
             connection.send(message);
@@ -162,7 +165,7 @@ impl Server {
         }
     }
 
-    /// Converts the database for a client that is there for this only.
+    /// Converts the database, through a client of its own.
     pub(crate) fn convert(&mut self, schema: &Schema) {
         let session = self.connect();
         let aware = br#"{"id":0,"method":"set_db_change_aware","params":[true]}"#;
@@ -177,7 +180,7 @@ impl Server {
         self.schema = schema.clone();
     }
 
-    /// Executes operations for a client that is there for this only; the results.
+    /// Executes operations through a client of its own, and returns the results.
     pub(crate) fn transact(&mut self, operations: &str) -> Value {
         let name = self.schema.name.to_string();
         self.transact_in(&name, operations)
@@ -194,7 +197,7 @@ impl Server {
         reply.get("result").expect("a result").clone()
     }
 
-    /// Until everything is answered, and everybody has heard what came of it.
+    /// Waits until every request is answered and every connection has received the consequences.
     fn synchronize(&mut self) {
         let begin = Instant::now();
         loop {
@@ -212,7 +215,7 @@ impl Server {
         self.round();
     }
 
-    /// An echo on every connection, and all that comes before it.
+    /// Sends an echo on every connection, and reads everything up to its reply.
     fn round(&mut self) {
         let mut closed = Vec::new();
         for connection in self.connections.values_mut() {
@@ -237,11 +240,11 @@ impl Server {
 struct Connection {
     stream: UnixStream,
     framer: Framer,
-    /// A message that has not come to its end.
+    /// An incomplete message.
     partial: Vec<u8>,
     /// Messages for the client.
     heard: Vec<u8>,
-    /// Ids of requests that are not answered.
+    /// Ids of outstanding requests.
     awaited: BTreeSet<String>,
     fences_sent: u64,
     fences_back: u64,
@@ -260,7 +263,7 @@ impl Connection {
         }
     }
 
-    /// A failure shows when reading.
+    /// Sends a message. Errors show when reading.
     fn send(&mut self, message: &[u8]) {
         let json = Value::parse(message).expect("clients send JSON");
         if json.get("method").is_some() {
@@ -278,7 +281,7 @@ impl Connection {
         let _ = self.stream.write_all(text.as_bytes());
     }
 
-    /// Whether the connection is still open.
+    /// Reads up to the next fence. Returns whether the connection is still open.
     fn read_until_fence(&mut self) -> bool {
         let mut buffer = vec![0; 1 << 16];
         while self.fences_back < self.fences_sent {

@@ -1,11 +1,11 @@
-//! The outcome of a transaction for every answer of a server, and for every order of answers.
+//! The outcome of a transaction for every possible reply of a server, in every order of replies.
 
 use corvid_data::Tag;
 use corvid_idl::{Refused, Status, TxnId};
 
 use crate::fixture::{Fixture, integer};
 
-/// The outcome of a transaction that inserts a row and increments a counter, with this answer.
+/// The outcome of a transaction that inserts a row and increments a counter, for this reply.
 fn judged(members: &str) -> (Status, Option<String>) {
     let mut fixture = Fixture::with_client();
     let i = fixture.column("simple", "i");
@@ -136,7 +136,7 @@ fn answers_come_in_any_order() {
     }
 }
 
-/// Why a transaction of three operations, an insert and an increment, is refused by this answer.
+/// Why this reply refuses a transaction of three operations, an insert and an increment.
 fn refusal(members: &str) -> Refused {
     let mut fixture = Fixture::with_client();
     let i = fixture.column("simple", "i");

@@ -105,7 +105,7 @@ fn several_rows_are_verified_and_changed_at_once() {
         }
     });
     assert_eq!(fixture.value(rows[1], "s"), "\"both\"");
-    // A verification of a new row says nothing; of one that is deleted beside it, it holds.
+    // Verifying a new row has no effect. Verifying a row that is also deleted holds.
     fixture.succeed(|fixture| {
         let new = fixture.insert("simple", &[]);
         fixture.idl().verify(new, i).unwrap();
@@ -142,7 +142,8 @@ fn every_row_that_comes_or_goes_is_counted() {
     let maps = class.table("maps").unwrap();
     class.add_table(maps);
     fixture.add(class);
-    // Nothing but defaults of a table without scalars, and a row of one that is wanted without columns.
+    // Covers rows at their defaults in tables without scalars, and a row of a table that is
+    // monitored without columns.
     for table in ["kinds", "maps"] {
         let id = fixture.table(table);
         let seqno = fixture.idl().change_seqno();
@@ -193,7 +194,7 @@ fn a_condition_that_cannot_be_sent_causes_no_wakeups() {
     let mut fixture = Fixture::with_client();
     let simple = fixture.table("simple");
     fixture.peers[0].is_deaf = true;
-    // The first is on its way, the second has to wait for its answer.
+    // The first is in flight; the second has to wait for its reply.
     fixture
         .idl()
         .set_condition(0, simple, Condition::none())

@@ -5,12 +5,12 @@ use corvid_idl::{Class, FetchError, FetchOutcome, Misuse, RowId, Status};
 
 use crate::fixture::{Fixture, integer, integers, schema, string};
 
-/// A client that monitors `s` of `simple` and fetches `i` and `ia`, and two rows.
+/// A client that monitors `s` of `simple` and fetches `i` and `ia` on demand, and two rows.
 fn on_demand() -> (Fixture, [RowId; 2]) {
     on_demand_of(false)
 }
 
-/// The same of a server that knows what changed, or not.
+/// The same, with a server that keeps history or not.
 fn on_demand_of(has_history: bool) -> (Fixture, [RowId; 2]) {
     let mut fixture = Fixture::new(has_history);
     let mut class = Class::new(Arc::new(schema()));
@@ -98,7 +98,7 @@ fn every_fetch_ends_with_an_outcome() {
         fixture.idl().fetch_table(maps),
         Err(FetchError::NotOnDemand)
     );
-    // The row goes before the answer comes.
+    // The row is deleted before the reply arrives.
     fixture.peers[0].is_deaf = true;
     let fetch = fixture.idl().fetch_row(rows[0], i).unwrap();
     let delete = format!(
@@ -117,7 +117,7 @@ fn every_fetch_ends_with_an_outcome() {
         fixture.idl().fetch_row(rows[0], i),
         Err(FetchError::RowGone)
     );
-    // The connection goes.
+    // The connection is lost.
     fixture.peers[0].is_deaf = true;
     let fetch = fixture.idl().fetch_row(rows[1], i).unwrap();
     let seqno = fixture.idl().change_seqno();
@@ -133,7 +133,7 @@ fn every_fetch_ends_with_an_outcome() {
         fixture.idl().fetch_row(rows[1], i),
         Err(FetchError::NotConnected)
     );
-    // Nothing matches, or the answer is an error.
+    // No row matches, or the reply is an error.
     fixture.run_until_connected();
     fixture
         .server
@@ -160,7 +160,7 @@ fn every_fetch_ends_with_an_outcome() {
         outcome,
         Some(FetchOutcome::Error(r#"{"error":"not allowed"}"#.to_owned()))
     );
-    // Rows that are not here are passed over.
+    // Rows that the replica lacks are skipped.
     let fetch = fixture.idl().fetch_column(i).unwrap();
     fixture.run();
     let rows = format!(r#"[{{"_uuid":["uuid","{}"],"i":5}}]"#, rows[0].uuid);

@@ -1,4 +1,4 @@
-//! Clients connected to one server, and words for plays.
+//! Clients connected to one server, and the tests' shared helpers.
 
 use corvid_data::{Arc, Atom, Datum, DatumBuilder, Schema, Str, TableId, Uuid, wire};
 use corvid_idl::{Class, Column, Idl, RowId, Status, TxnId};
@@ -9,7 +9,7 @@ use corvid_session::{Input, Output};
 
 use crate::server::Server;
 
-/// Tables with every kind of column and of reference.
+/// Tables with every kind of column and reference.
 const SCHEMA: &str = r#"{"name":"idltest","version":"1.0.0","tables":{
  "link":{"isRoot":true,"columns":{
    "i":{"type":"integer"},
@@ -46,7 +46,7 @@ pub(crate) fn schema() -> Schema {
     Schema::from_json(&Value::parse(SCHEMA.as_bytes()).expect("JSON")).expect("a schema")
 }
 
-/// As [`schema`] without some of its columns and a table.
+/// [`schema`] without some of its columns and without one table.
 pub(crate) fn narrow_schema() -> Schema {
     let mut json = schema().to_json();
     if let Value::Object(members) = &mut json
@@ -67,11 +67,11 @@ pub(crate) fn narrow_schema() -> Schema {
 pub(crate) struct Peer {
     pub(crate) idl: Idl,
     session: Option<SessionId>,
-    /// Messages sent, for plays that look at them.
+    /// Messages sent, for tests that inspect them.
     pub(crate) sent: Vec<String>,
     /// The log messages.
     pub(crate) log: Vec<String>,
-    /// The server's output stays unread.
+    /// While true, the server's output stays unread.
     pub(crate) is_deaf: bool,
 }
 
@@ -87,7 +87,7 @@ impl Fixture {
         Fixture::serving(schema(), history)
     }
 
-    /// A server of some schema of that name.
+    /// A server with any schema of that name.
     pub(crate) fn serving(schema: Schema, history: bool) -> Fixture {
         Fixture {
             server: Server::new(schema, history),
@@ -97,12 +97,12 @@ impl Fixture {
         }
     }
 
-    /// A server and a client that monitors everything.
+    /// A server, and a client that monitors everything.
     pub(crate) fn with_client() -> Fixture {
         Fixture::with_class(|_| {})
     }
 
-    /// A server and a client that monitors everything but for what `adjust` makes of it.
+    /// A server, and a client that monitors everything except as `adjust` changes it.
     pub(crate) fn with_class(adjust: impl FnOnce(&mut Class)) -> Fixture {
         let mut fixture = Fixture::new(false);
         let mut class = Class::everything(Arc::new(schema()));
@@ -116,7 +116,7 @@ impl Fixture {
         self.add_with(class, |_| {})
     }
 
-    /// Connects a client after something was done to it.
+    /// Connects a client after applying `adjust` to it.
     pub(crate) fn add_with(&mut self, class: Class, adjust: impl FnOnce(&mut Idl)) -> usize {
         let mut idl = Idl::new(class, self.peers.len() as u64);
         adjust(&mut idl);
@@ -137,7 +137,7 @@ impl Fixture {
         &mut self.peers[0].idl
     }
 
-    /// Lets everything happen that needs no time.
+    /// Runs until nothing can happen without time passing.
     pub(crate) fn run(&mut self) {
         loop {
             let mut has_run = false;
@@ -150,7 +150,7 @@ impl Fixture {
         }
     }
 
-    /// Lets time pass, too, until all clients are connected.
+    /// Runs, with time passing, until all clients are connected.
     pub(crate) fn run_until_connected(&mut self) {
         self.run();
         while let Some(due) = (self.peers.iter())
@@ -181,7 +181,7 @@ impl Fixture {
         Uuid((0x8000_u128 << 64 | u128::from(self.uuids)).to_be_bytes())
     }
 
-    /// Acts within a transaction of the only client; its id and status in the end.
+    /// Runs a transaction of the only client; returns its id and final status.
     pub(crate) fn transact(&mut self, act: impl FnOnce(&mut Fixture)) -> (TxnId, Status) {
         let txn = self.idl().begin().expect("none is open");
         act(self);
@@ -190,7 +190,7 @@ impl Fixture {
         (txn, self.idl().status(txn).expect("remembered"))
     }
 
-    /// As [`Fixture::transact`], which must succeed.
+    /// Runs a transaction, as [`Fixture::transact`] does, and asserts that it succeeds.
     pub(crate) fn succeed(&mut self, act: impl FnOnce(&mut Fixture)) -> TxnId {
         let (txn, status) = self.transact(act);
         let error = self.idl().txn_error(txn).map(str::to_owned);
@@ -228,7 +228,7 @@ impl Fixture {
         json(&datum, table.column(column.id).column_type.is_map())
     }
 
-    /// The last message sent that is a transaction, without its head.
+    /// The operations of the last transaction sent.
     pub(crate) fn last_operations(&self) -> String {
         let sent = &self.peers[0].sent;
         let last = sent.iter().rfind(|text| text.contains("\"transact\""));
@@ -237,7 +237,8 @@ impl Fixture {
         last[start..last.len() - 2].to_owned()
     }
 
-    /// Answers the last request of the only client, which does not hear the server, as the server would not.
+    /// Answers the last request of the only client, which is deaf to the server, with a reply that
+    /// the server would not send.
     pub(crate) fn answer_last(&mut self, members: &str) {
         let sent = &self.peers[0].sent;
         let last = sent.last().expect("a request");
@@ -245,13 +246,13 @@ impl Fixture {
         self.hear(&format!(r#"{{"id":{id},{members}}}"#));
     }
 
-    /// The only client hears a message that the server did not send.
+    /// Delivers a message to the only client that the server did not send.
     pub(crate) fn hear(&mut self, message: &str) {
         let now_ms = self.now_ms;
         self.peers[0].input(now_ms, Input::Received(message.as_bytes()));
     }
 
-    /// The only client, which is deaf, hears once what the server has said so far.
+    /// Delivers all pending output to the only client, which is deaf, once.
     pub(crate) fn hear_waiting(&mut self) {
         let peer = &mut self.peers[0];
         let session = peer.session.expect("connected");
@@ -260,7 +261,7 @@ impl Fixture {
         peer.input(self.now_ms, Input::Received(&bytes.expect("open")));
     }
 
-    /// Commits the open transaction of the only client and sends it, without any answer.
+    /// Commits the open transaction of the only client and sends it, without a reply.
     pub(crate) fn commit_unheard(&mut self) -> TxnId {
         let txn = self.idl().open_txn().expect("it is open");
         self.peers[0].is_deaf = true;
@@ -269,7 +270,7 @@ impl Fixture {
         txn
     }
 
-    /// Forgets what was sent.
+    /// Clears the record of sent messages.
     pub(crate) fn forget_sent(&mut self) {
         self.peers[0].sent.clear();
     }

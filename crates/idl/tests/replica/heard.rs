@@ -1,4 +1,4 @@
-//! A copy of a replica that event handlers alone keep up, for comparison with the replica.
+//! A copy of a replica that is updated only by event handlers, to compare with the replica.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -8,7 +8,7 @@ use corvid_idl::{Column, Idl, RowId, Tracked};
 
 use crate::random::Contents;
 
-/// The changes that handlers got.
+/// The changes that handlers received.
 #[derive(Clone, Default)]
 pub(crate) struct Heard(Arc<Mutex<Copy>>);
 
@@ -16,7 +16,7 @@ pub(crate) struct Heard(Arc<Mutex<Copy>>);
 struct Copy {
     rows: Contents,
     epoch: u64,
-    /// Rows that an update changed are listed once, with any number of changes.
+    /// Calls of handlers. An update calls them once per changed row, however often it changed.
     calls: u64,
 }
 
@@ -72,7 +72,7 @@ impl Heard {
         }
     }
 
-    /// The expected contents by the calls of handlers, and the number of calls.
+    /// The contents according to the handlers' calls, and the number of calls.
     pub(crate) fn contents(&self, idl: &Idl) -> (Contents, u64) {
         let mut copy = self.copy();
         copy.forget_older(idl);
@@ -81,7 +81,7 @@ impl Heard {
 }
 
 impl Copy {
-    /// Rows were dropped without a word, and told anew.
+    /// Starts over if rows were dropped silently and sent anew.
     fn forget_older(&mut self, idl: &Idl) {
         if self.epoch != idl.resync_epoch() {
             self.epoch = idl.resync_epoch();

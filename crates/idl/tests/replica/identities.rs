@@ -1,4 +1,4 @@
-//! Rows whose UUIDs the client decides, rows that only the server knows by name, and operations that the library does not understand.
+//! Rows whose UUIDs the client chooses, rows whose UUIDs only the server knows, and raw operations.
 
 use corvid_data::{Datum, Uuid};
 use corvid_idl::{Misuse, Status};
@@ -34,7 +34,8 @@ fn rows_keep_the_uuids_that_were_asked_for() {
         fixture.idl().read(rows[0], one).unwrap().as_uuid(),
         Some(rows[1].uuid)
     );
-    // A row that stays; one whose UUID the server has and the client does not see.
+    // Reusing the UUID of an existing row; then a UUID that exists on the server but not in the
+    // replica.
     let txn = fixture.idl().begin().unwrap();
     let again = fixture.idl().insert(link, rows[0].uuid, true);
     assert_eq!(again, Err(Misuse::UuidInUse));

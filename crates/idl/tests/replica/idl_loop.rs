@@ -1,4 +1,4 @@
-//! Main loops that write what should be, turn by turn.
+//! Main loops that write the desired state, one iteration at a time.
 
 use corvid_idl::{Class, Idl, IdlLoop, LoopOutcome, Status};
 
@@ -24,10 +24,10 @@ fn a_turn_waits_for_what_its_predecessor_needs() {
     fixture.run();
     assert_eq!(turns.end(fixture.idl()), LoopOutcome::Committed);
     assert!(fixture.last_operations().contains(r#""comment":"test""#));
-    // A turn that changes nothing.
+    // An iteration that changes nothing.
     assert!(turns.begin(fixture.idl(), "test").is_some());
     assert_eq!(turns.end(fixture.idl()), LoopOutcome::Idle);
-    // One that is too late is not tried again before it can see what was faster.
+    // An iteration that loses a race does not retry until it can see the winner's change.
     assert!(turns.begin(fixture.idl(), "test").is_some());
     fixture.idl().verify(row, i).unwrap();
     fixture.idl().write(row, s, string("x")).unwrap();

@@ -1,4 +1,5 @@
-//! Compound indexes: order, ranges, cursors, and that a transaction moves rows at once and an abort moves them back.
+//! Compound indexes: order, ranges and cursors. A transaction moves rows at once, and an abort
+//! moves them back.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use corvid_idl::{Class, ClassError, Direction, IndexColumn, IndexId, RowId};
 
 use crate::fixture::{Fixture, integer, integers, references, string, strings, text_atom};
 
-/// A client with an index on `s` of `simple` and one on `i`, the greatest first, then `s`.
+/// A client with an index on `s` of `simple`, and one on descending `i`, then `s`.
 fn indexed() -> (Fixture, IndexId, IndexId) {
     let mut ids = None;
     let fixture = Fixture::with_class(|class| {
@@ -169,7 +170,7 @@ fn cursors_survive_changes_of_their_row() {
     assert_eq!(fixture.idl().cursor_row(&cursor), None);
     fixture.idl().cursor_next(&mut cursor);
     assert_eq!(fixture.idl().cursor_row(&cursor), Some(rows[2]));
-    // Moved behind the place where it was come to: come to again.
+    // The row moved to after the cursor's position, so the cursor reaches it again.
     fixture.idl().write(rows[2], s, string("z")).unwrap();
     let mut rest = Vec::new();
     loop {
@@ -223,7 +224,7 @@ fn comparators_of_ones_own() {
     let mut from = fixture.idl().key(index);
     from.set(s, string("10.0.0.10"));
     let idl = &fixture.peers[0].idl;
-    // The second column of the key is its default, 0, which is behind 1 here.
+    // The second column of the key is at its default, 0, which sorts after 1 here.
     assert_eq!(listed(&fixture, idl.range_of(index, Some(&from), None)), "");
     let row = idl.range_of(index, None, None).last().unwrap();
     assert_eq!(idl.compare_key(row, &from), Some(std::cmp::Ordering::Less));

@@ -1,5 +1,6 @@
-//! Clients against the real server's state machine, in one thread and virtual time. [`server`] is the server, [`fixture`] connects clients to
-//! it; the other files are plays by topic and a random one with checkers.
+//! Clients against the real server's state machine, in one thread and virtual time. [`server`] is
+//! the server, and [`fixture`] connects clients to it. The other files are tests by topic, and a
+//! random test with checkers.
 
 mod answers;
 mod contents;

@@ -1,4 +1,5 @@
-//! Mistakes of programs: panics of strict classes, log messages otherwise; and the limit of the queue of log messages.
+//! Mistakes of programs: panics in strict classes, log messages in others. Also the limit of the
+//! log queue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,7 +10,7 @@ use corvid_session::Output;
 
 use crate::fixture::{Fixture, integer, schema};
 
-/// The text of the panic that this is.
+/// The text with which `act` panics.
 fn panic_text(act: impl FnOnce()) -> String {
     let panic = catch_unwind(AssertUnwindSafe(act)).expect_err("it panics");
     let text = panic.downcast::<String>().expect("a text");
@@ -29,7 +30,7 @@ fn mistakes(log: &[String]) -> Vec<&String> {
     mistakes.collect()
 }
 
-/// A client that holds `i` of the only row, and not `s`.
+/// A client that holds `i` of the only row, but not `s`.
 fn holding_one_column(is_strict: bool) -> (Fixture, Column, Column) {
     let (mut class, i, s) = class(is_strict);
     class.add_column(i);
@@ -52,7 +53,7 @@ fn reading_a_column_that_is_not_replicated_panics_where_classes_are_strict() {
         text.starts_with("column s of table simple is read but not replicated"),
         "{text}"
     );
-    // Of a row that this client inserts it is known what the column holds.
+    // The columns of a row that this client inserts are known.
     fixture.idl().begin().expect("none is open");
     let new = fixture.idl().insert_new(i.table).expect("new");
     assert!(fixture.idl().read(new, s).is_some());
@@ -119,7 +120,7 @@ fn notes_that_nobody_takes_are_bounded_and_counted() {
         fixture.idl().begin().expect("none is open");
         fixture.insert("simple", &[]);
         let txn = fixture.commit_unheard();
-        // The fixture takes log when it runs; what follows is heard without it.
+        // The fixture drains the log when it runs; this message is delivered without that.
         fixture.answer_last(&format!(r#""result":[{error}],"error":null"#));
         fixture.idl().finish(txn).expect("remembered");
         fixture.forget_sent();

@@ -1,4 +1,5 @@
-//! Changes of single elements: every cell of the tables of docs/spec/idl.md 3.2 and 3.5, here and on the server.
+//! Changes of single elements: every cell of the tables of docs/spec/idl.md 3.2 and 3.5, in the
+//! replica and on the server.
 
 use corvid_data::{Atom, Datum};
 use corvid_idl::{RowId, Status};
@@ -7,19 +8,19 @@ use crate::fixture::{Fixture, integer, integers, references, string, strings, te
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Of a map: key `k`.
+    /// For a map: key `k`.
     Set(&'static str),
     RemoveKey,
-    /// Of a set: 7.
+    /// For a set: 7.
     Add,
     Remove,
-    /// As a whole: key `k`, or 7, or nothing.
+    /// Writes the whole column: with key `k` or 7 in it, or empty.
     Write(bool),
 }
 
 use Step::{Add, Remove, RemoveKey, Set, Write};
 
-/// Applies steps to a row; `is_map` says which column.
+/// Applies steps to a row; `is_map` selects the column.
 fn take(fixture: &mut Fixture, row: RowId, is_map: bool, steps: &[Step]) {
     let column = if is_map {
         fixture.column("maps", "smap")
@@ -49,8 +50,9 @@ fn take(fixture: &mut Fixture, row: RowId, is_map: bool, steps: &[Step]) {
     }
 }
 
-/// Begins with a row whose column is empty or not, takes steps, and commits: the mutations or the row sent, if any, and the value in the
-/// end, which must be the one that the transaction showed.
+/// Starts with a row whose column is empty or not, applies steps, and commits. Returns the
+/// mutations or the row that was sent, if any, and the final value, which must be the one that the
+/// transaction showed.
 fn outcome(is_map: bool, begins_full: bool, steps: &[Step]) -> (Option<String>, String) {
     let mut fixture = Fixture::with_client();
     let (table, name) = if is_map {
@@ -143,7 +145,7 @@ fn writes_and_steps_go_together() {
     ] {
         assert_eq!(outcome(false, false, steps).0, sent, "{steps:?}");
     }
-    // On a new row everything is part of the insert.
+    // On a new row every change is part of the insert.
     let mut fixture = Fixture::with_client();
     let mut row = None;
     fixture.succeed(|fixture| {
@@ -226,7 +228,7 @@ fn keys_of_any_type_are_sent_as_such() {
             .unwrap();
     });
     assert_eq!(fixture.value(row, "umap"), r#"["map",[]]"#);
-    // An element may be a row that is new in the same transaction.
+    // An element may refer to a row that is new in the same transaction.
     let mut parent = None;
     fixture.succeed(|fixture| parent = Some(fixture.insert("parent", &[])));
     let (parent, children) = (parent.unwrap(), fixture.column("parent", "children"));

@@ -1,7 +1,8 @@
-//! Random lives of clients: transactions of all kinds, lost connections, unread input, changing conditions, fetches, conversions, two
-//! kinds of server. After
-//! each synchronization every replica equals the server's contents as its condition restricts them, tracked changes lead from the
-//! contents before to those after, what event handlers heard equals what is held, indexes equal sorted scans; and every transaction leaves the replica as it was.
+//! Random runs of clients: transactions of all kinds, lost connections, unread input, changing
+//! conditions, fetches, conversions, two kinds of server. After each synchronization every replica
+//! equals the server's contents as its condition restricts them. Tracked changes lead from the
+//! previous contents to the new, event handlers saw the same contents, and indexes equal sorted
+//! scans. Every transaction leaves the replica as it was.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use crate::server::LIVES;
 
 const STEPS: usize = 150;
 
-/// Rows by table and identity.
+/// Rows by table and UUID.
 pub(crate) type Contents = BTreeMap<(TableId, Uuid), Vec<Datum>>;
 
 struct Dice(SplitMix64);
@@ -39,10 +40,10 @@ impl Dice {
 struct Watcher {
     shadow: Contents,
     epoch: u64,
-    /// The greatest `i` of `simple` that it wants to see.
+    /// The peer's condition: the greatest `i` of `simple` to replicate.
     limit: Option<i64>,
     promise: u64,
-    /// Its requests without an outcome.
+    /// Its fetches without an outcome yet.
     fetches: Vec<FetchId>,
     heard: Heard,
 }
@@ -50,7 +51,7 @@ struct Watcher {
 /// The peer that fetches `o` of `simple` on demand; the others monitor it.
 const FETCHER: usize = 1;
 
-/// `CORVID_CASES` asks for another number of lives than usual, `CORVID_SEED` for one of them.
+/// `CORVID_CASES` sets the number of runs, `CORVID_SEED` selects a single one.
 #[test]
 fn replicas_equal_the_server_after_random_lives() {
     let number = |name| {
@@ -156,7 +157,7 @@ fn transact(fixture: &mut Fixture, dice: &mut Dice) {
     assert_eq!(status == Status::Aborted, !is_committed);
     if status == Status::Error {
         let error = fixture.idl().txn_error(txn).expect("told").to_owned();
-        // After a conversion the server lacks what the client's schema has.
+        // After a conversion the server lacks parts of the client's schema.
         let is_expected = [
             "constraint violation",
             "referential integrity violation",
@@ -170,7 +171,7 @@ fn transact(fixture: &mut Fixture, dice: &mut Dice) {
     }
 }
 
-/// One change in the open transaction, if there is a row for it.
+/// Makes one change in the open transaction, if there is a row for it.
 fn change(fixture: &mut Fixture, dice: &mut Dice) {
     let tables = [
         "simple", "simple", "maps", "link", "parent", "child", "unique",
@@ -250,7 +251,7 @@ fn change(fixture: &mut Fixture, dice: &mut Dice) {
     .expect("it fits");
 }
 
-/// Another client changes something.
+/// Another client makes a change.
 fn meddle(fixture: &mut Fixture, dice: &mut Dice) {
     let (low, high) = (dice.number(), dice.number());
     let operations = [
@@ -274,7 +275,7 @@ fn meddle(fixture: &mut Fixture, dice: &mut Dice) {
         .transact(&operations[dice.below(operations.len())]);
 }
 
-/// Something is fetched, if that can be had.
+/// Fetches something, if the client can.
 fn fetch(fixture: &mut Fixture, dice: &mut Dice, watcher: &mut Watcher) {
     let o = fixture.column("simple", "o");
     let idl = &mut fixture.peers[FETCHER].idl;
@@ -305,7 +306,7 @@ fn fetch_all(fixture: &mut Fixture, watcher: &mut Watcher) {
     assert!(!idl.is_column_fetch_pending(o) && !idl.is_table_fetch_pending(o.table));
 }
 
-/// Contents without what is fetched, which is not tracked.
+/// Contents without the fetched column, which is not tracked.
 fn tracked(fixture: &Fixture, peer: usize, mut contents: Contents) -> Contents {
     let o = fixture.column("simple", "o");
     let rows = contents
@@ -317,7 +318,7 @@ fn tracked(fixture: &Fixture, peer: usize, mut contents: Contents) -> Contents {
     contents
 }
 
-/// A client other than the first wants to see other rows of `simple`.
+/// A client other than the first changes its condition on `simple`.
 fn want(fixture: &mut Fixture, dice: &mut Dice, watchers: &mut [Watcher]) {
     let peer = 1 + dice.below(2);
     let watcher = &mut watchers[peer];
@@ -338,7 +339,7 @@ fn want(fixture: &mut Fixture, dice: &mut Dice, watchers: &mut [Watcher]) {
         .expect("accepted");
 }
 
-/// Lets everybody come to rest, and looks at everything.
+/// Runs until all clients are idle, and checks everything.
 fn synchronize(fixture: &mut Fixture, watchers: &mut [Watcher]) {
     for peer in &mut fixture.peers {
         peer.is_deaf = false;
@@ -379,7 +380,7 @@ fn synchronize(fixture: &mut Fixture, watchers: &mut [Watcher]) {
     }
 }
 
-/// Applies the tracked changes to what was seen before.
+/// Applies the tracked changes to the contents seen before.
 fn replay(fixture: &Fixture, peer: usize, watcher: &mut Watcher) {
     let idl = &fixture.peers[peer].idl;
     if idl.resync_epoch() != watcher.epoch {
@@ -439,7 +440,7 @@ fn contents(fixture: &Fixture, peer: usize) -> Contents {
     .collect()
 }
 
-/// The contents of the server; columns that it lacks have their defaults.
+/// The contents of the server, with defaults for columns that it lacks.
 fn served(fixture: &mut Fixture) -> Contents {
     let served = fixture.server.contents();
     let own = fixture.peers[0].idl.schema();

@@ -1,4 +1,5 @@
-//! References: to the row itself, to rows that are not there, in maps, and between rows that come and go together.
+//! References: to the row itself, to missing rows, in maps, and between rows that appear and
+//! disappear together.
 
 use corvid_data::{Atom, Datum, Uuid};
 use corvid_idl::{Class, RowId, Status};
@@ -16,7 +17,7 @@ fn links(fixture: &mut Fixture, count: i64) -> Vec<RowId> {
     rows
 }
 
-/// The row that `one` of a link leads to.
+/// The row that `one` of a link refers to.
 fn target(fixture: &mut Fixture, row: RowId) -> Option<RowId> {
     let one = fixture.column("link", "one");
     let uuid = fixture.idl().read(row, one).expect("held").as_uuid()?;
@@ -101,7 +102,7 @@ fn maps_hold_references_too() {
     fixture.succeed(|fixture| kinds = Some(fixture.insert("kinds", &[])));
     let kinds = kinds.unwrap();
     let text = |text: &str| Atom::String(text.into());
-    // Elements of two maps beside a column as a whole: one operation each.
+    // Changes elements of two maps and also writes a whole column: one operation each.
     fixture.succeed(|fixture| {
         let idl = fixture.idl();
         idl.set_key(kinds, refs, Atom::Integer(1), Atom::Uuid(rows[0].uuid))
@@ -189,7 +190,7 @@ fn rows_that_come_and_go_in_one_look_are_told_as_such() {
     let (link, many) = (fixture.table("link"), fixture.column("link", "many"));
     let rows = links(&mut fixture, 2);
     fixture.idl().clear_changes();
-    // Both are still unread when the second is done.
+    // Both updates are still unread when the second one is sent.
     fixture.peers[0].is_deaf = true;
     let uuid = fixture.uuid();
     let source = rows[0].uuid;
@@ -272,7 +273,7 @@ fn strong_targets_may_be_out_of_sight() {
 
 #[test]
 fn flags_are_those_of_the_present_look() {
-    // Only `i` is tracked: the insert shows nothing but another column.
+    // Only `i` is tracked: the insert lists only another column.
     let mut fixture = Fixture::with_class(|class| {
         let i = class.column("simple", "i").expect("a column");
         class.track(i);

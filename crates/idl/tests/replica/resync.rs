@@ -6,7 +6,7 @@ use corvid_session::{Clause, Condition, Function};
 
 use crate::fixture::{Fixture, integer, integers, narrow_schema, schema, string};
 
-/// A row that stays, one that changes and one that goes while the client is away, and one that comes.
+/// While the client is away, one row stays, one changes, one is deleted and one is inserted.
 fn miss_changes(fixture: &mut Fixture) {
     fixture.server.transact(
         r#"{"op":"insert","table":"simple","row":{"s":"stays"}},
@@ -100,7 +100,8 @@ fn what_does_not_fit_is_fetched_anew() {
     let (simple, link) = (fixture.table("simple"), fixture.table("link"));
     let here = fixture.idl().rows(simple).next().unwrap();
     let (nowhere, before) = (fixture.uuid(), fixture.value(here, "i"));
-    // As if updates had been lost: rows that are here and not there, or there and not here.
+    // As if updates had been lost: changes to rows that the replica lacks, and inserts of rows that
+    // it has.
     for misfit in [
         format!(r#""{nowhere}":{{"delete":null}}"#),
         format!(r#""{nowhere}":{{"modify":{{"i":7}}}}"#),
@@ -157,7 +158,7 @@ fn modes_decide_what_is_held_and_what_is_told() {
     let maps = fixture.table("maps");
     assert_eq!(fixture.idl().row_count(maps), 0);
     assert!(fixture.idl().server_has_table(maps));
-    // A column without alert changes in silence.
+    // A column without alerts changes silently.
     let seqno = fixture.idl().change_seqno();
     fixture
         .server
@@ -176,7 +177,8 @@ fn modes_decide_what_is_held_and_what_is_told() {
     fixture.run();
     assert_eq!(fixture.idl().change_seqno(), seqno + 1);
     assert_eq!(fixture.idl().table_seqnos(simple)[1], seqno + 1);
-    // Equal writes: kept beside another change, but not for silent columns or those that send changes only.
+    // Equal writes are sent with another change, except for columns without alerts and for those
+    // that send only changes.
     fixture.succeed(|fixture| {
         let idl = fixture.idl();
         idl.write(row, s, string("b")).unwrap();

@@ -1,4 +1,4 @@
-//! A server that has less than the client knows, and conditions on what it lacks.
+//! A server whose schema lacks parts of the client's, and conditions on the missing parts.
 
 use corvid_data::Arc;
 use corvid_idl::{Class, Misuse};
@@ -14,7 +14,8 @@ fn or(clauses: &[(&str, corvid_data::Datum)]) -> Condition {
     condition
 }
 
-/// A client that knows the whole schema, with conditions, and a server without `unique`, `simple.s` and some more.
+/// A client that knows the whole schema, with conditions, and a server without `unique`, `simple.s`
+/// and some other columns.
 fn narrow(history: bool, conditions: &[(&str, Condition)]) -> (Fixture, u64) {
     let mut fixture = Fixture::serving(narrow_schema(), history);
     let class = Class::everything(Arc::new(schema()));
@@ -62,7 +63,7 @@ fn what_the_server_lacks_is_named_and_left_out() {
     assert_eq!((idl.row_count(simple), idl.row_count(unique)), (2, 0));
     assert!(idl.server_has_table(simple) && !idl.server_has_table(unique));
     assert!(idl.server_column(s).is_none());
-    // The database is upgraded, and goes back.
+    // The database is upgraded, and downgraded again.
     fixture.server.convert(&schema());
     fixture.run();
     assert!(fixture.idl().server_has_table(unique) && fixture.idl().server_column(s).is_some());
@@ -159,7 +160,7 @@ fn a_condition_that_the_server_would_refuse_is_an_error_of_the_call() {
     let mut fixture = Fixture::with_client();
     let simple = fixture.table("simple");
     let seqno = fixture.idl().session_state().session_seqno();
-    // Typed columns cannot make such a clause.
+    // Typed columns cannot build such a clause.
     let refused = fixture
         .idl()
         .set_condition(0, simple, or(&[("i", string("one"))]));

@@ -20,13 +20,13 @@ use corvid_service::{
     DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, server_db,
 };
 
-/// Random lives in a usual run.
+/// Random runs by default.
 pub(crate) const LIVES: u64 = 60;
 
-/// Rows by table and identity, columns by name.
+/// Rows by table and UUID, columns by name.
 pub(crate) type Contents = BTreeMap<(String, Uuid), BTreeMap<String, Datum>>;
 
-/// Numbers instead of random identities, so that plays read the same every time.
+/// Counts instead of drawing random UUIDs, so that every run is the same.
 struct Counter(u64);
 
 impl UuidSource for Counter {
@@ -46,7 +46,7 @@ pub(crate) struct Server {
     inbox: VecDeque<ToShard>,
     databases: BTreeMap<DatabaseId, Served>,
     sessions: u64,
-    /// The unread output of each session; `None` when the server closed it.
+    /// The unread output of each session; `None` once the server has closed it.
     pub(crate) output: BTreeMap<SessionId, Option<Vec<u8>>>,
 }
 
@@ -54,7 +54,8 @@ const SERVER: DatabaseId = DatabaseId(0);
 const DATA: DatabaseId = DatabaseId(1);
 
 impl Server {
-    /// Serves an empty database; with `history`, clients that come back are told what changed since.
+    /// Serves an empty database. With `history`, clients that reconnect receive only the changes
+    /// that they missed.
     pub(crate) fn new(schema: Schema, history: bool) -> Server {
         let (locks, epochs) = (Arc::new(Mutex::new(Locks::new())), SchemaEpochs::default());
         let mut directory = ServedDatabases::default();
@@ -134,7 +135,7 @@ impl Server {
         }
     }
 
-    /// A client sends one message.
+    /// Delivers a message of a client.
     pub(crate) fn receive(&mut self, session: SessionId, message: &[u8]) {
         if self.output.get(&session).is_some_and(Option::is_some) {
             self.frontend.frame(0, session, message.to_vec());
@@ -142,7 +143,7 @@ impl Server {
         }
     }
 
-    /// Converts the database for a client that is there for this only.
+    /// Converts the database, through a client of its own.
     pub(crate) fn convert(&mut self, schema: &Schema) {
         let session = self.connect();
         let schema = schema.to_json();
@@ -156,7 +157,7 @@ impl Server {
         );
     }
 
-    /// Executes operations for a client that is there for this only; the results.
+    /// Executes operations through a client of its own, and returns the results.
     pub(crate) fn transact(&mut self, operations: &str) -> Value {
         let session = self.connect();
         let name = self.database().schema().name.clone();
@@ -171,7 +172,7 @@ impl Server {
         reply.get("result").expect("a result").clone()
     }
 
-    /// Lets everything happen that can.
+    /// Runs until nothing more can happen.
     fn run(&mut self) {
         loop {
             self.collect();

@@ -1,4 +1,4 @@
-//! Tracked changes: which rows are listed, with what, and how far changes reach.
+//! Tracked changes: which rows are listed, with which columns, and how far changes propagate.
 
 use corvid_data::{Arc, TableId};
 use corvid_idl::{Class, RowId, Tracked};
@@ -38,7 +38,7 @@ fn a_row_is_listed_once_with_all_that_became_of_it() {
     let mut row = None;
     fixture.succeed(|fixture| row = Some(fixture.insert("simple", &[])));
     let row = row.unwrap();
-    // An insert of nothing but defaults is one, too.
+    // Inserting a row of defaults counts too.
     let found = changes(&mut fixture, simple);
     assert!(found.len() == 1 && found[0].is_new && !found[0].is_updated(i.id));
     for value in [1, 2] {
@@ -56,7 +56,7 @@ fn a_row_is_listed_once_with_all_that_became_of_it() {
     let found = changes(&mut fixture, simple);
     assert!(found[0].is_deleted && !found[0].is_new);
     assert_eq!(fixture.idl().read(row, i), None);
-    // It came and went.
+    // The row was inserted and deleted.
     let uuid = row.uuid;
     fixture.server.transact(&format!(
         r#"{{"op":"insert","table":"simple","uuid":"{uuid}","row":{{"i":7}}}}"#
@@ -79,7 +79,7 @@ fn changes_reach_rows_that_refer_to_the_row() {
         fixture.column("link", "one"),
         fixture.column("link", "many"),
     );
-    // c -> b -> a, and d -> a weakly, a -> a.
+    // c -> b -> a, d -> a weakly, a -> a.
     let mut rows: Vec<RowId> = Vec::new();
     fixture.succeed(|fixture| {
         rows = (0..4)
@@ -100,10 +100,10 @@ fn changes_reach_rows_that_refer_to_the_row() {
         assert_eq!(change.updated().count(), usize::from(is_itself));
         assert!(!change.is_new && !change.is_deleted);
     }
-    // A column that is not tracked: its row is not listed, and no other row is.
+    // The column is not tracked, so neither its row nor any other row is listed.
     fixture.succeed(|fixture| fixture.idl().write(rows[3], many, references(&[])).unwrap());
     assert!(changes(&mut fixture, link).is_empty());
-    // The arc is gone with the reference.
+    // The arc was removed with the reference.
     fixture.succeed(|fixture| fixture.idl().write(rows[0], i, integer(10)).unwrap());
     assert_eq!(changes(&mut fixture, link).len(), 3);
 }
@@ -131,7 +131,7 @@ fn a_deleted_target_is_told_to_its_referrers() {
         of(rows[1]).is_updated(many.id),
         "a weak reference goes with its row"
     );
-    // Out of sight rather than deleted: the reference stays and leads nowhere.
+    // The target leaves the condition instead of being deleted: the reference stays and dangles.
     let mut gone = None;
     fixture.succeed(|fixture| {
         let new = fixture.insert("link", &[("i", integer(5))]);

@@ -1,4 +1,4 @@
-//! Transactions: what is sent, what comes of it, and that the replica is put back.
+//! Transactions: what is sent, how they end, and that the replica is restored.
 
 use corvid_data::{Atom, Datum, Schema, Tag, Uuid, WireError};
 use corvid_idl::{Misuse, Status};
@@ -96,7 +96,8 @@ fn a_failed_verification_is_tried_again() {
         (fixture.value(row, "i"), fixture.value(row, "s")),
         ("2".into(), "\"x\"".into())
     );
-    // A verification of an untouched row beside a change elsewhere is sent too, and forgotten after.
+    // Verifying an untouched row is sent along with a change elsewhere, and applies to that
+    // transaction only.
     fixture.succeed(|fixture| {
         fixture.idl().verify(row, i).unwrap();
         fixture.insert("simple", &[]);
@@ -175,7 +176,7 @@ fn aborting_and_forgetting_leave_no_trace() {
         assert_eq!(fixture.value(row, "s"), "\"a\"");
         assert_eq!(fixture.idl().row_count(row.table), 1);
     }
-    // After the commit, aborting only stops waiting.
+    // After the commit, aborting only stops waiting for the reply.
     let txn = fixture.idl().begin().unwrap();
     fixture.idl().write(row, s, string("d")).unwrap();
     fixture.idl().commit().unwrap();
@@ -250,7 +251,7 @@ fn locks_are_asserted() {
             .last_operations()
             .starts_with(r#"{"op":"assert","lock":"l"},"#)
     );
-    // A dry run with a lock succeeds, and stores nothing.
+    // A dry run with a lock succeeds and stores nothing.
     let simple = fixture.table("simple");
     let txn = fixture.succeed(|fixture| {
         fixture.insert("simple", &[]);
@@ -294,7 +295,7 @@ fn races_for_the_only_row_are_tried_again() {
     fixture.idl().commit().unwrap();
     fixture.run();
     assert_eq!(fixture.idl().status(txn), Some(Status::TryAgain));
-    // Taking the place of the row that is there needs no wait.
+    // Replacing the existing row needs no wait.
     let table = fixture.table("singleton");
     let theirs = fixture.idl().rows(table).next().unwrap();
     fixture.succeed(|fixture| {
@@ -369,7 +370,7 @@ fn what_does_not_fit_is_refused_at_once() {
         fixture.idl().write(row, i, Datum::empty()),
         Err(Misuse::Constraint(_))
     ));
-    // A server closes the connection at it.
+    // A server closes the connection at a NUL.
     assert!(matches!(
         fixture.idl().write(row, s, string("a\0b")),
         Err(Misuse::Constraint(_))
@@ -449,7 +450,7 @@ fn a_server_judges_what_is_left_to_it() {
         error.contains("10 is greater than maximum allowed value 9"),
         "{error}"
     );
-    // No server reads a value of another type for this column.
+    // No server accepts a value of another type for this column.
     let txn = fixture.idl().begin().unwrap();
     fixture.idl().leave_checks_to_server().unwrap();
     assert_eq!(
@@ -488,7 +489,7 @@ fn a_transaction_that_is_refused_here_sends_nothing() {
     assert_eq!(fixture.peers[0].sent, Vec::<String>::new());
     let simple = fixture.table("simple");
     assert_eq!(fixture.idl().row_count(simple), 0);
-    // A reason that another attempt may cure comes first, as with a server.
+    // A reason that a retry may cure takes precedence, as on a server.
     fixture.cut(0);
     let (_, status) = fixture.transact(|fixture| fixture.idl().refuse(error("x")).unwrap());
     assert_eq!(status, Status::TryAgain);
@@ -545,7 +546,8 @@ fn a_success_is_told_when_it_can_be_seen() {
     let mut row = None;
     fixture.succeed(|fixture| row = Some(fixture.insert("simple", &[("i", integer(1))])));
     let row = row.unwrap();
-    // A conversion ends the monitor before the transaction arrives: no update tells of it.
+    // A conversion ends the monitor before the transaction arrives, so no update reports the
+    // change.
     let commit_after_conversion = |fixture: &mut Fixture, schema: &Schema, value: i64| {
         fixture.peers[0].is_deaf = true;
         fixture.server.convert(schema);

@@ -104,7 +104,7 @@ fn values_go_in_and_come_out_as_they_are() {
         BTreeMap::from([("l".into(), "w".into())])
     );
     assert_eq!(Link::get(idl, link.uuid()), Some(link));
-    // A row that no condition selects is in no value.
+    // A row that no condition selects shows in no value.
     TypedCondition::<Link>::none()
         .set(fixture.idl(), 0)
         .expect("accepted");
