@@ -1,17 +1,19 @@
 //! The memory allocator: makes it return unused pages to the system, and reads its statistics.
 //!
-//! jemalloc returns pages some time after they were freed, but by default it checks the time only when a thread allocates or frees.
-//! A thread that frees much and then sleeps keeps those pages while it sleeps. Background threads of the allocator purge for
-//! sleeping threads. Threads do not survive a fork, so [`give_back`] is called in the process that serves.
+//! jemalloc returns pages some time after they were freed, but by default it checks the time only
+//! when a thread allocates or frees. A thread that frees much memory and then sleeps keeps those
+//! pages while it sleeps. Background threads of the allocator purge for sleeping threads. Threads
+//! do not survive a fork, so [`give_back`] is called in the process that serves.
 //!
-//! Called by the main loop and by the metrics. Other allocators than jemalloc have no statistics and keep their defaults.
+//! Called by the main loop and by the metrics. Allocators other than jemalloc keep their defaults
+//! and have no statistics.
 
-/// The environment's settings of the allocator.
+/// The environment variable with the allocator's settings.
 #[cfg(feature = "jemalloc")]
 const SETTINGS: &str = "_RJEM_MALLOC_CONF";
 
-/// Starts background threads that return freed memory to the system. `background_thread:false` in the environment (`_RJEM_MALLOC_CONF`)
-/// prevents that, for comparisons.
+/// Starts background threads that return freed memory to the system. `background_thread:false` in
+/// the environment (`_RJEM_MALLOC_CONF`) prevents that, for comparisons.
 #[cfg(feature = "jemalloc")]
 pub(crate) fn give_back() {
     use corvid_shell::vlog::{self, Module};
@@ -29,11 +31,11 @@ pub(crate) fn give_back() {
     }
 }
 
-/// Other allocators keep their defaults.
+/// Does nothing: other allocators keep their defaults.
 #[cfg(not(feature = "jemalloc"))]
 pub(crate) fn give_back() {}
 
-/// The statistics: bytes by kind.
+/// The allocator's statistics: bytes by kind.
 #[cfg(feature = "jemalloc")]
 pub(crate) fn figures() -> Vec<(&'static str, u64)> {
     use tikv_jemalloc_ctl::{epoch, stats};
@@ -61,7 +63,7 @@ pub(crate) fn figures() -> Vec<(&'static str, u64)> {
     figures
 }
 
-/// Other allocators have no statistics.
+/// Returns nothing: other allocators have no statistics.
 #[cfg(not(feature = "jemalloc"))]
 pub(crate) fn figures() -> Vec<(&'static str, u64)> {
     Vec::new()

@@ -1,11 +1,13 @@
 //! The file of the audit trail, and the thread that writes it.
 //!
-//! Databases queue their entries and do not wait; the `audit` thread composes the records, appends them, and opens the file again after
-//! rotation. The price is that records can be lost: when a write fails, or when entries arrive faster than they are written and the queue is
-//! full ([`QUEUED_BYTES_MAX`]). A warning in the log says how many, and so does a record with the outcome `lost` in the trail, as soon as it can be
-//! written again.
+//! Databases queue their entries and do not wait; the `audit` thread composes the records, appends
+//! them, and reopens the file after rotation. The price is that records can be lost: when a write
+//! fails, or when entries arrive faster than they are written and fill the queue
+//! ([`QUEUED_BYTES_MAX`]). A warning in the log says how many were lost, and so does a record with
+//! the outcome `lost` in the trail, as soon as writing succeeds again.
 //!
-//! [`corvid_service::audit`] composes a record. Records that arrive together are appended with one write; they are not synced.
+//! [`corvid_service::audit`] composes a record. Records that arrive together are appended with one
+//! write; they are not synced.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write;
@@ -22,16 +24,16 @@ use corvid_shell::date;
 use corvid_shell::vlog::{self, Module, RateLimit};
 use crossbeam_channel::{Receiver, Sender};
 
-/// The maximum size of the queue, bytes; an entry that is larger is accepted when the queue is empty.
+/// The maximum size of the queue, bytes. An empty queue accepts even a larger entry.
 const QUEUED_BYTES_MAX: usize = 256 << 20;
 
-/// The number of bytes that are collected before they are written.
+/// The number of bytes collected before a write.
 const WRITE_BYTES: usize = 1 << 20;
 
 /// How long the server's exit waits for the last records.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// A message to the thread.
+/// A message to the audit thread.
 enum ToTrail {
     Entries(Vec<Entry>),
     Reopen(Box<dyn FnOnce(std::io::Result<()>) + Send>),
@@ -39,7 +41,7 @@ enum ToTrail {
     Exclude(Exclusions),
     /// The trail was turned on or off.
     Turned(bool),
-    /// Answer when everything before this has been written, and end.
+    /// Write everything queued so far, answer, and end.
     End(Sender<()>),
 }
 
@@ -55,16 +57,16 @@ struct Shared {
     path: PathBuf,
     /// The size of the queue, bytes.
     queued: AtomicUsize,
-    /// Entries that were dropped because the queue was full, and not reported yet.
+    /// Entries dropped because the queue was full, and not reported yet.
     dropped: AtomicU64,
     /// The number of written records.
     written: AtomicU64,
-    /// The number of lost records, reported or not.
+    /// The number of lost records, whether or not the trail reports them yet.
     missing: AtomicU64,
 }
 
-/// The audit trail of a server, once it has one; cheap to clone. Databases hold it from their start, so
-/// that a trail can begin at run time. A server has one trail in its life.
+/// The audit trail of a server, once it is open; cheap to clone. Databases hold the slot from their
+/// start, so that a trail can begin at run time. A server opens at most one trail.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AuditSlot(Arc<OnceLock<AuditLog>>);
 
@@ -74,8 +76,8 @@ impl AuditSlot {
         self.0.get()
     }
 
-    /// Begins the trail, as [`AuditLog::open`]. Entries that are queued when the process ends are
-    /// written however it ends, except by SIGKILL. Called by the main thread only, while there is no
+    /// Begins the trail, as [`AuditLog::open`] does. Entries that are queued when the process ends
+    /// are still written, unless SIGKILL ends it. Called by the main thread only, while there is no
     /// trail.
     ///
     /// # Errors
@@ -97,7 +99,8 @@ impl AuditLog {
         &self.shared.path
     }
 
-    /// Opens the file of this absolute name, for appending, and starts the thread. Records omit the tables that `exclusions` name.
+    /// Opens the file of this absolute name for appending, and starts the thread. Records omit the
+    /// tables that `exclusions` name.
     ///
     /// # Errors
     /// The file cannot be opened, or the thread cannot be created.
@@ -124,7 +127,7 @@ impl AuditLog {
         Ok(AuditLog { thread, shared })
     }
 
-    /// Queues entries. Never waits: when the queue is full they are dropped and counted.
+    /// Queues entries. Never waits: if the queue is full, the entries are dropped and counted.
     pub(crate) fn push(&self, entries: Vec<Entry>) {
         let weight = weight(&entries);
         let before = self.shared.queued.fetch_add(weight, Ordering::Relaxed);
@@ -137,32 +140,34 @@ impl AuditLog {
         }
     }
 
-    /// The numbers of written and of lost records since the start.
+    /// The numbers of written and lost records since the start.
     #[must_use]
     pub(crate) fn counts(&self) -> (u64, u64) {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (read(&self.shared.written), read(&self.shared.missing))
     }
 
-    /// Opens the file of that name again, after rotation. Earlier entries go to the old file. `finish` gets the outcome, on the trail's thread.
+    /// Reopens the file by its name, after rotation. Earlier entries go to the old file. `finish`
+    /// gets the outcome, on the trail's thread.
     pub(crate) fn reopen(&self, finish: impl FnOnce(std::io::Result<()>) + Send + 'static) {
-        // The thread ends with the server.
+        // Sending fails only after the thread has ended, together with the server.
         let _ = self.thread.send(ToTrail::Reopen(Box::new(finish)));
     }
 
     /// Replaces the exclusions, for the entries that are queued from now on.
     pub(crate) fn exclude(&self, exclusions: Exclusions) {
-        // As above.
+        // Sending fails only after the thread has ended.
         let _ = self.thread.send(ToTrail::Exclude(exclusions));
     }
 
-    /// Writes into the trail that it was turned on or off. The databases themselves stop or start to send entries.
+    /// Records in the trail that it was turned on or off. The databases themselves stop or start
+    /// sending entries.
     pub(crate) fn turned(&self, is_on: bool) {
-        // As above.
+        // Sending fails only after the thread has ended.
         let _ = self.thread.send(ToTrail::Turned(is_on));
     }
 
-    /// Waits until everything is written, or for a limited time.
+    /// Waits until everything is written, at most [`FAREWELL`].
     pub(crate) fn close(&self) {
         let (answer, answered) = crossbeam_channel::bounded(1);
         if self.thread.send(ToTrail::End(answer)).is_ok() {
@@ -187,7 +192,7 @@ fn open(path: &Path) -> std::io::Result<File> {
 fn is_torn(path: &Path) -> bool {
     let last = || {
         let file = File::open(path).ok()?;
-        // Only a regular file is read; the target may be a pipe.
+        // Only a regular file is read: the target may be a pipe.
         let metadata = file.metadata().ok().filter(Metadata::is_file)?;
         let mut last = [0];
         let end = metadata.len().checked_sub(1)?;
@@ -196,9 +201,9 @@ fn is_torn(path: &Path) -> bool {
     last().is_some_and(|last| last != b'\n')
 }
 
-/// The thread.
+/// The audit thread.
 fn run(mut trail: Trail, mut exclusions: Exclusions, arrived: &Receiver<ToTrail>) {
-    // The text to be written; the buffer is reused.
+    // The text to write; the buffer is reused.
     let mut text = Vec::new();
     while let Ok(first) = arrived.recv() {
         for message in std::iter::once(first).chain(arrived.try_iter()) {
@@ -213,7 +218,8 @@ fn run(mut trail: Trail, mut exclusions: Exclusions, arrived: &Receiver<ToTrail>
                             }
                         });
                     }
-                    // Entries may hold the last references to versions of rows, so they are freed before the next wait.
+                    // Entries may hold the last references to row versions, so they are freed
+                    // before the next wait.
                     drop(entries);
                     let before = trail.shared.queued.fetch_sub(weight, Ordering::Relaxed);
                     assert!(
@@ -261,8 +267,9 @@ impl Trail {
         Ok(())
     }
 
-    /// Has no control characters reach the terminals of those who read the trail. JSON has escaped those of ASCII; the escapes of the others
-    /// do not change its values either.
+    /// Escapes control characters, so that none reaches the terminal of a person who reads the
+    /// trail. JSON has already escaped the ASCII ones; escaping the others does not change JSON
+    /// values either.
     fn escape(text: &mut Vec<u8>) {
         if text.iter().all(|byte| *byte < 0x7f) {
             return;
@@ -291,7 +298,7 @@ impl Trail {
         if self.lost > 0 {
             let time = rfc3339(clock::wall_ms());
             let lost = self.lost;
-            // No string in it needs escaping.
+            // No string in this record needs escaping.
             before.extend_from_slice(
                 format!("{{\"time\":\"{time}\",\"outcome\":\"lost\",\"records\":{lost}}}\n")
                     .as_bytes(),
@@ -300,6 +307,8 @@ impl Trail {
         let own = before.len();
         text.splice(0..0, before);
         let (written, outcome) = self.append(text);
+        // The record about losses counts as written only if all of it is in the file; otherwise the
+        // next write reports the losses again.
         if written >= own {
             self.lost = 0;
         }
@@ -320,7 +329,7 @@ impl Trail {
         text.shrink_to(2 * WRITE_BYTES);
     }
 
-    /// Writes all bytes. Returns how many were written, and the error.
+    /// Writes all bytes. Returns the number of bytes written, and the error.
     fn append(&mut self, bytes: &[u8]) -> (usize, std::io::Result<()>) {
         let mut written = 0;
         while written < bytes.len() {
@@ -345,7 +354,7 @@ impl Trail {
     }
 }
 
-/// `2026-11-21T15:00:00.000Z`
+/// A time as in `2026-11-21T15:00:00.000Z`.
 fn rfc3339(ms: i64) -> String {
     let text = date::utc_text(ms);
     let (day, time) = text.split_once(' ').unwrap_or((&text, ""));
@@ -382,7 +391,7 @@ mod tests {
         refused(comment, 0)
     }
 
-    /// With so many operations, whose names have a kilobyte each.
+    /// A denied entry with this number of operations, each with a name of one kilobyte.
     fn refused(comment: &str, operations: usize) -> Entry {
         let operation = (ShortText::of(&"x".repeat(1024)), ShortText::default());
         entry(Action::Denied {
@@ -393,7 +402,7 @@ mod tests {
         })
     }
 
-    /// An entry of this size, with an empty record.
+    /// An entry of this size with an empty record.
     fn heavy(record_bytes: usize) -> Entry {
         entry(Action::Committed {
             txn: Uuid::ZERO,
@@ -424,7 +433,7 @@ mod tests {
         let lines = lines(&path);
         assert_eq!((lines.len(), lines[0].as_str()), (3, "{\"time\":\"19"));
         assert!(lines[2].ends_with("\"comment\":\"b\",\"operations\":[]}"));
-        // The thread has ended, so nothing is written and nothing waits.
+        // The thread has ended, so nothing is written, and `close` does not wait.
         log.push(vec![denied("c")]);
         log.close();
         assert_eq!(self::lines(&path).len(), 3);
@@ -453,7 +462,7 @@ mod tests {
         let path = PathBuf::from(format!("/proc/self/fd/{}", writer.as_raw_fd()));
         let log = AuditLog::open(&path, Exclusions::default()).unwrap();
         log.push(vec![refused("long", 1 << 10)]);
-        // The thread is writing it.
+        // The thread is now writing the entry, and the full pipe blocks it.
         reader.read_exact(&mut [0]).unwrap();
         log.push(vec![heavy(QUEUED_BYTES_MAX / 2)]);
         log.push(vec![heavy(QUEUED_BYTES_MAX / 2), heavy(0)]);
@@ -485,7 +494,7 @@ mod tests {
         );
         assert!(lines[2].contains("there is room for it"));
         assert_eq!(log.shared.queued.load(Ordering::Relaxed), 0);
-        // Larger than the queue, but the only entry.
+        // Larger than the queue, but the only entry in it.
         log.push(vec![heavy(2 * QUEUED_BYTES_MAX)]);
     }
 }

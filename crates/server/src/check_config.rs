@@ -1,7 +1,8 @@
-//! `--check-config`: checks whether a server could be started with these options, without starting it.
+//! `--check-config`: checks whether a server could start with these options, without starting it.
 //!
-//! Invariant: nothing is served, locked, bound or written. The check continues after a fault, so one run reports all faults, in the words
-//! of a start. Called instead of [`crate::main_loop`].
+//! Invariant: nothing is served, locked, bound or written. The check continues after a fault, so
+//! that one run reports all faults, in the words of a start. Called instead of
+//! [`crate::main_loop`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -31,18 +32,18 @@ struct Check {
     has_failed: bool,
     /// The names of the databases.
     names: Vec<String>,
-    /// The databases by name, without those whose server joins a cluster.
+    /// The databases by name, except those whose server is still joining a cluster.
     databases: BTreeMap<String, Database>,
-    /// The files of databases.
+    /// The databases' files.
     files: Vec<String>,
     /// A remote or a source uses TLS.
     needs_tls: bool,
 }
 
-/// Checks everything and ends the process: status 0 when a server could start, else 1.
+/// Checks everything and ends the process: with status 0 if a server could start, else 1.
 pub fn run(line: &CommandLine) {
     let mut check = Check::default();
-    // Logs a warning if the limit of open files is too low.
+    // `resolve` logs a warning if the limit of open files is too low.
     let _ = line.limits.resolve();
     match &line.config_file {
         Some(file) => check.config_file(&AppliedConfig::new(file)),
@@ -114,7 +115,7 @@ impl Check {
         }
     }
 
-    /// Checks a relay. Whether its source can be reached is another question: a server starts without it.
+    /// Checks a relay's settings. Its source need not be reachable: a server starts without it.
     fn relay(&mut self, shown: &str, relay: &RelaySettings) {
         match check_name(&relay.name, self.names.contains(&relay.name)) {
             Ok(()) => {
@@ -145,7 +146,7 @@ impl Check {
         let found = open::inspect(file, seed, &mut uuids);
         let found = found.map_err(|error| error.to_string())?;
         if let Some(damage) = found.damage {
-            // A server ignores everything behind the damage.
+            // A server ignores everything after the damage.
             output::error_line(format_args!("ovsdb-server: warning: {damage}"));
         }
         check_name(&found.name, self.names.contains(&found.name))?;
@@ -187,7 +188,7 @@ impl Check {
         }
     }
 
-    /// Checks the column that a remote or a setting names; a setting needs a column of strings.
+    /// Checks the column that a remote or a TLS setting names; a setting needs a column of strings.
     fn column(&self, column: &str, texts_only: bool) -> Result<RemoteRows, String> {
         let source =
             ColumnRemote::parse(column).ok_or_else(|| format!("\"{column}\": invalid syntax"))?;
@@ -207,7 +208,7 @@ impl Check {
         Ok(found.read(database))
     }
 
-    /// Checks the TLS settings, if there are any or a remote needs them.
+    /// Checks the TLS settings, if any are given or a remote needs them.
     fn tls(&mut self, line: &CommandLine) {
         if !self.needs_tls && line.tls == corvid_net::tls::Settings::default() {
             return;

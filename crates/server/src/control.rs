@@ -1,4 +1,5 @@
-//! The commands of the control socket (`ovs-appctl`), and the texts of their replies. Commands call [`crate::server`], which carries them out.
+//! The commands of the control socket (`ovs-appctl`), and the texts of their replies. The commands
+//! call [`crate::server`], which carries them out.
 
 pub(crate) mod cluster_commands;
 pub(crate) mod commands;

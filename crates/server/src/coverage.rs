@@ -1,7 +1,8 @@
-//! The counters of `coverage/show` about databases and sessions; the others are in `corvid_net::coverage`.
+//! The counters of `coverage/show` for databases and sessions; the others are in
+//! `corvid_net::coverage`.
 //!
-//! A database counts its commits and updates itself ([`Counters`]); its driver adds the differences here, once for each batch.
-//! The names of outcomes are those of the reference's client library.
+//! A database counts its commits and updates itself ([`Counters`]); its driver adds the differences
+//! here, once per batch. The names of outcomes are those of the reference's client library.
 
 use corvid_data::Tag;
 use corvid_net::coverage::Counter;
@@ -11,11 +12,11 @@ use corvid_service::counters::Counters;
 static TXN_SUCCESS: Counter = Counter::new("txn_success");
 /// Transactions that succeeded and changed nothing.
 static TXN_UNCHANGED: Counter = Counter::new("txn_unchanged");
-/// Transactions that ended by an `abort`.
+/// Transactions that an `abort` operation ended.
 static TXN_ABORTED: Counter = Counter::new("txn_aborted");
 /// Transactions that lacked the lock of an `assert`.
 static TXN_NOT_LOCKED: Counter = Counter::new("txn_not_locked");
-/// Transactions that failed otherwise.
+/// Transactions that failed for another reason.
 static TXN_ERROR: Counter = Counter::new("txn_error");
 /// Transactions undone because their record could not be written.
 static TXN_UNSTORED: Counter = Counter::new("txn_unstored");
@@ -33,13 +34,13 @@ static MONITOR_UPDATE: Counter = Counter::new("monitor_update");
 static MONITOR_UPDATE2: Counter = Counter::new("monitor_update2");
 /// `update3` notifications.
 static MONITOR_UPDATE3: Counter = Counter::new("monitor_update3");
-/// Batches at whose end updates were sent.
+/// Batches that sent updates at their end.
 static MONITOR_FLUSH: Counter = Counter::new("monitor_flush");
 /// Batches of databases, on their own threads or inline.
 static DB_BATCH: Counter = Counter::new("db_batch");
 /// Batches that a shard executed itself.
 pub(crate) static DB_BATCH_INLINE: Counter = Counter::new("db_batch_inline");
-/// Times that a database's thread was woken.
+/// Wake-ups of database threads.
 pub(crate) static DB_WAKEUP: Counter = Counter::new("db_wakeup");
 /// JSON-RPC messages of clients.
 pub(crate) static JSONRPC_RECEIVED: Counter = Counter::new("jsonrpc_received");
@@ -51,11 +52,11 @@ pub(crate) static SESSION_OPEN: Counter = Counter::new("session_open");
 pub(crate) static SESSION_CLOSE: Counter = Counter::new("session_close");
 /// Probes sent to silent clients.
 pub(crate) static PROBE_SENT: Counter = Counter::new("probe_sent");
-/// Sessions given up because a probe was not answered.
+/// Sessions closed because a probe was not answered.
 pub(crate) static PROBE_UNANSWERED: Counter = Counter::new("probe_unanswered");
 /// Attempts of the server to connect to a remote, or a backup to its source.
 pub(crate) static RECONNECT_ATTEMPT: Counter = Counter::new("reconnect_attempt");
-/// Such attempts that succeeded.
+/// Attempts to connect that succeeded.
 pub(crate) static RECONNECT_CONNECTED: Counter = Counter::new("reconnect_connected");
 /// Programs started (`--run`).
 pub(crate) static PROCESS_START: Counter = Counter::new("process_start");
@@ -96,7 +97,7 @@ pub(crate) fn list() {
     }
 }
 
-/// The counts of one database that have been added to the counters.
+/// The counts of one database already added to the counters.
 #[derive(Debug, Default)]
 pub(crate) struct ReportedCounts {
     plain: [u64; 5],
@@ -145,7 +146,7 @@ impl ReportedCounts {
     }
 }
 
-/// Adds to each counter the growth of its number.
+/// Adds to each counter the growth of its count.
 fn add<const N: usize>(counters: [&'static Counter; N], known: &mut [u64; N], now: [u64; N]) {
     for ((counter, known), now) in counters.into_iter().zip(known).zip(now) {
         if now > *known {

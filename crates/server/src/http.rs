@@ -1,8 +1,11 @@
-//! A small HTTP server for probes and scrapers: one thread, short answers, and bounded cost of hostile clients.
+//! A small HTTP server for probes and scrapers: one thread, short answers, and a bounded cost of
+//! hostile clients.
 //!
-//! The program supplies the pages ([`Site`]); this module has the addresses, the limits and the protocol, which is `hyper`'s. The loop runs on
-//! a thread of its own, so it answers however busy the other threads are. The number of clients, their time and the length of their requests
-//! are limited. When there are too many clients the oldest connection is dropped for the newest, so stalled clients keep no other out.
+//! The program supplies the pages ([`Site`]); this module has the addresses and the limits; `hyper`
+//! speaks the protocol. The loop runs on its own thread, so it answers however busy the other
+//! threads are. The number of clients, their time and the length of their requests are limited.
+//! When there are too many clients, the oldest connection is dropped for the newest, so stalled
+//! clients cannot keep others out.
 
 mod address;
 mod server;
@@ -43,7 +46,7 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// A response with a plain text.
+    /// A plain-text response.
     #[must_use]
     pub(crate) fn text(status: u16, body: impl Into<String>) -> Response {
         Response {
@@ -54,15 +57,17 @@ impl Response {
     }
 }
 
-/// The pages. Called on the server's thread, so no method may take long or wait for a lock that is held for long.
+/// The pages. Methods are called on the server's thread, so none may take long or wait for a lock
+/// that is held for long.
 pub(crate) trait Site: Send + Sync + 'static {
-    /// Asks other threads for the figures that an answer needs. The answer waits for [`Site::is_gathered`] for a short time.
+    /// Asks other threads for the figures that an answer needs. The answer waits for
+    /// [`Site::is_gathered`] for a short time.
     fn gather(&self, request: &Request<'_>);
 
     /// Whether all figures have arrived.
     fn is_gathered(&self) -> bool;
 
-    /// Answers a GET with the present figures.
+    /// Answers a GET request with the current figures.
     fn answer(&self, request: &Request<'_>) -> Response;
 
     /// Called every few seconds ([`TICK_MS`]), with or without requests.

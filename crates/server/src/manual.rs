@@ -1,6 +1,7 @@
 //! The manual of `ovsdb-server`: `--help`, the manual page, completions.
 //!
-//! Options come from the table in [`crate::options`], control commands from the registry that `control::commands` fills.
+//! Options come from the table in [`crate::options`], control commands from the registry that
+//! `control::commands` fills.
 
 mod topics;
 
@@ -9,7 +10,7 @@ use corvid_shell::manual::{Chapter, Manual, shared};
 use crate::control::commands;
 use crate::options;
 
-/// The manual.
+/// The manual of `ovsdb-server`.
 #[must_use]
 pub fn manual() -> Manual {
     let mut manual = Manual {
@@ -47,7 +48,7 @@ pub fn manual() -> Manual {
         ],
         ..Manual::default()
     };
-    // After the control commands, to which they refer.
+    // These chapters follow the control commands, to which they refer.
     manual.chapters.splice(1..1, topics::chapters());
     manual
 }

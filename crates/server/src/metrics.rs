@@ -1,13 +1,15 @@
-//! The server's metrics and the pages that show them (`--metrics-listen`): `/metrics`, `/livez`, `/readyz`.
+//! The server's metrics, and the pages that show them (`--metrics-listen`): `/metrics`, `/livez`,
+//! `/readyz`.
 //!
-//! Threads count in atomic cells of their own, which no other counting thread writes. While metrics are switched off
-//! ([`switch`]) nothing is measured. Totals (sessions,
-//! atoms, queues) are not counted: a scrape *requests* them ([`status_request`]) from each database and each shard, which publish them
-//! between two batches of work. If one does not answer within a quarter of a second, its previous status is shown; if it does not answer for a
-//! minute, it is stuck. The pages are served by a thread that owns nothing and takes no lock for long, so they answer however busy the
-//! other threads are.
+//! Each thread counts in its own atomic cells. While metrics are off ([`switch`]), nothing is
+//! measured. Totals (sessions, atoms, queues) are not counted: a scrape *requests* them
+//! ([`status_request`]) from each database and each shard, which publish them between two batches
+//! of work. If a thread does not answer within a quarter of a second, its previous status is shown;
+//! if it does not answer for a minute, it is stuck. The thread that serves the pages owns nothing
+//! and holds no lock for long, so it answers however busy the other threads are.
 //!
-//! Shared by all counting threads, through an [`std::sync::Arc`]. This module knows neither operations nor sockets.
+//! Shared by all counting threads through an [`std::sync::Arc`]. This module knows neither
+//! operations nor sockets.
 
 pub(crate) mod database;
 mod exposition;
@@ -59,34 +61,34 @@ struct Shard {
     handle: ShardHandle<ShardMessage>,
 }
 
-/// State of other parts that the pages read.
+/// The state of other parts that the pages read.
 #[derive(Debug)]
 pub(crate) struct SharedState {
-    /// The certificates, for their expiry.
+    /// The credentials, for the expiry of their certificates.
     pub(crate) credentials: Arc<Credentials>,
     /// The lock table.
     pub(crate) locks: Arc<Mutex<Locks>>,
-    /// Connections that were refused, and their limit.
+    /// The count of refused connections, and their limit.
     pub(crate) refusals: Refusals,
     /// The memory that clients make the server hold.
     pub(crate) client_memory: Arc<ClientMemory>,
-    /// The audit log, once there is one.
+    /// The audit log, once it is open.
     pub(crate) audit: AuditSlot,
 }
 
 /// The stage of the server's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It opens the databases of its first configuration.
+    /// The server is opening the databases of its first configuration.
     Opening,
-    /// It serves them.
+    /// The server is serving them.
     Serving,
-    /// It exits.
+    /// The server is exiting.
     Ending,
 }
 
 impl Metrics {
-    /// The present stage.
+    /// The current stage.
     fn stage(&self) -> Stage {
         match self.stage.load(Ordering::Relaxed) {
             0 => Stage::Opening,
@@ -95,12 +97,12 @@ impl Metrics {
         }
     }
 
-    /// The next stage begins.
+    /// Begins a stage.
     pub(crate) fn set_stage(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// The switch of the measurements.
+    /// The switch for the measurements.
     pub(crate) fn switch(&self) -> &Switch {
         &self.switch
     }
@@ -124,30 +126,30 @@ impl Metrics {
 
     /// Sets the state of other parts. Called once.
     pub(crate) fn set_shared_state(&self, shared_state: SharedState) {
-        // A second call would set the same.
+        // Called once, so this cannot fail.
         let _ = self.shared_state.set(shared_state);
     }
 
-    /// Adds a database.
+    /// Adds a database's figures.
     pub(crate) fn add_database(&self, name: &str, figures: Arc<DatabaseFigures>) {
         self.databases().insert(name.to_owned(), figures);
     }
 
-    /// Records that the file of a database ended in damage, and was copied.
+    /// Records that the file of a database ended in damage and was copied.
     pub(crate) fn set_salvage_copy(&self, name: &str, copy: PathBuf) {
         if let Some(figures) = self.databases().get(name) {
             figures.set_salvage_copy(copy);
         }
     }
 
-    /// Removes a database, and its member if it is clustered, or its relay.
+    /// Removes a database's figures, including those of its member or relay.
     pub(crate) fn remove_database(&self, name: &str) {
         self.databases().remove(name);
         self.locked_members().remove(name);
         self.locked_relays().remove(name);
     }
 
-    /// Adds a relay.
+    /// Adds a relay's handle, which has its figures.
     pub(crate) fn add_relay(&self, name: &str, relay: RelayHandle) {
         self.locked_relays().insert(name.to_owned(), relay);
     }
@@ -156,14 +158,14 @@ impl Metrics {
         self.relays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The relays.
+    /// All relays, by name.
     fn relays(&self) -> Vec<(String, RelayHandle)> {
         let relays = self.locked_relays();
         let pair = |(name, relay): (&String, &RelayHandle)| (name.clone(), relay.clone());
         relays.iter().map(pair).collect()
     }
 
-    /// Adds the member of a clustered database.
+    /// Adds the figures of a clustered database's member.
     pub(crate) fn add_member(&self, name: &str, figures: Arc<MemberFigures>) {
         self.locked_members().insert(name.to_owned(), figures);
     }
@@ -172,7 +174,7 @@ impl Metrics {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The members of clustered databases.
+    /// The members of clustered databases, by name.
     fn members(&self) -> Vec<(String, Arc<MemberFigures>)> {
         let members = self.locked_members();
         let pair =
@@ -180,14 +182,14 @@ impl Metrics {
         members.iter().map(pair).collect()
     }
 
-    /// Locked for moments only, by the main thread and by the pages.
+    /// Held only briefly, by the main thread and by the pages.
     fn databases(&self) -> MutexGuard<'_, BTreeMap<String, Arc<DatabaseFigures>>> {
         self.databases
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The served databases.
+    /// The served databases, by name.
     fn served(&self) -> Vec<(String, Arc<DatabaseFigures>)> {
         let databases = self.databases();
         let pair =

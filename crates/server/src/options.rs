@@ -1,5 +1,5 @@
-//! The command line of `ovsdb-server` (docs/spec/cli.md 1.1): the table of its options, and the parser. How to add one:
-//! [`corvid_shell::args::spec`].
+//! The command line of `ovsdb-server` (docs/spec/cli.md 1.1): the table of its options, and the
+//! parser. [`corvid_shell::args::spec`] explains how to add an option.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use crate::manual;
 /// The parsed command line. Logging options have already taken effect.
 #[derive(Debug, Default)]
 pub struct CommandLine {
-    /// `--remote`, duplicates dropped.
+    /// `--remote`, without duplicates.
     pub(crate) remotes: Vec<String>,
     /// Database files.
     pub(crate) databases: Vec<String>,
@@ -45,7 +45,7 @@ pub struct CommandLine {
     pub(crate) no_standalone_history: bool,
     /// `--disable-file-column-diff`
     pub(crate) disable_column_diff: bool,
-    /// `--disable-file-no-data-conversion`: about clustered databases alone
+    /// `--disable-file-no-data-conversion`; affects clustered databases only.
     pub(crate) disable_no_data_conversion: bool,
     /// `--slow-transaction`, ms; `u64::MAX`: off.
     pub(crate) slow_ms: u64,
@@ -57,15 +57,15 @@ pub struct CommandLine {
     pub(crate) record_mib: Option<u64>,
     /// `--replay`
     pub replay: Option<PathBuf>,
-    /// The lists of all `--audit-exclude` options, as given
+    /// The lists of all `--audit-exclude` options, as given by the user.
     pub(crate) audit_exclude: String,
-    /// The lists of all `--trusted-relays` options, as given
+    /// The lists of all `--trusted-relays` options, as given by the user.
     pub(crate) trusted_relays: String,
     /// TLS settings, as files or as `db:` columns.
     pub(crate) tls: tls::Settings,
     /// The limits of connections and replies.
     pub(crate) limits: limits::Settings,
-    /// The options of daemons.
+    /// The options for running as a daemon.
     pub(crate) daemon: daemon::Options,
 }
 
@@ -88,7 +88,6 @@ enum Id {
     AuditExclude,
     TrustedRelays,
     DisableNoDataConversion,
-    /// Not supported: the option is an error.
     Record,
     RecordSize,
     Replay,
@@ -104,7 +103,7 @@ const CONNECTIONS: &str = "JSON-RPC options (may be specified any number of time
 const DATABASES: &str = "Database options";
 const SYNCING: &str = "Syncing options";
 
-/// The options, in the order in which an ambiguous abbreviation lists them.
+/// The options, in the order in which the error about an ambiguous abbreviation lists them.
 fn specs() -> Vec<Spec<Id>> {
     let mut specs = vec![
         Spec::long("remote", Arg::Required, Id::Remote)
@@ -240,7 +239,7 @@ pub(crate) fn entries() -> Vec<OptionEntry> {
     Manual::entries(&specs())
 }
 
-/// The headings of the options, in order.
+/// The groups of options, in the order of the manual.
 pub(crate) const GROUPS: [&str; 7] = [
     CONNECTIONS,
     DATABASES,
@@ -252,7 +251,8 @@ pub(crate) const GROUPS: [&str; 7] = [
 ];
 
 impl CommandLine {
-    /// Parses the command line from left to right. An invalid one, `--help` and `--version` end the process.
+    /// Parses the command line from left to right. An invalid command line, `--help` and
+    /// `--version` end the process.
     #[must_use]
     pub fn parse(line: &[String]) -> CommandLine {
         let specs = specs();
@@ -273,7 +273,7 @@ impl CommandLine {
         parsed
     }
 
-    /// Ends the process if options exclude each other, in the reference's words and order.
+    /// The error if options exclude each other, in the reference's words and order.
     fn conflict(&self) -> Option<&'static str> {
         self.config_file.as_ref()?;
         if self.sync_from.is_some() || self.sync_exclude_tables.is_some() || self.is_active {
@@ -353,18 +353,19 @@ impl CommandLine {
     }
 }
 
-/// The directory that `--record` or `--replay` names.
+/// The directory for `--record` or `--replay`; a relative name refers to the run directory.
 fn recordings(named: Option<String>) -> PathBuf {
     dirs::run().join(os_name::path(&named.unwrap_or_default()))
 }
 
-/// The default of `--slow-transaction`, ms: the duration at which the reference warns about a pass of its main loop.
+/// The default of `--slow-transaction`, ms: the duration at which the reference warns about a pass
+/// of its main loop.
 const SLOW_MS_DEFAULT: u64 = 1000;
 
-/// Parses a threshold, ms. 0 means no threshold, which is `u64::MAX`.
+/// Parses a threshold, ms. 0 turns the threshold off, which is represented as `u64::MAX`.
 ///
 /// # Errors
-/// It is not a number.
+/// The text is not a number.
 pub(crate) fn slow_ms(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) => Ok(u64::MAX),
@@ -376,7 +377,7 @@ pub(crate) fn slow_ms(text: &str) -> Result<u64, String> {
 /// Parses the tables that the audit log leaves out.
 ///
 /// # Errors
-/// An element has another form.
+/// An element is neither `DB:TABLE` nor `DB:TABLE:COLUMN`.
 pub(crate) fn exclusions(list: &str) -> Result<Exclusions, String> {
     let mut exclusions = Exclusions::default();
     let outcome = exclusions.add(list);

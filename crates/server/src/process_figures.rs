@@ -1,4 +1,5 @@
-//! The system's figures of this process: time, memory, descriptors, threads. Linux only; a figure that cannot be read is absent.
+//! The system's figures for this process: time, memory, file descriptors, threads. Linux only; a
+//! figure that cannot be read is absent.
 
 use std::fs;
 
@@ -8,19 +9,19 @@ use rustix::process::{Resource, getrlimit};
 /// The figures at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProcessFigures {
-    /// CPU time spent so far, in user and kernel mode, s.
+    /// CPU time spent so far, in user and kernel mode, seconds.
     pub(crate) cpu_seconds: Option<f64>,
-    /// When the process began, s since the Unix epoch.
+    /// When the process began, seconds since the Unix epoch.
     pub(crate) started_seconds: Option<f64>,
     /// Resident memory, bytes.
     pub(crate) resident_bytes: Option<u64>,
     /// Address space, bytes.
     pub(crate) virtual_bytes: Option<u64>,
-    /// Threads.
+    /// The number of threads.
     pub(crate) threads: Option<u64>,
-    /// Open descriptors.
+    /// The number of open file descriptors.
     pub(crate) open_descriptors: Option<u64>,
-    /// The limit of open descriptors.
+    /// The limit of open file descriptors.
     pub(crate) descriptors_max: Option<u64>,
 }
 
@@ -32,7 +33,7 @@ impl ProcessFigures {
         let system = fs::read_to_string("/proc/stat").unwrap_or_default();
         let (ticks, page) = (clock_ticks_per_second(), page_size() as u64);
         let mut figures = parse(&stat, &system, ticks, page);
-        // The descriptor of the listing itself is not counted.
+        // The listing's own descriptor is not counted.
         figures.open_descriptors = fs::read_dir("/proc/self/fd")
             .ok()
             .map(|entries| entries.count().saturating_sub(1) as u64);
@@ -43,14 +44,14 @@ impl ProcessFigures {
 
 /// Reads `/proc/self/stat` (proc(5)) with the boot time of `/proc/stat`.
 fn parse(stat: &str, system: &str, ticks: u64, page: u64) -> ProcessFigures {
-    // The name in parentheses may contain any character, also parentheses.
+    // The name in parentheses may contain any character, including parentheses.
     let fields: Vec<u64> = stat
         .rsplit_once(')')
         .map_or("", |(_, rest)| rest)
         .split_ascii_whitespace()
         .map(|field| field.parse().unwrap_or(0))
         .collect();
-    // The manual numbers fields from one; the third field, the state, is the first one here.
+    // The manual numbers fields from one. The first field here is the manual's third, the state.
     let field = |number: usize| fields.get(number - 3).copied();
     let seconds = |count: u64| count as f64 / ticks as f64;
     let boot = system

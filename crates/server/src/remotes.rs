@@ -1,8 +1,9 @@
-//! The open remotes: listeners, and connections that the server opens itself. Each is wanted because it was given on the command line or the
-//! control socket, or because a row of a database names it.
+//! The open remotes: listeners, and connections that the server opens itself. A remote is wanted
+//! because the command line or the control socket gave it, or because a row of a database names it.
 //!
-//! Invariant: after every change the open remotes are exactly the wanted ones. A remote whose role or DSCP changes is closed
-//! and opened again; other options also apply to its open sessions. Used by the main thread; the connections run on shards.
+//! Invariant: after every change the open remotes are exactly the wanted ones. A remote whose role
+//! or DSCP changes is closed and opened again; other options also apply to its open sessions. Used
+//! by the main thread; the connections run on shards.
 
 pub(crate) mod connection;
 pub(crate) mod options;
@@ -32,7 +33,7 @@ pub(crate) struct Remotes {
     next_listener: u64,
     /// The remotes as given, `db:` forms included.
     given: BTreeMap<String, RemoteOptions>,
-    /// The rows that each `db:` remote names now.
+    /// The rows that each `db:` remote currently names.
     sourced: BTreeMap<String, RemoteRows>,
     open: BTreeMap<String, OpenRemote>,
 }
@@ -42,16 +43,16 @@ struct OpenRemote {
     options: RemoteOptions,
 }
 
-/// The side that opens the connections.
+/// Which side opens the connections.
 enum RemoteKind {
     /// Clients connect to this listener.
     Passive(ListenerHandle),
-    /// Shard 0 connects, and publishes its status here.
+    /// Shard 0 connects, and publishes the status of the connection here.
     Active(SharedStatus),
 }
 
 impl OpenRemote {
-    /// Whether it is open: a listener that could not be opened is no remote yet.
+    /// Whether the remote counts as open. A listener that could not be opened does not.
     fn is_remote(&self) -> bool {
         match &self.kind {
             RemoteKind::Passive(listener) => listener.status().is_listening(),
@@ -61,7 +62,7 @@ impl OpenRemote {
 }
 
 impl Remotes {
-    /// No remotes.
+    /// A set without remotes.
     #[must_use]
     pub(crate) fn new(shards: Arc<Shards<ShardMessage>>, options: RemoteTable) -> Remotes {
         Remotes {
@@ -91,7 +92,8 @@ impl Remotes {
         self.reconcile();
     }
 
-    /// Removes a given remote, and closes the remotes that nothing else wants. False when it was not given.
+    /// Removes a given remote, and closes the remotes that nothing else wants. Returns false if it
+    /// was not given.
     pub(crate) fn remove(&mut self, remote: &str) -> bool {
         let was_given = self.given.remove(remote).is_some();
         self.sourced.remove(remote);
@@ -115,7 +117,7 @@ impl Remotes {
         self.reconcile();
     }
 
-    /// Opens the wanted remotes that are not open, and closes the open ones that are not wanted.
+    /// Opens the wanted remotes that are not open, and closes the open remotes that are not wanted.
     fn reconcile(&mut self) {
         let wanted = self.wanted();
         let obsolete = |name: &String, open: &mut OpenRemote| {
@@ -181,7 +183,8 @@ impl Remotes {
     }
 
     fn open_remote(&mut self, name: String, options: RemoteOptions) {
-        // A text that is no connection method counts as a remote that never connects, as in the reference.
+        // A text that is not a connection method counts as a remote that never connects, as in the
+        // reference.
         let kind = match Target::parse(&name) {
             Ok(Target::Passive(passive)) => {
                 let id = ListenerId(self.next_listener);
@@ -220,8 +223,8 @@ impl Remotes {
         }
     }
 
-    /// The number of sessions as the reference counts them: the open ones of listeners, and one for each remote that the server connects to,
-    /// connected or not.
+    /// The number of sessions as the reference counts them: the open sessions of listeners, plus
+    /// one for each remote that the server connects to, connected or not.
     #[must_use]
     pub(crate) fn session_count(&self) -> usize {
         let of = |open: &OpenRemote| match &open.kind {
@@ -246,12 +249,13 @@ impl Remotes {
     }
 }
 
-/// Whether a remote is a file descriptor of this process. Rows of databases cannot name one.
+/// Whether a remote is a file descriptor of this process. Rows of databases cannot name such a
+/// remote.
 fn is_descriptor(target: &str) -> bool {
     target.starts_with("pfd:")
 }
 
-/// The status of a listener; `None`: it could not be opened, so it is no remote.
+/// The status of a listener; `None`: it could not be opened, so it does not count as a remote.
 fn of_listener(listener: &ListenerStatus) -> Option<RemoteStatus> {
     if !listener.is_listening() {
         return None;

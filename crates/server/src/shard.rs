@@ -1,8 +1,10 @@
 //! Runs a [`Frontend`] on a connection shard: bytes in, bytes out, messages to and from databases.
 //!
-//! The reactor calls [`ShardSessions`] for each event of a connection. It maps connections to sessions, passes frames to the frontend, carries
-//! out the frontend's outputs, probes silent clients, and owns the connections that the server opens itself. Messages to databases are
-//! collected ([`queues`]) and posted at the end of a batch, so an idle database executes them on this thread ([`crate::database::handle`]).
+//! The reactor calls [`ShardSessions`] for each event of a connection. [`ShardSessions`] maps
+//! connections to sessions, passes frames to the frontend, carries out the frontend's outputs,
+//! probes silent clients, and owns the connections that the server opens itself. It collects
+//! messages to databases ([`queues`]) and posts them at the end of a batch, so that an idle
+//! database executes them on this thread ([`crate::database::handle`]).
 
 mod frame_parser;
 mod listing;
@@ -43,20 +45,21 @@ use crate::trusted_relays::TrustedRelays;
 use frame_parser::FrameParser;
 use sources::Sources;
 
-/// The messages to a shard.
+/// A message to a shard.
 #[derive(Debug)]
 pub(crate) enum ShardMessage {
-    /// For the frontend.
+    /// A message for the frontend.
     Service(ToShard),
     /// A long frame of this session has been parsed.
     FrameParsed(SessionId, InboundFrame),
-    /// Connect to this remote, reconnect whenever the connection ends, and publish its status.
+    /// Connect to this remote, reconnect whenever the connection ends, and publish the connection's
+    /// status.
     Connect(String, RemoteOptions, SharedStatus),
-    /// A remote has other options, which apply to its open sessions too.
+    /// The options of a remote have changed. They apply to its open sessions too.
     SetOptions(SessionOrigin, RemoteOptions),
     /// Close the connection to this remote, and do not reconnect.
     Disconnect(String),
-    /// About the connection of a backup to its source.
+    /// A request about the connection of a backup to its source.
     Source(SourceId, ToSource),
     /// The served databases and their handles.
     Databases(Arc<ServedDatabases>, HashMap<DatabaseId, DatabaseHandle>),
@@ -64,24 +67,25 @@ pub(crate) enum ShardMessage {
     Sample,
     /// List the sessions for the main thread, under this token.
     ListSessions(u64, MainHandle),
-    /// Close this session, if it exists, and report that to the main thread under this token.
+    /// Close this session, and report to the main thread under this token whether the session
+    /// existed.
     CloseSession(SessionId, u64, MainHandle),
 }
 
-/// Orders about the connection of a backup to its source.
+/// Requests about the connection of a backup to its source.
 #[derive(Debug)]
 pub(crate) enum ToSource {
     /// Connect to this server for this database, and reconnect whenever the connection ends.
     Open(DatabaseId, String, RemoteOptions),
-    /// Change the options.
+    /// Change the options of the connection.
     SetOptions(RemoteOptions),
-    /// An order of the database, for the connection with this number.
+    /// An order of the database to the connection with this number.
     Order(u64, SourceOrder),
     /// Close the connection, and do not reconnect.
     Close,
 }
 
-/// The remote of a session.
+/// Where a session comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SessionOrigin {
     /// A client connected to this listener.
@@ -90,7 +94,8 @@ pub(crate) enum SessionOrigin {
     Remote(String),
 }
 
-/// Names and options of listening remotes, by listener; written by the main thread, read when a client connects.
+/// Names and options of listening remotes, by listener. The main thread writes the table; shards
+/// read it when a client connects.
 pub(crate) type RemoteTable = Arc<Mutex<HashMap<ListenerId, (Arc<str>, RemoteOptions)>>>;
 
 /// The handler of one shard.
@@ -115,16 +120,17 @@ pub(crate) struct ShardSessions {
 
 struct SessionConnection {
     session: SessionId,
-    /// `None`: the remote was removed when the connection opened.
+    /// `None`: the remote was removed while the connection was being opened.
     origin: Option<SessionOrigin>,
     probe: Probe,
     /// When the session began, monotonic ms.
     opened_ms: u64,
-    /// The last arrival of bytes that the probe has been given, monotonic ms.
+    /// The time of the newest input reported to the probe, monotonic ms.
     heard_ms: u64,
-    /// When the first of the unsent updates arrived, ns; 0: there are none, or there are no figures.
+    /// When the oldest unsent update arrived, ns; 0: no update is unsent, or metrics are off.
     updates_since_ns: u64,
-    /// Why the connection is being closed; `None`: it is not, or its end will give the reason.
+    /// Why the server is closing the connection; `None`: it is not, or the end of the connection
+    /// will give the reason.
     end: Option<End>,
 }
 
@@ -156,14 +162,15 @@ impl ShardSessions {
         }
     }
 
-    /// The remote of a connection that the server opened.
+    /// The outgoing remote that owns this connection, if any.
     fn outgoing_of(&mut self, conn: ConnId) -> Option<&mut OutgoingRemote> {
         self.outgoing
             .iter_mut()
             .find(|outgoing| outgoing.conn() == Some(conn))
     }
 
-    /// Carries out the frontend's outputs. Messages to databases stay in their queues until the end of the batch.
+    /// Carries out the frontend's outputs. Messages to databases stay in their queues until the end
+    /// of the batch.
     fn carry_out(&mut self, io: &mut Io) {
         let outputs = self.frontend.outputs();
         if let Some(figures) = self.figures.counted() {
@@ -172,6 +179,8 @@ impl ShardSessions {
                 .sent_bytes
                 .fetch_add(bytes as u64, Ordering::Relaxed);
         }
+        // Output comes first: a session that is closed below still gets what was queued before its
+        // end.
         let mut sent = 0;
         for (session, piece) in outputs.send.drain(..) {
             let Some(conn) = self.conns.get(&session) else {
@@ -203,6 +212,7 @@ impl ShardSessions {
         for (database, message) in outputs.to_databases.drain(..) {
             self.queues.push(database, message);
         }
+        // Most calls end here: everything below is rare.
         if outputs.is_usual() {
             return;
         }
@@ -272,7 +282,8 @@ impl ShardSessions {
         }
     }
 
-    /// Runs the probe of a connection: sends one, closes the connection when it was not answered, sets the timer.
+    /// Runs the probe of a connection: sends a probe if one is due, closes the connection if a
+    /// probe was not answered, and sets the timer.
     fn watch(&mut self, now: Now, conn: ConnId, io: &mut Io) {
         let Some(client) = self.sessions.get_mut(&conn) else {
             return;
@@ -403,7 +414,8 @@ impl Handler for ShardSessions {
         }
     }
 
-    /// The client has ended its side. The requests before that are answered before the connection closes.
+    /// The client has ended its side of the connection. The connection closes once all earlier
+    /// requests are answered.
     fn end_of_input(&mut self, _now: Now, conn: ConnId, io: &mut Io) {
         let Some(client) = self.sessions.get(&conn) else {
             io.close_after_flush(conn);
@@ -508,7 +520,8 @@ impl Handler for ShardSessions {
             .min()
     }
 
-    /// Posts the messages to databases before the shard writes, so both work at the same time.
+    /// Posts the messages to databases before the shard writes, so that databases and shard work in
+    /// parallel.
     fn batch_end(&mut self, _now: Now, _io: &mut Io) {
         self.queues.post();
     }

@@ -1,7 +1,8 @@
-//! The TLS settings, whose values database columns may hold: `--private-key=db:DB,TABLE,COLUMN` and others (docs/spec/cli.md 1.1, 5.3).
+//! The TLS settings. Database columns may hold their values: `--private-key=db:DB,TABLE,COLUMN` and
+//! others (docs/spec/cli.md 1.1, 5.3).
 //!
-//! A column's value is its first string that is not empty. When a column becomes empty, or its database is removed, its last value stays in
-//! force.
+//! The value of a column is its first non-empty string. If a column becomes empty, or its database
+//! is removed, the last value stays in force.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use corvid_service::remote_rows::RemoteRows;
 #[derive(Debug)]
 pub(crate) struct TlsSettings {
     given: Settings,
-    /// The values by the text that names the column; `None`: not read yet.
+    /// The values, by the text that names the column; `None`: not read yet.
     columns: BTreeMap<String, Option<String>>,
     credentials: Arc<Credentials>,
 }
@@ -37,7 +38,7 @@ impl TlsSettings {
         settings
     }
 
-    /// The same settings with absolute names of files.
+    /// The same settings with absolute file names.
     #[must_use]
     pub(crate) fn absolute(settings: &Settings) -> Settings {
         let absolute = |name: &String| match std::path::absolute(os_name::path(name)) {
@@ -60,7 +61,7 @@ impl TlsSettings {
         }
     }
 
-    /// The credentials of connections.
+    /// The credentials for connections.
     #[must_use]
     pub(crate) fn credentials(&self) -> &Arc<Credentials> {
         &self.credentials

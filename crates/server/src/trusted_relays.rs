@@ -1,18 +1,19 @@
 //! The relays that may speak for their clients (`--trusted-relays`), by the common names of their
 //! certificates.
 //!
-//! The main thread writes the list; shards read it when a session begins. A session keeps what it
-//! began with. Sessions without a certificate are never trusted: anybody could be one.
+//! The main thread writes the list; shards read it when a session begins. A session keeps the trust
+//! it began with. A session without a certificate is never trusted: any client could claim to be a
+//! relay.
 
 use std::collections::BTreeSet;
 use std::sync::{PoisonError, RwLock};
 
-/// The list.
+/// The list of trusted common names.
 #[derive(Debug, Default)]
 pub(crate) struct TrustedRelays(RwLock<BTreeSet<String>>);
 
 impl TrustedRelays {
-    /// A list of names, separated by commas.
+    /// Parses a list of names, separated by commas.
     pub(crate) fn new(list: &str) -> TrustedRelays {
         let relays = TrustedRelays::default();
         relays.set(list);
@@ -29,13 +30,13 @@ impl TrustedRelays {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
-    /// Whether the session of a certificate with this common name may speak for its clients.
+    /// Whether a session whose certificate has this common name may speak for its clients.
     pub(crate) fn contains(&self, name: Option<&str>) -> bool {
         let names = || self.0.read().unwrap_or_else(PoisonError::into_inner);
         name.is_some_and(|name| names().contains(name))
     }
 
-    /// The list as text.
+    /// The names, sorted and separated by commas.
     pub(crate) fn text(&self) -> String {
         let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -3,7 +3,7 @@
 use corvid_server::options::CommandLine;
 use corvid_shell::{args, program};
 
-// Without both features the system's allocator is used.
+// Without both features, the program uses the system's allocator.
 #[cfg(all(feature = "mimalloc", not(feature = "jemalloc")))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

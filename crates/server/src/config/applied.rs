@@ -1,7 +1,9 @@
-//! A configuration file, and the databases that it has added (`--config-file`, `ovsdb-server/reload`; docs/spec/cli.md 1.4).
+//! A configuration file, and the databases that it has added (`--config-file`,
+//! `ovsdb-server/reload`; docs/spec/cli.md 1.4).
 //!
-//! An invalid file changes nothing. A valid one becomes a [`Reconfiguration`], which applies as much of it as possible and logs each
-//! failure. This file compares the configuration with the databases that earlier versions of it have added.
+//! An invalid file changes nothing. A valid file becomes a [`Reconfiguration`], which applies as
+//! much of it as possible and logs each failure. This file compares the configuration with the
+//! databases that earlier versions of the file have added.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,9 +24,10 @@ use crate::server::reconfiguration::{Reconfiguration, WantedDatabase};
 pub(crate) struct AppliedConfig {
     /// The absolute name.
     path: String,
-    /// The directory in which the server was started, which a daemon leaves; relative names of databases are relative to it.
+    /// The directory in which the server was started and which a daemon leaves; relative names of
+    /// databases refer to it.
     directory: PathBuf,
-    /// The names of the added databases, by their entries in the file.
+    /// The names of the databases added so far, by their entries in the file.
     databases: BTreeMap<String, String>,
 }
 
@@ -33,8 +36,8 @@ pub(crate) struct AppliedConfig {
 pub(crate) struct ConfigError;
 
 impl AppliedConfig {
-    /// A file by its name; a relative name is relative to the directory of databases. Nothing is read yet. Must be called before the process
-    /// becomes a daemon.
+    /// A configuration file with this name; a relative name refers to the directory of databases.
+    /// Nothing is read yet. Must be called before the process becomes a daemon.
     #[must_use]
     pub(crate) fn new(file: &str) -> AppliedConfig {
         let path = dirs::db().join(os_name::path(file));
@@ -52,10 +55,11 @@ impl AppliedConfig {
         &self.path
     }
 
-    /// Reads the file, begins to remove databases that it no longer lists, and returns the rest as a configuration to be applied.
+    /// Reads the file, begins to remove databases that it no longer lists, and returns the rest as
+    /// a configuration to apply.
     ///
     /// # Errors
-    /// The file is invalid, and nothing has changed.
+    /// The file is invalid. Nothing has changed.
     pub(crate) fn reconfiguration(
         &mut self,
         server: &mut Server,
@@ -74,7 +78,7 @@ impl AppliedConfig {
         Ok(Reconfiguration::new(wanted, config.remotes))
     }
 
-    /// The files and relays that the file lists, as arguments. Logs nothing.
+    /// The files and relays that the file lists, as command-line arguments. Logs nothing.
     ///
     /// # Errors
     /// The file cannot be read or is invalid.
@@ -114,7 +118,8 @@ impl AppliedConfig {
         }
     }
 
-    /// The file that an entry names: as written, or absolute if the process has left its start directory. Of a relay: its argument.
+    /// The file that an entry names: as written, or absolute if the process has left its start
+    /// directory. For a relay: its argument.
     pub(crate) fn file_of(&self, entry: &str, config: &DatabaseConfig) -> String {
         if let Some(relay) = RelaySettings::of_entry(entry, config) {
             return relay.argument();
@@ -161,7 +166,8 @@ pub(crate) fn read(path: &str) -> Result<ConfigFile, ConfigError> {
     })
 }
 
-/// Checks that the file of an entry is of the kind that the entry says. Other faults are found when the file is opened.
+/// Checks that the file of an entry is of the kind that the entry says. Other faults are found when
+/// the file is opened.
 ///
 /// # Errors
 /// The file is of another kind.
@@ -177,7 +183,8 @@ pub(crate) fn check_kind(entry: &str, file: &str, wanted: &DatabaseConfig) -> Re
     ))
 }
 
-/// Whether a served database can stay under an entry's service model. `kind`: that of its file; `None`: it is a relay.
+/// Whether a served database can stay under an entry's service model. `kind`: the kind of its file;
+/// `None`: it is a relay.
 fn fits(wanted: &DatabaseConfig, kind: Option<Magic>) -> bool {
     match wanted.model {
         None => kind.is_some(),
@@ -189,7 +196,7 @@ fn fits(wanted: &DatabaseConfig, kind: Option<Magic>) -> bool {
     }
 }
 
-/// An entry's settings of active-backup replication; `None`: another service model.
+/// An entry's settings for active-backup replication; `None`: the entry has another service model.
 pub(crate) fn replication_of(wanted: &DatabaseConfig) -> Option<ActiveBackup> {
     if wanted.model != Some(ServiceModel::ActiveBackup) {
         return None;

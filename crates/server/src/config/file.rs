@@ -1,7 +1,7 @@
 //! The configuration file (docs/spec/cli.md 1.4): databases, remotes and their options.
 //!
-//! Parsing is pure: text in, a [`ConfigFile`] and warnings out. As in the reference, an invalid option of a remote is ignored with a warning;
-//! any other fault makes the whole file invalid.
+//! Parsing is pure: text in, a [`ConfigFile`] and warnings out. As in the reference, an invalid
+//! option of a remote is ignored with a warning; any other fault makes the whole file invalid.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -29,13 +29,13 @@ pub(crate) struct DatabaseConfig {
     pub(crate) model: Option<ServiceModel>,
     /// The source of a relay or a backup.
     pub(crate) source: Option<Source>,
-    /// `active-backup`: whether it begins as a backup.
+    /// `active-backup`: whether the database begins as a backup.
     pub(crate) is_backup: bool,
     /// Tables that are not replicated.
     pub(crate) exclude_tables: Vec<String>,
 }
 
-/// `service-model`
+/// `service-model` of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(crate) enum ServiceModel {
@@ -69,9 +69,10 @@ pub(crate) struct Source {
 /// A warning for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Warning {
-    /// The warning is about options of a remote, so it is logged by the module of sessions, not by that of the server.
+    /// The warning is about a remote's options, so the module of sessions logs it, not the module
+    /// of the server.
     pub(crate) is_about_options: bool,
-    /// The line of the log.
+    /// The log line.
     pub(crate) text: String,
 }
 
@@ -86,7 +87,7 @@ struct Reading {
 struct Unusable;
 
 impl ConfigFile {
-    /// Parses the text of a file. `None`: it is invalid, and the last warnings say why.
+    /// Parses the text of a file. `None`: the text is invalid, and the last warnings say why.
     #[must_use]
     pub(crate) fn parse(text: &[u8]) -> (Option<ConfigFile>, Vec<Warning>) {
         let mut reading = Reading::default();
@@ -159,7 +160,7 @@ impl Reading {
         Ok(remotes)
     }
 
-    /// Parses the options of a remote or of a source. An invalid one is ignored with a warning.
+    /// Parses the options of a remote or a source. An invalid option is ignored with a warning.
     fn options(
         &mut self,
         target: &str,
@@ -266,7 +267,7 @@ impl Reading {
 
 /// A fault in the entry of a database.
 enum Fault {
-    /// The warning has been added.
+    /// The warning has already been added.
     Told(Unusable),
     /// The warning is still to be added.
     Entry(WireError),
@@ -278,7 +279,7 @@ impl From<WireError> for Fault {
     }
 }
 
-/// The kind of connection that a set of options is for.
+/// The kind of connection to which a set of options applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     /// Sessions of a remote.
@@ -287,7 +288,7 @@ enum Side {
     Source,
 }
 
-/// Fills in the members of an entry, up to the first fault.
+/// Reads the members of an entry into `options`, up to the first fault.
 fn read_options(json: &Value, side: Side, options: &mut RemoteOptions) -> Result<(), WireError> {
     let mut members = Members::parse(Subject::RemoteOptions, json)?;
     let integer = |value: &Value| value.as_integer().unwrap_or_default();

@@ -1,15 +1,16 @@
-//! The settings of a relay (docs/spec/distribution.md 2.1): the argument `relay:NAME:REMOTES`, or an entry of the configuration file.
+//! The settings of a relay (docs/spec/distribution.md 2.1): the argument `relay:NAME:REMOTES`, or
+//! an entry of the configuration file.
 
 use crate::config::file::{DatabaseConfig, ServiceModel};
 use crate::remotes::options::RemoteOptions;
 
-/// The interval of probes towards the source of a relay, ms. It holds for `unix:` sources too.
+/// The default probe interval towards a relay's source, ms. It applies to `unix:` sources too.
 const PROBE_INTERVAL_MS_DEFAULT: u64 = 5000;
 
-/// A relay: its name, which is that of the schema, and its source.
+/// A relay: its name, which is also that of its schema, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RelaySettings {
-    /// Name of the database.
+    /// The name of the database.
     pub(crate) name: String,
     /// The source.
     pub(crate) source: SourceSettings,
@@ -18,14 +19,14 @@ pub(crate) struct RelaySettings {
 /// The source of a relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceSettings {
-    /// The servers that it may connect to, separated by commas.
+    /// The servers that the relay may connect to, separated by commas.
     pub(crate) remotes: String,
     /// The options of the connection.
     pub(crate) options: RemoteOptions,
 }
 
 impl RelaySettings {
-    /// The relay that an argument asks for. Any other argument is the name of a file.
+    /// The relay that an argument asks for. Any other argument is a file name.
     #[must_use]
     pub(crate) fn of_argument(argument: &str) -> Option<RelaySettings> {
         let (name, remotes) = argument.strip_prefix("relay:")?.split_once(':')?;
@@ -39,7 +40,8 @@ impl RelaySettings {
         })
     }
 
-    /// The relay that an entry of the configuration file asks for. Other entries are of databases with files.
+    /// The relay that a configuration file's entry asks for. Other entries are databases with
+    /// files.
     #[must_use]
     pub(crate) fn of_entry(entry: &str, config: &DatabaseConfig) -> Option<RelaySettings> {
         let source = config.source.as_ref();
@@ -55,7 +57,7 @@ impl RelaySettings {
 }
 
 impl RelaySettings {
-    /// As an argument, without options.
+    /// The relay as a command-line argument, without options.
     #[must_use]
     pub(crate) fn argument(&self) -> String {
         format!("relay:{}:{}", self.name, self.source.remotes)
@@ -63,7 +65,7 @@ impl RelaySettings {
 }
 
 impl SourceSettings {
-    /// The interval of probes in force, ms; 0: none.
+    /// The probe interval in force, ms; 0: no probes.
     #[must_use]
     pub(crate) fn probe_interval_ms(&self) -> u64 {
         let set = self.options.probe_interval;

@@ -1,36 +1,38 @@
-//! Active-backup replication for operators (docs/spec/distribution.md 3.1, 3.4): its settings, and the text of its status.
+//! Active-backup replication for operators (docs/spec/distribution.md 3.1, 3.4): its settings, and
+//! the text of its status.
 //!
-//! Without a configuration file the same settings apply to all databases; with one, each entry has its own. [`crate::server`] applies them.
+//! Without a configuration file, the same settings apply to all databases; with one, each entry has
+//! its own. [`crate::server`] applies the settings.
 
 use corvid_service::replication::{Exclusions, ReplicationStatus};
 
 use crate::remotes::options::RemoteOptions;
 
-/// The settings of the command line and the control commands, for all databases.
+/// The settings of the command line and of control commands, for all databases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReplicationSettings {
-    /// Databases are of the active-backup kind; otherwise they are standalone.
+    /// Databases use active-backup replication; otherwise they are standalone.
     pub(crate) is_on: bool,
     /// Databases begin as backups.
     pub(crate) is_backup: bool,
     /// The source that backups follow.
     pub(crate) source: Option<String>,
-    /// Tables that are not replicated, as given.
+    /// Tables that are not replicated, as given by the user.
     pub(crate) excluded: String,
-    /// Probe interval towards the source, ms, if one was set.
+    /// The probe interval towards the source, ms, if one was set.
     pub(crate) probe_interval_ms: Option<u64>,
 }
 
-/// The settings of a database of the active-backup kind.
+/// The settings of a database that uses active-backup replication.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ActiveBackup {
-    /// Its role is backup; otherwise it is active.
+    /// The database's role is backup; otherwise it is active.
     pub(crate) is_backup: bool,
-    /// The source that it follows as a backup.
+    /// The source that the database follows as a backup.
     pub(crate) source: String,
     /// The options of the connection.
     pub(crate) options: RemoteOptions,
-    /// Tables that are not replicated, as given.
+    /// Tables that are not replicated, as given by the user.
     pub(crate) excluded: String,
 }
 
@@ -53,20 +55,22 @@ impl ReplicationSettings {
 /// A served database in the status.
 #[derive(Debug)]
 pub(crate) struct StatusEntry<'a> {
-    /// Its name.
+    /// The name of the database.
     pub(crate) name: &'a str,
     /// `None`: standalone.
     pub(crate) replication: Option<&'a ActiveBackup>,
-    /// The source that it follows now. Its settings may name another one, which applies from the next connect on.
+    /// The source that the database currently follows. Its settings may name another source, which
+    /// applies at the next connect.
     pub(crate) source: &'a str,
     /// The state that the database reports; `None`: it is active.
     pub(crate) standing: Option<ReplicationStatus>,
 }
 
-/// The text of `ovsdb-server/sync-status`. `databases` are all of them, sorted by name.
+/// The text of `ovsdb-server/sync-status`. `databases` are all served databases, sorted by name.
 ///
-/// One block for each database of the active-backup kind. The state comes first, because scripts of OVN up to 23.09 take it from the first
-/// line; later ones look for `state:`. A block ends with a line feed where another database follows, shown or not, as in the reference.
+/// There is one block for each database that uses active-backup replication. The state comes first,
+/// because OVN's scripts up to 23.09 read it from the first line; later scripts look for `state:`.
+/// As in the reference, a block ends with a line feed if another database follows, shown or not.
 #[must_use]
 pub(crate) fn status(databases: &[StatusEntry<'_>]) -> String {
     let mut out = String::new();

@@ -1,10 +1,13 @@
-//! The configuration that a server restarted after a crash reads (docs/spec/cli.md 1.2, 1.9).
+//! The configuration that the supervisor's restarted server reads after a crash
+//! (docs/spec/cli.md 1.2, 1.9).
 //!
-//! The file has no name and is created before the first fork, so the monitor process and every server that it starts have the same one open. A
-//! restarted server reads it instead of its command line, so databases and remotes that were added or removed at run time stay so.
+//! The file has no name and is created before the first fork, so the monitor process and every
+//! server that it starts have the same file open. A restarted server reads it instead of its
+//! command line, so changes to databases and remotes at run time survive the crash.
 //!
-//! Invariant: whenever the server dies, the file holds a complete configuration. A new one is written beside the current one; then a head of 16
-//! bytes, written with one write, makes it current. (A file without a name cannot be replaced by renaming.)
+//! Invariant: whenever the server dies, the file holds a complete configuration. A new
+//! configuration is written next to the current one; then a head of 16 bytes, written with one
+//! write, makes the new one current. (A file without a name cannot be replaced by renaming.)
 //!
 //! ```text
 //! | offset: u64 | length: u64 | ... text ... | ... another text ... |       little-endian
@@ -24,17 +27,17 @@ use crate::config::replication::ReplicationSettings;
 /// A configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SavedConfig {
-    /// The files, as given.
+    /// The database files, as given by the user.
     pub(crate) databases: Vec<String>,
-    /// The remotes, as given.
+    /// The remotes, as given by the user.
     pub(crate) remotes: Vec<String>,
     /// The settings of active-backup replication.
     pub(crate) sync: ReplicationSettings,
-    /// The interval of probes towards the sources of relays, ms, if one was set.
+    /// The probe interval towards the sources of relays, ms, if one was set.
     pub(crate) relay_probe_interval_ms: Option<u64>,
 }
 
-/// The file.
+/// The file that holds the saved configuration.
 #[derive(Debug)]
 pub(crate) struct SavedConfigFile {
     file: File,
@@ -55,7 +58,7 @@ impl SavedConfigFile {
     /// Reads the current configuration.
     ///
     /// # Errors
-    /// It cannot be read or parsed.
+    /// The configuration cannot be read or parsed.
     pub(crate) fn read(&self) -> io::Result<SavedConfig> {
         let current = self.current()?;
         let length = usize::try_from(current.length).map_err(io::Error::other)?;
@@ -75,7 +78,8 @@ impl SavedConfigFile {
         })
     }
 
-    /// Replaces the current configuration. A failure is logged; a restarted server then reads the previous one.
+    /// Replaces the current configuration. A failure is logged; a restarted server then reads the
+    /// previous one.
     pub(crate) fn write(&self, configuration: &SavedConfig) {
         if let Err(error) = self.replace(configuration) {
             vlog::err(
@@ -176,7 +180,7 @@ fn write_sync(sync: &ReplicationSettings) -> Value {
     object(members)
 }
 
-/// As text, because an integer may be too great for JSON's.
+/// Formats an interval as text, because an integer may exceed JSON's range.
 fn write_ms(ms: u64) -> Value {
     Value::string(ms.to_string())
 }
@@ -234,7 +238,7 @@ mod tests {
         let saved = SavedConfigFile::create(&configuration(1)).unwrap();
         for count in [5, 0, 1, 40, 2, 41, 3, 3, 80, 1] {
             let kept = saved.read().unwrap();
-            // The server dies after it has written a long text, before it writes the head.
+            // The server dies after writing a long text, before it writes the head.
             saved.write_beside(&[b'x'; 4096]).unwrap();
             assert_eq!(saved.read().unwrap(), kept);
             saved.write(&configuration(count));

@@ -1,5 +1,5 @@
-//! The control commands for clusters (docs/spec/distribution.md 1.12). They are registered when the first clustered database is served:
-//! scripts tell a standalone server by their absence.
+//! The control commands for clusters (docs/spec/distribution.md 1.12). They are registered when the
+//! first clustered database is served: scripts recognize a standalone server by their absence.
 
 use corvid_consensus::member;
 use corvid_shell::unixctl::{Command, Registry};
@@ -55,7 +55,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             2..=2,
             "change the election timer of DB's cluster, in milliseconds; at most doubled at a time",
             |server, args, replier| {
-                // The member refuses 0 with the reference's text.
+                // The member rejects 0 with the reference's text.
                 let timer_ms = args[1].trim().parse().unwrap_or(0);
                 let change = member::Command::ChangeElectionTimer(timer_ms);
                 server.command_member(&args[0], change, replier);

@@ -1,5 +1,5 @@
-//! The control commands of the server (docs/spec/cli.md 2.4), but for those of replication and of
-//! clusters: a row for each. `docs/internals/add-a-control-command.md` tells how to add one.
+//! The control commands of the server (docs/spec/cli.md 2.4), except those of replication and
+//! clusters, as a table. `docs/internals/add-a-control-command.md` explains how to add a command.
 
 use corvid_net::errno;
 use corvid_service::message::Control;
@@ -229,7 +229,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
 /// Checks that commands may change the configuration.
 ///
 /// # Errors
-/// A configuration file is in use, which alone may change it.
+/// A configuration file is in use. Only that file may change the configuration.
 pub(crate) fn by_hand(server: &Server) -> Result<(), String> {
     server.config_file().map_or(Ok(()), |path| {
         Err(format!(
@@ -254,7 +254,8 @@ fn set_row_log(
     Ok(())
 }
 
-/// Registers the command that reverts `--disable-file-column-diff`; it exists only with that option.
+/// Registers the command that reverts `--disable-file-column-diff`; the command exists only with
+/// that option.
 pub(crate) fn register_column_diff(registry: &mut Registry<Server>) {
     registry.add([Command::new(
         "ovsdb/file/column-diff-enable",
@@ -268,8 +269,9 @@ pub(crate) fn register_column_diff(registry: &mut Registry<Server>) {
     )]);
 }
 
-/// Registers the command that reverts `--disable-file-no-data-conversion`; it exists only with that option. It is about clustered
-/// databases: a standalone file has no records of conversions.
+/// Registers the command that reverts `--disable-file-no-data-conversion`; the command exists only
+/// with that option. It affects clustered databases only: a standalone file has no conversion
+/// records.
 pub(crate) fn register_no_data_conversion(registry: &mut Registry<Server>) {
     registry.add([Command::new(
         "ovsdb/file/no-data-conversion-enable",
@@ -283,7 +285,8 @@ pub(crate) fn register_no_data_conversion(registry: &mut Registry<Server>) {
     )]);
 }
 
-/// Registers the command that opens the audit log again after rotation. `vlog/reopen`, which scripts for rotation run, does so too.
+/// Registers the command that reopens the audit log after rotation. `vlog/reopen`, which rotation
+/// scripts run, does so too.
 pub(crate) fn register_audit(registry: &mut Registry<Server>) {
     registry.add([
         Command::deferred(
@@ -299,7 +302,7 @@ pub(crate) fn register_audit(registry: &mut Registry<Server>) {
             0..=0,
             "reopen the log file and the audit log, after they have been renamed",
             |server, _, replier| match vlog::reopen_file() {
-                // A server without a log file has nothing else to open again.
+                // A server without a log file still reopens its audit log.
                 Ok(()) | Err(FileError::NotConfigured) => server.reopen_audit_log(replier),
                 Err(FileError::Open(_, error)) => replier.reply(Err(errno::text(&error))),
                 Err(error) => replier.reply(Err(error.to_string())),
@@ -313,7 +316,8 @@ pub(crate) fn register_audit(registry: &mut Registry<Server>) {
 pub(crate) fn all() -> Registry<Server> {
     let mut registry = Registry::default();
     register_audit(&mut registry);
-    // After the audit log's `vlog/reopen`, which it replaces: most servers have no audit log.
+    // Registered after the audit log's `vlog/reopen`, which it replaces: most servers have no audit
+    // log.
     register_builtin(&mut registry);
     register(&mut registry);
     replication_commands::register(&mut registry);

@@ -1,7 +1,8 @@
-//! The control commands of active-backup replication, and of relays (docs/spec/cli.md 2.4, docs/spec/distribution.md 3.1).
+//! The control commands of active-backup replication and of relays (docs/spec/cli.md 2.4,
+//! docs/spec/distribution.md 3.1).
 //!
-//! A command that changes roles is answered when every database has its new role: after the reply of a change to active, clients can write;
-//! after that of a change to backup, they cannot.
+//! A command that changes roles is answered once every database has its new role. After the reply
+//! to a change to active, clients can write; after the reply to a change to backup, they cannot.
 
 use corvid_shell::unixctl::{Command, Registry, Replier};
 
@@ -103,16 +104,17 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
     ]);
 }
 
-/// Reads an interval, ms.
+/// Parses an interval, ms.
 ///
 /// # Errors
-/// The reference's text.
+/// The text is not an integer; the error is the reference's text.
 fn probe_interval(text: &str) -> Result<i32, String> {
     let interval_ms = text.trim_ascii_start().parse();
     interval_ms.map_err(|_| "Invalid probe interval, integer value expected".to_owned())
 }
 
-/// Returns the replier if commands may change the configuration; otherwise answers it with the error.
+/// Returns the replier if commands may change the configuration; otherwise answers it with the
+/// error.
 fn allowed(server: &Server, replier: Replier) -> Option<Replier> {
     match by_hand(server) {
         Ok(()) => Some(replier),

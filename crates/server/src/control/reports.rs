@@ -1,5 +1,6 @@
-//! Commands that need a report of every database: memory usage (`memory/show`), and the tables whose changes are logged
-//! (`ovsdb-server/tlog-list`). A command is answered when the last report has arrived.
+//! Commands that need a report from every database: memory usage (`memory/show`), and the tables
+//! whose changes are logged (`ovsdb-server/tlog-list`). A command is answered when the last report
+//! has arrived.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,26 +15,25 @@ use corvid_shell::memory::Usage;
 use crate::metrics::relay::RelayFigures;
 use crate::server::Server;
 
-/// The reports, by name of the database.
+/// The reports, by database name.
 pub(crate) type Reports = BTreeMap<String, Report>;
 
-/// The function that gets all reports.
+/// Receives all reports.
 type Finish = Box<dyn FnOnce(&mut Server, Reports)>;
 
-/// A request to several databases, of which some reports are missing. Every clone is the same
-/// request.
+/// A request to several databases that have not all reported yet. Every clone is the same request.
 #[derive(Clone)]
 pub(crate) struct Gathering(Rc<RefCell<Gathered>>);
 
 struct Gathered {
     left: usize,
     reports: Reports,
-    /// Taken with the last report.
+    /// Taken by the last report.
     finish: Option<Finish>,
 }
 
 impl Gathering {
-    /// Begins a request to so many databases.
+    /// Begins a request to this number of databases.
     pub(crate) fn begin(
         databases: usize,
         finish: impl FnOnce(&mut Server, Reports) + 'static,
@@ -45,7 +45,7 @@ impl Gathering {
         })))
     }
 
-    /// Adds a report. The last one returns the function and all reports.
+    /// Adds a report. The last one returns the continuation and all reports.
     pub(crate) fn add(&self, database: String, report: Report) -> Option<(Finish, Reports)> {
         let mut gathered = self.0.borrow_mut();
         gathered.reports.insert(database, report);
@@ -57,8 +57,8 @@ impl Gathering {
     }
 }
 
-/// The text of `ovsdb-server/get-db-storage-status`. Scripts compare the first line, so the warning
-/// about the name of the file is on a second one.
+/// The text of `ovsdb-server/get-db-storage-status`. Scripts compare the first line, so a warning
+/// about the file's name goes on a second line.
 #[must_use]
 pub(crate) fn storage_status(error: Option<&StoreError>, warning: Option<&str>) -> String {
     let status = error.map_or("ok".to_owned(), |error| error.to_wire().to_string());
@@ -66,35 +66,35 @@ pub(crate) fn storage_status(error: Option<&StoreError>, warning: Option<&str>) 
     format!("status: {status}\n{warning}")
 }
 
-/// Amounts of all members of clusters.
+/// Counts over all members of clusters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ClusterUsage {
     /// Unsent bytes of connections to peers.
     pub(crate) backlog_bytes: u64,
     /// Open connections to and from peers.
     pub(crate) connections: u64,
-    /// Entries of logs in memory.
+    /// Log entries in memory.
     pub(crate) log: u64,
 }
 
-/// Amounts of all relays.
+/// Counts over all relays.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RelayUsage {
-    /// Requests that wait for sources that are away.
+    /// Requests that wait for disconnected sources.
     pub(crate) waiting: u64,
-    /// Requests that sources have and have not answered.
+    /// Requests sent to sources and not answered yet.
     pub(crate) sent: u64,
 }
 
 impl RelayUsage {
-    /// Adds those of one relay.
+    /// Adds the counts of one relay.
     pub(crate) fn add(&mut self, figures: &RelayFigures) {
         self.waiting += figures.waiting.load(Ordering::Relaxed);
         self.sent += figures.sent.load(Ordering::Relaxed);
     }
 }
 
-/// The counts of `memory/show` (docs/spec/cli.md 2.4): zeros are left out, except two.
+/// The counts of `memory/show` (docs/spec/cli.md 2.4). Zeros are left out, except for two counts.
 #[must_use]
 pub(crate) fn usage(
     reports: &Reports,
@@ -144,10 +144,11 @@ pub(crate) fn row_logs(reports: &Reports) -> String {
     out
 }
 
-/// Parses the arguments of `ovsdb-server/tlog-set`: database, table, and whether its rows are to be logged.
+/// Parses the arguments of `ovsdb-server/tlog-set`. Returns the database, the table, and whether
+/// the table's rows are to be logged.
 ///
 /// # Errors
-/// The reference's texts.
+/// An argument is invalid; the error is the reference's text.
 pub(crate) fn row_log_of<'a>(
     table: &'a str,
     state: &str,
@@ -159,7 +160,7 @@ pub(crate) fn row_log_of<'a>(
     } else {
         return Err("invalid command argument");
     };
-    // Colons only separate: there must be exactly two names between them.
+    // Empty names do not count: exactly two names must remain between the colons.
     let mut names = table.split(':').filter(|name| !name.is_empty());
     match (names.next(), names.next(), names.next()) {
         (Some(database), Some(table), None) => Ok((database, table, is_logged)),

@@ -1,6 +1,8 @@
-//! The list of sessions for operators (`ovsdb-server/list-sessions`): a line of `NAME=VALUE` pairs for each, or a JSON object.
+//! The list of sessions for operators (`ovsdb-server/list-sessions`): one line of `NAME=VALUE`
+//! pairs for each session, or a JSON array.
 //!
-//! Shards make the entries; the locks come from the table that shards share. Names and units are documented in `docs/operate/running.md`.
+//! Shards make the entries; the locks come from the table that shards share.
+//! `docs/operate/running.md` documents names and units.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,31 +13,31 @@ use corvid_monitor::SessionId;
 use corvid_service::locks::Locks;
 use corvid_service::message::SessionInfo;
 
-/// One session.
+/// A session as operators see it.
 #[derive(Debug)]
 pub(crate) struct ListedSession {
     /// The session's number.
     pub(crate) session: SessionId,
-    /// Peer, remote, role and client name.
+    /// The session's peer, remote, role and client name.
     pub(crate) info: Arc<SessionInfo>,
-    /// The number of its monitors.
+    /// The number of the session's monitors.
     pub(crate) monitors: usize,
-    /// The number of its unanswered requests.
+    /// The number of the session's unanswered requests.
     pub(crate) requests: usize,
-    /// Bytes received since it began.
+    /// Bytes received since the session began.
     pub(crate) received_bytes: u64,
-    /// Bytes sent since it began.
+    /// Bytes sent since the session began.
     pub(crate) sent_bytes: u64,
-    /// Bytes of queued output.
+    /// Queued output, bytes.
     pub(crate) backlog_bytes: usize,
     /// The age of the session, ms.
     pub(crate) age_ms: u64,
-    /// Its last request except `echo`: method and age, ms.
+    /// The last request other than `echo`: its method, and its age, ms.
     pub(crate) last_request: Option<(&'static str, u64)>,
 }
 
 impl ListedSession {
-    /// The members, in order.
+    /// The session's members, in order.
     fn members(&self, locks: &Locks) -> Vec<(&'static str, Value)> {
         let text = |text: &str| Value::string(text);
         let count = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
@@ -91,7 +93,8 @@ pub(crate) fn json(sessions: &[ListedSession], locks: &Locks) -> Value {
     Value::Array(sessions.iter().map(object).collect())
 }
 
-/// A value for scripts: a text is quoted only if it has blanks or quotes, and null is empty.
+/// A value for scripts: a string is quoted only if it contains blanks, quotes or control
+/// characters; null is empty.
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -100,7 +103,8 @@ fn plain(value: &Value) -> String {
             let needs_quotes =
                 |letter: char| letter.is_whitespace() || shown::is_control(letter) || letter == '"';
             if text.contains(needs_quotes) {
-                // Controls that JSON lets pass are escaped too: the reader is a person or a script.
+                // Control characters that JSON does not escape are escaped too: a person or a
+                // script reads this.
                 Shown(value).to_string()
             } else {
                 text.to_owned()

@@ -1,4 +1,5 @@
-//! The address to listen at for HTTP, as written by users: `HOST:PORT`, `[IPV6]:PORT`, `:PORT` for all addresses, or `unix:FILE`.
+//! The address to listen at for HTTP, as written by users: `HOST:PORT`, `[IPV6]:PORT`, `:PORT` for
+//! all addresses, or `unix:FILE`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,10 +15,11 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Parses an address. A host name is resolved, which may take a while; port 0 means any free port. Relative files are in the run directory.
+    /// Parses an address. A host name is resolved, which may take a while; port 0 means any free
+    /// port. Relative file names refer to the run directory.
     ///
     /// # Errors
-    /// The reason why it is invalid.
+    /// The address is invalid; the text says why.
     pub(crate) fn parse(text: &str) -> Result<Address, String> {
         let target = match text.strip_prefix("unix:") {
             Some("") => return Err("a file must follow \"unix:\"".to_owned()),
@@ -52,7 +54,7 @@ fn local(text: &str) -> Result<Local, String> {
             ip.parse()
                 .map_err(|_| format!("{ip:?} is no IPv6 address"))?,
         ),
-        // IPv6 and IPv4, if the system has both.
+        // Listens on IPv6 and, if the system has both, on IPv4.
         None if host.is_empty() => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         None if host.contains(':') => {
             return Err("an IPv6 address must stand in brackets".to_owned());

@@ -1,7 +1,8 @@
 //! The thread that serves HTTP.
 //!
-//! A connection serves one request, so idle clients cost nothing; clients that ask every few seconds do not notice. Each connection
-//! has [`CONNECTION_TIME`] in all and a buffer of [`BUFFER_BYTES`]; it is dropped if the head of its request does not fit or does not arrive.
+//! A connection serves one request, so idle clients cost nothing; clients that ask every few
+//! seconds do not notice. Each connection has [`CONNECTION_TIME`] in total and a buffer of
+//! [`BUFFER_BYTES`]; it is dropped if the head of its request does not fit or does not arrive.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -26,26 +27,26 @@ use super::{Address, Request, Response, Site, TICK_MS};
 use corvid_net::listener::{ListenError, Listener};
 use corvid_net::target::Passive;
 
-/// The maximum of connections.
+/// The maximum number of connections.
 const CONNECTIONS_MAX: usize = 64;
 /// The maximum duration of a connection.
 const CONNECTION_TIME: Duration = Duration::from_secs(15);
-/// The buffer for the head of a request; the smallest that the library accepts.
+/// The buffer for the head of a request: the smallest size that the library accepts.
 const BUFFER_BYTES: usize = 8192;
-/// The maximum of header lines.
+/// The maximum number of header lines.
 const HEADERS_MAX: usize = 64;
-/// How long an answer waits for other threads' figures. Probes time out after a second.
+/// How long an answer waits for other threads' figures. Probes usually time out after a second.
 const GATHER_TIMEOUT: Duration = Duration::from_millis(250);
-/// The interval at which the figures are checked for meanwhile.
+/// The interval at which the arrival of these figures is checked.
 const GATHER_POLL: Duration = Duration::from_millis(2);
-/// The pause after a connection could not be accepted because no descriptor was free.
+/// The pause after a failed accept, which usually means that no descriptor was free.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// A running HTTP server, which ends when this is dropped: its thread drops all connections, stops
+/// A running HTTP server. Dropping the value ends it: its thread drops all connections, stops
 /// listening and removes its socket file.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// The thread waits for the end of the stream that this is the other end of.
+    /// The thread watches the other end of this stream, and ends when this end is dropped.
     alive: Option<std::os::unix::net::UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
@@ -60,10 +61,11 @@ impl Drop for Running {
     }
 }
 
-/// Listens at `address` and serves `site` there from a thread of its own. A port chosen by the system is logged.
+/// Listens at `address` and serves `site` there on its own thread. A port chosen by the system is
+/// logged.
 ///
 /// # Errors
-/// The address cannot be listened at, or the thread cannot be created.
+/// The server cannot listen at the address, or the thread cannot be created.
 pub(crate) fn start(address: &Address, site: Arc<dyn Site>) -> Result<Running, ListenError> {
     let listener = Listener::open(&address.target, 0, None)?;
     let socket = Socket::new(&listener, matches!(address.target, Passive::Unix(_)))?;
@@ -89,7 +91,7 @@ pub(crate) fn start(address: &Address, site: Arc<dyn Site>) -> Result<Running, L
     })
 }
 
-/// Waits until the other end of a stream is dropped. Nothing is ever written there.
+/// Waits until the other end of a stream is dropped. Nothing is ever written to it.
 async fn until_dropped(end: std::os::unix::net::UnixStream) {
     // Registering fails only if the runtime could not have been created.
     if let Ok(end) = UnixStream::from_std(end) {
@@ -175,7 +177,8 @@ impl Connections {
                 .max_buf_size(BUFFER_BYTES)
                 .max_headers(HEADERS_MAX)
                 .serve_connection(TokioIo::new(stream), service);
-            // A client that sends no complete request, or does not read its answer, is dropped without a word.
+            // A client that sends no complete request, or does not read its answer, is dropped
+            // silently.
             let _ = tokio::time::timeout(CONNECTION_TIME, served).await;
         });
         self.0.push_back(connection.abort_handle());
@@ -210,7 +213,7 @@ async fn respond(
             tokio::time::sleep(GATHER_POLL).await;
         }
     };
-    // The answer shows the previous values of figures that have not arrived.
+    // An answer shows the previous values of figures that have not arrived.
     let _ = tokio::time::timeout(GATHER_TIMEOUT, gathered).await;
     Ok(render(site.answer(&asked)))
 }
@@ -233,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers with the request itself; the figures of `/slow` never arrive.
+    /// Answers with the request itself; the figures for `/slow` never arrive.
     #[derive(Default)]
     struct Mirror {
         slow: AtomicUsize,
@@ -367,7 +370,7 @@ mod tests {
         stream.write_all(b"GET /never").unwrap();
         served.running = None;
         assert!(!served.directory.path().join("http").exists());
-        // The connection is reset if the server had not read the request.
+        // The connection is reset if the server has not read the request.
         match stream.read_to_end(&mut Vec::new()) {
             Ok(bytes) => assert_eq!(bytes, 0),
             Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),

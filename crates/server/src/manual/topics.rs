@@ -1,5 +1,6 @@
-//! Chapters of the manual page about what options and commands have in common: remotes in a database, daemons, compaction, backups, clusters,
-//! certificates, rate limits. Text only; `docs/operate` has more.
+//! Chapters of the manual page about topics that several options and commands share: remotes in a
+//! database, daemons, compaction, backups, clusters, certificates, rate limits. Text only;
+//! `docs/operate` has more.
 
 use corvid_shell::manual::Chapter;
 

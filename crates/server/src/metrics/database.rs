@@ -1,6 +1,8 @@
-//! The figures of one database: durations, and the report that the holder publishes when a [`StatusRequest`] asks for it.
+//! The figures of one database: durations, and the report that the holder publishes when a
+//! [`StatusRequest`] asks for it.
 //!
-//! Written by the holder of the database's mailbox, by its disk thread and by the thread that writes a new file; read by the pages.
+//! Written by the holder of the database's mailbox, by its disk thread and by the thread that
+//! writes a new file; read by the pages.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,26 +15,26 @@ use corvid_shell::durations::Durations;
 
 use super::status_request::StatusRequest;
 
-/// The figures.
+/// The figures of one database.
 #[derive(Debug)]
 pub(crate) struct DatabaseFigures {
-    /// Executing one transaction, from its raw text to its record.
+    /// Execution of one transaction, from its raw text to its record.
     pub(crate) execute: Durations,
-    /// One transaction, from the arrival of its message to the moment at which its reply is posted to its shard.
+    /// One transaction, from the arrival of its message until its reply is posted to its shard.
     pub(crate) transaction: Durations,
     /// Writing the records of one batch.
     pub(crate) write: Arc<Durations>,
     /// One sync of the file.
     pub(crate) sync: Arc<Durations>,
-    /// From a commit to the moment at which all its updates are posted to shards.
+    /// From a commit until all its updates are posted to shards.
     pub(crate) delivery: Durations,
     /// Writing a new file and putting it in place.
     pub(crate) compaction: Durations,
-    /// Compactions that failed or were given up.
+    /// Compactions that failed or were abandoned.
     pub(crate) compactions_failed: AtomicU64,
     /// The estimated size of the reaper's queue, bytes.
     pub(crate) freeing: Arc<AtomicUsize>,
-    /// The copy that was made at the last opening, because the file ended in damage.
+    /// The copy made at the last opening, because the file ended in damage.
     salvage_copy: OnceLock<PathBuf>,
     is_poisoned: AtomicBool,
     orders: AtomicU64,
@@ -76,7 +78,7 @@ impl DatabaseFigures {
         &self.request
     }
 
-    /// Publishes a report, if it is requested. `orders`: the length of the disk thread's queue.
+    /// Publishes a report if one is requested. `orders`: the length of the disk thread's queue.
     pub(crate) fn report_if_requested(
         &self,
         report: impl FnOnce() -> Report,
@@ -103,20 +105,21 @@ impl DatabaseFigures {
         self.orders.load(Ordering::Relaxed)
     }
 
-    /// Inputs in the mailbox.
+    /// The number of inputs in the mailbox.
     #[must_use]
     pub(crate) fn queued(&self) -> usize {
         self.mailbox.upgrade().map_or(0, |mailbox| mailbox.queued())
     }
 
-    /// Records whether a sync has failed, so that nothing can be appended before a new file is in place.
+    /// Records whether a sync has failed, after which nothing can be appended until a new file is
+    /// in place.
     pub(crate) fn set_poisoned(&self, is_poisoned: bool) {
         self.is_poisoned.store(is_poisoned, Ordering::Relaxed);
     }
 
     /// Records that the file ended in damage when it was opened, and was copied.
     pub(crate) fn set_salvage_copy(&self, copy: PathBuf) {
-        // A file is opened once for these figures.
+        // A file is opened only once for these figures.
         let _ = self.salvage_copy.set(copy);
     }
 
@@ -126,7 +129,7 @@ impl DatabaseFigures {
         self.salvage_copy.get().map(PathBuf::as_path)
     }
 
-    /// Whether a sync has failed.
+    /// Whether a sync has failed and no new file is in place yet.
     #[must_use]
     pub(crate) fn is_poisoned(&self) -> bool {
         self.is_poisoned.load(Ordering::Relaxed)

@@ -1,7 +1,7 @@
 //! The page `/metrics`: all figures as OpenMetrics text, composed for each scrape.
 //!
-//! The order is that of `families::ALL`; a family without values still shows its name, kind and meaning, so dashboards and alerts can be
-//! checked against an idle server.
+//! The order is that of `families::ALL`. A family without values still shows its name, kind and
+//! meaning, so dashboards and alerts can be checked against an idle server.
 
 mod relays;
 
@@ -33,7 +33,7 @@ use super::families::{self, Family, Kind};
 use super::member::MemberFigures;
 use super::shard::{End, SessionTotals, ShardFigures};
 
-/// The text of the page.
+/// Composes the text of the page.
 ///
 /// # Errors
 /// None in practice: writing to memory does not fail.
@@ -50,7 +50,7 @@ type Labels = Vec<String>;
 
 /// The samples of a family.
 enum Samples {
-    /// Counts, and gauges that are integers.
+    /// Counts, and integer gauges.
     Whole(Vec<(Labels, u64)>),
     /// Seconds.
     Real(Vec<(Labels, f64)>),
@@ -220,7 +220,7 @@ impl Scrape {
         self.real(families::CERTIFICATE, expiry);
     }
 
-    /// Counters and durations of databases.
+    /// Adds counters and durations of databases.
     fn of_work(&mut self, databases: &[Database]) {
         let outcomes = databases.iter().flat_map(|database| {
             let counts = &database.report.counts;
@@ -277,7 +277,7 @@ impl Scrape {
         self.whole(families::RECORD_BYTES, bytes);
     }
 
-    /// Gauges of databases.
+    /// Adds gauges of databases.
     fn of_content(&mut self, databases: &[Database]) {
         let rows = databases.iter().flat_map(|database| {
             let tables = database.report.tables.iter();
@@ -521,12 +521,12 @@ impl Scrape {
 }
 
 impl Database {
-    /// The labels of a sample of the whole database.
+    /// The labels of a sample for the whole database.
     fn alone(&self) -> Labels {
         vec![self.name.clone()]
     }
 
-    /// The labels of one of several samples.
+    /// The labels of one of several samples of the database.
     fn with(&self, label: &str) -> Labels {
         vec![self.name.clone(), label.to_owned()]
     }
@@ -588,7 +588,7 @@ fn encode_sample(
         .collect();
     match family.kind {
         Kind::Info => metric.encode_info(&labels),
-        // An empty pair of braces would be valid, but is unusual.
+        // An empty pair of braces would be valid but unusual.
         _ if labels.is_empty() => write(metric),
         _ => write(&mut metric.encode_family(&labels)?),
     }

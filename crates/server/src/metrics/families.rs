@@ -1,6 +1,8 @@
-//! All metric families: name, kind, labels and help. Every exported sample belongs to one of them, and docs/reference/metrics.md is this list.
+//! All metric families: name, kind, labels and help text. Every exported sample belongs to one of
+//! them, and docs/reference/metrics.md is this list.
 //!
-//! Units are seconds and bytes. Names are those of OpenMetrics; a counter's samples add `_total`, those of info `_info`.
+//! Units are seconds and bytes. Names follow OpenMetrics: a counter's samples add `_total`, those
+//! of an info add `_info`.
 
 use Kind::{Counter, Gauge, Histogram, Info};
 
@@ -24,9 +26,9 @@ pub(crate) struct Family {
     pub(crate) name: &'static str,
     /// Its kind.
     pub(crate) kind: Kind,
-    /// Names of its labels.
+    /// The names of its labels.
     pub(crate) labels: &'static [&'static str],
-    /// The help, one sentence.
+    /// The help text, one sentence.
     pub(crate) help: &'static str,
 }
 
@@ -193,7 +195,7 @@ mod tests {
         }
     }
 
-    /// The row of docs/reference/metrics.md.
+    /// The family's row in docs/reference/metrics.md.
     fn row(family: &Family) -> String {
         let (kind, suffix) = match family.kind {
             Counter => ("counter", "_total"),

@@ -1,11 +1,14 @@
-//! The pages for probes: whether to restart the server (`/livez`), whether to send clients to it (`/readyz`), and why.
+//! The pages for probes: whether to restart the server (`/livez`), whether to send clients to it
+//! (`/readyz`), and why.
 //!
-//! A supervisor restarts the server when `/livez` fails, and the server then loads everything again. So that page fails only for a fault that
-//! only a restart repairs: a thread that has not answered for a minute ([`STUCK_MS`]). A disk error makes the server not ready instead,
-//! because a restarted server would trust the disk again. A full disk does neither: reads and monitors go on, and
-//! only a client's next write can show that there is room again.
+//! When `/livez` fails, a supervisor restarts the server, which then loads everything again. That
+//! page therefore fails only for a fault that only a restart repairs: a thread that has not
+//! answered for a minute ([`STUCK_MS`]). A disk error makes the server not ready instead, because a
+//! restarted server would trust the disk again. A full disk does neither: reads and monitors go on,
+//! and only a client's next write can show that there is space again.
 //!
-//! Pure: checks come in, a page goes out. The wording is that of the health pages of etcd and Kubernetes.
+//! Pure: checks come in, a page goes out. The wording is that of the health pages of etcd and
+//! Kubernetes.
 
 use std::fmt::Write;
 
@@ -15,7 +18,7 @@ use crate::http::{Request, Response};
 
 use crate::liveness::STUCK_MS;
 
-/// A thread that has not answered for so long makes the server not ready, ms.
+/// A thread that has not answered for this long makes the server not ready, ms.
 pub(super) const BUSY_MS: u64 = 10_000;
 
 /// The outcome of one check.
@@ -25,7 +28,7 @@ pub(super) struct Check {
     pub(super) name: String,
     /// Why the check fails; `None`: it passes.
     pub(super) failure: Option<String>,
-    /// The state in words while the check passes.
+    /// The state in words, shown while the check passes.
     pub(super) note: Option<String>,
 }
 
@@ -50,7 +53,7 @@ impl Check {
     }
 }
 
-/// How long a request may be unanswered, for each page, ms.
+/// How long a request may stay unanswered, for each page, ms.
 pub(super) fn limit_ms(page: &str) -> u64 {
     match page {
         "livez" => STUCK_MS,
@@ -58,7 +61,8 @@ pub(super) fn limit_ms(page: &str) -> u64 {
     }
 }
 
-/// The page. `?verbose` lists every check even if all pass; `?exclude=NAME` leaves one out, or all of a kind, and may be repeated.
+/// Renders the page. `?verbose` lists every check even if all pass; `?exclude=NAME` leaves out one
+/// check, or all of a kind, and may be repeated.
 pub(super) fn page(name: &str, checks: &[Check], request: &Request<'_>) -> Response {
     let is_verbose = request.options().any(|(option, _)| option == "verbose");
     let excluded: Vec<&str> = request
@@ -69,9 +73,9 @@ pub(super) fn page(name: &str, checks: &[Check], request: &Request<'_>) -> Respo
     let mut text = String::new();
     let mut has_failed = false;
     for check in checks {
-        // One line for each check, whatever files and servers are called.
+        // Each check fits on one line, whatever the names of files and servers contain.
         let name = Shown(&check.name);
-        // Writing to a string cannot fail; here and below.
+        // Writing to a string cannot fail; the same holds below.
         let _ = match &check.failure {
             _ if excluded.iter().any(|excluded| check.is_meant_by(excluded)) => {
                 writeln!(text, "[+]{name} excluded: ok")

@@ -2,15 +2,15 @@
 //! directory of sockets.
 //!
 //! Scripts such as `ovn-ctl` start several servers with the same options, and two servers cannot
-//! listen at one address. `OVN_Northbound=:9476,OVN_Southbound=:9477` gives each its own, and
-//! `unix:/run/ovn/` a socket `NAME.metrics.sock` for each. This file knows the words; it does not
-//! listen.
+//! listen at one address. `OVN_Northbound=:9476,OVN_Southbound=:9477` gives each server its own
+//! address, and `unix:/run/ovn/` gives each a socket `NAME.metrics.sock`. This file parses the
+//! option; it does not listen.
 
 use std::path::Path;
 
 use crate::http::Address;
 
-/// The value of the option.
+/// The parsed value of the option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListenAt {
     entries: Vec<Entry>,
@@ -25,10 +25,11 @@ struct Entry {
 }
 
 impl ListenAt {
-    /// Parses the option's value: `ADDRESS`, or `DATABASE=ADDRESS` once or more, separated by commas.
+    /// Parses the option's value: `ADDRESS`, or one or more `DATABASE=ADDRESS`, separated by
+    /// commas.
     ///
     /// # Errors
-    /// The reason why it is invalid. Host names are not resolved yet.
+    /// The value is invalid; the text says why. Host names are not resolved yet.
     pub(crate) fn parse(text: &str) -> Result<ListenAt, String> {
         let head = text.split([':', ',', '/']).next().unwrap_or(text);
         if !head.contains('=') {
@@ -49,11 +50,11 @@ impl ListenAt {
         Ok(ListenAt { entries })
     }
 
-    /// The address for a server of these databases: that of the first entry that is for one of them,
-    /// or for any server. `None`: there is no such entry.
+    /// The address for a server of these databases: that of the first entry for one of them, or for
+    /// any server. `None`: there is no such entry.
     ///
     /// # Errors
-    /// The reason why the address is invalid. A host name is resolved, which may take a while.
+    /// The address is invalid; the text says why. Resolving a host name may take a while.
     pub(crate) fn address_of(&self, databases: &[String]) -> Option<Result<Address, String>> {
         let is_ours = |entry: &&Entry| match &entry.database {
             Some(database) => databases.contains(database),
@@ -74,10 +75,10 @@ impl ListenAt {
         Some(Address::parse(&format!("unix:{}", file.display())))
     }
 
-    /// Whether every address is valid, for whichever database.
+    /// Whether every address is valid, for any database.
     ///
     /// # Errors
-    /// The reason why one is not.
+    /// An address is invalid; the text says why.
     pub(crate) fn check(&self) -> Result<(), String> {
         for Entry { address, .. } in &self.entries {
             if directory(address).is_none() {
@@ -88,7 +89,7 @@ impl ListenAt {
     }
 }
 
-/// The directory of sockets that an address names, which ends with a slash.
+/// The directory of sockets that an address names; such an address ends with a slash.
 fn directory(address: &str) -> Option<&str> {
     let file = address.strip_prefix("unix:")?;
     file.ends_with('/').then_some(file)

@@ -1,7 +1,8 @@
-//! The figures of one member of a cluster: its status as it last published it, and what its thread counts.
+//! The figures of one cluster member: its status as last published, and the counts of its thread.
 //!
-//! Written by the member's thread, read by the pages. Invariant: the thread publishes at most every [`PUBLISH_MS`], and once more before it
-//! sleeps longer, so the pages show a state that is no older than that.
+//! Written by the member's thread, read by the pages. Invariant: the thread publishes at most every
+//! [`PUBLISH_MS`], and wakes to publish a change, so the pages show a state that is no older than
+//! that.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,17 +11,17 @@ use corvid_consensus::Status;
 use corvid_consensus::member::{Connected, FileState, Role};
 use corvid_shell::durations::Durations;
 
-/// Between two publications, ms.
+/// The interval between two publications, ms.
 pub(crate) const PUBLISH_MS: u64 = 250;
 
-/// The figures.
+/// The figures of one cluster member.
 #[derive(Debug, Default)]
 pub(crate) struct MemberFigures {
     /// From a proposal of this member's database until a quorum has synced it.
     pub(crate) quorum: Durations,
-    /// Append messages with entries that were sent to peers.
+    /// Append messages with entries sent to peers.
     pub(crate) appends: AtomicU64,
-    /// Entries in them.
+    /// Entries in these messages.
     pub(crate) entries: AtomicU64,
     /// Unsent bytes of connections to peers.
     pub(crate) backlog_bytes: AtomicU64,
@@ -30,7 +31,7 @@ pub(crate) struct MemberFigures {
 }
 
 impl MemberFigures {
-    /// Publishes the present state.
+    /// Publishes the current state.
     pub(crate) fn publish(&self, status: Status, connections: usize, backlog_bytes: u64) {
         self.connections
             .store(connections as u64, Ordering::Relaxed);
@@ -38,7 +39,7 @@ impl MemberFigures {
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(status));
     }
 
-    /// The state that was published last.
+    /// The last published state.
     #[must_use]
     pub(crate) fn status(&self) -> Option<Arc<Status>> {
         self.status
@@ -47,7 +48,7 @@ impl MemberFigures {
             .clone()
     }
 
-    /// Why clients should not be sent to this member; `None`: they may.
+    /// Why clients should not be sent to this member; `None`: they may be.
     #[must_use]
     pub(crate) fn fault(&self) -> Option<String> {
         let Some(status) = self.status() else {
@@ -110,7 +111,7 @@ impl MemberFigures {
     }
 }
 
-/// Committed entries that the database has not applied.
+/// The number of committed entries that the database has not applied.
 fn behind(status: &Status) -> u64 {
     status.commit.0.saturating_sub(status.applied.0)
 }

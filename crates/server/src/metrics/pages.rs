@@ -1,4 +1,5 @@
-//! The pages of [`Metrics`] as a [`Site`]: requests for status, checks, and the format of `/metrics`. Runs on the `http` thread.
+//! The pages of [`Metrics`] as a [`Site`]: status requests, checks, and the format of `/metrics`.
+//! Runs on the `http` thread.
 
 use crate::http::{Request, Response, Site};
 use corvid_net::clock;
@@ -43,7 +44,8 @@ impl Site for Metrics {
         }
     }
 
-    /// Requests the status regularly, so the time since which a thread has not answered is known even if probes are rare.
+    /// Requests the status regularly, so that the age of an unanswered request is known even if
+    /// probes are rare.
     fn tick(&self) {
         self.request_all();
     }
@@ -55,7 +57,7 @@ impl Metrics {
             figures.request_status();
         }
         for shard in self.shards() {
-            // One message is enough until the shard has answered.
+            // One message suffices until the shard has answered.
             if !shard.figures.request().is_pending() {
                 shard.figures.request_status();
                 shard.handle.post(ShardMessage::Sample);
@@ -88,7 +90,7 @@ impl Metrics {
             .collect()
     }
 
-    /// Every database's and shard's thread, and for how long its request has been unanswered, ms.
+    /// Every database's and shard's thread, each with the age of its unanswered request, ms.
     pub(super) fn unanswered(&self) -> impl Iterator<Item = (String, u64)> {
         let now_ms = clock::mono_ms();
         let databases = self.served().into_iter().map(move |(name, figures)| {
@@ -241,7 +243,7 @@ mod tests {
         }
     }
 
-    /// A thread is blocked and continues. Minutes are simulated by the time that is passed to [`Check::thread`].
+    /// A thread is blocked and continues. The time passed to [`Check::thread`] simulates minutes.
     #[test]
     fn a_blocked_thread_fails_the_pages_until_it_answers_again() {
         let (mailbox, handle) = database();

@@ -1,12 +1,14 @@
-//! The older text format (`text/plain; version=0.0.4`), for clients that do not ask for OpenMetrics, translated from OpenMetrics.
+//! The older text format (`text/plain; version=0.0.4`), translated from OpenMetrics, for clients
+//! that do not ask for OpenMetrics.
 //!
-//! The formats differ in three ways: in the older one a counter's samples have the name of the family, an info is a gauge, and there is no
-//! end mark.
+//! The formats differ in three ways. In the older one a counter's samples have the name of the
+//! family, an info is a gauge, and there is no end mark.
 
-/// The text in the older format.
+/// Translates OpenMetrics text to the older format.
 pub(super) fn from_openmetrics(text: &str) -> String {
     let mut plain = String::with_capacity(text.len() + 1024);
-    // The help of a family precedes its type, which decides the name of the family in this format.
+    // The help of a family precedes its type, and the type decides the name of the family in this
+    // format.
     let mut help = None;
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# HELP ") {

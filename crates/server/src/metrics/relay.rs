@@ -1,25 +1,25 @@
-//! The figures of one relay: its state and amounts, as its thread last published them.
+//! The figures of one relay: its state and counts, as its thread last published them.
 //!
-//! Written by the relay's thread after each turn, which is a few stores; read by the pages and by `memory/show`. Figures of one moment may be of two
-//! turns.
+//! The relay's thread writes them after each turn, with a few stores; the pages and `memory/show`
+//! read them. Figures read together may come from two turns.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use corvid_net::clock;
 
-/// The figures.
+/// The figures of one relay.
 #[derive(Debug, Default)]
 pub(crate) struct RelayFigures {
     stage: AtomicU8,
     /// When the stage began, monotonic ms.
     since_ms: AtomicU64,
-    /// Requests of clients that have not been sent, because the source is away.
+    /// Client requests that have not been sent, because the source is disconnected.
     pub(crate) waiting: AtomicU64,
-    /// Requests of clients that the source has and has not answered.
+    /// Client requests sent to the source and not answered yet.
     pub(crate) sent: AtomicU64,
-    /// Changes, and whole contents, that the source has sent.
+    /// Changes, and whole contents, received from the source.
     pub(crate) changes: AtomicU64,
-    /// Bytes of these that the database has not applied.
+    /// The bytes of these changes that the database has not applied yet.
     pub(crate) unapplied_bytes: AtomicU64,
     /// Bytes received from the source.
     pub(crate) received_bytes: AtomicU64,
@@ -30,16 +30,16 @@ pub(crate) struct RelayFigures {
 /// The state of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RelayStage {
-    /// No contents have come yet.
+    /// No contents have arrived yet.
     Empty,
-    /// It has what its source has, and requests can be sent.
+    /// The relay has its source's contents, and requests can be sent.
     Connected,
-    /// It has contents, and no source.
+    /// The relay has contents, but no connection to its source.
     Lost,
 }
 
 impl RelayFigures {
-    /// The state.
+    /// The relay's state.
     #[must_use]
     pub(crate) fn stage(&self) -> RelayStage {
         match self.stage.load(Ordering::Relaxed) {
@@ -49,14 +49,14 @@ impl RelayFigures {
         }
     }
 
-    /// For how long, ms.
+    /// Milliseconds since the state last changed.
     #[must_use]
     pub(crate) fn stage_ms(&self) -> u64 {
         let since_ms = self.since_ms.load(Ordering::Relaxed);
         clock::mono_ms().saturating_sub(since_ms)
     }
 
-    /// The state is this one. Its thread alone calls this.
+    /// Sets the state. Only the relay's thread calls this.
     pub(crate) fn set_stage(&self, now_ms: u64, stage: RelayStage) {
         let is_first = self.since_ms.load(Ordering::Relaxed) == 0;
         if stage != self.stage() || is_first {
@@ -65,7 +65,8 @@ impl RelayFigures {
         }
     }
 
-    /// Why clients should not be sent to this relay; `None`: they may. A relay without its source still answers readers.
+    /// Why clients should not be sent to this relay; `None`: they may be. A relay that has lost its
+    /// source still answers readers.
     #[must_use]
     pub(crate) fn fault(&self) -> Option<String> {
         let is_empty = self.stage() == RelayStage::Empty;

@@ -1,4 +1,5 @@
-//! The figures of one shard. Its thread alone counts; the totals of its sessions are published when a [`StatusRequest`] asks for them.
+//! The figures of one shard. Only its thread counts; the totals of its sessions are published when
+//! a [`StatusRequest`] asks for them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,26 +11,26 @@ use super::status_request::StatusRequest;
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The client closed.
+    /// The client closed the connection.
     Client,
     /// Reading or writing failed.
     Error,
-    /// It sent bytes that are no message.
+    /// The client sent bytes that are not a message.
     BadMessage,
-    /// It did not answer a probe.
+    /// The client did not answer a probe.
     Probe,
-    /// It left too much unread, or sent too much at once.
+    /// The client left too much output unread, or sent too much at once.
     Limit,
-    /// The server closed it so that it reconnects.
+    /// The server closed the session so that the client reconnects.
     Disconnected,
-    /// Its remote was removed.
+    /// The session's remote was removed.
     RemoteRemoved,
-    /// The server exits.
+    /// The server is exiting.
     Shutdown,
 }
 
 impl End {
-    /// All, in order.
+    /// All reasons, in order.
     pub(crate) const ALL: [End; 8] = [
         End::Client,
         End::Error,
@@ -41,7 +42,7 @@ impl End {
         End::Shutdown,
     ];
 
-    /// The label's value.
+    /// The value of the label `reason`.
     #[must_use]
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -57,12 +58,13 @@ impl End {
     }
 }
 
-/// The figures.
+/// The figures of one shard.
 #[derive(Debug, Default)]
 pub(crate) struct ShardFigures {
-    /// Reading the envelope of one message and forwarding it.
+    /// Reading the envelope of one message and forwarding the message.
     pub(crate) read: Durations,
-    /// From the moment at which updates for a session reach the shard until the system has accepted all its output.
+    /// From the arrival of updates for a session at the shard until the system has accepted all its
+    /// output.
     pub(crate) drain: Durations,
     /// JSON received, bytes.
     pub(crate) received_bytes: AtomicU64,
@@ -71,7 +73,7 @@ pub(crate) struct ShardFigures {
     /// Sessions that began.
     pub(crate) opened: AtomicU64,
     closed: [AtomicU64; End::ALL.len()],
-    /// TLS connections that clients made.
+    /// TLS connections that clients opened.
     pub(crate) handshakes: AtomicU64,
     /// TLS handshakes of clients that failed.
     pub(crate) handshakes_failed: AtomicU64,
@@ -82,13 +84,13 @@ pub(crate) struct ShardFigures {
 /// Totals of a shard's sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SessionTotals {
-    /// Sessions.
+    /// The number of sessions.
     pub(crate) sessions: u64,
-    /// Sessions with output that the system has not accepted.
+    /// The number of sessions with output that the system has not accepted.
     pub(crate) behind: u64,
-    /// Output that is queued for all sessions, bytes.
+    /// Output queued for all sessions together, bytes.
     pub(crate) backlog_bytes: u64,
-    /// The most output that is queued for one session, bytes.
+    /// The largest output queued for one session, bytes.
     pub(crate) backlog_max_bytes: u64,
     /// The age of the oldest queued update, ns.
     pub(crate) lag_max_ns: u64,
@@ -105,18 +107,18 @@ impl std::ops::AddAssign for SessionTotals {
 }
 
 impl ShardFigures {
-    /// A session ended.
+    /// Counts the end of a session.
     pub(crate) fn close(&self, why: End) {
         self.closed[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Sessions that ended for this reason.
+    /// The number of sessions that ended for this reason.
     #[must_use]
     pub(crate) fn closed(&self, why: End) -> u64 {
         self.closed[why as usize].load(Ordering::Relaxed)
     }
 
-    /// Records a request for the totals; a message to the shard must follow.
+    /// Records a request for the totals; the caller must then send a message to the shard.
     pub(super) fn request_status(&self) {
         self.request.send(clock::mono_ms());
     }

@@ -1,41 +1,42 @@
-//! A request to a thread for its status, and how long the thread has not answered.
+//! A request to a thread for its status, and how long the thread has left it unanswered.
 //!
-//! The page sends the request and wakes the thread; the thread answers between two pieces of work. A request that is repeated before
-//! it is answered keeps its time. So an idle thread proves that it wakes, and a busy one that its present work ends.
+//! The page sends the request and wakes the thread; the thread answers between two pieces of work.
+//! A request that is repeated before it is answered keeps its time. An answer therefore proves that
+//! an idle thread wakes, and that a busy thread finishes its current piece of work.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The request to one thread.
 #[derive(Debug, Default)]
 pub(super) struct StatusRequest {
-    /// When the first unanswered request was sent, monotonic ms; 0: all are answered.
+    /// When the oldest unanswered request was sent, monotonic ms; 0: all are answered.
     since_ms: AtomicU64,
-    /// When the last answer came, monotonic ms; 0: there was none.
+    /// When the last answer arrived, monotonic ms; 0: never.
     answered_ms: AtomicU64,
 }
 
 impl StatusRequest {
     /// Sends the request; the caller must wake the thread afterwards.
     pub(super) fn send(&self, now_ms: u64) {
-        // An answer at this very moment is seen by the next request.
+        // If the thread answers at this very moment, the next request takes effect.
         let _ = self
             .since_ms
             .compare_exchange(0, now_ms, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Whether a request is unanswered. One load, so the thread can ask often.
+    /// Whether a request is unanswered. Costs one load, so the thread can check often.
     #[must_use]
     pub(super) fn is_pending(&self) -> bool {
         self.since_ms.load(Ordering::Acquire) != 0
     }
 
-    /// The thread has published its status.
+    /// Records that the thread has published its status.
     pub(super) fn answer(&self, now_ms: u64) {
         self.answered_ms.store(now_ms, Ordering::Relaxed);
         self.since_ms.store(0, Ordering::Release);
     }
 
-    /// For how long the request has been unanswered, ms; 0 when it is answered.
+    /// Milliseconds since the oldest unanswered request; 0 if all are answered.
     #[must_use]
     pub(super) fn unanswered_ms(&self, now_ms: u64) -> u64 {
         match self.since_ms.load(Ordering::Acquire) {

@@ -1,12 +1,12 @@
 //! The switch that turns the server's measurements on and off.
 //!
-//! Figures exist from the start, so metrics can be switched on at any time. While the switch is off a
-//! measuring point costs one relaxed load of a word that nobody writes.
+//! Figures exist from the start, so metrics can be switched on at any time. While the switch is
+//! off, a measuring point costs one relaxed load of a word that is rarely written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The switch of one server; cheap to clone. Off at first.
+/// The switch of one server; cheap to clone. Initially off.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Switch(Arc<AtomicBool>);
 
@@ -34,7 +34,7 @@ impl<F> Clone for Switched<F> {
 }
 
 impl<F> Switched<F> {
-    /// Figures under this switch.
+    /// Figures controlled by this switch.
     pub(crate) fn new(figures: Arc<F>, switch: &Switch) -> Switched<F> {
         Switched {
             figures,
@@ -42,19 +42,20 @@ impl<F> Switched<F> {
         }
     }
 
-    /// The figures, while they are counted.
+    /// The figures, if they are being counted.
     #[inline]
     pub(crate) fn counted(&self) -> Option<&F> {
         self.is_on().then_some(&*self.figures)
     }
 
-    /// The figures, for state that must be right whenever metrics are switched on.
+    /// The figures regardless of the switch, for state that must be right whenever metrics are
+    /// switched on.
     #[inline]
     pub(crate) fn state(&self) -> &Arc<F> {
         &self.figures
     }
 
-    /// Whether the figures are counted.
+    /// Whether the figures are being counted.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.switch.0.load(Ordering::Relaxed)

@@ -1,8 +1,11 @@
-//! A connection that the server opens itself and opens again whenever it ends: connect, back off, probe, log.
+//! A connection that the server opens itself and reopens whenever it ends: connecting, backing off,
+//! probing, logging.
 //!
-//! Both kinds of connections that the server opens are built on it: remotes that it connects to ([`super::outgoing`]) and the connection of a
-//! backup to its source ([`super::source`]). When to connect is decided by [`Reconnect`], which knows no socket; this file carries that out on a
-//! shard. It does not know what is sent or received, except for its own probes.
+//! Both kinds of connections that the server opens are built on it: remotes that the server
+//! connects to ([`super::outgoing`]), and the connection of a backup to its source
+//! ([`super::source`]). [`Reconnect`] decides when to connect and knows no sockets; this file
+//! carries that out on a shard. It does not know what is sent or received, except for its own
+//! probes.
 
 use corvid_net::clock::Now;
 use corvid_net::errno;
@@ -18,27 +21,28 @@ use super::options::RemoteOptions;
 use crate::coverage;
 use crate::shard::wire_log;
 
-/// The error of every attempt when the remote's text names no connection method.
+/// The error of every attempt if the remote's text does not name a connection method.
 const NO_SUCH_METHOD: &str = "Address family not supported by protocol";
 
-/// The error with which a connection ends when the peer violates the protocol.
+/// The error with which a connection ends if the peer violates the protocol.
 const PROTOCOL_ERROR: &str = "Protocol error";
 
-/// A connection that is opened again whenever it ends.
+/// A connection that is reopened whenever it ends.
 #[derive(Debug)]
 pub(crate) struct ActiveConnection {
     name: String,
-    /// `None`: the text is no connection method, and every attempt fails.
+    /// `None`: the text is not a connection method, and every attempt fails.
     target: Option<Active>,
     options: RemoteOptions,
     reconnect: Reconnect,
     conn: Option<ConnId>,
-    /// Messages of the peer count against no limit.
+    /// The peer is trusted: its messages count against no limit.
     is_trusted: bool,
 }
 
 impl ActiveConnection {
-    /// A connection to `name`. The first attempt is due now. `probe_interval_ms`: 0 for no probes.
+    /// A connection to `name`. The first attempt is due at once. `probe_interval_ms`: 0 for no
+    /// probes.
     pub(super) fn new(
         now: Now,
         name: String,
@@ -63,13 +67,13 @@ impl ActiveConnection {
         connection
     }
 
-    /// Does not limit the length of the peer's messages, from the next connection on.
+    /// Lifts the limit on the peer's messages, from the next connection on.
     pub(super) fn trusted(mut self) -> ActiveConnection {
         self.is_trusted = true;
         self
     }
 
-    /// Changes the options, also for a connection that is open.
+    /// Changes the options, also for an open connection.
     pub(super) fn set_options(&mut self, options: RemoteOptions, probe_interval_ms: u64) {
         self.reconnect.set_probe_interval(probe_interval_ms);
         self.reconnect
@@ -87,23 +91,25 @@ impl ActiveConnection {
         &self.options
     }
 
-    /// The open connection, or the attempt under way.
+    /// The open connection, or the attempt in progress.
     pub(super) fn conn(&self) -> Option<ConnId> {
         self.conn
     }
 
-    /// The state machine, for its state, and to enable, disable or force it.
+    /// The state machine: to read its state, and to enable, disable or force it.
     pub(super) fn reconnect(&mut self) -> &mut Reconnect {
         &mut self.reconnect
     }
 
-    /// When [`ActiveConnection::run`] is due, monotonic ms; in the past when it is late; `None`: not before the next event.
+    /// When [`ActiveConnection::run`] is due, monotonic ms, in the past if it is late; `None`: not
+    /// before the next event.
     pub(super) fn deadline_ms(&self) -> Option<u64> {
-        // A probe is due after an interval of silence; whether bytes have arrived meanwhile is checked when it is due.
+        // A probe is due after an interval of silence. Whether bytes have arrived since is checked
+        // when the probe is due.
         self.reconnect.deadline_ms(0)
     }
 
-    /// Connects, disconnects or probes, if that is due.
+    /// Connects, disconnects or probes, if any of these is due.
     pub(super) fn run(&mut self, now: Now, io: &mut Io) {
         match self.reconnect.handle(now.mono_ms) {
             Some(Action::Connect) => self.connect(now, io),
@@ -139,21 +145,22 @@ impl ActiveConnection {
         }
     }
 
-    /// Closes the connection, or gives the attempt up.
+    /// Closes the connection, or abandons the attempt.
     pub(super) fn close(&self, io: &mut Io) {
         if let Some(conn) = self.conn {
             io.close(conn);
         }
     }
 
-    /// The attempt has succeeded.
+    /// Records that the attempt has succeeded.
     pub(super) fn opened(&mut self, now: Now) {
         coverage::RECONNECT_CONNECTED.bump();
         self.reconnect.connected(now.mono_ms);
         self.log();
     }
 
-    /// The connection, or the attempt, has ended. `is_refused`: we closed it because the peer violated the protocol.
+    /// Records that the connection or the attempt has ended. `is_refused`: the server closed it
+    /// because the peer violated the protocol.
     pub(super) fn closed(&mut self, now: Now, reason: &CloseReason, is_refused: bool) {
         self.conn = None;
         let end = match reason {
@@ -169,7 +176,7 @@ impl ActiveConnection {
         self.log();
     }
 
-    /// Logs what the state machine reports.
+    /// Logs the state machine's events.
     fn log(&mut self) {
         for notice in self.reconnect.take_log_events() {
             let (level, name) = (log_level(notice.level()), &self.name);
@@ -178,7 +185,7 @@ impl ActiveConnection {
     }
 }
 
-/// The logger's level for messages of pure crates.
+/// The logger's level for a message of a pure crate.
 pub(crate) fn log_level(level: Level) -> logging::Level {
     match level {
         Level::Debug => logging::Level::Debug,

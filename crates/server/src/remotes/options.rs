@@ -1,25 +1,26 @@
-//! The options of one remote, from the command line's defaults or from a configuration row (docs/spec/cli.md 1.4, 1.5).
+//! The options of one remote, from the command line's defaults or from a configuration row
+//! (docs/spec/cli.md 1.4, 1.5).
 
 use corvid_rpc::backoff;
 use corvid_rpc::probe::INTERVAL_MS_DEFAULT;
 use corvid_service::remote_rows::RemoteRow;
 
-/// The options, which sessions of the remote inherit.
+/// The options of a remote, which its sessions inherit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RemoteOptions {
-    /// Probe interval in ms; `None`: 5000 on networks, off on Unix sockets. 0: off.
+    /// The probe interval, ms; 0: off. `None`: 5000 on networks, off on Unix sockets.
     pub(crate) probe_interval: Option<u64>,
-    /// Longest pause between attempts to connect, ms.
+    /// The maximum pause between attempts to connect, ms.
     pub(crate) max_backoff_ms: u64,
-    /// Refuse writes.
+    /// Reject writes.
     pub(crate) read_only: bool,
-    /// RBAC role; empty: none.
+    /// The RBAC role; empty: none.
     pub(crate) role: String,
-    /// Differentiated services code point.
+    /// The differentiated services code point.
     pub(crate) dscp: u8,
 }
 
-/// The shortest probe interval, and the shortest maximum of pauses, that can be set, ms.
+/// The minimum of probe intervals and of maximum pauses that can be set, ms.
 const INTERVAL_MS_MIN: u64 = 1000;
 
 /// The DSCP of control traffic (TOS byte 0xC0).
@@ -58,7 +59,8 @@ impl RemoteOptions {
         options
     }
 
-    /// Sets the interval, ms: less than a second becomes a second; zero and negative values turn probes off.
+    /// Sets the probe interval, ms. Less than a second becomes a second; zero and negative values
+    /// turn probes off.
     pub(crate) fn set_probe_interval(&mut self, interval_ms: i64) {
         let interval_ms = u64::try_from(interval_ms).unwrap_or(0);
         self.probe_interval = Some(match interval_ms {
@@ -67,7 +69,8 @@ impl RemoteOptions {
         });
     }
 
-    /// Sets the longest pause, ms: less than a second becomes a second; zero and negative values become the default.
+    /// Sets the maximum pause, ms. Less than a second becomes a second; zero and negative values
+    /// become the default.
     pub(crate) fn set_max_backoff(&mut self, max_ms: i64) {
         self.max_backoff_ms = match u64::try_from(max_ms) {
             Ok(0) | Err(_) => backoff::MAX_MS_DEFAULT,
@@ -75,7 +78,7 @@ impl RemoteOptions {
         };
     }
 
-    /// Sets the code point; an invalid one is ignored.
+    /// Sets the code point; an invalid value is ignored.
     pub(crate) fn set_dscp(&mut self, dscp: i64) {
         if let Ok(dscp @ 0..=63) = u8::try_from(dscp) {
             self.dscp = dscp;

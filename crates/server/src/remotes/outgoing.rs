@@ -1,6 +1,8 @@
-//! Remotes that the server connects to itself (`tcp:`, `unix:`): each connection serves one session at a time, and is opened again when it ends.
+//! Remotes that the server connects to itself (`tcp:`, `unix:`). Each connection serves one session
+//! at a time, and is reopened when it ends.
 //!
-//! Runs on shard 0. Connecting is [`ActiveConnection`]'s; this file adds the status that the main thread writes into rows of remotes.
+//! Runs on shard 0. [`ActiveConnection`] connects; this file adds the status that the main thread
+//! writes to rows of remotes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,28 +13,29 @@ use corvid_reactor::shard::{CloseReason, ConnId, Io};
 use super::connection::ActiveConnection;
 use super::options::RemoteOptions;
 
-/// The state machine sends no probes. The session probes an open connection, as it does accepted ones.
+/// The state machine sends no probes. The session probes an open connection, as it does an accepted
+/// one.
 const NO_PROBES: u64 = 0;
 
 /// The status of the connection to a remote.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionStatus {
-    /// As the state machine names it: `ACTIVE`, `BACKOFF`, ...
+    /// The state machine's state: `ACTIVE`, `BACKOFF`, ...
     pub(crate) state: &'static str,
     /// The session, while the connection is open.
     pub(crate) session: Option<SessionId>,
-    /// When it was last established, monotonic ms.
+    /// When the connection was last established, monotonic ms.
     pub(crate) connected_at_ms: Option<u64>,
-    /// When an established one last ended, monotonic ms.
+    /// When an established connection last ended, monotonic ms.
     pub(crate) disconnected_at_ms: Option<u64>,
 }
 
-/// The cell in which the shard that connects publishes the status, and the main thread reads it.
+/// The cell in which the connecting shard publishes the status, for the main thread to read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedStatus(Arc<Mutex<ConnectionStatus>>);
 
 impl SharedStatus {
-    /// The present status.
+    /// The current status.
     #[must_use]
     pub(crate) fn read(&self) -> ConnectionStatus {
         self.lock().clone()
@@ -46,13 +49,13 @@ impl SharedStatus {
 /// One remote that the server connects to.
 pub(crate) struct OutgoingRemote {
     connection: ActiveConnection,
-    /// The session closes the connection because the peer has violated the protocol.
+    /// The session is closing the connection because the peer has violated the protocol.
     is_refused: bool,
     status: SharedStatus,
 }
 
 impl OutgoingRemote {
-    /// A remote whose first attempt is due now.
+    /// A remote whose first attempt is due at once.
     #[must_use]
     pub(crate) fn new(
         now: Now,
@@ -60,7 +63,8 @@ impl OutgoingRemote {
         options: RemoteOptions,
         status: SharedStatus,
     ) -> OutgoingRemote {
-        // A listener's text arrives here only when it cannot be parsed. Its log messages are those of a listener.
+        // A listener's text gets here only if it cannot be parsed. Its log messages are those of a
+        // listener.
         let is_passive = ["ptcp:", "pssl:", "punix:"]
             .iter()
             .any(|scheme| name.starts_with(scheme));
@@ -73,7 +77,7 @@ impl OutgoingRemote {
         }
     }
 
-    /// Changes the options, also for a connection that is open.
+    /// Changes the options, also for an open connection.
     pub(crate) fn set_options(&mut self, options: RemoteOptions) {
         self.connection.set_options(options, NO_PROBES);
     }
@@ -90,37 +94,38 @@ impl OutgoingRemote {
         self.connection.options()
     }
 
-    /// The open connection, or the attempt under way.
+    /// The open connection, or the attempt in progress.
     #[must_use]
     pub(crate) fn conn(&self) -> Option<ConnId> {
         self.connection.conn()
     }
 
-    /// When [`OutgoingRemote::run`] is due, monotonic ms; in the past when it is late.
+    /// When [`OutgoingRemote::run`] is due, monotonic ms; in the past if it is late.
     #[must_use]
     pub(crate) fn deadline_ms(&self) -> Option<u64> {
         self.connection.deadline_ms()
     }
 
-    /// Connects or disconnects, if that is due.
+    /// Connects or disconnects, if either is due.
     pub(crate) fn run(&mut self, now: Now, io: &mut Io) {
         self.connection.run(now, io);
         self.publish(now);
     }
 
-    /// The connection is open and serves this session.
+    /// Records that the connection is open and serves this session.
     pub(crate) fn opened(&mut self, now: Now, session: SessionId) {
         self.connection.opened(now);
         self.status.lock().session = Some(session);
         self.publish(now);
     }
 
-    /// The session is about to close the connection because the peer has violated the protocol.
+    /// Records that the session is about to close the connection because the peer has violated the
+    /// protocol.
     pub(crate) fn refuse(&mut self) {
         self.is_refused = true;
     }
 
-    /// The connection, or the attempt, has ended.
+    /// Records that the connection or the attempt has ended.
     pub(crate) fn closed(&mut self, now: Now, reason: &CloseReason) {
         let is_refused = std::mem::take(&mut self.is_refused);
         self.connection.closed(now, reason, is_refused);

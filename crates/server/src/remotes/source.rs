@@ -1,8 +1,10 @@
-//! The connection of a backup to its source: probed, and read no faster than the database applies what arrives.
+//! The connection of a backup to its source: probed, and read no faster than the database applies
+//! the input.
 //!
-//! Runs on shard 0. Connecting is [`ActiveConnection`]'s; this file adds flow control, pauses and the numbers of connections. It forwards
-//! messages without interpreting them, except for probes: it answers those at once, because the database may be busy. The conversation is
-//! the database's ([`corvid_service::replication`]).
+//! Runs on shard 0. [`ActiveConnection`] connects; this file adds flow control, pauses and
+//! connection numbers. It forwards messages without interpreting them, except for probes, which it
+//! answers at once because the database may be busy. The database conducts the conversation
+//! ([`corvid_service::replication`]).
 
 use corvid_json::Pieces;
 use corvid_net::clock::Now;
@@ -16,13 +18,13 @@ use super::connection::ActiveConnection;
 use super::options::RemoteOptions;
 use crate::shard::wire_log;
 
-/// The probe interval unless one is given, ms: a server that applies much may be silent for a while.
+/// The default probe interval, ms: a source that applies a large change may be silent for a while.
 const PROBE_INTERVAL_MS: u64 = 60_000;
 
 /// Reading pauses while the database has more than this to apply, bytes.
 const UNAPPLIED_BYTES_MAX: usize = 4 << 20;
 
-/// Probes are shorter, bytes.
+/// The maximum size of a probe, bytes.
 const PROBE_BYTES_MAX: usize = 4096;
 
 /// The connection of one backup to its source.
@@ -31,17 +33,17 @@ pub(crate) struct SourceConnection {
     id: SourceId,
     database: DatabaseId,
     connection: ActiveConnection,
-    /// How many connections have been established.
+    /// The number of connections established so far.
     connections: u64,
     /// When the next attempt is due after a pause, monotonic ms.
     paused_until_ms: Option<u64>,
-    /// The last arrival of bytes that the state machine has been given, monotonic ms.
+    /// The time of the newest input reported to the state machine, monotonic ms.
     heard_ms: u64,
     unapplied_bytes: usize,
 }
 
 impl SourceConnection {
-    /// A connection to `name` whose first attempt is due now.
+    /// A connection to `name` whose first attempt is due at once.
     #[must_use]
     pub(crate) fn new(
         now: Now,
@@ -54,7 +56,7 @@ impl SourceConnection {
         SourceConnection {
             id,
             database,
-            // The source sends all its contents as one message.
+            // The source sends all its contents as one message, so its messages are not limited.
             connection: ActiveConnection::new(now, name, options, interval_ms).trusted(),
             connections: 0,
             paused_until_ms: None,
@@ -63,38 +65,39 @@ impl SourceConnection {
         }
     }
 
-    /// Changes the options, also for a connection that is open.
+    /// Changes the options, also for an open connection.
     pub(crate) fn set_options(&mut self, options: RemoteOptions) {
         let interval_ms = probe_interval_ms(&options);
         self.connection.set_options(options, interval_ms);
     }
 
-    /// The number of this connection and its successors. A database gets a new one each time that it becomes a backup.
+    /// The number of this connection and its successors. A database gets a new number each time it
+    /// becomes a backup.
     #[must_use]
     pub(crate) fn id(&self) -> SourceId {
         self.id
     }
 
-    /// The backup.
+    /// The database that is the backup.
     #[must_use]
     pub(crate) fn database(&self) -> DatabaseId {
         self.database
     }
 
-    /// The open connection, or the attempt under way.
+    /// The open connection, or the attempt in progress.
     #[must_use]
     pub(crate) fn conn(&self) -> Option<ConnId> {
         self.connection.conn()
     }
 
-    /// When [`SourceConnection::run`] is due, monotonic ms; in the past when it is late.
+    /// When [`SourceConnection::run`] is due, monotonic ms; in the past if it is late.
     #[must_use]
     pub(crate) fn deadline_ms(&self) -> Option<u64> {
         self.paused_until_ms
             .or_else(|| self.connection.deadline_ms())
     }
 
-    /// Connects, disconnects or probes, if that is due.
+    /// Connects, disconnects or probes, if any of these is due.
     pub(crate) fn run(&mut self, now: Now, io: &mut Io) {
         if self
             .paused_until_ms
@@ -107,7 +110,8 @@ impl SourceConnection {
         self.connection.run(now, io);
     }
 
-    /// Gives the state machine the time of the last arrival. While reading is paused nothing can arrive, so silence does not count.
+    /// Reports the time of the newest input to the state machine. While reading is paused nothing
+    /// can arrive, so silence does not count.
     fn pass_on_activity(&mut self, now: Now, io: &Io) {
         let Some(conn) = self.conn() else { return };
         self.connection.reconnect().receive_attempted(now.mono_ms);
@@ -127,7 +131,7 @@ impl SourceConnection {
         self.connection.close(io);
     }
 
-    /// The connection is open; returns its number.
+    /// Records that the connection is open. Returns the connection's number.
     pub(crate) fn opened(&mut self, now: Now) -> u64 {
         self.connections += 1;
         self.unapplied_bytes = 0;
@@ -136,7 +140,7 @@ impl SourceConnection {
         self.connections
     }
 
-    /// A message has arrived. Returns it unless it is a probe or the answer to a probe.
+    /// Handles a message. Returns it, unless it is a probe or the reply to a probe.
     pub(crate) fn frame(&mut self, conn: ConnId, frame: Pieces, io: &mut Io) -> Option<Pieces> {
         if frame.len() <= PROBE_BYTES_MAX {
             match Message::parse(frame.first()) {
@@ -162,13 +166,13 @@ impl SourceConnection {
         self.unapplied_bytes > UNAPPLIED_BYTES_MAX
     }
 
-    /// The connection, or the attempt, has ended.
+    /// Records that the connection or the attempt has ended.
     pub(crate) fn closed(&mut self, now: Now, reason: &CloseReason) {
         self.unapplied_bytes = 0;
         self.connection.closed(now, reason, false);
     }
 
-    /// Carries out an order of the database, unless it is meant for an earlier connection.
+    /// Carries out an order of the database, unless the order is for an earlier connection.
     pub(crate) fn order(&mut self, now: Now, connection: u64, order: SourceOrder, io: &mut Io) {
         if connection != self.connections {
             return;

@@ -1,7 +1,9 @@
-//! Parses the long requests of one shard's clients on a thread of its own (`texts`), one after the other, while the shard serves other
-//! sessions. The bodies of replies are another thread's, `contents`.
+//! Parses the long requests of one shard's clients on a separate thread (`texts`), one after
+//! another, while the shard serves other sessions. The bodies of replies are written by another
+//! thread, `contents`.
 //!
-//! The thread starts with the first long frame and ends with its shard. The queue needs no limit: a session has at most one frame in it.
+//! The first long frame starts the thread, which ends with its shard. The queue needs no limit: a
+//! session has at most one frame in it.
 
 use corvid_monitor::SessionId;
 use corvid_reactor::shard::ShardHandle;
@@ -10,7 +12,7 @@ use crossbeam_channel::{Receiver, Sender};
 
 use super::ShardMessage;
 
-/// The queue of the thread.
+/// The queue of the parsing thread.
 #[derive(Debug)]
 pub(super) struct FrameParser {
     shard: ShardHandle<ShardMessage>,
@@ -18,7 +20,7 @@ pub(super) struct FrameParser {
 }
 
 impl FrameParser {
-    /// No thread yet. Parsed frames are posted to `shard`.
+    /// A parser whose thread is not started yet. Parsed frames are posted to `shard`.
     pub(super) fn new(shard: ShardHandle<ShardMessage>) -> FrameParser {
         FrameParser {
             shard,
@@ -26,13 +28,14 @@ impl FrameParser {
         }
     }
 
-    /// Has a frame parsed, and posted as [`ShardMessage::FrameParsed`].
+    /// Parses a frame on the thread, which then posts it as [`ShardMessage::FrameParsed`]. Without
+    /// a thread, the frame is parsed here.
     pub(super) fn parse(&mut self, session: SessionId, mut text: InboundFrame) {
         if self.thread.is_none() {
             self.thread = start(self.shard.clone()).ok();
         }
         match &self.thread {
-            // The thread lives as long as this sender.
+            // Sending cannot fail: the thread lives as long as this sender.
             Some(thread) => drop(thread.send((session, text))),
             None => {
                 text.parse();

@@ -7,7 +7,7 @@ use super::ShardSessions;
 use crate::control::sessions::ListedSession;
 
 impl ShardSessions {
-    /// An entry for each session.
+    /// An entry for each session of this shard.
     pub(super) fn list(&self, now: Now, io: &Io) -> Vec<ListedSession> {
         let sessions = self.sessions.iter();
         let listed = sessions.filter_map(|(conn, client)| {

@@ -1,4 +1,4 @@
-//! A shard's counts and totals of its sessions, with `--metrics-listen`.
+//! A shard's counts, and the totals of its sessions, with `--metrics-listen`.
 
 use corvid_net::clock;
 use corvid_reactor::shard::{CloseReason, ConnId, ConnInfo, Io};
@@ -10,7 +10,7 @@ use super::ShardSessions;
 use crate::metrics::shard::{End, SessionTotals, ShardFigures};
 
 impl End {
-    /// Why the server closes a session; `None`: the end of the connection's input is the reason.
+    /// Why the server closes a session; `None`: the end of the connection's input gives the reason.
     pub(super) fn of(why: &Close) -> Option<End> {
         match why {
             Close::BadMessage(_) | Close::UnexpectedReply => Some(End::BadMessage),
@@ -29,10 +29,12 @@ impl ShardFigures {
         }
     }
 
-    /// Counts the end of a connection. `session`: whether it had one, and the reason that its end was given; `is_ours`: the server opened it.
+    /// Counts the end of a connection. `session`: `None` if it had no session, else the known
+    /// reason of the session's end, if any; `is_ours`: the server opened the connection.
     pub(super) fn ended(&self, is_ours: bool, session: Option<Option<End>>, reason: &CloseReason) {
         let Some(known) = session else {
-            // An accepted connection that was never open: only a handshake can fail there.
+            // The server accepted the connection but it never became open: only a handshake can
+            // fail there.
             if !is_ours && matches!(reason, CloseReason::ConnectFailed(_)) {
                 self.handshakes_failed.fetch_add(1, Ordering::Relaxed);
             }
@@ -51,7 +53,7 @@ impl ShardFigures {
 }
 
 impl ShardSessions {
-    /// Records when the first of the updates that are queued for a session arrived.
+    /// Records when the oldest update queued for a session arrived.
     pub(super) fn stamp_updates(&mut self, message: &ToShard) {
         let ToShard::Deliver(deliver) = message else {
             return;
@@ -67,7 +69,8 @@ impl ShardSessions {
         }
     }
 
-    /// Counts how long a session's updates were queued, when all its output is written. The clock is read once for all sessions.
+    /// Counts how long a session's updates were queued, once all its output is written. The clock
+    /// is read once for all sessions.
     pub(super) fn count_drained(&mut self, conn: ConnId, now_ns: &mut Option<u64>) {
         let Some(figures) = self.figures.counted() else {
             return;

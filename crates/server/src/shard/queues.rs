@@ -1,7 +1,8 @@
 //! A shard's messages to the databases, collected during one wake-up of the shard.
 //!
-//! To wake a database thread costs more than a small request, so a shard posts all requests for a database at once, or executes them
-//! itself. Messages to one database keep their order; messages to different databases have none.
+//! Waking a database's thread costs more than a small request, so a shard posts all requests for a
+//! database at once, or executes them itself. Messages to one database keep their order; messages
+//! to different databases have no order.
 
 use std::collections::HashMap;
 
@@ -21,7 +22,8 @@ struct Queue {
 }
 
 impl DatabaseQueues {
-    /// Replaces the set of databases. All collected messages are posted first, also those to databases that are removed.
+    /// Replaces the set of databases. All collected messages are posted first, including those to
+    /// databases that are being removed.
     pub(crate) fn replace(&mut self, handles: HashMap<DatabaseId, DatabaseHandle>) {
         self.post();
         let queue = |(database, handle)| {
@@ -31,14 +33,15 @@ impl DatabaseQueues {
         self.0 = handles.into_iter().map(queue).collect();
     }
 
-    /// Adds a message; [`DatabaseQueues::post`] must follow. A message to a database that is not served is dropped.
+    /// Adds a message, which the next [`DatabaseQueues::post`] posts. A message to a database that
+    /// is not served is dropped.
     pub(crate) fn push(&mut self, database: DatabaseId, message: ToDatabase) {
         if let Some(queue) = self.0.get_mut(&database) {
             queue.messages.push(message);
         }
     }
 
-    /// Posts the collected messages, or executes them.
+    /// Posts the collected messages, or executes them inline.
     pub(crate) fn post(&mut self) {
         self.0
             .values_mut()

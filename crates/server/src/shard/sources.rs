@@ -1,4 +1,5 @@
-//! The connections of all backups to their sources, on shard 0: finds the connection of an event or order, and sends events to its database.
+//! The connections of all backups to their sources, on shard 0: finds the connection of an event or
+//! a request, and sends events to the connection's database.
 
 use corvid_json::Pieces;
 use corvid_net::clock::Now;
@@ -10,7 +11,7 @@ use super::ToSource;
 use crate::remotes::source::SourceConnection;
 use crate::shard::queues::DatabaseQueues;
 
-/// All connections.
+/// All connections of backups to their sources.
 #[derive(Debug, Default)]
 pub(super) struct Sources(Vec<SourceConnection>);
 
@@ -19,7 +20,7 @@ impl Sources {
         self.0.iter_mut().find(|source| source.conn() == Some(conn))
     }
 
-    /// A connection is open; false when it is none of these.
+    /// Handles an opened connection. Returns false if it is not one of these.
     pub(super) fn opened(&mut self, now: Now, conn: ConnId, queues: &mut DatabaseQueues) -> bool {
         let Some(source) = self.of(conn) else {
             return false;
@@ -29,7 +30,7 @@ impl Sources {
         true
     }
 
-    /// A message has arrived on a connection that may be one of these.
+    /// Handles a message on a connection that may be one of these.
     pub(super) fn frame(
         &mut self,
         conn: ConnId,
@@ -44,7 +45,7 @@ impl Sources {
         }
     }
 
-    /// A connection has ended; false when it is none of these.
+    /// Handles the end of a connection. Returns false if it is not one of these.
     pub(super) fn closed(
         &mut self,
         now: Now,
@@ -67,7 +68,7 @@ impl Sources {
             self.0.push(source);
             return;
         }
-        // It may be closed already.
+        // The connection may already be closed.
         let Some(index) = self.0.iter().position(|source| source.id() == id) else {
             return;
         };
@@ -91,7 +92,7 @@ impl Sources {
         }
     }
 
-    /// When [`Sources::run`] is due, monotonic ms; in the past when it is late.
+    /// When [`Sources::run`] is due, monotonic ms; in the past if it is late.
     pub(super) fn deadline_ms(&self) -> Option<u64> {
         self.0
             .iter()

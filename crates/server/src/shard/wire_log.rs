@@ -1,4 +1,5 @@
-//! The messages of sessions, and of the connections of backups to their sources, in the debug log, `jsonrpc|DBG`. Each function costs one atomic load while the level is off.
+//! Logs the messages of sessions, and of the connections of backups to their sources, as
+//! `jsonrpc|DBG`. Each function costs one atomic load while that level is off.
 
 use corvid_json::Pieces;
 use corvid_net::logging::{self, Level, Module};
@@ -6,7 +7,7 @@ use corvid_reactor::shard::{ConnId, Io};
 use corvid_rpc::wire_log::{Direction, LoggedMessage};
 use corvid_service::message::Piece;
 
-/// A message has arrived.
+/// Logs a message that has arrived.
 #[inline]
 pub(crate) fn received(io: &Io, conn: ConnId, frame: &Pieces) {
     if is_on() {
@@ -15,7 +16,7 @@ pub(crate) fn received(io: &Io, conn: ConnId, frame: &Pieces) {
     }
 }
 
-/// A message is about to be sent.
+/// Logs a message that is about to be sent.
 #[inline]
 pub(crate) fn sent(io: &Io, conn: ConnId, piece: &Piece) {
     if is_on() {
@@ -31,7 +32,7 @@ pub(crate) fn sent(io: &Io, conn: ConnId, piece: &Piece) {
     }
 }
 
-/// A message in one piece is about to be sent.
+/// Logs a message in one piece that is about to be sent.
 #[inline]
 pub(crate) fn sent_text(io: &Io, conn: ConnId, text: &[u8]) {
     if is_on() {

@@ -1,4 +1,5 @@
-//! A server process on damaged database files: which it serves, which it copies first, and which it does not open.
+//! A server process on damaged database files: which files it serves, which it copies first, and
+//! which it does not open.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,7 +15,7 @@ const SCHEMA: &str = r#"{"name":"D","tables":{"t":{"columns":{"i":{"type":"integ
 /// The time limit for a server's start and end.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A directory, removed with the value.
+/// A directory; dropping the value removes it.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -29,7 +30,7 @@ impl Directory {
         self.0.join(name)
     }
 
-    /// The salvage copies.
+    /// The salvage copies in the directory.
     fn copies(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.0).expect("readable");
         entries
@@ -49,7 +50,7 @@ impl Drop for Directory {
     }
 }
 
-/// A server on `a.db` of a directory; killed with the value.
+/// A server on `a.db` of a directory; dropping the value kills it.
 struct Server(Child);
 
 impl Server {
@@ -87,7 +88,7 @@ impl Server {
         server
     }
 
-    /// Waits until it has ended by itself. True: with success.
+    /// Waits until the server has ended by itself. Returns whether it succeeded.
     fn ends(mut self) -> bool {
         let deadline = Instant::now() + LIMIT;
         loop {
@@ -107,7 +108,7 @@ impl Drop for Server {
     }
 }
 
-/// The reply to a transaction.
+/// Returns the reply to a transaction.
 fn transact(directory: &Directory, operation: &str) -> String {
     let mut stream = UnixStream::connect(directory.path("sock")).expect("listening");
     stream.set_read_timeout(Some(LIMIT)).expect("a limit");
@@ -140,7 +141,7 @@ fn insertion(row: u8) -> String {
     )
 }
 
-/// A file of five rows, and the offsets of its records.
+/// A file with five rows, and the offsets of its records.
 fn file() -> (Vec<u8>, Vec<usize>) {
     let (mut file, mut starts) = (Vec::new(), Vec::new());
     for body in [SCHEMA.to_owned()]
@@ -160,7 +161,8 @@ fn write(path: &Path, bytes: &[u8]) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o640)).expect("ours");
 }
 
-/// Starts a server on these bytes, which refuses them. Returns its log; nothing is written or copied.
+/// Starts a server on these bytes, and asserts that it does not open them and neither writes nor
+/// copies anything. Returns its log.
 fn refused(name: &str, bytes: &[u8]) -> String {
     let directory = Directory::new(name);
     write(&directory.path("a.db"), bytes);
@@ -240,7 +242,7 @@ fn records_behind_a_hole_are_copied_before_the_first_write() {
         log.contains(&*name) && log.contains("parse error at offset"),
         "{log}"
     );
-    // Nothing has been written yet, so the second start makes no other copy.
+    // Nothing has been written yet, so the second start makes no second copy.
     drop(server);
     assert_eq!(fs::read(directory.path("a.db")).expect("readable"), bytes);
     let server = Server::start(&directory);
@@ -321,7 +323,7 @@ fn a_file_that_cannot_be_copied_is_not_opened() {
     let directory = Directory::new("refused");
     let (mut bytes, starts) = file();
     bytes[starts[2]..starts[2] + 20].fill(0);
-    // A name of the maximum length, so the copy's name is too long.
+    // The file name has the maximum length, so the copy's name is too long.
     let long = directory.path(&format!("{}.db", "n".repeat(230)));
     write(&long, &bytes);
     std::os::unix::fs::symlink(&long, directory.path("a.db")).expect("a link");

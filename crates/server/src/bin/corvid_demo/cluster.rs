@@ -1,7 +1,8 @@
-//! `make cluster`: three members of a clustered example database on this machine, each a process of its own. The leader is killed before the
-//! reader's eyes, and nothing is lost.
+//! `make cluster`: three members of a clustered example database on this machine, each in its own
+//! process. The demo kills the leader while the user watches, and nothing is lost.
 //!
-//! The members are children of this process. They go on until Ctrl-C ends all of them, or their standard input ends when that is a pipe.
+//! The members are children of this process. They run until Ctrl-C ends all of them, or until
+//! standard input ends if that is a pipe.
 
 use std::fs;
 use std::io::{IsTerminal as _, Read as _};
@@ -18,19 +19,19 @@ use crate::running;
 const MEMBERS: usize = 3;
 const DATABASE: &str = "Inventory";
 
-/// Time limit for a member to listen and to take part in the cluster.
+/// The time limit for a member to listen and to take part in the cluster.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The interval between questions for the state of a member.
+/// The interval between queries of a member's state.
 const ASK_EVERY: Duration = Duration::from_millis(10);
 
-/// A member that runs.
+/// A running member.
 struct Member {
     number: usize,
     folder: PathBuf,
     child: Child,
 }
 
-/// Shows a cluster whose files are in `directory`.
+/// Demonstrates a cluster whose files are in `directory`.
 pub(crate) fn run(directory: &Path) -> Result<(), String> {
     for number in 1..=MEMBERS {
         running::refuse(directory, &folder(directory, number))?;
@@ -94,7 +95,7 @@ pub(crate) fn run(directory: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts all members; makes their files if there are none yet.
+/// Starts all members; creates their files if they do not exist yet.
 fn start(directory: &Path) -> Result<Vec<Member>, String> {
     let is_new = !folder(directory, MEMBERS).join("complete").exists();
     if is_new {
@@ -102,7 +103,7 @@ fn start(directory: &Path) -> Result<Vec<Member>, String> {
         fs::write(&schema, crate::SCHEMA).map_err(|error| about(&schema, &error))?;
         for number in 1..=MEMBERS {
             let folder = folder(directory, number);
-            // Files of a start that was interrupted.
+            // Files of an interrupted start.
             let _ = fs::remove_dir_all(&folder);
             fs::create_dir_all(&folder).map_err(|error| about(&folder, &error))?;
         }
@@ -123,10 +124,11 @@ fn start(directory: &Path) -> Result<Vec<Member>, String> {
     Ok(members)
 }
 
-/// The file of a member: the first begins a cluster with the example's rows, the others join it.
+/// Creates the file of a member: the first member begins a cluster with the example's rows, the
+/// others join it.
 fn make_file(directory: &Path, number: usize) -> Result<(), String> {
     let file = folder(directory, number).join("cluster.db");
-    // A server is named by the last component of its address.
+    // A server is named after the last component of its address.
     let address = |number| {
         let socket = format!("member-{number}.peers");
         let socket = folder(directory, number).join(socket);
@@ -247,16 +249,16 @@ impl Member {
     }
 }
 
-/// No member outlives the show, however it ends.
+/// No member outlives the demo, however the demo ends.
 impl Drop for Member {
     fn drop(&mut self) {
-        // Both fail only when the process has ended already.
+        // Both fail only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A row that the show writes.
+/// A row that the demo inserts.
 struct Site {
     name: String,
 }
@@ -268,7 +270,7 @@ impl Site {
         }
     }
 
-    /// Inserts the site through whichever member leads. Returns how long it took.
+    /// Inserts the site through whichever member leads. Returns how long that took.
     fn insert(&self, remotes: &str) -> Result<Duration, String> {
         let began = Instant::now();
         let row = format!(
@@ -276,13 +278,13 @@ impl Site {
             self.name
         );
         let mut client = Command::new(sibling("ovsdb-client"));
-        // Any member takes it, and has it executed when there is a leader.
+        // Any member accepts the request, and forwards it once a leader is known.
         client.args(["--no-leader-only", "transact"]).arg(remotes);
         tool(client.arg(format!(r#"["{DATABASE}",{row}]"#)))?;
         Ok(began.elapsed())
     }
 
-    /// Waits until a member has it.
+    /// Waits until a member has the row.
     fn await_at(&self, member: &Member) -> Result<(), String> {
         let wait = format!(
             r#"{{"op":"wait","table":"Site","where":[["name","==","{0}"]],"columns":["name"],"until":"==","rows":[{{"name":"{0}"}}],"timeout":60000}}"#,

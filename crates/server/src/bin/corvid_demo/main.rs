@@ -1,9 +1,11 @@
-//! `corvid-demo [DIRECTORY]`: creates the example databases in DIRECTORY, prints how to connect to them, and becomes their server. Used by
-//! `make run`. `corvid-demo --cluster [DIRECTORY]` shows a cluster instead ([`cluster`]). Used by `make cluster`.
+//! `corvid-demo [DIRECTORY]`: creates the example databases in DIRECTORY, prints how to connect to
+//! them, and becomes their server (`make run`). `corvid-demo --cluster [DIRECTORY]` demonstrates a
+//! cluster instead ([`cluster`]; `make cluster`).
 //!
-//! It runs the other programs from its own directory, as a script would, and links neither, so it adds little to a build.
-//! `Inventory` is a small network inventory with a few rows. Empty databases of Open vSwitch and OVN are created
-//! if their packages have installed the schemas, so that their command-line tools can be tried.
+//! The demo runs the other programs from its own directory, as a script would, and links none of
+//! them, so it adds little to a build. `Inventory` is a small network inventory with a few rows.
+//! Empty databases of Open vSwitch and OVN are created if their packages have installed the
+//! schemas, so that their command-line tools can be tried.
 
 mod cluster;
 mod options;
@@ -24,7 +26,7 @@ use programs::{about, sibling, tool};
 const SCHEMA: &str = include_str!("../../demo/inventory.ovsschema");
 const ROWS: &str = include_str!("../../demo/rows.json");
 
-/// Schemas of packages, with the names of their databases.
+/// Schemas that packages install, with the names of their databases.
 const INSTALLED: [(&str, &str); 3] = [
     ("Open_vSwitch", "/usr/share/openvswitch/vswitch.ovsschema"),
     ("OVN_Northbound", "/usr/share/ovn/ovn-nb.ovsschema"),
@@ -47,21 +49,21 @@ fn main() {
     match outcome {
         Ok(()) => program::exit(0),
         Err(error) => {
-            // Some of these have several lines.
+            // Some of these errors have several lines.
             output::error_line(format_args!("{}: {error}", program::prefix()));
             program::exit(1)
         }
     }
 }
 
-/// Makes the directory for all files. Its path is absolute.
+/// Creates the directory for all files. The returned path is absolute.
 fn directory(directory: PathBuf) -> Result<PathBuf, String> {
     let directory = std::path::absolute(&directory).unwrap_or(directory);
     fs::create_dir_all(&directory).map_err(|error| about(&directory, &error))?;
     Ok(directory)
 }
 
-/// Returns only an error: on success this process becomes `ovsdb-server`.
+/// Serves the databases. Returns only an error: on success this process becomes `ovsdb-server`.
 fn serve(directory: &Path) -> Result<std::convert::Infallible, String> {
     running::refuse(directory, directory)?;
     let names = make_missing(directory)?;
@@ -90,7 +92,8 @@ fn file(directory: &Path, name: &str) -> PathBuf {
 
 /// Creates the missing database files, and returns the names of all databases.
 ///
-/// A file is created in a directory of its own and renamed when it is complete, so an interrupted start leaves no incomplete file.
+/// A file is created in a scratch directory and renamed when it is complete, so an interrupted
+/// start leaves no incomplete file.
 fn make_missing(directory: &Path) -> Result<Vec<&'static str>, String> {
     let schema = directory.join("inventory.ovsschema");
     fs::write(&schema, SCHEMA).map_err(|error| about(&schema, &error))?;

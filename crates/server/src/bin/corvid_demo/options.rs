@@ -42,7 +42,8 @@ const SPECS: [Spec<Id>; 3] = [
 ];
 
 impl Options {
-    /// Reads a command line, `argv[0]` included. Ends the process on errors, and after `--help` and `--version`.
+    /// Parses a command line, `argv[0]` included. Ends the process on errors, and after `--help`
+    /// and `--version`.
     pub(crate) fn parse(line: &[String]) -> Options {
         let mut is_cluster = false;
         let mut words = Vec::new();

@@ -1,4 +1,4 @@
-//! The programs beside this one, run as a script would.
+//! The programs next to this one, run as a script would run them.
 
 use std::env;
 use std::io;
@@ -12,7 +12,8 @@ pub(crate) fn tool(command: &mut Command) -> Result<String, String> {
         .stdin(Stdio::null())
         .output()
         .map_err(|error| about(&program, &error))?;
-    // `ovsdb-tool transact` exits with success also when the transaction fails: then a result is an error.
+    // `ovsdb-tool transact` exits with success even if the transaction fails; in that case a result
+    // is an error.
     let answer = String::from_utf8_lossy(&output.stdout);
     if output.status.success() && !answer.contains("\"error\"") {
         Ok(answer.into_owned())
@@ -30,7 +31,8 @@ pub(crate) fn about(path: &Path, error: &io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
-/// The path of a program that was built beside this one, else its name, to be found in `PATH`.
+/// The path of a program that was built next to this one, else the bare name, to be found in
+/// `PATH`.
 pub(crate) fn sibling(name: &str) -> PathBuf {
     env::current_exe()
         .ok()

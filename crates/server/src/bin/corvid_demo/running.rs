@@ -1,17 +1,18 @@
-//! A demo that runs already: found by the control socket of its server.
+//! Detects a demo that is already running, by the control socket of its server.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use crate::programs::sibling;
 
-/// Refuses to start a second demo in `directory`, where the server whose sockets are in `folder` may run.
+/// Refuses to start a second demo in `directory`. The sockets of the first demo's server would be
+/// in `folder`.
 ///
 /// # Errors
-/// It runs; the text says how to reach it and how to end it.
+/// A demo is running; the text says how to reach it and how to end it.
 pub(crate) fn refuse(directory: &Path, folder: &Path) -> Result<(), String> {
     let control = folder.join("ovsdb-server.ctl");
-    // The socket of a server that was killed stays in its directory and accepts nothing.
+    // The socket of a killed server stays in its directory and accepts nothing.
     if UnixStream::connect(&control).is_err() {
         return Ok(());
     }
