@@ -34,7 +34,17 @@ const SCRIPTS: [&str; 4] = ["preinst", "postinst", "prerm", "postrm"];
 const UNIT: &str = "corvid-ovsdb-server@.service";
 
 /// Files and folders of the repository in the package, below [`DOCUMENTS_DIR`] at the same relative paths, so that links between them work.
-const DOCUMENTS: [&str; 5] = ["README.md", "ARCHITECTURE.md", "LICENSE", "docs", "contrib"];
+const DOCUMENTS: [&str; 9] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "ROADMAP.md",
+    "SECURITY.md",
+    "docs",
+    "contrib",
+];
 
 /// The folder of the installed documents.
 const DOCUMENTS_DIR: &str = "usr/share/doc/corvid";

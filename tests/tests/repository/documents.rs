@@ -6,9 +6,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: [&str; 22] = [
+const DOCUMENTS: [&str; 38] = [
     "README.md",
     "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "ROADMAP.md",
+    "SECURITY.md",
+    "docs/README.md",
+    "docs/start/cluster.md",
+    "docs/start/ovn.md",
+    "docs/start/relay.md",
+    "docs/start/replace-the-reference.md",
+    "docs/start/server.md",
     "docs/reference/compatibility.md",
     "docs/performance/results.md",
     "docs/internals/add-a-control-command.md",
@@ -20,8 +30,14 @@ const DOCUMENTS: [&str; 22] = [
     "docs/operate/clusters.md",
     "docs/operate/logs.md",
     "docs/operate/relays.md",
-    "docs/operate/running.md",
+    "docs/operate/configuration.md",
+    "docs/operate/disaster-recovery.md",
+    "docs/operate/memory.md",
+    "docs/operate/metrics-and-alerts.md",
     "docs/operate/service-scripts.md",
+    "docs/operate/time.md",
+    "docs/operate/troubleshooting.md",
+    "docs/operate/upgrade.md",
     "docs/reference/files.md",
     "docs/spec/README.md",
     "docs/spec/cli.md",

@@ -483,10 +483,11 @@ fn links_in_the_package_lead_to_files_in_it() {
     assert!(missing.is_empty(), "\n{}", missing.join("\n"));
 }
 
-/// The commands that README names are those that the test runs.
+/// The commands that the page names are those that the test runs.
 #[test]
-fn commands_of_the_readme_are_those_that_are_tested() {
-    let readme = fs::read_to_string(root().join("README.md")).expect("README");
+fn commands_of_the_page_are_those_that_are_tested() {
+    let page = root().join("docs/start/replace-the-reference.md");
+    let page = fs::read_to_string(page).expect("the page");
     let script = root().join("tests/packaging/replace-and-go-back");
     let script = fs::read_to_string(script).expect("the script");
     for (told, tried) in [
@@ -501,7 +502,7 @@ fn commands_of_the_readme_are_those_that_are_tested() {
         ),
         ("sudo dpkg -r corvid", "dpkg -r corvid"),
     ] {
-        assert!(readme.contains(told), "README: {told}");
+        assert!(page.contains(told), "the page: {told}");
         assert!(script.contains(tried), "{tried}");
     }
 }

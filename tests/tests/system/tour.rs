@@ -1,8 +1,10 @@
-//! README's tour, typed as it is printed: each indented command of the tour, in order, in a POSIX shell and in zsh, against the demo.
+//! The tours of `docs/start`, typed as they are printed: each indented command of a page's tour, in
+//! order, in a POSIX shell and in zsh, next to the demo.
 //!
-//! The text names fixed ports and a running demo, so each run has a network and processes of its own (`unshare`). A command whose program is
-//! not installed is skipped with a message, and so is a run that the machine forbids (no namespaces). The programs are those that
-//! have been built already (`corvid_tests::binary`): nothing is compiled.
+//! The pages name fixed ports and a running demo, so each run has a network and processes of its own
+//! (`unshare`). A command whose program is not installed is skipped with a message, and so is a run
+//! that the machine forbids (no namespaces). The programs are those that have been built already
+//! (`corvid_tests::binary`): nothing is compiled.
 
 use std::fs;
 use std::io::Write as _;
@@ -15,7 +17,7 @@ use std::time::{Duration, Instant};
 use corvid_tests::binary::bin;
 use tempfile::TempDir;
 
-/// How long a whole tour may take on a busy machine.
+/// How long a tour may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Programs that the tour takes from `target/release`.
@@ -59,8 +61,15 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn readme() -> String {
-    fs::read_to_string(root().join("README.md")).expect("README")
+/// Pages of `docs/start` with a tour.
+const PAGES: [&str; 3] = ["server.md", "ovn.md", "relay.md"];
+
+/// The commands of a page's tour.
+fn tour_of(page: &str) -> Vec<String> {
+    let path = root().join("docs/start").join(page);
+    let text =
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    commands(section(&text, "A tour"))
 }
 
 /// Reports a skipped part, past the capture of the test runner.
@@ -210,7 +219,7 @@ fn own_world() -> Option<Vec<&'static str>> {
 /// Runs a shell on a script beside the demo, and returns its output. `None`: this machine cannot run it.
 fn beside_the_demo(shell: &str, dir: &Path, script: &str) -> Option<String> {
     let Some(options) = own_world() else {
-        skip("no network of its own can be made here, so README's tour was not tried");
+        skip("no network of its own can be made here, so the tours were not tried");
         return None;
     };
     fs::write(dir.join("outer.sh"), OUTER).expect("written");
@@ -260,14 +269,18 @@ fn outcome(said: &str, index: usize) -> (&str, &str) {
     (output, rest.lines().next().unwrap_or_default())
 }
 
-fn tour(shell: &str) {
+fn tours(shell: &str) {
     if !has(shell) {
-        return skip(&format!("{shell} is not here to try README's tour"));
+        return skip(&format!("{shell} is not here to try the tours"));
     }
-    let readme = readme();
-    let commands = commands(section(&readme, "A tour"));
+    for page in PAGES {
+        tour(shell, &tour_of(page));
+    }
+}
+
+fn tour(shell: &str, commands: &[String]) {
     let dir = clone_of_sorts();
-    fs::write(dir.path().join("tour.sh"), script(&commands)).expect("written");
+    fs::write(dir.path().join("tour.sh"), script(commands)).expect("written");
     let Some(said) = beside_the_demo(shell, dir.path(), "tour.sh") else {
         return;
     };
@@ -289,13 +302,13 @@ fn tour(shell: &str) {
 }
 
 #[test]
-fn the_tour_works_as_it_is_printed() {
-    tour("sh");
+fn the_tours_work_as_they_are_printed() {
+    tours("sh");
 }
 
 #[test]
-fn the_tour_works_in_zsh() {
-    tour("zsh");
+fn the_tours_work_in_zsh() {
+    tours("zsh");
 }
 
 #[test]
@@ -356,11 +369,10 @@ exit 0
     }
 }
 
-/// Each expectation belongs to a command of the tour, and the tests run the recipe of `make run`.
+/// Each expectation belongs to a command of a tour, and the tests run the recipe of `make run`.
 #[test]
-fn every_expectation_belongs_to_a_command_of_the_tour() {
-    let readme = readme();
-    let commands = commands(section(&readme, "A tour"));
+fn every_expectation_belongs_to_a_command_of_a_tour() {
+    let commands: Vec<String> = PAGES.into_iter().flat_map(tour_of).collect();
     for (part, _) in EXPECTED {
         assert!(
             commands.iter().any(|command| command.contains(part)),

@@ -2,7 +2,7 @@
 //! pairs for each session, or a JSON array.
 //!
 //! Shards make the entries; the locks come from the table that shards share.
-//! `docs/operate/running.md` documents names and units.
+//! `docs/operate/configuration.md` documents names and units.
 
 use std::fmt::Write;
 use std::sync::Arc;
